@@ -1,0 +1,144 @@
+/** Connect, in v2 (sections 2.1 to 2.5 of the API document). */
+import { z } from 'zod';
+import { clusterName, hasControlCharacters, imageReference, key } from './names.ts';
+import { backendStatus } from './statuses.ts';
+
+/** Names in `env` that the platform sets itself. */
+export const reservedVariables = [
+  'PORT',
+  'SESSION_BACKEND_ID',
+  'SESSION_BACKEND_KEY',
+  'SESSION_BACKEND_FENCING_TOKEN',
+] as const;
+
+const maxVariables = 256;
+const maxVariablesBytes = 64 * 1024;
+const maxUserBytes = 1024;
+const maxAuthBytes = 8 * 1024;
+
+/** A year: longer than any session should live, and short enough for every timer. */
+const maxSeconds = 365 * 24 * 60 * 60;
+
+/** Docker refuses less (6 MiB). */
+const minMemoryBytes = 6 * 1024 * 1024;
+
+const seconds = z.int().min(1).max(maxSeconds);
+
+const env = z
+  .record(
+    z
+      .string()
+      .min(1)
+      .refine((name) => !/[=\0]/.test(name), 'A variable name has no "=" and no NUL'),
+    z.string().refine((value) => !value.includes('\0'), 'A variable has no NUL'),
+  )
+  .superRefine((variables, context) => {
+    const names = Object.keys(variables);
+    for (const name of names) {
+      if ((reservedVariables as readonly string[]).includes(name)) {
+        context.addIssue({ code: 'custom', message: 'This variable is set by the platform', path: [name] });
+      }
+    }
+    if (names.length > maxVariables) {
+      context.addIssue({ code: 'custom', message: `Too many variables, use at most ${maxVariables}` });
+    }
+    const bytes = names.reduce((sum, name) => sum + utf8Bytes(name) + utf8Bytes(variables[name] ?? ''), 0);
+    if (bytes > maxVariablesBytes) {
+      context.addIssue({ code: 'custom', message: `Too large, use at most ${maxVariablesBytes} bytes in all` });
+    }
+  })
+  .meta({ description: 'Environment variables of the container' });
+
+export const resourceLimits = z
+  .strictObject({
+    memory_limit_bytes: z
+      .int()
+      .min(minMemoryBytes)
+      .meta({ description: 'When exceeded, the backend is terminated' })
+      .optional(),
+    cpu_period_percent: z
+      .number()
+      .min(0)
+      .max(100)
+      .meta({ description: 'Percentage of each window that the backend may use; 100 is one core' })
+      .optional(),
+    cpu_period: z.int().min(1_000).max(1_000_000).meta({ description: 'The window in microseconds' }).optional(),
+    cpu_time_limit: z.int().min(1).max(maxSeconds).meta({ description: 'CPU seconds the backend may use' }).optional(),
+  })
+  .meta({ id: 'ResourceLimits' });
+
+const mountPath = z
+  .string()
+  .min(1)
+  .max(255)
+  .refine((path) => !hasControlCharacters(path), 'Control characters are not allowed');
+
+export const executable = z
+  .strictObject({
+    mount: z.union([z.literal(true), mountPath]).optional(),
+    env: env.optional(),
+    resource_limits: resourceLimits.optional(),
+  })
+  .meta({ id: 'ExecutableConfig' });
+
+export const spawnConfig = z
+  .strictObject({
+    tag: imageReference.optional(),
+    cluster: clusterName.optional(),
+    lifetime_limit_seconds: seconds.optional(),
+    max_idle_seconds: seconds.optional(),
+    executable: executable.optional(),
+  })
+  .meta({ id: 'SpawnConfig' });
+
+export const connectRequest = z
+  .strictObject({
+    key: key.optional(),
+    user: z
+      .string()
+      .refine((user) => utf8Bytes(user) <= maxUserBytes, `Too long, use at most ${maxUserBytes} bytes`)
+      .refine((user) => !hasControlCharacters(user), 'Control characters are not allowed')
+      .meta({ description: 'Sent to the backend as `x-verified-username`' })
+      .optional(),
+    auth: z
+      .record(z.string(), z.json())
+      .refine((auth) => asciiJson(auth).length <= maxAuthBytes, `Too large, use at most ${maxAuthBytes} bytes of JSON`)
+      .meta({ description: 'Sent to the backend as JSON in `x-verified-user-data`' })
+      .optional(),
+    spawn: z.union([z.boolean(), spawnConfig]).optional(),
+  })
+  .refine((request) => request.spawn !== false || request.key !== undefined, {
+    path: ['spawn'],
+    message: '`spawn: false` needs a `key` to look for',
+  })
+  .meta({ id: 'ConnectRequest' });
+
+export const connectResponse = z
+  .strictObject({
+    backend_id: z.string(),
+    url: z.string(),
+    token: z.string(),
+    secret_token: z.string(),
+    ready_url: z.string(),
+    status_url: z.string(),
+    status: backendStatus,
+    spawned: z.boolean(),
+  })
+  .meta({ id: 'ConnectResponse' });
+
+export type ConnectRequest = z.infer<typeof connectRequest>;
+export type ConnectResponse = z.infer<typeof connectResponse>;
+export type SpawnConfig = z.infer<typeof spawnConfig>;
+export type ResourceLimits = z.infer<typeof resourceLimits>;
+
+/** JSON in ASCII alone, so that it arrives unharmed in an HTTP header. */
+export function asciiJson(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[\u007f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+function utf8Bytes(text: string): number {
+  return new TextEncoder().encode(text).length;
+}

@@ -1,0 +1,44 @@
+/** The service API's error catalogue: every code that a client can meet, its HTTP status, and when it is sent. */
+import { z } from 'zod';
+
+interface ErrorEntry {
+  readonly status: number;
+  readonly when: string;
+}
+
+export const serviceErrors = {
+  BadRequest: { status: 400, when: 'The body, a parameter or a path is not what the endpoint takes' },
+  Unauthorized: { status: 401, when: 'The access token is missing, malformed, unknown, expired or revoked' },
+  Forbidden: { status: 403, when: 'The access token is valid and lacks the right' },
+  NotFound: { status: 404, when: 'There is no such path' },
+  AccountNotFound: { status: 404, when: 'The account does not exist or is not visible to the access token' },
+  ServiceNotFound: { status: 404, when: 'The service does not exist or is not visible to the access token' },
+  EnvironmentNotFound: { status: 404, when: 'The service has no environment of this name' },
+  BackendNotFound: { status: 404, when: 'The backend does not exist or is not visible to the access token' },
+  ImageNotFound: { status: 404, when: 'The service has no image with this tag or digest' },
+  KeyNotHeld: { status: 404, when: 'No running backend holds the key, and spawning was not wanted' },
+  MethodNotAllowed: { status: 405, when: 'The path exists and does not take this method' },
+  ServiceExists: { status: 409, when: 'The account has a service of this name' },
+  EnvironmentExists: { status: 409, when: 'The service has an environment of this name' },
+  NoImage: { status: 409, when: 'The service has no image yet' },
+  BackendNotRunning: { status: 409, when: 'The backend has ended' },
+  MountsDisabled: { status: 409, when: 'A mount was asked for and the platform has none configured' },
+  PayloadTooLarge: { status: 413, when: 'The body is larger than the endpoint takes' },
+  UnsupportedMediaType: { status: 415, when: 'The body has another content type than the endpoint takes' },
+  TooManyRequests: { status: 429, when: 'Too many requests in too short a time' },
+  InternalError: { status: 500, when: 'Something went wrong on our side; the log has the details under the ID' },
+  Unavailable: { status: 503, when: 'A part of the platform is down or starting; try again' },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ServiceErrorCode = keyof typeof serviceErrors;
+
+export const errorBody = z
+  .strictObject({
+    error: z.strictObject({
+      code: z.string().meta({ description: 'A stable code from the catalogue', examples: ['KeyNotHeld'] }),
+      message: z.string().meta({ description: 'One sentence that says what to do' }),
+      status: z.int().meta({ description: 'The HTTP status' }),
+      id: z.string().meta({ description: 'The request ID, which is in the log too' }),
+    }),
+  })
+  .meta({ id: 'Error', description: 'What every refused request is answered with' });

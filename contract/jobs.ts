@@ -1,0 +1,20 @@
+/** Jobs: nudges between rooms. They carry IDs only; what is to be done stands in the store. */
+import { z } from 'zod';
+
+const backendJob = z.strictObject({ backend: z.string() });
+
+/** To any node of a cluster: a backend waits in `scheduled`. */
+export const spawnJob = { name: 'spawn', payload: backendJob };
+
+/** To the node of a backend: its termination was asked for. */
+export const terminateJob = { name: 'terminate', payload: backendJob };
+
+/** The queue that all nodes of a cluster take from. */
+export function clusterQueue(cluster: string): string {
+  return `cluster-${cluster}`;
+}
+
+/** The queue that one node takes from. */
+export function nodeQueue(node: string): string {
+  return `node-${node}`;
+}

@@ -1,0 +1,70 @@
+/** Names that people give to things, and the limits the service API sets on them. */
+import { z } from 'zod';
+
+/** `<account>/<service>` must always be a legal OCI repository, so both halves follow its component grammar. */
+const componentPattern = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
+
+/** Accounts with these names would make a repository look like a path of the service API on a shared host. */
+const reservedAccountNames = ['account', 'backend', 'service', 'token', 'user', 'auth', 'ready'];
+
+const componentRule = 'use lower-case letters and digits, joined by single dots, hyphens or underscores';
+
+const component = z
+  .string()
+  .min(1)
+  .max(63, 'Too long, use at most 63 characters')
+  .regex(componentPattern, `Not a legal name, ${componentRule}`);
+
+/** An account's name: the first half of its images' repository names. */
+export const accountName = component
+  .refine((name) => !reservedAccountNames.includes(name), 'This name is reserved, choose another one')
+  .meta({ id: 'AccountName', description: 'Name of an account' });
+
+/** A service's name: the second half of its image repository's name. */
+export const serviceName = component.meta({
+  id: 'ServiceName',
+  description: 'Name of a service, unique in its account',
+});
+
+/** An environment's name; `default` is made with the service. */
+export const environmentName = component.meta({ id: 'EnvironmentName', description: 'Name of an environment' });
+
+export const defaultEnvironmentName = 'default';
+
+/** A cluster's name. */
+export const clusterName = component.meta({ id: 'ClusterName', description: 'Name of a cluster of nodes' });
+
+/** The grammar of an OCI tag (distribution-spec, "Pulling manifests"). */
+export const tagPattern = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;
+
+/** The digests that the registry takes: sha256 and sha512 in lower-case hexadecimal. */
+export const digestPattern = /^(?:sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128})$/;
+
+/** Backend IDs are 12 characters of `a-z0-9`: 62 bits, so that a readiness page may be reached by ID alone. */
+export const backendIdPattern = /^[a-z0-9]{12}$/;
+
+/** A tag, or an image digest in its place. */
+export const imageReference = z
+  .string()
+  .refine(
+    (reference) => tagPattern.test(reference) || digestPattern.test(reference),
+    'Neither a tag nor an image digest',
+  )
+  .meta({ id: 'ImageReference', description: 'A tag or an image digest (`sha256:<hex>`)' });
+
+/** The longest key, in Unicode code points. */
+const maxKeyLength = 128;
+
+/** A key: at most one running backend of a service holds it. */
+export const key = z
+  .string()
+  .refine((value) => value.length > 0, 'Empty, leave the key out to get a backend of its own')
+  .refine((value) => Array.from(value).length <= maxKeyLength, `Too long, use at most ${maxKeyLength} characters`)
+  .refine((value) => !hasControlCharacters(value), 'Control characters are not allowed')
+  .refine((value) => value.isWellFormed(), 'Not well-formed Unicode')
+  .meta({ id: 'Key', description: 'A key, unique among the running backends of a service (v1: lock)' });
+
+/** Whether a string has characters of Unicode's category Cc (C0 and C1 control characters). */
+export function hasControlCharacters(value: string): boolean {
+  return /\p{Cc}/u.test(value);
+}

@@ -1,0 +1,92 @@
+/**
+ * The port to bytes by digest. A blob is whole or absent: it becomes visible under its digest in one step, after its bytes
+ * are durable. What is still being received is an upload, named by an ID of the caller's choice; it survives restarts.
+ *
+ * The port does not hash: whoever publishes an upload under a digest has checked it.
+ */
+import type { Readable } from 'node:stream';
+
+export interface BlobInfo {
+  readonly sizeBytes: number;
+}
+
+/** Bytes `start` to `end`, both included, counted from 0. */
+export interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface UploadInfo {
+  readonly sizeBytes: number;
+  /** When bytes were last added. */
+  readonly touchedAt: Date;
+}
+
+export interface Blobs extends AsyncDisposable {
+  /** Throws `BlobsError` when blobs cannot be stored or read. */
+  ping(): Promise<void>;
+
+  stat(digest: string): Promise<BlobInfo | undefined>;
+
+  /** The bytes of a blob, read as they are consumed; destroying the stream frees what it holds. `undefined` if absent. */
+  read(digest: string, range?: ByteRange): Promise<Readable | undefined>;
+
+  /** @returns whether there was such a blob. Streams that are already open read on to their end. */
+  delete(digest: string): Promise<boolean>;
+
+  /** Digests of all blobs, in no particular order. */
+  list(): AsyncIterable<string>;
+
+  /** Begins an upload of no bytes. Throws `BlobsError` with code `upload-exists` if the ID is in use. */
+  createUpload(uploadId: string): Promise<void>;
+
+  /** `undefined` if there is no such upload. */
+  statUpload(uploadId: string): Promise<UploadInfo | undefined>;
+
+  /**
+   * Adds bytes at `offset`, which must be the upload's size (otherwise code `wrong-offset`). Bytes that arrived before
+   * `source` failed or `signal` aborted are kept and counted. Two appends to one upload at a time: the later one fails
+   * with code `upload-busy`.
+   *
+   * @returns the size after the append.
+   */
+  appendUpload(
+    uploadId: string,
+    offset: number,
+    source: AsyncIterable<Uint8Array>,
+    signal?: AbortSignal,
+  ): Promise<number>;
+
+  /** The bytes received so far. `undefined` if there is no such upload. */
+  readUpload(uploadId: string): Promise<Readable | undefined>;
+
+  /**
+   * Makes the upload's bytes durable, then visible under `digest`, in one step, and ends the upload. If the blob exists
+   * already, it stays and the upload is discarded. Throws code `upload-unknown` if there is no such upload.
+   */
+  publishUpload(uploadId: string, digest: string): Promise<BlobInfo>;
+
+  /** @returns whether there was such an upload. */
+  deleteUpload(uploadId: string): Promise<boolean>;
+
+  /** IDs of all uploads, in no particular order. */
+  listUploads(): AsyncIterable<string>;
+}
+
+export type BlobsErrorCode =
+  | 'upload-exists'
+  | 'upload-unknown'
+  | 'upload-busy'
+  | 'wrong-offset'
+  | 'no-space'
+  | 'unavailable';
+
+export class BlobsError extends Error {
+  override readonly name = 'BlobsError';
+  readonly code: BlobsErrorCode;
+
+  constructor(code: BlobsErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}

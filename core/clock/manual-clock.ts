@@ -1,0 +1,74 @@
+import type { Clock } from './clock.ts';
+
+interface Timer {
+  dueMs: number;
+  periodMs: number | undefined;
+  action: () => void;
+}
+
+/** A clock that moves only when a test moves it. */
+export class ManualClock implements Clock {
+  #nowMs: number;
+  readonly #timers = new Set<Timer>();
+
+  constructor(start: Date = new Date('2026-01-01T00:00:00.000Z')) {
+    this.#nowMs = start.getTime();
+  }
+
+  now(): Date {
+    return new Date(this.#nowMs);
+  }
+
+  after(delayMs: number, action: () => void): Disposable {
+    return this.#add({ dueMs: this.#nowMs + delayMs, periodMs: undefined, action });
+  }
+
+  every(periodMs: number, action: () => void): Disposable {
+    return this.#add({ dueMs: this.#nowMs + periodMs, periodMs, action });
+  }
+
+  async sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const timer = this.after(delayMs, resolve);
+    const onAbort = () => reject(signal?.reason as Error);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    try {
+      await promise;
+    } finally {
+      timer[Symbol.dispose]();
+      signal?.removeEventListener('abort', onAbort);
+    }
+  }
+
+  /** Moves the time forward, running what falls due in order, and lets pending promises settle after each step. */
+  async advance(byMs: number): Promise<void> {
+    const endMs = this.#nowMs + byMs;
+    for (let timer = this.#nextUntil(endMs); timer; timer = this.#nextUntil(endMs)) {
+      this.#nowMs = timer.dueMs;
+      if (timer.periodMs === undefined) this.#timers.delete(timer);
+      else timer.dueMs += timer.periodMs;
+      timer.action();
+      await settle();
+    }
+    this.#nowMs = endMs;
+    await settle();
+  }
+
+  #add(timer: Timer): Disposable {
+    this.#timers.add(timer);
+    return { [Symbol.dispose]: () => void this.#timers.delete(timer) };
+  }
+
+  #nextUntil(endMs: number): Timer | undefined {
+    let next: Timer | undefined;
+    for (const timer of this.#timers) {
+      if (timer.dueMs <= endMs && (!next || timer.dueMs < next.dueMs)) next = timer;
+    }
+    return next;
+  }
+}
+
+async function settle(): Promise<void> {
+  await new Promise<void>((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,53 @@
+/**
+ * The port to jobs. A job is a nudge: it carries IDs only, may run twice, may be lost with the queue, and what it asks for
+ * stands in the store all the same.
+ */
+import type { ZodType } from 'zod';
+
+/** A kind of job: its name and what it carries. */
+export interface JobKind<Payload> {
+  readonly name: string;
+  readonly payload: ZodType<Payload>;
+}
+
+export interface AddOptions {
+  /** While a job with this ID waits or runs in the queue, another one with it is not added. */
+  readonly id: string;
+  /** `high` overtakes what waits. Default `normal`. */
+  readonly priority?: 'high' | 'normal';
+}
+
+/** Does one job. A rejection is a failure: the job is tried again, after a growing pause, a bounded number of times. */
+export type JobHandler<Payload> = (payload: Payload, signal: AbortSignal) => Promise<void>;
+
+/** Handlers of one consumer, one for each kind of job that its queue may hold. */
+export class JobHandlers {
+  readonly #byName = new Map<string, { kind: JobKind<unknown>; handler: JobHandler<unknown> }>();
+
+  on<Payload>(kind: JobKind<Payload>, handler: JobHandler<Payload>): this {
+    this.#byName.set(kind.name, { kind, handler: handler as JobHandler<unknown> });
+    return this;
+  }
+
+  /** Parses the payload and runs the handler. Throws if nobody handles this kind. */
+  async run(name: string, payload: unknown, signal: AbortSignal): Promise<void> {
+    const entry = this.#byName.get(name);
+    if (!entry) throw new Error(`No handler for jobs named "${name}"`);
+    await entry.handler(entry.kind.payload.parse(payload), signal);
+  }
+}
+
+export interface ConsumerOptions {
+  /** How many jobs run at a time. */
+  readonly concurrency: number;
+}
+
+export interface Queue extends AsyncDisposable {
+  ping(): Promise<void>;
+
+  /** Adds a job to a queue; resolves when the queue has it. */
+  add<Payload>(queue: string, kind: JobKind<Payload>, payload: Payload, options: AddOptions): Promise<void>;
+
+  /** Takes jobs from a queue until the consumer is disposed, which waits for the jobs it runs after aborting their signal. */
+  consume(queue: string, handlers: JobHandlers, options: ConsumerOptions): Promise<AsyncDisposable>;
+}

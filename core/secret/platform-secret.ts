@@ -1,0 +1,29 @@
+import { createHmac, hkdfSync } from 'node:crypto';
+
+/** Shorter secrets could be guessed. */
+const minSecretBytes = 32;
+
+/**
+ * The one secret that all processes of a platform share. It is never used itself: each purpose gets a key of its own, so that
+ * what one purpose gives away says nothing about another.
+ */
+export class PlatformSecret {
+  readonly #secret: Buffer;
+
+  /** Throws if the secret is shorter than 32 bytes. */
+  constructor(secret: Buffer) {
+    if (secret.length < minSecretBytes) throw new Error(`The platform secret needs at least ${minSecretBytes} bytes`);
+    this.#secret = secret;
+  }
+
+  /** The 256-bit key for a purpose (HKDF-SHA256). */
+  keyFor(purpose: string): Buffer {
+    return Buffer.from(hkdfSync('sha256', this.#secret, '', `berth ${purpose}`, 32));
+  }
+
+  /** A function that makes an unguessable text (base64url, 256 bits) of another, always the same one. */
+  deriver(purpose: string): (text: string) => string {
+    const key = this.keyFor(purpose);
+    return (text) => createHmac('sha256', key).update(text).digest('base64url');
+  }
+}

@@ -1,0 +1,58 @@
+/** Images: pushed manifests as the product sees them. Moving a tag adds an image and keeps the history. */
+import { digestPattern } from '../contract/names.ts';
+import type { Collection, Store } from '../core/store/store.ts';
+
+export interface GitCommit {
+  readonly hash?: string;
+  readonly branch?: string;
+  readonly message?: string;
+  readonly repository?: string;
+}
+
+/** One manifest, under the tag it was pushed with. */
+export interface Image {
+  /** `<account>/<service>:<tag>@<digest>`. */
+  readonly id: string;
+  /** `<account>/<service>`. */
+  readonly repository: string;
+  readonly tag: string;
+  readonly digest: string;
+  /** When this tag was last pushed with this digest. */
+  readonly uploadTime: Date;
+  /** Config and layers of the image for this platform, compressed as stored. */
+  readonly sizeBytes: number;
+  /** `os/architecture`, where the config says so. */
+  readonly platform?: string;
+  readonly gitCommit?: GitCommit;
+}
+
+export const images: Collection<Image, 'byTime' | 'byTag' | 'byDigest'> = {
+  name: 'images',
+  indexes: {
+    byTime: ['repository', 'uploadTime'],
+    byTag: ['repository', 'tag', 'uploadTime'],
+    byDigest: ['repository', 'digest', 'uploadTime'],
+  },
+};
+
+export function imageId(repository: string, tag: string, digest: string): string {
+  return `${repository}:${tag}@${digest}`;
+}
+
+/** The most recent image with this tag, or the image with this digest. */
+export async function findImage(store: Store, repository: string, reference: string): Promise<Image | undefined> {
+  const [image] = digestPattern.test(reference)
+    ? await store.find(images, {
+        index: 'byDigest',
+        equals: { repository, digest: reference },
+        order: 'descending',
+        limit: 1,
+      })
+    : await store.find(images, {
+        index: 'byTag',
+        equals: { repository, tag: reference },
+        order: 'descending',
+        limit: 1,
+      });
+  return image;
+}

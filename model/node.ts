@@ -1,0 +1,28 @@
+/** Nodes: machines with a Docker Engine and one worker. */
+import type { Collection } from '../core/store/store.ts';
+
+export interface Node {
+  /** A name that stays the same across restarts. */
+  readonly id: string;
+  readonly cluster: string;
+  /** Until when the node counts as alive without another heartbeat. */
+  readonly leaseUntil: Date;
+  readonly startedAt: Date;
+  readonly engineVersion: string;
+}
+
+export const nodes: Collection<Node, 'byCluster'> = { name: 'nodes', indexes: { byCluster: ['cluster'] } };
+
+/** Cluster of everything for which no other one was named. */
+export const defaultClusterName = 'default';
+
+/** How often a worker tells that its node is alive. */
+export const nodeHeartbeatMs = 10_000;
+
+/** Without a heartbeat for this long a node is dead, and its backends are lost. */
+export const nodeLeaseMs = 60_000;
+
+/** Whether a node is alive. */
+export function isAlive(node: Node, now: Date): boolean {
+  return now < node.leaseUntil;
+}
