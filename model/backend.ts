@@ -78,7 +78,7 @@ export const backends: Collection<Backend, 'byService' | 'byAccount' | 'byNode' 
     byService: ['account', 'service', 'createdAt'],
     byAccount: ['account', 'live', 'createdAt'],
     byNode: ['node', 'live'],
-    waiting: ['live', 'cluster', 'node', 'createdAt'],
+    waiting: ['live', 'node', 'cluster', 'createdAt'],
   },
 };
 

@@ -1,0 +1,34 @@
+/** Who is calling, and what they may do. */
+import type { IncomingMessage } from 'node:http';
+import type { EndpointAccess } from '../contract/endpoints.ts';
+import type { Store } from '../core/store/store.ts';
+import { accessTokens, hashToken, isUsable, looksLikeAccessToken } from '../model/access-token.ts';
+import type { AccessToken } from '../model/access-token.ts';
+import { Refusal } from '../model/refusal.ts';
+
+/** The caller behind a valid access token. */
+export type Caller = Pick<AccessToken, 'account' | 'rights'>;
+
+/**
+ * The caller of a request. Throws `Unauthorized` when the access token is missing or not valid now, `Forbidden` when it lacks
+ * the right. Every request is looked up in the store, so that a revoked token is refused at once.
+ */
+export async function authenticate(
+  deps: { store: Store },
+  request: IncomingMessage,
+  access: Exclude<EndpointAccess, 'none'>,
+): Promise<Caller> {
+  const token = bearerToken(request.headers.authorization);
+  if (token === undefined)
+    throw new Refusal('Unauthorized', 'Send your access token as "Authorization: Bearer <token>"');
+  const found = looksLikeAccessToken(token) ? await deps.store.get(accessTokens, hashToken(token)) : undefined;
+  if (!found || !isUsable(found, await deps.store.now())) {
+    throw new Refusal('Unauthorized', 'This access token is unknown, expired or revoked');
+  }
+  if (!found.rights.includes(access)) throw new Refusal('Forbidden', `This access token lacks the right "${access}"`);
+  return found;
+}
+
+function bearerToken(header: string | undefined): string | undefined {
+  return /^bearer +(\S+) *$/i.exec(header ?? '')?.[1];
+}

@@ -1,0 +1,77 @@
+/** From errors to answers: the one place of this room that knows which error is which HTTP status. */
+import type { ErrorRequestHandler } from 'express';
+import { ZodError } from 'zod';
+import { serviceErrors } from '../contract/errors.ts';
+import type { ServiceErrorCode } from '../contract/errors.ts';
+import { sendJson } from '../core/http/json.ts';
+import { requestId } from '../core/http/request-id.ts';
+import type { Log } from '../core/log/log.ts';
+import { StoreError } from '../core/store/store.ts';
+import { Refusal } from '../model/refusal.ts';
+
+/** How long a client should wait before it tries again when a part is down. */
+const retryAfterSeconds = 2;
+
+/** Answers every error that a handler throws; what we cannot explain is logged under the request's ID and not told. */
+export function answerErrors(log: Log): ErrorRequestHandler {
+  // Express knows an error handler by its four parameters.
+  return (error: unknown, request, response, _next) => {
+    const id = requestId(request, response);
+    const { code, message } = explain(error);
+    const { status } = serviceErrors[code];
+    if (status >= 500) log.error({ request: id, err: error }, 'Request failed');
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    if (status === 401) response.setHeader('www-authenticate', 'Bearer');
+    if (status === 503) response.setHeader('retry-after', retryAfterSeconds);
+    sendJson(response, status, { error: { code, message, status, id } });
+  };
+}
+
+interface Explanation {
+  readonly code: ServiceErrorCode;
+  readonly message: string;
+}
+
+function explain(error: unknown): Explanation {
+  if (error instanceof Refusal) return { code: error.code, message: error.message };
+  if (error instanceof ZodError) return { code: 'BadRequest', message: describeProblems(error) };
+  if (error instanceof StoreError && error.code === 'unavailable') {
+    return { code: 'Unavailable', message: 'The store cannot be reached, try again in a moment' };
+  }
+  return explainBody(error) ?? { code: 'InternalError', message: 'Something went wrong on our side' };
+}
+
+/** Problems of a body, as body-parser and our own reader report them: an error with a `status` and a `type`. */
+function explainBody(error: unknown): Explanation | undefined {
+  if (!(error instanceof Error) || !('status' in error) || !('type' in error)) return undefined;
+  if (error.status === 413) return { code: 'PayloadTooLarge', message: 'The body is too large, send at most 1 MiB' };
+  if (error.status === 415) return { code: 'UnsupportedMediaType', message: 'Send the body as UTF-8 application/json' };
+  const message = error.type === 'entity.parse.failed' ? 'The body is not JSON' : error.message;
+  return error.status === 400 ? { code: 'BadRequest', message } : undefined;
+}
+
+/** Names each field with its problem: `spawn.max_idle_seconds: Too small: expected number to be >=1`. */
+function describeProblems(error: ZodError): string {
+  return error.issues.flatMap((issue) => describeIssue(issue, [])).join('; ');
+}
+
+function describeIssue(issue: ZodError['issues'][number], prefix: readonly PropertyKey[]): string[] {
+  const path = [...prefix, ...issue.path];
+  if (issue.code === 'invalid_union') {
+    const closest = issue.errors.toSorted((a, b) => depthOf(b) - depthOf(a))[0] ?? [];
+    return closest.flatMap((inner) => describeIssue(inner, path));
+  }
+  const field = path.map(String).join('.');
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => `${field === '' ? key : `${field}.${key}`}: There is no such field`);
+  }
+  return [`${field === '' ? 'The body' : field}: ${issue.message}`];
+}
+
+/** Of a union's alternatives, the one whose problem lies deepest is what was meant. */
+function depthOf(issues: ZodError['issues']): number {
+  return Math.max(...issues.map((issue) => issue.path.length + (issue.code === 'unrecognized_keys' ? 1 : 0)), 0);
+}

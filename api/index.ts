@@ -1,0 +1,32 @@
+/** The API room: speaks the service API, shows readiness pages, and ends what nobody else can end. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { openBackendWatch } from '../model/backend-watch.ts';
+import { newApp } from './app.ts';
+import { startCaretaker } from './caretaker.ts';
+import { mountReadyPage } from './ready-page.ts';
+import type { Api, ApiDependencies } from './room.ts';
+import { backendEndpoints } from './v2/backends.ts';
+import { connectEndpoints } from './v2/connect.ts';
+import { serviceEndpoints } from './v2/services.ts';
+
+export type { ApiDependencies, PublicUrls, SpawnRules } from './room.ts';
+
+export interface ApiRoom extends AsyncDisposable {
+  /** Answers one request. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
+}
+
+/** Opens the room. It serves whatever requests it is handed; nothing listens here. */
+export async function openApi(deps: ApiDependencies): Promise<ApiRoom> {
+  await using opening = new AsyncDisposableStack();
+  const watch = opening.use(await openBackendWatch(deps));
+  opening.use(startCaretaker(deps));
+  const api: Api = { ...deps, watch };
+  const pages = { mount: mountReadyPage };
+  const app = newApp(api, [...connectEndpoints, ...backendEndpoints, ...serviceEndpoints, pages]);
+  const owned = opening.move();
+  return {
+    handle: (request, response) => void app(request, response),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}

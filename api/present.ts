@@ -1,0 +1,134 @@
+/** From documents to the answers of v2, field by field. */
+import type {
+  BackendListItem,
+  BackendMetadata,
+  RunningBackend,
+  StatusEntryObject,
+  StatusObject,
+} from '../contract/backend.ts';
+import type { ConnectResponse } from '../contract/connect.ts';
+import type { ImageObject, ServiceObject } from '../contract/service.ts';
+import type { Backend, StatusEntry } from '../model/backend.ts';
+import type { Image } from '../model/image.ts';
+import type { Service } from '../model/service.ts';
+import type { Connection } from './connect.ts';
+import type { Api, PublicUrls } from './room.ts';
+
+export function presentConnection(api: Api, { backend, token, spawned }: Connection): ConnectResponse {
+  return {
+    backend_id: backend.id,
+    url: connectionUrl(api.urls, token),
+    token,
+    secret_token: api.secretFor(token),
+    ready_url: `${api.urls.api}/ready/${backend.id}/${token}/`,
+    status_url: `${api.urls.api}/v2/backend/${backend.id}/status`,
+    status: backend.status,
+    spawned,
+  };
+}
+
+/** The URL behind which a connection token leads to its backend. */
+export function connectionUrl(urls: PublicUrls, token: string): string {
+  return `${urls.proxy}/${token}/`;
+}
+
+/** The status object of one step in a history. */
+export function presentStatus(entry: StatusEntry): StatusObject {
+  return {
+    status: entry.status,
+    time: entry.time.toISOString(),
+    ...(entry.terminationKind !== undefined && { termination_kind: entry.terminationKind }),
+    ...(entry.terminationReason !== undefined && { termination_reason: entry.terminationReason }),
+    ...(entry.status === 'terminated' && { exit_error: entry.exitCode !== null && entry.exitCode !== 0 }),
+  };
+}
+
+export function presentCurrentStatus(backend: Backend): StatusObject {
+  const last = backend.history.at(-1);
+  if (!last) throw new Error('A backend without a history');
+  return presentStatus(last);
+}
+
+function presentEntry(entry: StatusEntry): StatusEntryObject {
+  const reason = entry.terminationReason;
+  return {
+    status: entry.status,
+    time: entry.time.toISOString(),
+    ...(entry.lastStatus !== undefined && { last_status: entry.lastStatus }),
+    ...(entry.terminationKind !== undefined && { termination_kind: entry.terminationKind }),
+    ...(reason !== undefined && { termination_reason: reason }),
+    ...(reason !== undefined && entry.status === 'terminated' && { terminatation_reason: reason }),
+    ...(entry.exitCode !== undefined && { exit_code: entry.exitCode }),
+  };
+}
+
+export function presentBackend(backend: Backend): BackendMetadata {
+  return {
+    ...commonFields(backend),
+    max_mem_bytes: backend.peakMemoryBytes ?? 0,
+    statuses: backend.history.map(presentEntry),
+  };
+}
+
+export function presentListItem(backend: Backend): BackendListItem {
+  return {
+    ...commonFields(backend),
+    max_mem_bytes: backend.peakMemoryBytes ?? 0,
+    ready_timestamp: backend.readyAt?.toISOString() ?? null,
+    status: presentCurrentStatus(backend),
+  };
+}
+
+export function presentRunning(backend: Backend): RunningBackend {
+  return { ...commonFields(backend), status: presentCurrentStatus(backend) };
+}
+
+function commonFields(backend: Backend) {
+  return {
+    account_name: backend.account,
+    cluster_name: backend.cluster,
+    created_at: backend.createdAt.toISOString(),
+    environment_name: backend.environment,
+    id: backend.id,
+    image_digest: backend.imageDigest,
+    key: backend.key ?? null,
+    service_name: backend.service,
+  };
+}
+
+export function presentService(urls: PublicUrls, service: Service): ServiceObject {
+  return {
+    account_name: service.account,
+    created_at: service.createdAt.toISOString(),
+    environments: service.environments.map((environment) => ({
+      cluster: environment.cluster,
+      created_at: environment.createdAt.toISOString(),
+      image_tag: environment.imageTag,
+      last_spawned_at: environment.lastSpawnedAt?.toISOString() ?? null,
+      name: environment.name,
+    })),
+    image_name: `${urls.registryHost}/${service.id}`,
+    last_image_digest: service.lastImageDigest ?? null,
+    last_image_upload_time: service.lastImageUploadTime?.toISOString() ?? null,
+    last_spawned_at: service.lastSpawnedAt?.toISOString() ?? null,
+    name: service.name,
+  };
+}
+
+export function presentImage(image: Image): ImageObject {
+  const commit = image.gitCommit;
+  return {
+    digest: image.digest,
+    ...(commit && {
+      git_commit: {
+        ...(commit.branch !== undefined && { branch: commit.branch }),
+        ...(commit.hash !== undefined && { hash: commit.hash }),
+        ...(commit.message !== undefined && { message: commit.message }),
+        ...(commit.repository !== undefined && { repository: commit.repository }),
+      },
+    }),
+    repository: image.repository,
+    tag: image.tag,
+    upload_time: image.uploadTime.toISOString(),
+  };
+}

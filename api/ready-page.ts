@@ -1,0 +1,144 @@
+/** The page that a browser sees until its backend is ready. It needs nothing from elsewhere, and works without scripts too. */
+import { createHash } from 'node:crypto';
+import type { Express, Response } from 'express';
+import { hashToken } from '../model/access-token.ts';
+import { backends } from '../model/backend.ts';
+import type { Backend } from '../model/backend.ts';
+import { connectionTokenPattern, routes } from '../model/route.ts';
+import { connectionUrl } from './present.ts';
+import type { Api } from './room.ts';
+
+/** Without scripts, the page looks again by itself this often. */
+const refreshSeconds = 2;
+
+/** Mounts `/ready/{backend}/{token}/`. */
+export function mountReadyPage(app: Express, api: Api): void {
+  app.get('/ready/:backend/:token', async (request, response) => {
+    const { backend: id, token } = request.params;
+    const backend = await backendOf(api, id, token);
+    if (!backend) return sendPage(response, 404, page(gone));
+    const url = connectionUrl(api.urls, token);
+    if (backend.status === 'ready') return response.setHeader('cache-control', 'no-store').redirect(303, url);
+    if (!backend.live) return sendPage(response, 410, page(ended(backend)));
+    const streamUrl = `${api.urls.api}/v2/backend/${id}/status/stream`;
+    return sendPage(response, 200, page(starting(backend), { streamUrl, url }));
+  });
+}
+
+async function backendOf(api: Api, id: string, token: string): Promise<Backend | undefined> {
+  if (!connectionTokenPattern.test(token)) return undefined;
+  const route = await api.store.get(routes, hashToken(token));
+  return route?.backend === id ? await api.store.get(backends, id) : undefined;
+}
+
+interface Words {
+  readonly title: string;
+  readonly detail: string;
+  readonly busy: boolean;
+}
+
+const gone: Words = {
+  title: 'No such session',
+  detail: 'This link does not lead anywhere. Ask for a new one.',
+  busy: false,
+};
+
+/** What each step means to the person who waits. */
+const steps: Readonly<Record<string, string>> = {
+  scheduled: 'Waiting for a place to run…',
+  loading: 'Fetching the image…',
+  starting: 'Starting the container…',
+  waiting: 'Waiting for the application to answer…',
+};
+
+function starting(backend: Backend): Words {
+  return { title: 'Starting your session', detail: steps[backend.status] ?? 'One moment…', busy: true };
+}
+
+function ended(backend: Backend): Words {
+  const last = backend.history.at(-1);
+  if (backend.readyAt)
+    return { title: 'This session has ended', detail: 'Ask for a new link to start another.', busy: false };
+  const failure = last?.failure ?? exitText(last?.exitCode) ?? 'It was stopped before it was ready.';
+  return { title: 'The session could not start', detail: failure, busy: false };
+}
+
+function exitText(code: number | null | undefined): string | undefined {
+  return typeof code === 'number' ? `The container exited with code ${code} before it was ready.` : undefined;
+}
+
+const script = `
+const { streamUrl, url, steps } = JSON.parse(document.getElementById('facts').textContent);
+const detail = document.getElementById('detail');
+const stream = new EventSource(streamUrl);
+stream.onmessage = ({ data }) => {
+  const { status } = JSON.parse(data);
+  if (steps[status]) detail.textContent = steps[status];
+  if (status === 'ready') location.replace(url);
+  else if (/terminat/.test(status)) { stream.close(); location.reload(); }
+};
+`;
+
+const style = `
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; text-align: center; }
+main { padding: 2rem; max-width: 32rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.4rem; margin: 1.2rem 0 .3rem; }
+p { margin: 0; opacity: .75; }
+.ring { width: 2.5rem; height: 2.5rem; margin: 0 auto; border-radius: 50%; border: 3px solid color-mix(in srgb, currentColor 20%, transparent); border-top-color: currentColor; animation: turn 1s linear infinite; }
+@keyframes turn { to { transform: rotate(1turn); } }
+@media (prefers-reduced-motion: reduce) { .ring { animation-duration: 6s; } }
+`;
+
+function page(words: Words, live?: { streamUrl: string; url: string }): string {
+  const facts = live && JSON.stringify({ ...live, steps }).replaceAll('<', String.raw`\u003c`);
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${escapeHtml(words.title)}</title>
+${live ? `<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>` : ''}
+<style>${style}</style>
+</head>
+<body>
+<main>
+${words.busy ? '<div class="ring" aria-hidden="true"></div>' : ''}
+<h1>${escapeHtml(words.title)}</h1>
+<p id="detail" role="status">${escapeHtml(words.detail)}</p>
+</main>
+${live ? `<script type="application/json" id="facts">${facts}</script>\n<script>${script}</script>` : ''}
+</body>
+</html>
+`;
+}
+
+/** Only what the page itself carries may run; the URL, which holds the token, is told to nobody. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  `script-src '${hashOf(script)}'`,
+  `style-src '${hashOf(style)}'`,
+  'connect-src *',
+  "base-uri 'none'",
+  "form-action 'none'",
+].join('; ');
+
+function hashOf(text: string): string {
+  return `sha256-${createHash('sha256').update(text).digest('base64')}`;
+}
+
+function sendPage(response: Response, status: number, html: string): void {
+  response.writeHead(status, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': contentSecurityPolicy,
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  });
+  response.end(html);
+}
+
+function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

@@ -1,0 +1,29 @@
+import { nodeQueue, terminateJob } from '../contract/jobs.ts';
+import { backendChanged } from '../contract/messages.ts';
+import type { TerminationKind } from '../contract/statuses.ts';
+import { backends, rank, requestStop } from '../model/backend.ts';
+import { Refusal } from '../model/refusal.ts';
+import type { Api } from './room.ts';
+
+/** How long an answer waits to be able to say that the signal was sent; the wish stands in the store either way. */
+const signalWaitMs = 2_000;
+
+/**
+ * Asks that a backend ends, and waits a moment until its node has begun to end it. Throws `BackendNotFound`,
+ * `BackendNotRunning`.
+ */
+export async function terminate(api: Api, id: string, kind: TerminationKind, signal: AbortSignal): Promise<void> {
+  const now = await api.store.now();
+  const backend = await api.store.update(backends, id, (current) => requestStop(current, kind, 'external', now));
+  if (!backend) throw new Refusal('BackendNotFound', `There is no backend "${id}"`);
+  await api.bus.publish(backendChanged, { backend: id, status: backend.status });
+  if (!backend.live || backend.node === undefined) return;
+  const job = { id: `terminate-${id}-${kind}`, priority: 'high' } as const;
+  await api.queue.add(nodeQueue(backend.node), terminateJob, { backend: id }, job);
+  const begun = rank(kind === 'soft' ? 'terminating' : 'hard-terminating');
+  const patience = new AbortController();
+  using _timer = api.clock.after(signalWaitMs, () => patience.abort());
+  for await (const { status } of api.watch.follow(id, AbortSignal.any([signal, patience.signal]))) {
+    if (rank(status) >= begun) return;
+  }
+}

@@ -1,0 +1,44 @@
+import { endpoints } from '../../contract/endpoints.ts';
+import { backends } from '../../model/backend.ts';
+import { answer } from '../app.ts';
+import { presentBackend, presentCurrentStatus, presentListItem, presentRunning } from '../present.ts';
+import { streamStatuses } from '../status-stream.ts';
+import { terminate } from '../terminate.ts';
+import { anyBackend, ownAccount, visibleBackend, visibleService } from '../visible.ts';
+
+export const backendEndpoints = [
+  answer(endpoints.backendStatus, async (api, { parameters }) =>
+    presentCurrentStatus(await anyBackend(api.store, parameters.backend_id)),
+  ),
+  answer(endpoints.backendStatusStream, async (api, { parameters, request, response, signal }) => {
+    const { id } = await anyBackend(api.store, parameters.backend_id);
+    await streamStatuses(api, id, { request, response, signal });
+  }),
+  answer(endpoints.backend, async (api, { parameters, caller }) =>
+    presentBackend(await visibleBackend(api.store, caller, parameters.backend_id)),
+  ),
+  answer(endpoints.terminate, async (api, { parameters, body, caller, signal }) => {
+    const backend = await visibleBackend(api.store, caller, parameters.backend_id);
+    await terminate(api, backend.id, body.hard === true ? 'hard' : 'soft', signal);
+    return { status: 'ok' };
+  }),
+  answer(endpoints.serviceBackends, async (api, { parameters, query, caller }) => {
+    const service = await visibleService(api.store, caller, parameters);
+    const found = await api.store.find(backends, {
+      index: 'byService',
+      equals: { account: service.account, service: service.name },
+      range: { ...(query.start && { from: query.start }), ...(query.end && { to: query.end }) },
+      order: 'descending',
+    });
+    return { backends: found.map(presentListItem) };
+  }),
+  answer(endpoints.accountBackends, async (api, { parameters, caller }) => {
+    ownAccount(caller, parameters.account);
+    const running = await api.store.find(backends, {
+      index: 'byAccount',
+      equals: { account: parameters.account, live: true },
+      order: 'descending',
+    });
+    return { running_backends: running.map(presentRunning) };
+  }),
+];

@@ -1,0 +1,16 @@
+import { endpoints } from '../../contract/endpoints.ts';
+import { answer } from '../app.ts';
+import { connect } from '../connect.ts';
+import { presentConnection } from '../present.ts';
+import { ownService } from '../visible.ts';
+
+export const connectEndpoints = [
+  answer(endpoints.connect, async (api, { parameters, body, caller }) => {
+    ownService(caller, parameters);
+    return presentConnection(api, await connect(api, parameters, body));
+  }),
+  answer(endpoints.connectEnvironment, async (api, { parameters, body, caller }) => {
+    ownService(caller, parameters);
+    return presentConnection(api, await connect(api, parameters, body));
+  }),
+];

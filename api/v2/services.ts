@@ -1,0 +1,65 @@
+import { endpoints } from '../../contract/endpoints.ts';
+import { StoreError } from '../../core/store/store.ts';
+import { findImage, images } from '../../model/image.ts';
+import { Refusal } from '../../model/refusal.ts';
+import { environmentOf, newService, services, withImageTag } from '../../model/service.ts';
+import { answer } from '../app.ts';
+import type { Caller } from '../authenticate.ts';
+import { presentImage, presentService } from '../present.ts';
+import type { Api } from '../room.ts';
+import { ownAccount, visibleService } from '../visible.ts';
+
+export const serviceEndpoints = [
+  answer(endpoints.createService, async (api, { parameters, body, caller }) => {
+    ownAccount(caller, parameters.account);
+    await createService(api, parameters.account, body.name);
+    return { status: 'ok' };
+  }),
+  answer(endpoints.listServices, async (api, { parameters, caller }) => {
+    ownAccount(caller, parameters.account);
+    const found = await api.store.find(services, { index: 'byAccount', equals: { account: parameters.account } });
+    return { services: found.map(({ name }) => name) };
+  }),
+  answer(endpoints.service, async (api, { parameters, caller }) =>
+    presentService(api.urls, await visibleService(api.store, caller, parameters)),
+  ),
+  answer(endpoints.serviceImages, async (api, { parameters, caller }) => {
+    const { id: repository } = await visibleService(api.store, caller, parameters);
+    const found = await api.store.find(images, { index: 'byTime', equals: { repository }, order: 'descending' });
+    return { images: found.map(presentImage) };
+  }),
+  answer(endpoints.update, async (api, { parameters, body, caller }) => {
+    await update(api, caller, { ...parameters, imageTag: body.image_tag });
+    return { status: 'ok' };
+  }),
+  answer(endpoints.updateEnvironment, async (api, { parameters, body, caller }) => {
+    await update(api, caller, { ...parameters, imageTag: body.image_tag });
+    return { status: 'ok' };
+  }),
+];
+
+async function createService(api: Api, account: string, name: string): Promise<void> {
+  const service = newService({ account, name, cluster: api.rules.defaultCluster }, api.clock.now());
+  try {
+    await api.store.insert(services, service);
+  } catch (error) {
+    if (!(error instanceof StoreError && error.code === 'duplicate')) throw error;
+    throw new Refusal('ServiceExists', `Account "${account}" has a service "${name}" already`);
+  }
+}
+
+interface Update {
+  readonly account: string;
+  readonly service: string;
+  readonly environment?: string;
+  readonly imageTag: string;
+}
+
+async function update(api: Api, caller: Caller, { imageTag, ...path }: Update): Promise<void> {
+  const service = await visibleService(api.store, caller, path);
+  const environment = environmentOf(service, path.environment);
+  if (!(await findImage(api.store, service.id, imageTag))) {
+    throw new Refusal('ImageNotFound', `Service "${service.id}" has no image "${imageTag}"`);
+  }
+  await api.store.update(services, service.id, (current) => withImageTag(current, environment.name, imageTag));
+}

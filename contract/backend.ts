@@ -1,0 +1,69 @@
+/** Backends as v2 shows them (sections 2.6 and 2.7 of the API document). */
+import { z } from 'zod';
+import { backendStatus, terminationKind, terminationReason } from './statuses.ts';
+import { timestamp } from './timestamp.ts';
+
+export const statusObject = z
+  .strictObject({
+    status: backendStatus,
+    time: timestamp,
+    termination_kind: terminationKind.nullable().optional(),
+    termination_reason: terminationReason.nullable().optional(),
+    exit_error: z.boolean().meta({ description: 'Whether the container exited with a non-zero code' }).optional(),
+  })
+  .meta({ id: 'BackendStatus' });
+
+export const statusEntry = z
+  .strictObject({
+    status: backendStatus,
+    time: timestamp,
+    last_status: backendStatus.optional(),
+    termination_kind: terminationKind.nullable().optional(),
+    termination_reason: terminationReason.nullable().optional(),
+    terminatation_reason: terminationReason
+      .nullable()
+      .meta({ description: 'The same as `termination_reason`, in the spelling of the API document' })
+      .optional(),
+    exit_code: z.int().nullable().optional(),
+  })
+  .meta({ id: 'StatusEntry' });
+
+const runningFields = {
+  account_name: z.string(),
+  cluster_name: z.string(),
+  created_at: timestamp,
+  environment_name: z.string(),
+  id: z.string(),
+  image_digest: z.string(),
+  key: z.string().nullable(),
+  service_name: z.string(),
+};
+
+const maxMemBytes = z.int().meta({ description: 'The most memory seen in use so far, 0 before the first look' });
+
+export const backendMetadata = z
+  .strictObject({ ...runningFields, max_mem_bytes: maxMemBytes, statuses: z.array(statusEntry) })
+  .meta({ id: 'Backend' });
+
+export const backendListItem = z
+  .strictObject({
+    ...runningFields,
+    max_mem_bytes: maxMemBytes,
+    ready_timestamp: timestamp.nullable(),
+    status: statusObject,
+  })
+  .meta({ id: 'BackendListItem' });
+
+export const runningBackend = z.strictObject({ ...runningFields, status: statusObject }).meta({ id: 'RunningBackend' });
+
+export const terminateRequest = z
+  .strictObject({
+    hard: z.boolean().meta({ description: 'Stop the container by force instead of sending SIGTERM' }).optional(),
+  })
+  .meta({ id: 'TerminateRequest' });
+
+export type StatusObject = z.infer<typeof statusObject>;
+export type StatusEntryObject = z.infer<typeof statusEntry>;
+export type BackendMetadata = z.infer<typeof backendMetadata>;
+export type BackendListItem = z.infer<typeof backendListItem>;
+export type RunningBackend = z.infer<typeof runningBackend>;

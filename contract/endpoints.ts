@@ -1,0 +1,164 @@
+/** The endpoints of the service API, as data: the API room serves them, and `docs/openapi.json` is made from them. */
+import { z } from 'zod';
+import type { ZodType } from 'zod';
+import { backendListItem, backendMetadata, runningBackend, statusObject, terminateRequest } from './backend.ts';
+import { connectRequest, connectResponse } from './connect.ts';
+import type { ServiceErrorCode } from './errors.ts';
+import { createServiceRequest, imageObject, serviceObject, updateRequest } from './service.ts';
+
+/** What a caller's access token must allow. `none`: no token is needed, and every origin may read the answer. */
+export type EndpointAccess = 'none' | 'read' | 'push' | 'connect' | 'manage';
+
+/** One endpoint. Path parameters are written `{name}`. */
+export interface Endpoint<Path extends string = string, Body = unknown, Query = unknown> {
+  readonly method: 'GET' | 'POST';
+  readonly path: Path;
+  readonly summary: string;
+  readonly access: EndpointAccess;
+  /** Where every field is optional, an empty body or none is taken too. */
+  readonly body: ZodType<Body>;
+  readonly query: ZodType<Query>;
+  /** The answer; of a stream, each of its events. */
+  readonly answer: ZodType;
+  readonly stream: boolean;
+  readonly errors: readonly ServiceErrorCode[];
+}
+
+const noFields = z.strictObject({});
+const ok = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Ok' });
+const anyTime = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
+
+type NoFields = z.infer<typeof noFields>;
+
+type EndpointDetails<Body, Query> = Partial<Pick<Endpoint<string, Body, Query>, 'body' | 'query' | 'stream'>> &
+  Pick<Endpoint, 'summary' | 'access' | 'answer' | 'errors'>;
+
+function get<const Path extends string, Query = NoFields>(
+  path: Path,
+  details: EndpointDetails<NoFields, Query>,
+): Endpoint<Path, NoFields, Query> {
+  return {
+    method: 'GET',
+    path,
+    body: noFields,
+    query: noFields as unknown as ZodType<Query>,
+    stream: false,
+    ...details,
+  };
+}
+
+function post<const Path extends string, Body = NoFields>(
+  path: Path,
+  details: EndpointDetails<Body, NoFields>,
+): Endpoint<Path, Body, NoFields> {
+  return {
+    method: 'POST',
+    path,
+    body: noFields as unknown as ZodType<Body>,
+    query: noFields,
+    stream: false,
+    ...details,
+  };
+}
+
+const backendsQuery = z.strictObject({ start: anyTime.optional(), end: anyTime.optional() });
+
+export const endpoints = {
+  connect: post('/v2/service/{account}/{service}/connect', {
+    summary: 'Get a connection URL, to the backend that holds a key or to a new one',
+    access: 'connect',
+    body: connectRequest,
+    answer: connectResponse,
+    errors: ['ServiceNotFound', 'ImageNotFound', 'KeyNotHeld', 'NoImage', 'MountsDisabled'],
+  }),
+  connectEnvironment: post('/v2/service/{account}/{service}/{environment}/connect', {
+    summary: 'Connect with the defaults of an environment',
+    access: 'connect',
+    body: connectRequest,
+    answer: connectResponse,
+    errors: ['ServiceNotFound', 'EnvironmentNotFound', 'ImageNotFound', 'KeyNotHeld', 'NoImage', 'MountsDisabled'],
+  }),
+  backendStatus: get('/v2/backend/{backend_id}/status', {
+    summary: 'The current status of a backend',
+    access: 'none',
+    answer: statusObject,
+    errors: ['BackendNotFound'],
+  }),
+  backendStatusStream: get('/v2/backend/{backend_id}/status/stream', {
+    summary: 'The statuses of a backend so far, then each new one until it has ended',
+    access: 'none',
+    answer: statusObject,
+    stream: true,
+    errors: ['BackendNotFound'],
+  }),
+  backend: get('/v2/backend/{backend_id}', {
+    summary: 'A backend and its history',
+    access: 'read',
+    answer: backendMetadata,
+    errors: ['BackendNotFound'],
+  }),
+  terminate: post('/v2/backend/{backend_id}/terminate', {
+    summary: 'End a backend',
+    access: 'connect',
+    body: terminateRequest,
+    answer: ok,
+    errors: ['BackendNotFound', 'BackendNotRunning'],
+  }),
+  serviceBackends: get('/v2/service/{account}/{service}/backends', {
+    summary: 'Backends of a service, the newest first',
+    access: 'read',
+    query: backendsQuery,
+    answer: z.strictObject({ backends: z.array(backendListItem) }),
+    errors: ['ServiceNotFound'],
+  }),
+  accountBackends: get('/v2/account/{account}/backends', {
+    summary: 'All running backends of an account',
+    access: 'read',
+    answer: z.strictObject({ running_backends: z.array(runningBackend) }),
+    errors: ['AccountNotFound'],
+  }),
+  createService: post('/v2/account/{account}/service', {
+    summary: 'Create a service',
+    access: 'manage',
+    body: createServiceRequest,
+    answer: ok,
+    errors: ['AccountNotFound', 'ServiceExists'],
+  }),
+  listServices: get('/v2/account/{account}/services', {
+    summary: 'Names of the services of an account',
+    access: 'read',
+    answer: z.strictObject({ services: z.array(z.string()) }),
+    errors: ['AccountNotFound'],
+  }),
+  service: get('/v2/service/{account}/{service}', {
+    summary: 'A service',
+    access: 'read',
+    answer: serviceObject,
+    errors: ['ServiceNotFound'],
+  }),
+  serviceImages: get('/v2/service/{account}/{service}/images', {
+    summary: 'Images pushed for a service, the newest first',
+    access: 'read',
+    answer: z.strictObject({ images: z.array(imageObject) }),
+    errors: ['ServiceNotFound'],
+  }),
+  update: post('/v2/service/{account}/{service}/update', {
+    summary: 'Set the image that new backends run by default',
+    access: 'push',
+    body: updateRequest,
+    answer: ok,
+    errors: ['ServiceNotFound', 'ImageNotFound'],
+  }),
+  updateEnvironment: post('/v2/service/{account}/{service}/{environment}/update', {
+    summary: 'Set the image that new backends of an environment run by default',
+    access: 'push',
+    body: updateRequest,
+    answer: ok,
+    errors: ['ServiceNotFound', 'EnvironmentNotFound', 'ImageNotFound'],
+  }),
+};
+
+/** The parameters in an endpoint's path. */
+export type PathParameters<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? { readonly [K in Name]: string } & PathParameters<Rest>
+  : unknown;

@@ -1,0 +1,53 @@
+/** Services and images as v2 shows them (sections 2.9 and 2.10 of the API document). */
+import { z } from 'zod';
+import { imageReference, serviceName } from './names.ts';
+import { timestamp } from './timestamp.ts';
+
+export const environmentObject = z
+  .strictObject({
+    cluster: z.string(),
+    created_at: timestamp,
+    image_tag: z.string(),
+    last_spawned_at: timestamp.nullable(),
+    name: z.string(),
+  })
+  .meta({ id: 'Environment' });
+
+export const serviceObject = z
+  .strictObject({
+    account_name: z.string(),
+    created_at: timestamp,
+    environments: z.array(environmentObject),
+    image_name: z.string().meta({ description: 'What to tag an image with before `docker push`' }),
+    last_image_digest: z.string().nullable(),
+    last_image_upload_time: timestamp.nullable(),
+    last_spawned_at: timestamp.nullable(),
+    name: z.string(),
+  })
+  .meta({ id: 'Service' });
+
+export const imageObject = z
+  .strictObject({
+    digest: z.string(),
+    git_commit: z
+      .strictObject({
+        branch: z.string().optional(),
+        hash: z.string().optional(),
+        message: z.string().optional(),
+        repository: z.string().optional(),
+      })
+      .optional(),
+    repository: z.string(),
+    tag: z.string(),
+    upload_time: timestamp,
+  })
+  .meta({ id: 'Image' });
+
+export const createServiceRequest = z.strictObject({ name: serviceName }).meta({ id: 'CreateServiceRequest' });
+
+export const updateRequest = z
+  .strictObject({ image_tag: imageReference })
+  .meta({ id: 'UpdateRequest', description: 'The default image of new backends' });
+
+export type ServiceObject = z.infer<typeof serviceObject>;
+export type ImageObject = z.infer<typeof imageObject>;

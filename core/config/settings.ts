@@ -1,0 +1,107 @@
+/** Settings from the environment: declared once, read strictly, documented from the same declaration. */
+import { z } from 'zod';
+import type { ZodType } from 'zod';
+
+/** One variable. Its schema takes the text, or `undefined` where the variable is not set. */
+export interface Setting<T> {
+  readonly variable: string;
+  readonly schema: ZodType<T, string | undefined>;
+  /** What is used when the variable is not set, in words. */
+  readonly defaultText: string;
+  readonly help: string;
+}
+
+type Settings = Readonly<Record<string, Setting<unknown>>>;
+
+/** The values of declared settings. */
+export type SettingValues<S extends Settings> = {
+  readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never;
+};
+
+/** Something in the environment is wrong; the message lists every problem, a line each. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/**
+ * Reads settings from the environment. Variables that begin with `prefix` and are not declared are problems too: most are
+ * misspelt. An empty variable counts as not set. Throws `ConfigError` with all problems at once.
+ */
+export function readSettings<S extends Settings>(
+  settings: S,
+  environment: Readonly<Record<string, string | undefined>>,
+  prefix: string,
+): SettingValues<S> {
+  const values: Record<string, unknown> = {};
+  const problems: string[] = [];
+  for (const [name, { variable, schema }] of Object.entries(settings)) {
+    const parsed = schema.safeParse(environment[variable] || undefined);
+    if (parsed.success) values[name] = parsed.data;
+    else problems.push(...parsed.error.issues.map((issue) => `${variable}: ${issue.message}`));
+  }
+  const known = new Set(Object.values(settings).map(({ variable }) => variable));
+  for (const variable of Object.keys(environment)) {
+    if (variable.startsWith(prefix) && !known.has(variable)) problems.push(`${variable}: There is no such setting`);
+  }
+  if (problems.length > 0) throw new ConfigError(`The configuration has problems:\n  ${problems.join('\n  ')}`);
+  return values as SettingValues<S>;
+}
+
+/** A TCP port; 0 takes a free one. */
+export function port(defaultPort: number): ZodType<number, string | undefined> {
+  return whole({ min: 0, max: 65_535, or: defaultPort });
+}
+
+/** A whole number within bounds. */
+export function whole(bounds: { min: number; max: number; or: number }): ZodType<number, string | undefined> {
+  const message = `Use a whole number from ${bounds.min} to ${bounds.max}`;
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, message)
+    .optional()
+    .transform((text) => (text === undefined ? bounds.or : Number(text)))
+    .refine((value) => value >= bounds.min && value <= bounds.max, message);
+}
+
+/** One of a few words. */
+export function oneOf<const Words extends readonly [string, ...string[]]>(
+  words: Words,
+  defaultWord: Words[number],
+): ZodType<Words[number], string | undefined> {
+  return z
+    .enum(words, `Use one of ${words.join(', ')}`)
+    .optional()
+    .transform((word) => word ?? defaultWord);
+}
+
+/** A text that a schema accepts. */
+export function text(
+  defaultText: string,
+  schema: ZodType<string, string> = z.string(),
+): ZodType<string, string | undefined> {
+  return schema.optional().transform((value) => value ?? defaultText);
+}
+
+/** A text that may be missing. */
+export function optionalText(
+  schema: ZodType<string, string> = z.string(),
+): ZodType<string | undefined, string | undefined> {
+  return schema.optional();
+}
+
+/** An `http:` or `https:` URL that may be missing, without its trailing slash. */
+export function optionalUrl(): ZodType<string | undefined, string | undefined> {
+  return z
+    .url({ protocol: /^https?$/, error: 'Use an http or https URL' })
+    .transform((url) => url.replace(/\/+$/, ''))
+    .optional();
+}
+
+/** Words separated by commas. */
+export function wordList(word: RegExp, message: string): ZodType<readonly string[], string | undefined> {
+  return z
+    .string()
+    .optional()
+    .transform((list) => (list === undefined ? [] : list.split(',').map((each) => each.trim())))
+    .refine((list) => list.every((each) => word.test(each)), message);
+}

@@ -1,0 +1,69 @@
+/** The process: `node main/berth.ts serve [--json]`. */
+import { parseArgs } from 'node:util';
+import { ConfigError } from '../core/config/settings.ts';
+import { openLog } from '../core/log/log.ts';
+import { StoreError } from '../core/store/store.ts';
+import { loadConfig } from './config.ts';
+import { openPlatform } from './platform.ts';
+import { stopSignal } from './signals.ts';
+
+const usage = `Usage: berth serve [--json]
+
+Runs the platform until it is asked to stop (SIGINT, SIGTERM). Configuration comes from the environment, see
+docs/configuration.md.
+
+  --json   once everything is open, write one line of JSON that says where
+`;
+
+process.exitCode = await main(process.argv.slice(2));
+
+async function main(args: string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args,
+    options: { json: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
+    allowPositionals: true,
+  });
+  if (values.help || positionals.length !== 1 || positionals[0] !== 'serve') {
+    process.stderr.write(usage);
+    return values.help ? 0 : 2;
+  }
+  try {
+    await serve(values.json);
+    return 0;
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return 1;
+  }
+}
+
+async function serve(json: boolean): Promise<void> {
+  const config = loadConfig(process.env);
+  const log = openLog(config.logLevel);
+  const stopped = stopSignal();
+  await using platform = await openPlatform({ config, log });
+  log.info({ ...platform.urls, worker: platform.worker.running }, 'Platform opened');
+  if (json) process.stdout.write(`${JSON.stringify(describe(platform))}\n`);
+  const signal = await stopped;
+  log.info({ signal }, 'Platform closes');
+}
+
+function describe({ urls, account, worker }: Awaited<ReturnType<typeof openPlatform>>) {
+  return {
+    api_url: urls.api,
+    registry: urls.registry,
+    proxy_url: urls.proxy,
+    operations_url: urls.operations,
+    account: account.name,
+    token_file: account.tokenFile,
+    docker: worker.running,
+    ...(!worker.running && { docker_problem: worker.reason }),
+  };
+}
+
+/** What the person who started the process can mend: told in a sentence, without a stack. */
+function isExpected(error: unknown): error is Error {
+  if (error instanceof ConfigError) return true;
+  if (error instanceof StoreError) return error.code === 'locked';
+  return error instanceof Error && 'code' in error && (error.code === 'EADDRINUSE' || error.code === 'EACCES');
+}

@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest';
+import { backendStatuses } from '../contract/statuses.ts';
+import {
+  advance,
+  assign,
+  becomeReady,
+  beginStop,
+  end,
+  endingOf,
+  isEnding,
+  newBackend,
+  requestStop,
+} from './backend.ts';
+import type { Backend } from './backend.ts';
+import { Refusal } from './refusal.ts';
+
+const start = new Date('2026-01-01T00:00:00.000Z');
+const later = (seconds: number) => new Date(start.getTime() + seconds * 1000);
+const address = { host: '10.1.0.2', port: 8080 };
+const onItsOwn = { kind: null, reason: null, exitCode: 0 };
+
+function scheduled(): Backend {
+  return newBackend(
+    {
+      id: 'abcdefghijkl',
+      account: 'acme',
+      service: 'draw',
+      environment: 'default',
+      cluster: 'default',
+      imageDigest: `sha256:${'0'.repeat(64)}`,
+      env: { SECRET: 'x' },
+      limits: {},
+      maxIdleSeconds: 300,
+      port: 8080,
+    },
+    start,
+  );
+}
+
+function ready(): Backend {
+  const steps = (['loading', 'starting', 'waiting'] as const).entries();
+  let backend = assign(scheduled(), 'node-1');
+  for (const [i, status] of steps) backend = advance(backend, status, later(i + 1));
+  return becomeReady(backend, address, later(4));
+}
+
+describe('a life', () => {
+  test('passes every status in order and keeps the whole history', () => {
+    const asked = requestStop(ready(), 'soft', 'swept', later(5));
+    const ended = end(beginStop(asked, later(6)), { ...endingOf(beginStop(asked, later(6)), 0) }, later(7));
+    expect(ended.history.map(({ status }) => status)).toEqual(
+      backendStatuses.filter((each) => each !== 'hard-terminating'),
+    );
+    expect(ended.history.map(({ time }) => time.getTime())).toEqual(
+      [0, 1, 2, 3, 4, 6, 7].map((s) => later(s).getTime()),
+    );
+    expect(ended.history.at(-1)).toMatchObject({
+      lastStatus: 'ready',
+      terminationKind: 'soft',
+      terminationReason: 'swept',
+      exitCode: 0,
+    });
+  });
+
+  test('never goes back, whatever is asked of it', () => {
+    const moves: ((backend: Backend) => Backend)[] = [
+      (backend) => assign(backend, 'node-2'),
+      (backend) => advance(backend, 'loading', later(9)),
+      (backend) => advance(backend, 'starting', later(9)),
+      (backend) => advance(backend, 'waiting', later(9)),
+      (backend) => becomeReady(backend, address, later(9)),
+      (backend) => beginStop(backend, later(9)),
+      (backend) => end(backend, onItsOwn, later(9)),
+    ];
+    const rank = (backend: Backend) => backendStatuses.indexOf(backend.status);
+    const seen = new Set<string>();
+    const walk = (backend: Backend, depth: number) => {
+      seen.add(backend.status);
+      for (const move of depth > 0 ? moves : []) {
+        const moved = move(backend);
+        expect(rank(moved)).toBeGreaterThanOrEqual(rank(backend));
+        expect(moved.history.slice(0, backend.history.length)).toEqual(backend.history);
+        if (rank(moved) === rank(backend)) expect(moved.history).toEqual(backend.history);
+        walk(moved, depth - 1);
+      }
+    };
+    walk(scheduled(), 4);
+    walk(requestStop(ready(), 'soft', 'external', later(5)), 3);
+    walk(requestStop(ready(), 'hard', 'external', later(5)), 3);
+    expect([...seen].toSorted()).toEqual([...backendStatuses].toSorted());
+  });
+
+  test('may jump ahead', () => {
+    expect(end(scheduled(), onItsOwn, later(1)).history.at(-1)).toMatchObject({
+      status: 'terminated',
+      lastStatus: 'scheduled',
+    });
+    expect(becomeReady(assign(scheduled(), 'node-1'), address, later(1)).status).toBe('ready');
+  });
+
+  test('ends once: what comes after changes nothing', () => {
+    const ended = end(ready(), { kind: null, reason: 'lost', exitCode: null }, later(5));
+    expect(end(ended, onItsOwn, later(6))).toBe(ended);
+    expect(beginStop(ended, later(6))).toBe(ended);
+    expect(becomeReady(ended, address, later(6))).toBe(ended);
+    expect(ended.live).toBe(false);
+  });
+
+  test('forgets its variables when it ends', () => {
+    expect(scheduled().env).toEqual({ SECRET: 'x' });
+    expect('env' in end(ready(), onItsOwn, later(5))).toBe(false);
+  });
+});
+
+describe('a node', () => {
+  test('takes a backend that waits, and no other one can', () => {
+    const taken = assign(scheduled(), 'node-1');
+    expect(taken.node).toBe('node-1');
+    expect(assign(taken, 'node-2')).toBe(taken);
+  });
+
+  test('does not take one that has ended', () => {
+    const ended = end(scheduled(), onItsOwn, later(1));
+    expect(assign(ended, 'node-1')).toBe(ended);
+  });
+});
+
+describe('a stop', () => {
+  test('ends a backend that no node has taken at once', () => {
+    const stopped = requestStop(scheduled(), 'soft', 'external', later(1));
+    expect(stopped.live).toBe(false);
+    expect(stopped.history.at(-1)).toMatchObject({
+      terminationKind: 'soft',
+      terminationReason: 'external',
+      exitCode: null,
+    });
+  });
+
+  test('asked for twice is asked for once', () => {
+    const asked = requestStop(ready(), 'soft', 'external', later(5));
+    expect(requestStop(asked, 'soft', 'swept', later(6))).toBe(asked);
+  });
+
+  test('can be made harder, keeps its first reason, and never gets softer', () => {
+    const soft = beginStop(requestStop(ready(), 'soft', 'swept', later(5)), later(5));
+    const hard = requestStop(soft, 'hard', 'external', later(6));
+    expect(hard.stop).toMatchObject({ kind: 'hard', reason: 'swept' });
+    expect(requestStop(hard, 'soft', 'external', later(7))).toBe(hard);
+    expect(beginStop(hard, later(7)).status).toBe('hard-terminating');
+  });
+
+  test('of a backend that has ended is refused', () => {
+    const ended = end(ready(), onItsOwn, later(5));
+    expect(() => requestStop(ended, 'hard', 'external', later(6))).toThrow(
+      expect.objectContaining({ name: Refusal.name, code: 'BackendNotRunning' }) as Error,
+    );
+  });
+
+  test('that was only asked for already counts as ending', () => {
+    expect(isEnding(ready())).toBe(false);
+    expect(isEnding(requestStop(ready(), 'soft', 'external', later(5)))).toBe(true);
+  });
+
+  test('that came too late does not claim the exit: it ended on its own', () => {
+    const asked = requestStop(ready(), 'soft', 'external', later(5));
+    expect(endingOf(asked, 3)).toEqual({ kind: null, reason: null, exitCode: 3 });
+  });
+});

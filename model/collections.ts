@@ -1,0 +1,11 @@
+/** Every collection of the model, for whoever opens a store. */
+import { accessTokens } from './access-token.ts';
+import { accounts } from './account.ts';
+import { backends } from './backend.ts';
+import { images } from './image.ts';
+import { keys } from './key.ts';
+import { nodes } from './node.ts';
+import { routes } from './route.ts';
+import { services } from './service.ts';
+
+export const modelCollections = [accounts, accessTokens, services, images, backends, keys, routes, nodes] as const;

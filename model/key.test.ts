@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest';
+import { assign, end, newBackend, requestStop } from './backend.ts';
+import type { Backend } from './backend.ts';
+import {
+  claimKey,
+  hardStopBeforeMs,
+  holdsKey,
+  keyState,
+  leaseMs,
+  renewEveryMs,
+  renewKey,
+  softStopBeforeMs,
+} from './key.ts';
+
+const start = new Date('2026-01-01T00:00:00.000Z');
+const after = (ms: number) => new Date(start.getTime() + ms);
+const key = claimKey(undefined, 'acme/draw/room-1', 'first', start);
+
+function backend(change: (fresh: Backend) => Backend = (fresh) => fresh): Backend {
+  const plan = {
+    account: 'acme',
+    service: 'draw',
+    environment: 'default',
+    cluster: 'default',
+    imageDigest: 'sha256:0',
+  };
+  return change(newBackend({ ...plan, id: 'first', limits: {}, maxIdleSeconds: 300, port: 8080 }, start));
+}
+
+describe('a key', () => {
+  test('gets a higher fencing token with every assignment, also when its document was lost', () => {
+    const next = claimKey(key, key.id, 'second', start);
+    expect(next.fencingToken).toBe(key.fencingToken + 1);
+    expect(claimKey(undefined, key.id, 'third', after(1_000)).fencingToken).toBeGreaterThan(next.fencingToken);
+    expect(Number.isSafeInteger(next.fencingToken)).toBe(true);
+  });
+
+  test('is renewed by its holder only', () => {
+    expect(renewKey(key, key.fencingToken, after(5_000)).leaseUntil).toEqual(after(5_000 + leaseMs));
+    const reassigned = claimKey(key, key.id, 'second', start);
+    expect(renewKey(reassigned, key.fencingToken, after(5_000))).toBe(reassigned);
+  });
+
+  test('is held until the lease ends', () => {
+    expect(holdsKey(key, key.fencingToken, after(leaseMs - 1))).toBe(true);
+    expect(holdsKey(key, key.fencingToken, after(leaseMs))).toBe(false);
+    expect(holdsKey(key, key.fencingToken - 1, start)).toBe(false);
+    expect(holdsKey(undefined, key.fencingToken, start)).toBe(false);
+  });
+
+  test('is let go, softly then by force, before its lease can end', () => {
+    expect(renewEveryMs).toBeLessThan(leaseMs - softStopBeforeMs);
+    expect(hardStopBeforeMs).toBeLessThan(softStopBeforeMs);
+    expect(hardStopBeforeMs).toBeGreaterThan(0);
+  });
+});
+
+describe('who stands behind a key', () => {
+  const running = backend((fresh) => assign(fresh, 'node-1'));
+
+  test.each([
+    ['free', 'there is no key', undefined, undefined, start],
+    ['claiming', 'its backend is just being written', key, undefined, start],
+    ['free', 'its backend was never written', key, undefined, after(leaseMs)],
+    ['held', 'its backend waits for a node, however long', key, backend(), after(10 * leaseMs)],
+    ['held', 'its backend runs and renews', key, running, after(leaseMs - 1)],
+    ['lapsed', 'its backend runs and did not renew', key, running, after(leaseMs)],
+    ['ending', 'its backend was asked to stop', key, requestStop(running, 'soft', 'swept', start), start],
+    ['free', 'its backend has ended', key, end(running, { kind: null, reason: null, exitCode: 0 }, start), start],
+  ] as const)('%s: %s', (state, _when, theKey, holder, now) => {
+    expect(keyState(theKey, holder, now)).toBe(state);
+  });
+});

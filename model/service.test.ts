@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { environmentOf, newService, withImageTag, withSpawn } from './service.ts';
+
+const now = new Date('2026-01-01T00:00:00.000Z');
+const service = newService({ account: 'acme', name: 'draw', cluster: 'default' }, now);
+
+test('a new service has a default environment that spawns what "docker push" writes', () => {
+  expect(service.id).toBe('acme/draw');
+  expect(environmentOf(service)).toMatchObject({ name: 'default', imageTag: 'latest', cluster: 'default' });
+});
+
+test('an environment gets another image without touching the rest', () => {
+  const updated = withImageTag(service, 'default', 'v2');
+  expect(environmentOf(updated).imageTag).toBe('v2');
+  expect(environmentOf(service).imageTag).toBe('latest');
+  expect(withSpawn(updated, 'default', now)).toMatchObject({ lastSpawnedAt: now });
+});
+
+test('an unknown environment is refused', () => {
+  expect(() => environmentOf(service, 'staging')).toThrow(
+    expect.objectContaining({ code: 'EnvironmentNotFound' }) as Error,
+  );
+  expect(() => withImageTag(service, 'staging', 'v2')).toThrow('staging');
+});

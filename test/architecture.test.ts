@@ -1,0 +1,108 @@
+/** Holds the house's import table (ARCHITECTURE.md): who may import whom, and one door for each vendor. */
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { expect, test } from 'vitest';
+
+const root = join(import.meta.dirname, '..');
+
+interface Import {
+  readonly file: string;
+  readonly target: string;
+}
+
+/** What the files of each folder may import of the house, besides their own folder. */
+const mayImport: Readonly<Record<string, RegExp>> = {
+  contract: /^contract\//,
+  core: /^(?:contract|core)\//,
+  model: /^(?:contract|core|model)\//,
+  registry: /^(?:contract|core|model|registry)\//,
+  api: /^(?:contract|core|model|api)\//,
+  worker: /^(?:contract|core|model|worker)\//,
+  proxy: /^(?:contract|core|model|proxy)\//,
+  main: /^(?:(?:contract|core|model|main)\/|(?:registry|api|worker|proxy)\/index\.ts$)/,
+  setup: /^(?:contract|core|main|setup)\//,
+  examples: /^examples\//,
+};
+
+const rooms = ['model', 'registry', 'api', 'worker', 'proxy'];
+
+/** Drivers of the ports: only `main/`, their own kind, and tests may know them. */
+const drivers = /^core\/(?:store|blobs|queue|bus)\/(?:sqlite|mongodb|filesystem|gridfs|s3|in-process|bullmq|redis)/;
+
+/** Each vendor's library, and the only files that may import it. */
+const doors: Readonly<Record<string, RegExp>> = {
+  mongodb: /^core\/(?:store\/mongodb|blobs\/gridfs)/,
+  bullmq: /^core\/queue\//,
+  ioredis: /^core\/(?:queue|bus)\//,
+  dockerode: /^worker\/docker\//,
+  express: /^(?:core\/http|registry|api)\//,
+  'node:sqlite': /^core\/store\/sqlite/,
+  'http-proxy-3': /^proxy\//,
+};
+
+const sources = globSync('**/*.{ts,js,mjs}', { cwd: root, exclude: ['node_modules', '.berth', '.git'] }).filter(
+  (file) => !/^(?:test|bench|docs)\//.test(file) && !/\.test\.ts$/.test(file) && file.includes('/'),
+);
+
+const imports = sources.flatMap(importsOf);
+
+test('the sources are found, with their imports', () => {
+  expect(new Set(sources.map(folderOf)).size).toBeGreaterThanOrEqual(9);
+  expect(imports.length).toBeGreaterThan(200);
+});
+
+test('every folder with sources has a row in the table', () => {
+  expect(sources.filter((file) => !(folderOf(file) in mayImport))).toEqual([]);
+});
+
+test('nobody imports what the table does not allow', () => {
+  const inside = imports.filter(({ target }) => !isPackage(target));
+  expect(inside.filter(({ file, target }) => !mayImport[folderOf(file)]?.test(target))).toEqual([]);
+});
+
+test('rooms and the model know ports, never drivers', () => {
+  expect(imports.filter(({ file, target }) => rooms.includes(folderOf(file)) && drivers.test(target))).toEqual([]);
+});
+
+test('the contract imports zod and nothing else from outside, so that it runs in a browser', () => {
+  const outside = imports.filter(({ file, target }) => folderOf(file) === 'contract' && isPackage(target));
+  expect(new Set(outside.map(({ target }) => packageOf(target)))).toEqual(new Set(['zod']));
+});
+
+test('every vendor has one door', () => {
+  const throughTheWall = imports.filter(({ file, target }) => {
+    const door = doors[packageOf(target)];
+    return door !== undefined && !door.test(file);
+  });
+  expect(throughTheWall).toEqual([]);
+});
+
+test('the environment is read by those who start processes, and handed on', () => {
+  const readers = sources.filter((file) => /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8')));
+  expect(readers.filter((file) => !/^(?:main\/berth\.ts|setup\/|examples\/)/.test(file))).toEqual([]);
+});
+
+function importsOf(file: string): Import[] {
+  const code = readFileSync(join(root, file), 'utf8');
+  const found = code.matchAll(
+    /^(?:import|export)\s(?:[^;'"]*?\sfrom\s)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm,
+  );
+  return Array.from(found, ([, fixed, dynamic]) => ({ file, target: resolveTarget(file, fixed ?? dynamic ?? '') }));
+}
+
+function resolveTarget(file: string, specifier: string): string {
+  return specifier.startsWith('.') ? relative(root, join(root, dirname(file), specifier)) : `package:${specifier}`;
+}
+
+function isPackage(target: string): boolean {
+  return target.startsWith('package:');
+}
+
+function packageOf(target: string): string {
+  const name = target.replace(/^package:/, '');
+  return name.startsWith('@') ? name.split('/').slice(0, 2).join('/') : (name.split('/')[0] ?? '');
+}
+
+function folderOf(file: string): string {
+  return file.split('/')[0] ?? '';
+}
