@@ -284,7 +284,7 @@ describe('connect', () => {
 });
 
 describe('bodies', () => {
-  const send = async (body: BodyInit, type = 'application/json') =>
+  const send = async (body: string | Uint8Array<ArrayBuffer>, type = 'application/json') =>
     await call('POST', connectPath, { body, headers: { authorization: `Bearer ${token}`, 'content-type': type } });
 
   test.each([

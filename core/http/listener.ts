@@ -20,6 +20,9 @@ export interface Listener extends AsyncDisposable {
 /** Long enough for ordinary requests; streams that never end are cut. */
 const defaultDrainMs = 5_000;
 
+/** How soon after its last answer a kept-alive connection of a closing server is closed. */
+const closeIdleEveryMs = 50;
+
 /** A head that takes longer than this to arrive is an attack (slowloris) or a dead peer. */
 const headersTimeoutMs = 20_000;
 
@@ -49,12 +52,14 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
 
 async function drain(server: Server, sockets: Set<Socket>, drainMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
+  // A kept-alive connection whose last request ends while we wait becomes idle: close those too, as they come.
+  const idle = setInterval(() => server.closeIdleConnections(), closeIdleEveryMs);
   const cut = setTimeout(() => {
     for (const socket of sockets) socket.destroy();
   }, drainMs);
   await closed;
   clearTimeout(cut);
+  clearInterval(idle);
   // Upgraded sockets are no longer the server's: nobody else closes them.
   for (const socket of sockets) socket.destroy();
 }

@@ -17,7 +17,7 @@ export interface Collection<T extends StoredDocument, Index extends string = str
   readonly indexes: Readonly<Record<Index, readonly (keyof T & string)[]>>;
 }
 
-/** A value that an index can hold. Strings are ordered by their UTF-8 bytes, in every driver. */
+/** A value that an index can hold. In order: null, numbers, strings by their UTF-8 bytes, booleans, dates. */
 export type IndexValue = string | number | boolean | Date | null;
 
 /** Which documents of an index to find: leading fields by equality, then at most one field by range. */
@@ -25,7 +25,10 @@ export interface Query<T extends StoredDocument, Index extends string> {
   readonly index: Index;
   /** Values of leading fields of the index. */
   readonly equals?: Readonly<Partial<Record<keyof T & string, IndexValue>>>;
-  /** A range over the index's next field. `after` and `before` exclude their value; `from` and `to` include it. */
+  /**
+   * A range over the index's next field. `after` and `before` exclude their value; `from` and `to` include it. It holds
+   * values of its bounds' type only. Null is in no range; `after: null` finds whatever is not null.
+   */
   readonly range?: {
     readonly from?: IndexValue;
     readonly after?: IndexValue;
@@ -48,7 +51,7 @@ export interface Store extends AsyncDisposable {
   get<T extends StoredDocument>(collection: Collection<T>, id: string): Promise<T | undefined>;
 
   /** Durable when it resolves. Throws `StoreError` with code `duplicate` if the ID is taken. */
-  insert<T extends StoredDocument>(collection: Collection<T>, document: T): Promise<void>;
+  insert<T extends StoredDocument>(collection: Collection<T>, document: NoInfer<T>): Promise<void>;
 
   /**
    * Replaces a document by what `change` makes of it, if nobody wrote in between; otherwise reads it again and retries.

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { ManualClock } from './manual-clock.ts';
+
+test('timers fire in the order in which they fall due, at their own time', async () => {
+  const clock = new ManualClock(new Date(0));
+  const fired: [string, number][] = [];
+  clock.after(30, () => fired.push(['once', clock.now().getTime()]));
+  const often = clock.every(20, () => fired.push(['often', clock.now().getTime()]));
+  await clock.advance(45);
+  often[Symbol.dispose]();
+  await clock.advance(100);
+  expect(fired).toEqual([
+    ['often', 20],
+    ['once', 30],
+    ['often', 40],
+  ]);
+  expect(clock.now()).toEqual(new Date(145));
+});
+
+test('sleep ends with its time or with its signal', async () => {
+  const clock = new ManualClock();
+  const slept = clock.sleep(10).then(() => 'slept');
+  await clock.advance(10);
+  expect(await slept).toBe('slept');
+  const aborting = new AbortController();
+  const interrupted = expect(clock.sleep(10, aborting.signal)).rejects.toThrow('enough');
+  aborting.abort(new Error('enough'));
+  await interrupted;
+});

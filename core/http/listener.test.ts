@@ -1,0 +1,66 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import { installGate } from './gate.ts';
+import { listen, newServer } from './listener.ts';
+
+async function open(drainMs: number) {
+  const server = newServer();
+  const gate = installGate(server);
+  const listener = await listen(server, { host: '127.0.0.1', port: 0, drainMs });
+  return { gate, listener, url: `http://127.0.0.1:${listener.port}` };
+}
+
+test('what comes before its room is open is told to try again', async () => {
+  const { gate, listener, url } = await open(1_000);
+  await using _ = listener;
+  const early = await fetch(url);
+  expect([early.status, early.headers.get('retry-after')]).toEqual([503, '1']);
+  gate.open({ handle: (_request, response) => void response.end('open') });
+  expect(await (await fetch(url)).text()).toBe('open');
+});
+
+test('closing lets an open request finish, and takes no new one', async () => {
+  const { gate, listener, url } = await open(10_000);
+  const { promise: arrived, resolve: arrive } = Promise.withResolvers<() => void>();
+  gate.open({ handle: (_request, response) => arrive(() => void response.end('finished')) });
+  const answer = fetch(url).then((response) => response.text());
+  const finish = await arrived;
+  const closed = listener[Symbol.asyncDispose]();
+  await expect(fetch(url)).rejects.toThrow('fetch failed');
+  finish();
+  expect(await answer).toBe('finished');
+  await closed;
+});
+
+test('closing cuts what does not finish in time, upgraded sockets too, and is the same when asked twice', async () => {
+  const { gate, listener } = await open(50);
+  gate.open({
+    handle: () => {},
+    upgrade: (_request, socket) =>
+      void socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
+  });
+  const socket = connect(listener.port, '127.0.0.1');
+  socket.write('GET / HTTP/1.1\r\nhost: x\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n');
+  await once(socket, 'data');
+  const ended = once(socket, 'close');
+  await Promise.all([listener[Symbol.asyncDispose](), listener[Symbol.asyncDispose]()]);
+  await ended;
+  expect(socket.destroyed).toBe(true);
+});
+
+test('without a room for upgrades, a request to upgrade is an ordinary one', async () => {
+  const { gate, listener, url } = await open(1_000);
+  await using _ = listener;
+  gate.open({ handle: (_request, response) => void response.end('plain') });
+  const socket = connect(listener.port, '127.0.0.1');
+  socket.end(`GET / HTTP/1.1\r\nhost: ${new URL(url).host}\r\nupgrade: h2c\r\nconnection: upgrade, close\r\n\r\n`);
+  const chunks = await socket.toArray();
+  expect(Buffer.concat(chunks as Buffer[]).toString()).toMatch(/^HTTP\/1\.1 200 [^]*plain$/);
+});
+
+test('a taken port is named', async () => {
+  const { listener } = await open(1_000);
+  await using _ = listener;
+  await expect(listen(newServer(), { host: '127.0.0.1', port: listener.port })).rejects.toThrow(String(listener.port));
+});
