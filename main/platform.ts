@@ -8,9 +8,9 @@ import { openInProcessBus } from '../core/bus/in-process.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
 import type { Clock } from '../core/clock/clock.ts';
-import { installGate } from '../core/http/gate.ts';
-import type { Gate } from '../core/http/gate.ts';
-import { listen, newServer } from '../core/http/listener.ts';
+import { newGatedServer } from '../core/http/gate.ts';
+import type { GatedServer } from '../core/http/gate.ts';
+import { listen } from '../core/http/listener.ts';
 import { operationsHandler } from '../core/http/operations.ts';
 import type { Log } from '../core/log/log.ts';
 import { openMetrics } from '../core/metrics/metrics.ts';
@@ -24,6 +24,7 @@ import { RegistryGrants } from '../model/registry-grant.ts';
 import { openProxy } from '../proxy/index.ts';
 import { openRegistry, registryCollections } from '../registry/index.ts';
 import { EngineError, openEngine, openWorker } from '../worker/index.ts';
+import type { WorkerSettings } from '../worker/index.ts';
 import type { Config } from './config.ts';
 import { openDataFolder } from './data-folder.ts';
 import type { DataFolder } from './data-folder.ts';
@@ -104,18 +105,17 @@ async function openGround(config: Config, log: Log, opening: AsyncDisposableStac
 
 interface Doors {
   readonly urls: PlatformUrls;
-  readonly api: Gate;
-  readonly registry: Gate;
-  readonly proxy: Gate;
-  readonly operations: Gate;
+  readonly api: GatedServer;
+  readonly registry: GatedServer;
+  readonly proxy: GatedServer;
+  readonly operations: GatedServer;
 }
 
 /** Listens on every port, with a gate in front: rooms that open one after the other know each other's addresses. */
 async function openDoors(config: Config, opening: AsyncDisposableStack): Promise<Doors> {
   const door = async (host: string, port: number) => {
-    const server = newServer();
-    const gate = installGate(server);
-    const listener = opening.use(await listen(server, { host, port }));
+    const gate = newGatedServer();
+    const listener = opening.use(await listen(gate.server, { host, port }));
     return { gate, hostPort: `${host}:${listener.port}` };
   };
   const registry = await door(config.host, config.registryPort);
@@ -155,30 +155,37 @@ async function openRooms(ground: Ground, doors: Doors, opening: AsyncDisposableS
 
 async function startWorker(ground: Ground, registryHost: string, opening: AsyncDisposableStack): Promise<WorkerState> {
   const { config, nodeName } = ground;
-  const log = ground.log.child({ room: 'worker', node: nodeName });
+  const log = ground.log.child({ room: 'worker' });
   try {
-    const engine = opening.use(await openEngine({ host: config.dockerHost, node: nodeName, log }));
-    const settings = {
-      node: nodeName,
-      cluster: config.cluster,
-      registryHost,
-      startTimeoutSeconds: config.startTimeoutSeconds,
-      pullTimeoutSeconds: config.pullTimeoutSeconds,
-      stopGraceSeconds: config.stopGraceSeconds,
-      defaultMemoryBytes: config.defaultMemoryBytes,
-      pidsLimit: config.pidsLimit,
-      capabilities: config.capabilities,
-      runtime: config.containerRuntime,
-      mountFolder: mountFolder(ground),
-      maxConcurrentStarts: 2 * availableParallelism(),
-    };
-    opening.use(await openWorker({ ...ground, log, engine, settings }));
+    const host = config.dockerHost;
+    const engine = opening.use(await openEngine({ ...(host !== undefined && { host }), node: nodeName, log }));
+    opening.use(await openWorker({ ...ground, log, engine, settings: workerSettings(ground, registryHost) }));
     return { running: true };
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     log.warn({ err: error }, 'No worker on this node');
     return { running: false, reason: error.message };
   }
+}
+
+function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
+  const { config, nodeName } = ground;
+  const mounts = mountFolder(ground);
+  return {
+    node: nodeName,
+    cluster: config.cluster,
+    registryHost,
+    startTimeoutSeconds: config.startTimeoutSeconds,
+    pullTimeoutSeconds: config.pullTimeoutSeconds,
+    stopGraceSeconds: config.stopGraceSeconds,
+    defaultMemoryBytes: config.defaultMemoryBytes,
+    pidsLimit: config.pidsLimit,
+    capabilities: config.capabilities,
+    ...(config.containerRuntime !== undefined && { runtime: config.containerRuntime }),
+    ...(mounts !== undefined && { mountFolder: mounts }),
+    // Starting is CPU work: more at a time only makes each one slower.
+    maxConcurrentStarts: 2 * availableParallelism(),
+  };
 }
 
 function mountFolder({ config, folder }: Ground): string | undefined {

@@ -2,7 +2,8 @@
  * The port to bytes by digest. A blob is whole or absent: it becomes visible under its digest in one step, after its bytes
  * are durable. What is still being received is an upload, named by an ID of the caller's choice; it survives restarts.
  *
- * The port does not hash: whoever publishes an upload under a digest has checked it.
+ * The port does not hash: whoever publishes an upload under a digest has checked it. What is no digest of `contract/`, or no
+ * upload ID (1 to 64 letters, digits and hyphens), is refused with a `TypeError`.
  */
 import type { Readable } from 'node:stream';
 
@@ -45,8 +46,8 @@ export interface Blobs extends AsyncDisposable {
 
   /**
    * Adds bytes at `offset`, which must be the upload's size (otherwise code `wrong-offset`). Bytes that arrived before
-   * `source` failed or `signal` aborted are kept and counted. Two appends to one upload at a time: the later one fails
-   * with code `upload-busy`.
+   * `source` failed or `signal` aborted are kept and counted. Two appends to one upload at a time, or an append and its
+   * publication: the later one fails with code `upload-busy`. An upload may be deleted meanwhile: `upload-unknown`.
    *
    * @returns the size after the append.
    */

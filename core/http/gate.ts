@@ -1,27 +1,31 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { newServer } from './listener.ts';
 
-/** What answers behind a gate. Without `upgrade`, a request to upgrade is answered as an ordinary one. */
+/** What answers behind a gate. Where a request to upgrade is not wanted, it is answered as an ordinary one. */
 export interface GateKeeper {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Which requests to upgrade are wanted. Default: all where there is an `upgrade`, else none. */
+  readonly shouldUpgrade?: (request: IncomingMessage) => boolean;
 }
 
-/** A listener whose room may not be open yet: what comes too early is told to try again. */
-export interface Gate {
+/** A server whose room may not be open yet: what comes too early is told to try again. */
+export interface GatedServer {
+  readonly server: Server;
+  /** From now on the keeper answers. */
   open(keeper: GateKeeper): void;
 }
 
-/** Puts a gate in front of a server. */
-export function installGate(server: Server): Gate {
-  let handle: GateKeeper['handle'] = answerTooEarly;
-  server.on('request', (request, response) => handle(request, response));
-  return {
-    open: (keeper) => {
-      handle = keeper.handle;
-      if (keeper.upgrade) server.on('upgrade', keeper.upgrade);
-    },
-  };
+/** A server behind a gate. Rooms that open one after the other can so know each other's addresses from the start. */
+export function newGatedServer(): GatedServer {
+  let keeper: GateKeeper = { handle: answerTooEarly };
+  const wantsUpgrade = (request: IncomingMessage) =>
+    keeper.upgrade !== undefined && (keeper.shouldUpgrade?.(request) ?? true);
+  const server = newServer({ shouldUpgradeCallback: wantsUpgrade });
+  server.on('request', (request, response) => keeper.handle(request, response));
+  server.on('upgrade', (request, socket, head) => keeper.upgrade?.(request, socket, head));
+  return { server, open: (next) => void (keeper = next) };
 }
 
 function answerTooEarly(_request: IncomingMessage, response: ServerResponse): void {

@@ -1,13 +1,12 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { installGate } from './gate.ts';
+import { newGatedServer } from './gate.ts';
 import { listen, newServer } from './listener.ts';
 
 async function open(drainMs: number) {
-  const server = newServer();
-  const gate = installGate(server);
-  const listener = await listen(server, { host: '127.0.0.1', port: 0, drainMs });
+  const gate = newGatedServer();
+  const listener = await listen(gate.server, { host: '127.0.0.1', port: 0, drainMs });
   return { gate, listener, url: `http://127.0.0.1:${listener.port}` };
 }
 

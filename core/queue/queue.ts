@@ -11,7 +11,10 @@ export interface JobKind<Payload> {
 }
 
 export interface AddOptions {
-  /** While a job with this ID waits or runs in the queue, another one with it is not added. */
+  /**
+   * A job is in its queue once, by this ID. Added again while it waits, it takes the payload that was added last; added
+   * again while it runs, it runs once more afterwards.
+   */
   readonly id: string;
   /** `high` overtakes what waits. Default `normal`. */
   readonly priority?: 'high' | 'normal';

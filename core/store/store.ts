@@ -5,7 +5,10 @@
  * across documents; every change of several steps is ordered so that a crash between two of them can be mended.
  */
 
-/** What every document has: an ID that is unique in its collection. The rest is plain data, `Date`s and `Uint8Array`s. */
+/**
+ * What every document has: an ID that is unique in its collection. The rest is plain data, `Date`s (years 0 to 9999) and
+ * `Uint8Array`s; what is `undefined` is left out, and anything else is refused with a `TypeError`.
+ */
 export interface StoredDocument {
   readonly id: string;
 }
@@ -86,7 +89,8 @@ export interface Store extends AsyncDisposable {
 
 /**
  * `duplicate`: a document with this ID exists. `not-indexed`: the query does not fit a declared index.
- * `locked`: another process holds the data. `unavailable`: the store cannot be reached or cannot write.
+ * `locked`: another process holds the data. `unavailable`: the store cannot be reached or cannot write; if it went away
+ * during a write, that may have happened all the same.
  */
 export type StoreErrorCode = 'duplicate' | 'not-indexed' | 'locked' | 'unavailable';
 

@@ -1,0 +1,110 @@
+import { createHash } from 'node:crypto';
+import { link, readdir, symlink, unlink } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { describeBlobs } from '../../test/suites/blobs-suite.ts';
+import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
+import { silentLog } from '../log/log.ts';
+import { openFileBlobs } from './filesystem.ts';
+
+const log = silentLog();
+
+describeBlobs('Files', async () => {
+  const folder = await temporaryFolder();
+  return {
+    open: () => openFileBlobs({ folder: folder.path, log }),
+    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+  };
+});
+
+const bytes = Buffer.from('hello');
+const hex = createHash('sha256').update(bytes).digest('hex');
+const digest = `sha256:${hex}`;
+
+describe('Files', () => {
+  test('stand where the drawing says', async () => {
+    await using folder = await temporaryFolder();
+    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await blobs.createUpload('one');
+    expect(existsSync(join(folder.path, 'uploads/one'))).toBe(true);
+    await blobs.appendUpload('one', 0, Readable.from([bytes]));
+    await blobs.publishUpload('one', digest);
+    const files = await readdir(folder.path, { recursive: true, withFileTypes: true });
+    const paths = files.filter((file) => file.isFile()).map((file) => join(file.parentPath, file.name));
+    expect(paths).toStrictEqual([join(folder.path, 'blobs/sha256', hex.slice(0, 2), hex)]);
+  });
+
+  test('cannot be written through an upload whose name survived its publication', async () => {
+    await using folder = await temporaryFolder();
+    {
+      await using blobs = await openFileBlobs({ folder: folder.path, log });
+      await blobs.createUpload('one');
+      await blobs.appendUpload('one', 0, Readable.from([bytes]));
+      await blobs.publishUpload('one', digest);
+      await link(join(folder.path, 'blobs/sha256', hex.slice(0, 2), hex), join(folder.path, 'uploads/one'));
+    }
+    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    expect(await blobs.statUpload('one')).toBeUndefined();
+    expect(await blobs.stat(digest)).toStrictEqual({ sizeBytes: bytes.length });
+  });
+
+  test.runIf(existsSync('/dev/full'))('say when there is no space left', async () => {
+    await using folder = await temporaryFolder();
+    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await blobs.createUpload('one');
+    await unlink(join(folder.path, 'uploads/one'));
+    await symlink('/dev/full', join(folder.path, 'uploads/one'));
+    const append = blobs.appendUpload('one', 0, Readable.from([bytes]));
+    await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'no-space' });
+  });
+
+  test('say when their folder cannot be used', async () => {
+    await using folder = await temporaryFolder();
+    const opening = openFileBlobs({ folder: '/dev/null/blobs', log });
+    await expect(opening).rejects.toMatchObject({ name: 'BlobsError', code: 'unavailable' });
+    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await folder[Symbol.asyncDispose]();
+    await expect(blobs.ping()).rejects.toMatchObject({ name: 'BlobsError', code: 'unavailable' });
+    await expect(blobs.createUpload('one')).rejects.toMatchObject({ code: 'unavailable' });
+  });
+
+  test.runIf(existsSync('/proc/self/fd'))('leave no file open', async () => {
+    await using folder = await temporaryFolder();
+    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    const openFiles = async () => (await readdir('/proc/self/fd')).length;
+    // Small blobs, so that nothing is collected as garbage meanwhile: Node would close what it finds there, with a warning.
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => warnings.push(warning);
+    process.on('warning', onWarning);
+    const before = await openFiles();
+    for (let round = 0; round < 50; round += 1) {
+      await blobs.createUpload('one');
+      await blobs.appendUpload('one', 0, Readable.from([bytes]));
+      await expect(blobs.appendUpload('one', 0, Readable.from([bytes]))).rejects.toMatchObject({
+        code: 'wrong-offset',
+      });
+      await expect(blobs.appendUpload('one', 5, failing())).rejects.toThrow('Connection lost');
+      await blobs.publishUpload('one', digest);
+      for await (const listed of blobs.list()) {
+        expect(listed).toBe(digest);
+        break;
+      }
+      await expect(blobs.read(digest, { start: 2, end: 1 })).rejects.toThrow(RangeError);
+      const unread = await blobs.read(digest);
+      const halfRead = await blobs.read(digest);
+      for await (const _ of halfRead ?? []) break;
+      unread?.destroy();
+      expect(await blobs.delete(digest)).toBe(true);
+    }
+    await expect.poll(openFiles).toBeLessThanOrEqual(before);
+    process.off('warning', onWarning);
+    expect(warnings).toStrictEqual([]);
+  });
+});
+
+async function* failing(): AsyncGenerator<Uint8Array> {
+  yield bytes;
+  throw new Error('Connection lost');
+}

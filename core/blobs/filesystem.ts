@@ -1,0 +1,269 @@
+/**
+ * Blobs as files:
+ *
+ *     <folder>/
+ *     ├── blobs/
+ *     │   ├── sha256/
+ *     │   │   └── 9f/              the first two digits
+ *     │   │       └── 9f86d081…    one blob, whole
+ *     │   └── sha512/
+ *     └── uploads/
+ *         └── 3fc1a0…              the bytes received so far, named by the upload's ID
+ *
+ * An upload becomes a blob in this order: its file is synced, renamed to its digest, then both folders are synced. So a
+ * file under `blobs/` is whole, after a power cut too, and there are no temporary files. One process uses the folder at a
+ * time.
+ */
+import { access, constants, open, opendir, rename, stat, unlink } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { makeDurableFolder, syncFolder } from '../files/durable-folder.ts';
+import type { Log } from '../log/log.ts';
+import { assertDigest, assertUploadId } from './blob-names.ts';
+import { BlobsError } from './blobs.ts';
+import type { BlobInfo, Blobs, ByteRange, UploadInfo } from './blobs.ts';
+import { fileErrors, ifPresent, systemCode } from './file-errors.ts';
+import { writeChunks } from './write-chunks.ts';
+
+export interface FileBlobsOptions {
+  /** Where the files stand; made if missing. */
+  readonly folder: string;
+  readonly log: Log;
+}
+
+const algorithms = ['sha256', 'sha512'];
+
+/** How much is read at a time: enough that a layer is read at the disk's speed. */
+const readBytes = 1024 * 1024;
+
+/** How many digits of a digest name the folder of a blob: 256 folders keep each one small. */
+const folderDigits = 2;
+
+/** Opens the blobs in `folder`. Throws `BlobsError` `unavailable` if that cannot be used. */
+export async function openFileBlobs(options: FileBlobsOptions): Promise<Blobs> {
+  const blobsFolder = join(options.folder, 'blobs');
+  const uploadsFolder = join(options.folder, 'uploads');
+  await fileErrors(async () => {
+    for (const algorithm of algorithms) await makeDurableFolder(join(blobsFolder, algorithm));
+    await makeDurableFolder(uploadsFolder);
+    await removePublished(uploadsFolder, options.log);
+  });
+  return new FileBlobs(blobsFolder, uploadsFolder);
+}
+
+/** A power cut in the middle of a rename may leave a blob its old name too, through which it could still be written to. */
+async function removePublished(uploadsFolder: string, log: Log): Promise<void> {
+  for await (const { name } of await opendir(uploadsFolder)) {
+    const path = join(uploadsFolder, name);
+    if ((await stat(path)).nlink < 2) continue;
+    await unlink(path);
+    log.info({ upload: name }, 'Removed an upload that was published before a crash');
+  }
+}
+
+class FileBlobs implements Blobs {
+  readonly #blobsFolder: string;
+  readonly #uploadsFolder: string;
+  /** What is going on with an upload that nothing else may touch meanwhile, by the upload's ID. */
+  readonly #busy = new Map<string, Promise<unknown>>();
+  /** Folders of blobs, once they are made and durable. */
+  readonly #folders = new Map<string, Promise<void>>();
+  readonly #closing = new AbortController();
+
+  constructor(blobsFolder: string, uploadsFolder: string) {
+    this.#blobsFolder = blobsFolder;
+    this.#uploadsFolder = uploadsFolder;
+  }
+
+  async ping(): Promise<void> {
+    this.#assertOpen();
+    await fileErrors(async () => {
+      await access(this.#blobsFolder, constants.R_OK | constants.W_OK);
+      await access(this.#uploadsFolder, constants.R_OK | constants.W_OK);
+    });
+  }
+
+  async stat(digest: string): Promise<BlobInfo | undefined> {
+    const path = this.#blobPath(digest);
+    const found = await fileErrors(() => ifPresent(stat(path)));
+    return found && { sizeBytes: found.size };
+  }
+
+  async read(digest: string, range?: ByteRange): Promise<Readable | undefined> {
+    const path = this.#blobPath(digest);
+    if (range && !(range.start >= 0 && range.start <= range.end)) {
+      throw new RangeError(`Not a range of bytes: ${range.start} to ${range.end}`);
+    }
+    return await readFile(path, range);
+  }
+
+  async delete(digest: string): Promise<boolean> {
+    return await remove(this.#blobPath(digest));
+  }
+
+  async *list(): AsyncIterable<string> {
+    this.#assertOpen();
+    for (const algorithm of algorithms) {
+      const algorithmFolder = join(this.#blobsFolder, algorithm);
+      for await (const folder of namesIn(algorithmFolder)) {
+        for await (const name of namesIn(join(algorithmFolder, folder))) yield `${algorithm}:${name}`;
+      }
+    }
+  }
+
+  async createUpload(uploadId: string): Promise<void> {
+    const path = this.#uploadPath(uploadId);
+    await fileErrors(async () => {
+      try {
+        const file = await open(path, 'wx');
+        await file.close();
+      } catch (error) {
+        if (systemCode(error) !== 'EEXIST') throw error;
+        throw new BlobsError('upload-exists', `There is already an upload "${uploadId}"`, { cause: error });
+      }
+    });
+  }
+
+  async statUpload(uploadId: string): Promise<UploadInfo | undefined> {
+    const path = this.#uploadPath(uploadId);
+    const found = await fileErrors(() => ifPresent(stat(path)));
+    return found && { sizeBytes: found.size, touchedAt: found.mtime };
+  }
+
+  async appendUpload(
+    uploadId: string,
+    offset: number,
+    source: AsyncIterable<Uint8Array>,
+    signal?: AbortSignal,
+  ): Promise<number> {
+    const path = this.#uploadPath(uploadId);
+    const stop = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
+    return await this.#exclusively(uploadId, async () => {
+      await using file = await fileErrors(() => ifPresent(open(path, 'r+')));
+      if (!file) throw unknownUpload(uploadId);
+      const { size } = await fileErrors(() => file.stat());
+      if (size !== offset) {
+        throw new BlobsError('wrong-offset', `Upload "${uploadId}" has ${size} bytes, so it cannot go on at ${offset}`);
+      }
+      await writeChunks(file, offset, source, stop);
+      const after = await fileErrors(() => file.stat());
+      if (after.nlink === 0) throw unknownUpload(uploadId);
+      return after.size;
+    });
+  }
+
+  async readUpload(uploadId: string): Promise<Readable | undefined> {
+    return await readFile(this.#uploadPath(uploadId));
+  }
+
+  async publishUpload(uploadId: string, digest: string): Promise<BlobInfo> {
+    const uploadPath = this.#uploadPath(uploadId);
+    const blobPath = this.#blobPath(digest);
+    return await this.#exclusively(uploadId, async () => {
+      await using file = await fileErrors(() => ifPresent(open(uploadPath, 'r+')));
+      if (!file) throw unknownUpload(uploadId);
+      return await fileErrors(async () => {
+        const existing = await ifPresent(stat(blobPath));
+        if (existing) {
+          await unlink(uploadPath);
+        } else {
+          await syncOrDiscard(file, uploadPath);
+          await this.#makeFolder(dirname(blobPath));
+          await rename(uploadPath, blobPath);
+        }
+        // Of a blob that exists already, too: whoever is just publishing it may not have come to this yet.
+        await syncFolder(dirname(blobPath));
+        await syncFolder(this.#uploadsFolder);
+        const { size } = existing ?? (await file.stat());
+        return { sizeBytes: size };
+      });
+    });
+  }
+
+  async deleteUpload(uploadId: string): Promise<boolean> {
+    return await remove(this.#uploadPath(uploadId));
+  }
+
+  async *listUploads(): AsyncIterable<string> {
+    this.#assertOpen();
+    yield* namesIn(this.#uploadsFolder);
+  }
+
+  /** Ends appends that are under way; what they wrote stays. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new BlobsError('unavailable', 'The blobs are closed'));
+    await Promise.allSettled(this.#busy.values());
+  }
+
+  async #exclusively<R>(uploadId: string, action: () => Promise<R>): Promise<R> {
+    if (this.#busy.has(uploadId))
+      throw new BlobsError('upload-busy', `Upload "${uploadId}" is in use, try again later`);
+    const running = action();
+    this.#busy.set(uploadId, running);
+    try {
+      return await running;
+    } finally {
+      this.#busy.delete(uploadId);
+    }
+  }
+
+  /** Makes a folder of blobs, once, also when several ask for it at a time. */
+  async #makeFolder(folder: string): Promise<void> {
+    let made = this.#folders.get(folder);
+    if (!made) {
+      made = makeDurableFolder(folder);
+      this.#folders.set(folder, made);
+      made.catch(() => this.#folders.delete(folder));
+    }
+    await made;
+  }
+
+  #blobPath(digest: string): string {
+    this.#assertOpen();
+    assertDigest(digest);
+    const [algorithm = '', hex = ''] = digest.split(':');
+    return join(this.#blobsFolder, algorithm, hex.slice(0, folderDigits), hex);
+  }
+
+  #uploadPath(uploadId: string): string {
+    this.#assertOpen();
+    assertUploadId(uploadId);
+    return join(this.#uploadsFolder, uploadId);
+  }
+
+  #assertOpen(): void {
+    this.#closing.signal.throwIfAborted();
+  }
+}
+
+/**
+ * Makes an upload's bytes durable, or removes it: after a sync that failed, the system may have dropped them, and would
+ * take a second one for a success (https://wiki.postgresql.org/wiki/Fsync_Errors).
+ */
+async function syncOrDiscard(file: FileHandle, path: string): Promise<void> {
+  try {
+    await file.sync();
+  } catch (error) {
+    await unlink(path);
+    throw error;
+  }
+}
+
+async function readFile(path: string, range?: ByteRange): Promise<Readable | undefined> {
+  const file = await fileErrors(() => ifPresent(open(path, 'r')));
+  return file?.createReadStream({ highWaterMark: readBytes, ...range });
+}
+
+async function remove(path: string): Promise<boolean> {
+  return await fileErrors(async () => (await ifPresent(unlink(path).then(() => true))) ?? false);
+}
+
+async function* namesIn(folder: string): AsyncGenerator<string> {
+  const entries = await fileErrors(() => opendir(folder));
+  for await (const { name } of entries) yield name;
+}
+
+function unknownUpload(uploadId: string): BlobsError {
+  return new BlobsError('upload-unknown', `There is no upload "${uploadId}"`);
+}

@@ -1,0 +1,85 @@
+import type { Log } from '../log/log.ts';
+import type { Bus, Topic } from './bus.ts';
+
+type Listener = (message: unknown) => void;
+
+interface Delivery {
+  readonly topic: string;
+  readonly message: unknown;
+  /** Who listened when it was published. */
+  readonly listeners: readonly Subscription[];
+}
+
+interface Subscription {
+  readonly listener: Listener;
+}
+
+/** Opens a bus within this process. Messages are checked when they are published, and delivered in the order of publishing. */
+export function openInProcessBus(options: { log: Log }): Bus {
+  return new InProcessBus(options.log);
+}
+
+class InProcessBus implements Bus {
+  readonly #log: Log;
+  readonly #subscriptions = new Map<string, Set<Subscription>>();
+  #deliveries: Delivery[] = [];
+  #closed = false;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  async ping(): Promise<void> {
+    this.#assertOpen();
+  }
+
+  async publish<Message>(topic: Topic<Message>, message: Message): Promise<void> {
+    this.#assertOpen();
+    const parsed = topic.message.parse(message);
+    const listeners = [...(this.#subscriptions.get(topic.name) ?? [])];
+    if (listeners.length === 0) return;
+    this.#deliveries.push({ topic: topic.name, message: parsed, listeners });
+    // Not a microtask: listeners that publish to each other must not keep everything else from running.
+    if (this.#deliveries.length === 1) setImmediate(() => this.#deliver());
+  }
+
+  async subscribe<Message>(topic: Topic<Message>, listener: (message: Message) => void): Promise<AsyncDisposable> {
+    this.#assertOpen();
+    const subscription: Subscription = { listener: listener as Listener };
+    let subscriptions = this.#subscriptions.get(topic.name);
+    if (!subscriptions) this.#subscriptions.set(topic.name, (subscriptions = new Set()));
+    subscriptions.add(subscription);
+    return {
+      [Symbol.asyncDispose]: async () => {
+        this.#subscriptions.get(topic.name)?.delete(subscription);
+      },
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    this.#subscriptions.clear();
+  }
+
+  #deliver(): void {
+    const deliveries = this.#deliveries;
+    this.#deliveries = [];
+    for (const { topic, message, listeners } of deliveries) {
+      for (const subscription of listeners) {
+        if (this.#subscriptions.get(topic)?.has(subscription)) this.#tell(subscription, topic, message);
+      }
+    }
+  }
+
+  #tell(subscription: Subscription, topic: string, message: unknown): void {
+    try {
+      subscription.listener(message);
+    } catch (error) {
+      this.#log.error({ err: error, topic }, 'A listener of the bus threw');
+    }
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new Error('The bus is closed');
+  }
+}

@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { describeQueue } from '../../test/suites/queue-suite.ts';
+import { ManualClock } from '../clock/manual-clock.ts';
+import { openLog, silentLog } from '../log/log.ts';
+import { openInProcessQueue } from './in-process.ts';
+import { JobHandlers } from './queue.ts';
+import type { JobKind } from './queue.ts';
+
+describeQueue('In the process', async () => {
+  const clock = new ManualClock();
+  const queue = openInProcessQueue({ clock, log: silentLog() });
+  return {
+    queue,
+    pass: async (ms) => await clock.advance(ms),
+    [Symbol.asyncDispose]: async () => await queue[Symbol.asyncDispose](),
+  };
+});
+
+const work: JobKind<{ part: number }> = { name: 'work', payload: z.strictObject({ part: z.int() }) };
+
+describe('In the process', () => {
+  test('pauses longer after each failure, then gives up and says so', async () => {
+    const clock = new ManualClock();
+    const lines: { msg: string; level: string; id?: string; failures?: number }[] = [];
+    const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
+    await using queue = openInProcessQueue({ clock, log });
+    const startMs = clock.now().getTime();
+    const triedAtSeconds: number[] = [];
+    const handlers = new JobHandlers().on(work, async () => {
+      triedAtSeconds.push((clock.now().getTime() - startMs) / 1000);
+      throw new Error('Never works');
+    });
+    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await clock.advance(0);
+    await clock.advance(600_000);
+    expect(triedAtSeconds).toStrictEqual([0, 1, 3, 7, 15, 31, 61, 91]);
+    expect(lines.map(({ level }) => level)).toStrictEqual([...Array.from({ length: 7 }, () => 'warn'), 'error']);
+    expect(lines.at(-1)).toMatchObject({ msg: 'Job failed for good', id: 'a', failures: 8, queue: 'hall' });
+
+    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await clock.advance(0);
+    expect(triedAtSeconds).toHaveLength(9);
+  });
+
+  test('runs a job with what was added last, also during its pause', async () => {
+    const clock = new ManualClock();
+    await using queue = openInProcessQueue({ clock, log: silentLog() });
+    const parts: number[] = [];
+    const handlers = new JobHandlers().on(work, async ({ part }) => {
+      parts.push(part);
+      if (part === 1) throw new Error('Not yet');
+    });
+    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await clock.advance(0);
+    await queue.add('hall', work, { part: 2 }, { id: 'a' });
+    await clock.advance(0);
+    expect(parts).toStrictEqual([1]);
+    await clock.advance(1_000);
+    expect(parts).toStrictEqual([1, 2]);
+  });
+
+  test('does not lose what was added during the last try', async () => {
+    const clock = new ManualClock();
+    await using queue = openInProcessQueue({ clock, log: silentLog() });
+    let tries = 0;
+    const handlers = new JobHandlers().on(work, async () => {
+      tries += 1;
+      if (tries === 8) await queue.add('hall', work, { part: 2 }, { id: 'a' });
+      if (tries <= 8) throw new Error('Not yet');
+    });
+    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await clock.advance(0);
+    await clock.advance(600_000);
+    expect(tries).toBe(9);
+  });
+
+  test('fails jobs that nobody handles', async () => {
+    const clock = new ManualClock();
+    const lines: string[] = [];
+    await using queue = openInProcessQueue({ clock, log: openLog('info', { write: (line) => void lines.push(line) }) });
+    await using _ = await queue.consume('hall', new JobHandlers(), { concurrency: 1 });
+    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await clock.advance(0);
+    expect(lines.join()).toContain('No handler for jobs named \\"work\\"');
+  });
+});

@@ -1,0 +1,131 @@
+/** What a query asks of an index, checked and spelled out: each driver only translates it, so they cannot disagree. */
+import { StoreError } from './store.ts';
+import type { IndexValue } from './store.ts';
+
+/** A collection, whatever its documents are. */
+export interface AnyCollection {
+  readonly name: string;
+  readonly indexes: Readonly<Record<string, readonly string[]>>;
+}
+
+/** A query, whatever the documents are. */
+export interface AnyQuery {
+  readonly index: string;
+  readonly equals?: Readonly<Record<string, IndexValue | undefined>>;
+  readonly range?: Readonly<Partial<Record<'from' | 'after' | 'to' | 'before', IndexValue>>>;
+  readonly order?: 'ascending' | 'descending';
+  readonly limit?: number;
+}
+
+/** The types of values that indexes keep apart. */
+export type IndexType = 'number' | 'string' | 'boolean' | 'date';
+
+export interface Bound {
+  readonly value: Exclude<IndexValue, null>;
+  readonly included: boolean;
+}
+
+/** Values of one type between two bounds, or all values but null. */
+export interface PlannedRange {
+  readonly field: string;
+  readonly type: IndexType | 'any';
+  readonly lower?: Bound;
+  readonly upper?: Bound;
+}
+
+export interface QueryPlan {
+  readonly equals: readonly { readonly field: string; readonly value: IndexValue }[];
+  readonly range?: PlannedRange;
+  /** The fields of the index that follow `equals`; `id` comes after them. */
+  readonly orderBy: readonly string[];
+  readonly descending: boolean;
+  readonly limit?: number;
+}
+
+/** Plans a query. Throws `StoreError` `not-indexed` if its index cannot serve it. */
+export function planQuery(collection: AnyCollection, query: AnyQuery): QueryPlan {
+  const refuse = (why: string) =>
+    new StoreError('not-indexed', `Index "${query.index}" of "${collection.name}" cannot serve this query: ${why}`);
+  const fields = collection.indexes[query.index];
+  if (!fields) throw refuse('there is no such index');
+  const { limit } = query;
+  if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 0)) {
+    throw new RangeError(`A limit is a count of documents, not ${limit}`);
+  }
+  const equals = planEquals(query, fields, refuse);
+  const orderBy = fields.slice(equals.length);
+  const range = planRange(query, orderBy[0], refuse);
+  return {
+    equals,
+    orderBy,
+    descending: query.order === 'descending',
+    ...(range && { range }),
+    ...(limit !== undefined && { limit }),
+  };
+}
+
+/** The type of a value. */
+export function indexType(value: Exclude<IndexValue, null>): IndexType {
+  return value instanceof Date ? 'date' : (typeof value as 'number' | 'string' | 'boolean');
+}
+
+/** Throws a `TypeError` if an indexed field of a document holds what no index can. */
+export function assertIndexable(collection: AnyCollection, document: object): void {
+  for (const fields of Object.values(collection.indexes)) {
+    for (const field of fields) {
+      const value = (document as Record<string, unknown>)[field];
+      if (typeof value !== 'object' || value === null || value instanceof Date) continue;
+      throw new TypeError(`Field "${field}" of "${collection.name}" is indexed, so it cannot hold objects`);
+    }
+  }
+}
+
+type Refuse = (why: string) => StoreError;
+
+function planEquals(
+  query: AnyQuery,
+  fields: readonly string[],
+  refuse: Refuse,
+): { field: string; value: IndexValue }[] {
+  const equals = query.equals ?? {};
+  const count = Object.keys(equals).length;
+  if (count > fields.length) throw refuse('"equals" names more fields than it has');
+  return fields.slice(0, count).map((field) => {
+    const value = equals[field];
+    if (value === undefined) throw refuse(`"equals" must begin with "${field}"`);
+    return { field, value: checked(value) };
+  });
+}
+
+function planRange(query: AnyQuery, field: string | undefined, refuse: Refuse): PlannedRange | undefined {
+  const { from, after, to, before } = query.range ?? {};
+  if ([from, after, to, before].every((bound) => bound === undefined)) return undefined;
+  if (field === undefined) throw refuse('it has no field left for "range"');
+  if ((from !== undefined && after !== undefined) || (to !== undefined && before !== undefined)) {
+    throw refuse('"range" has two lower or two upper bounds');
+  }
+  if (from === null || to === null || before === null) {
+    throw refuse('null is in no range, find it with "equals", and everything else with "after"');
+  }
+  const lower = boundOf(from, after);
+  const upper = boundOf(to, before);
+  const some = lower ?? upper;
+  if (!some) return { field, type: 'any' };
+  const type = indexType(some.value);
+  if (upper && indexType(upper.value) !== type) throw refuse('the bounds of "range" are of different types');
+  return { field, type, ...(lower && { lower }), ...(upper && { upper }) };
+}
+
+function boundOf(included: IndexValue | undefined, excluded: IndexValue | undefined): Bound | undefined {
+  const value = included ?? excluded;
+  if (value === undefined || value === null) return undefined;
+  return { value: checked(value), included: included !== undefined };
+}
+
+/** No document holds such a value, and to look for it is a mistake. */
+function checked<Value extends IndexValue>(value: Value): Value {
+  const isNumber = typeof value === 'number' ? Number.isFinite(value) : true;
+  const isDate = value instanceof Date ? !Number.isNaN(value.getTime()) : true;
+  if (!isNumber || !isDate) throw new RangeError(`Documents cannot be found by ${String(value)}`);
+  return value;
+}

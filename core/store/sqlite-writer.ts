@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import type { Log } from '../log/log.ts';
+import { StoreError } from './store.ts';
+import type { ThreadAnswer, ThreadData, ThreadRequest, Write } from './sqlite-writes.ts';
+
+interface PendingWrite {
+  readonly write: Write;
+  readonly resolve: (happened: boolean) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Starts the thread that writes. Throws `StoreError` `unavailable` if it cannot open the database. */
+export async function openSqliteWriter(data: ThreadData, log: Log): Promise<SqliteWriter> {
+  const thread = new Worker(new URL('sqlite-writer-thread.ts', import.meta.url), {
+    workerData: data,
+    name: 'store-writer',
+    // A thread cannot take every option of its process (a test runner's, for one), and this one needs none.
+    execArgv: [],
+  });
+  const [answer] = (await once(thread, 'message')) as [ThreadAnswer];
+  if (answer.kind === 'opened') return new SqliteWriter(thread, log);
+  await thread.terminate();
+  const why = answer.kind === 'failed' ? answer.message : 'Its thread gave no sensible answer';
+  throw new StoreError('unavailable', `Cannot open the database "${data.file}": ${why}`);
+}
+
+/** The writes of this process. Whatever is asked for while a commit runs goes into the next one. */
+export class SqliteWriter implements AsyncDisposable {
+  readonly #thread: Worker;
+  readonly #log: Log;
+  readonly #exited: Promise<void>;
+  #waiting: PendingWrite[] = [];
+  #committing: PendingWrite[] = [];
+  /** Why nothing can be written any more. */
+  #end: StoreError | undefined;
+
+  constructor(thread: Worker, log: Log) {
+    this.#thread = thread;
+    this.#log = log;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#exited = promise;
+    thread.on('message', (answer: ThreadAnswer) => this.#onAnswer(answer));
+    thread.on('error', (error) => this.#onCrash(error));
+    thread.on('exit', () => {
+      if (!this.#end) this.#onCrash(new Error('The thread exited'));
+      resolve();
+    });
+  }
+
+  /** Resolves when the write is durable, with whether it happened. Rejects with `unavailable` if nothing was written. */
+  async write(write: Write): Promise<boolean> {
+    if (this.#end) throw this.#end;
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    this.#waiting.push({ write, resolve, reject });
+    if (this.#waiting.length === 1 && this.#committing.length === 0) queueMicrotask(() => this.#commit());
+    return await promise;
+  }
+
+  /** Throws what a write would. */
+  assertOpen(): void {
+    if (this.#end) throw this.#end;
+  }
+
+  /** Writes what was asked for so far, then ends the thread. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#end) {
+      this.#commit();
+      this.#end = new StoreError('unavailable', 'The store is closed');
+      if (this.#committing.length === 0) this.#send({ kind: 'close' });
+    }
+    await this.#exited;
+  }
+
+  #commit(): void {
+    if (this.#waiting.length === 0 || this.#committing.length > 0) return;
+    this.#committing = this.#waiting;
+    this.#waiting = [];
+    this.#send({ kind: 'write', writes: this.#committing.map(({ write }) => write) });
+  }
+
+  #onAnswer(answer: ThreadAnswer): void {
+    const answered = this.#committing;
+    this.#committing = [];
+    this.#commit();
+    if (this.#end && this.#committing.length === 0) this.#send({ kind: 'close' });
+    if (answer.kind === 'written') {
+      for (const [i, { resolve }] of answered.entries()) resolve(answer.happened[i] === true);
+    } else {
+      const why = answer.kind === 'failed' ? answer.message : 'Unexpected answer';
+      this.#log.error({ why, writes: answered.length }, 'The store cannot write');
+      rejectAll(answered, new StoreError('unavailable', `The store cannot write: ${why}`));
+    }
+  }
+
+  #onCrash(cause: unknown): void {
+    this.#log.fatal({ err: cause }, "The store's writer thread has crashed");
+    this.#end = new StoreError('unavailable', "The store's writer thread has crashed, restart the process", { cause });
+    rejectAll([...this.#committing, ...this.#waiting], this.#end);
+    this.#committing = [];
+    this.#waiting = [];
+  }
+
+  #send(request: ThreadRequest): void {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+    this.#thread.postMessage(request);
+  }
+}
+
+function rejectAll(writes: readonly PendingWrite[], error: Error): void {
+  for (const { reject } of writes) reject(error);
+}

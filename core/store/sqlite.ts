@@ -1,0 +1,229 @@
+/** Documents in a SQLite file, for one process on one machine. */
+import { join } from 'node:path';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { makeDurableFolder } from '../files/durable-folder.ts';
+import type { Log } from '../log/log.ts';
+import { documentToText, textToDocument } from './document-text.ts';
+import { assertIndexable } from './query-plan.ts';
+import type { AnyCollection } from './query-plan.ts';
+import { openDatabase } from './sqlite-database.ts';
+import { indexSql, tableSql } from './sqlite-index.ts';
+import type { SqlValue } from './sqlite-index.ts';
+import { lockFolder } from './sqlite-lock.ts';
+import { querySql } from './sqlite-query.ts';
+import { openSqliteWriter } from './sqlite-writer.ts';
+import type { SqliteWriter } from './sqlite-writer.ts';
+import type { ThreadData } from './sqlite-writes.ts';
+import { StoreError } from './store.ts';
+import type { Collection, Query, Store, StoredDocument } from './store.ts';
+
+export interface SqliteStoreOptions {
+  /** Where the data stands; made if missing. Never on a network file system: SQLite's locks do not hold there. */
+  readonly folder: string;
+  /** All collections that will be used. Their tables and indexes are made at opening. */
+  readonly collections: readonly AnyCollection[];
+  readonly log: Log;
+}
+
+const databaseFile = 'berth.db';
+
+/** Opens the store in `folder`. Throws `StoreError` `locked` if another process, or this one, has it open already. */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  const { folder, collections, log } = options;
+  await using resources = new AsyncDisposableStack();
+  try {
+    await makeDurableFolder(folder);
+    resources.use(lockFolder(folder));
+    const file = join(folder, databaseFile);
+    const writer = resources.use(await openSqliteWriter(threadData(file, collections), log));
+    const reader = resources.adopt(openDatabase(file), (database) => database.close());
+    reader.exec('PRAGMA query_only = TRUE');
+    return new SqliteStore({ reader, writer, collections, resources: resources.move() });
+  } catch (error) {
+    throw error instanceof StoreError || error instanceof TypeError ? error : unavailable(error);
+  }
+}
+
+interface Parts {
+  readonly reader: DatabaseSync;
+  readonly writer: SqliteWriter;
+  readonly collections: readonly AnyCollection[];
+  readonly resources: AsyncDisposableStack;
+}
+
+/** A document as it stands in its table. */
+interface Row {
+  readonly version: number;
+  readonly document: string;
+}
+
+class SqliteStore implements Store {
+  readonly #reader: DatabaseSync;
+  readonly #writer: SqliteWriter;
+  readonly #collections: ReadonlyMap<string, AnyCollection>;
+  readonly #resources: AsyncDisposableStack;
+  readonly #statements = new Map<string, StatementSync>();
+  /** The last change under way to each document, by its collection and ID: the next one begins after it. */
+  readonly #changes = new Map<string, Promise<unknown>>();
+  readonly #operations = new Set<Promise<unknown>>();
+  #closed: Promise<void> | undefined;
+
+  constructor(parts: Parts) {
+    this.#reader = parts.reader;
+    this.#writer = parts.writer;
+    this.#collections = new Map(parts.collections.map((collection) => [collection.name, collection]));
+    this.#resources = parts.resources;
+  }
+
+  async now(): Promise<Date> {
+    this.#assertOpen();
+    return new Date();
+  }
+
+  async ping(): Promise<void> {
+    this.#assertOpen();
+    this.#writer.assertOpen();
+    this.#select('SELECT 1', []);
+  }
+
+  async get<T extends StoredDocument>(collection: Collection<T>, id: string): Promise<T | undefined> {
+    this.#assertOpen();
+    const row = this.#read(collection, id);
+    return row && (textToDocument(row.document) as T);
+  }
+
+  async insert<T extends StoredDocument>(collection: Collection<T>, document: T): Promise<void> {
+    this.#assertOpen();
+    const { id } = document;
+    const text = this.#text(collection, id, document);
+    const happened = await this.#tracked(
+      this.#writer.write({ kind: 'insert', table: collection.name, id, document: text }),
+    );
+    if (!happened) throw new StoreError('duplicate', `There is already a document "${id}" in "${collection.name}"`);
+  }
+
+  async update<T extends StoredDocument>(
+    collection: Collection<T>,
+    id: string,
+    change: (current: T) => T,
+  ): Promise<T | undefined> {
+    this.#assertOpen();
+    return await this.#inTurn(collection, id, async () => {
+      for (let row = this.#read(collection, id); row; row = this.#read(collection, id)) {
+        const current = textToDocument(row.document) as T;
+        const next = change(current);
+        if (next === current) return current;
+        const document = this.#text(collection, id, next);
+        const { version } = row;
+        const happened = await this.#writer.write({ kind: 'replace', table: collection.name, id, version, document });
+        if (happened) return textToDocument(document) as T;
+      }
+      return undefined;
+    });
+  }
+
+  async delete<T extends StoredDocument>(
+    collection: Collection<T>,
+    id: string,
+    when: (current: T) => boolean = () => true,
+  ): Promise<boolean> {
+    this.#assertOpen();
+    return await this.#inTurn(collection, id, async () => {
+      for (let row = this.#read(collection, id); row; row = this.#read(collection, id)) {
+        if (!when(textToDocument(row.document) as T)) return false;
+        const { version } = row;
+        if (await this.#writer.write({ kind: 'remove', table: collection.name, id, version })) return true;
+      }
+      return false;
+    });
+  }
+
+  async find<T extends StoredDocument, Index extends string>(
+    collection: Collection<T, Index>,
+    query: Query<T, Index>,
+  ): Promise<T[]> {
+    this.#assertOpen();
+    const { text, values } = querySql(this.#declared(collection.name), query);
+    const rows = this.#select(text, values) as { document: string }[];
+    return rows.map((row) => textToDocument(row.document) as T);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed ??= this.#close();
+    await this.#closed;
+  }
+
+  /** Finishes what was accepted, then closes. */
+  async #close(): Promise<void> {
+    // Changes that wait for their turn are run, too; what is new is refused meanwhile.
+    await Promise.allSettled(this.#operations);
+    await this.#resources.disposeAsync();
+  }
+
+  /** Runs a change of a document after those that were asked for before, so that they do not spin against each other. */
+  async #inTurn<R>(collection: { name: string }, id: string, change: () => Promise<R>): Promise<R> {
+    const key = `${collection.name}/${id}`;
+    const before = this.#changes.get(key);
+    const turn = before ? before.then(change, change) : change();
+    this.#changes.set(key, turn);
+    try {
+      return await this.#tracked(turn);
+    } finally {
+      if (this.#changes.get(key) === turn) this.#changes.delete(key);
+    }
+  }
+
+  async #tracked<R>(operation: Promise<R>): Promise<R> {
+    this.#operations.add(operation);
+    try {
+      return await operation;
+    } finally {
+      this.#operations.delete(operation);
+    }
+  }
+
+  #read(collection: { name: string }, id: string): Row | undefined {
+    const { name } = this.#declared(collection.name);
+    return this.#select(`SELECT version, document FROM "${name}" WHERE id = ?`, [id])[0] as Row | undefined;
+  }
+
+  #select(sql: string, values: readonly SqlValue[]): unknown[] {
+    try {
+      let statement = this.#statements.get(sql);
+      if (!statement) this.#statements.set(sql, (statement = this.#reader.prepare(sql)));
+      return statement.all(...values);
+    } catch (error) {
+      throw unavailable(error);
+    }
+  }
+
+  #text(collection: { name: string }, id: string, document: StoredDocument): string {
+    assertIndexable(this.#declared(collection.name), document);
+    if (typeof document.id !== 'string' || document.id === '') throw new TypeError('A document needs an ID');
+    if (document.id !== id) throw new TypeError(`A change must not turn document "${id}" into "${document.id}"`);
+    return documentToText(document);
+  }
+
+  #declared(name: string): AnyCollection {
+    const collection = this.#collections.get(name);
+    if (!collection) throw new TypeError(`Collection "${name}" was not declared when the store was opened`);
+    return collection;
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new StoreError('unavailable', 'The store is closed');
+  }
+}
+
+function threadData(file: string, collections: readonly AnyCollection[]): ThreadData {
+  return {
+    file,
+    tables: collections.map(tableSql),
+    indexes: new Map(collections.map((collection) => [collection.name, indexSql(collection)])),
+  };
+}
+
+function unavailable(cause: unknown): StoreError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new StoreError('unavailable', `The store cannot be used: ${why}`, { cause });
+}

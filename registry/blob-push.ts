@@ -1,0 +1,174 @@
+/**
+ * Pushing blobs. Bytes are hashed while they arrive; a blob becomes visible in this order: its bytes are durable and
+ * checked, it is published under its digest, it is linked to the repository, the session goes. After a crash in between the
+ * client finds no blob and no session and pushes again, which finds the published bytes and links them.
+ */
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { GrantedExchange, RegistryContext } from './context.ts';
+import { answer } from './answer.ts';
+import { findSource, linkBlob, linkedBlobSize } from './blob-links.ts';
+import { parseChunkRange } from './byte-range.ts';
+import { RunningHash, algorithmOf, checkedAlgorithm, checkedDigest } from './digests.ts';
+import type { DigestAlgorithm } from './digests.ts';
+import { uploadSessions } from './documents.ts';
+import { RegistryError } from './errors.ts';
+import { hasBody } from './request-body.ts';
+import { singleParameter } from './routes.ts';
+import { beginUpload, discardUpload, openUpload, uploadHeaders } from './upload-session.ts';
+
+interface UploadTarget {
+  readonly repository: string;
+  readonly uploadId: string;
+}
+
+/** `POST …/blobs/uploads/`: mounts a blob, takes a whole one in one request, or begins a session. */
+export async function startUpload(
+  context: RegistryContext,
+  exchange: GrantedExchange,
+  { repository }: { readonly repository: string },
+): Promise<void> {
+  const { query } = exchange;
+  const mount = singleParameter(query, 'mount');
+  if (mount !== undefined && (await mountBlob(context, exchange, { repository, digest: checkedDigest(mount) }))) return;
+  const digest = singleParameter(query, 'digest');
+  if (digest !== undefined && mount === undefined) {
+    await pushWhole(context, exchange, { repository, digest: checkedDigest(digest) });
+    return;
+  }
+  const algorithm = checkedAlgorithm(singleParameter(query, 'digest-algorithm'));
+  await beginUpload(context, exchange, { repository, algorithm });
+}
+
+/** `PATCH`: adds a chunk. */
+export async function appendChunk(
+  context: RegistryContext,
+  exchange: GrantedExchange,
+  target: UploadTarget,
+): Promise<void> {
+  using _taken = context.uploads.enter(target.uploadId);
+  const { session, sizeBytes } = await openUpload(context, exchange.caller.subject, target);
+  checkChunk(exchange.request, target, sizeBytes);
+  const size = await receive(context, exchange.request, { ...target, sizeBytes, algorithm: session.algorithm });
+  answer(exchange.response, 202, uploadHeaders(target, size));
+}
+
+/** `PUT`: adds the last chunk, if there is one, and makes the upload a blob if it has the digest that the client says. */
+export async function finishUpload(
+  context: RegistryContext,
+  exchange: GrantedExchange,
+  target: UploadTarget,
+): Promise<void> {
+  const { request, query } = exchange;
+  const digest = checkedDigest(singleParameter(query, 'digest'));
+  using _taken = context.uploads.enter(target.uploadId);
+  const { session, sizeBytes } = await openUpload(context, exchange.caller.subject, target);
+  checkChunk(request, target, sizeBytes);
+  const algorithm = sizeBytes === 0 ? algorithmOf(digest) : session.algorithm;
+  const size = hasBody(request) ? await receive(context, request, { ...target, sizeBytes, algorithm }) : sizeBytes;
+  await publish(context, { ...target, digest, sizeBytes: size });
+  await context.store.delete(uploadSessions, target.uploadId);
+  answerBlob(exchange, target.repository, digest);
+}
+
+/** Links a blob of another repository that the caller may read. What it may not read is as absent: no error, no mount. */
+async function mountBlob(
+  context: RegistryContext,
+  exchange: GrantedExchange,
+  { repository, digest }: { readonly repository: string; readonly digest: string },
+): Promise<boolean> {
+  const readable = (name: string) => exchange.caller.may(name, 'pull');
+  const from = singleParameter(exchange.query, 'from');
+  const source = from === undefined ? await findSource(context, digest, readable) : from;
+  if (source === undefined || !readable(source)) return false;
+  const sizeBytes = await linkedBlobSize(context, source, digest);
+  if (sizeBytes === undefined) return false;
+  await linkBlob(context, repository, { digest, sizeBytes });
+  answerBlob(exchange, repository, digest);
+  return true;
+}
+
+/** A push in one request needs no session: nobody else can know of the upload. */
+async function pushWhole(
+  context: RegistryContext,
+  exchange: GrantedExchange,
+  { repository, digest }: { readonly repository: string; readonly digest: string },
+): Promise<void> {
+  const uploadId = randomUUID();
+  await context.blobs.createUpload(uploadId);
+  try {
+    const upload = { uploadId, sizeBytes: 0, algorithm: algorithmOf(digest) };
+    const sizeBytes = hasBody(exchange.request) ? await receive(context, exchange.request, upload) : 0;
+    await publish(context, { repository, uploadId, digest, sizeBytes });
+  } catch (error) {
+    await discardUpload(context, uploadId);
+    throw error;
+  }
+  answerBlob(exchange, repository, digest);
+}
+
+/** Writes a request's body to the end of an upload, hashing it. What arrives before the client leaves is kept. */
+async function receive(
+  { blobs, uploads, signal }: RegistryContext,
+  request: IncomingMessage,
+  upload: { readonly uploadId: string; readonly sizeBytes: number; readonly algorithm: DigestAlgorithm },
+): Promise<number> {
+  const { uploadId, sizeBytes } = upload;
+  // Destroying the request when writing fails would keep the client from reading why.
+  const body: AsyncIterable<Uint8Array> = request.iterator({ destroyOnReturn: false });
+  const hash = sizeBytes === 0 ? new RunningHash(upload.algorithm) : uploads.takeHash(uploadId, sizeBytes);
+  const size = await blobs.appendUpload(uploadId, sizeBytes, hash ? hash.over(body) : body, signal);
+  if (hash?.sizeBytes === size) uploads.keepHash(uploadId, hash);
+  return size;
+}
+
+/** Checks an upload against its digest, publishes it and links it. One with another digest is discarded. */
+async function publish(
+  context: RegistryContext,
+  upload: UploadTarget & { readonly digest: string; readonly sizeBytes: number },
+): Promise<void> {
+  const { repository, uploadId, digest, sizeBytes } = upload;
+  const actual = await digestOfUpload(context, upload);
+  if (actual !== digest) {
+    await discardUpload(context, uploadId);
+    throw new RegistryError('digest-mismatch', { detail: `The content has ${actual}` });
+  }
+  const published = await context.blobs.publishUpload(uploadId, digest);
+  if (published.sizeBytes !== sizeBytes) {
+    // A blob that was there before is damaged, or another process wrote to this upload after it was hashed. Either way
+    // these are not the bytes of this digest; the client's next attempt stores them anew.
+    await context.blobs.delete(digest);
+    throw new Error(`Blob ${digest} has ${published.sizeBytes} bytes in place of ${sizeBytes}`);
+  }
+  await linkBlob(context, repository, { digest, sizeBytes });
+}
+
+async function digestOfUpload(
+  { blobs, uploads, signal }: RegistryContext,
+  { uploadId, digest, sizeBytes }: { readonly uploadId: string; readonly digest: string; readonly sizeBytes: number },
+): Promise<string> {
+  const known = uploads.takeHash(uploadId, sizeBytes);
+  if (known?.algorithm === algorithmOf(digest)) return known.digest();
+  const bytes = await blobs.readUpload(uploadId);
+  if (!bytes) throw new RegistryError('upload-unknown');
+  const hash = new RunningHash(algorithmOf(digest));
+  // Of a large layer this takes a while, for which closing need not wait.
+  for await (const _chunk of hash.over(bytes)) signal.throwIfAborted();
+  return hash.digest();
+}
+
+/** A chunk that says where it belongs must belong where the upload ends. */
+function checkChunk(request: IncomingMessage, target: UploadTarget, sizeBytes: number): void {
+  const range = parseChunkRange(request.headers['content-range']);
+  if (range === undefined) return;
+  if (range === 'malformed') throw new RegistryError('upload-range-malformed');
+  if (range.start !== sizeBytes || range.end < range.start) {
+    throw new RegistryError('upload-range', { headers: uploadHeaders(target, sizeBytes) });
+  }
+  const length = request.headers['content-length'];
+  if (length !== undefined && Number(length) !== range.end - range.start + 1) throw new RegistryError('size-invalid');
+}
+
+function answerBlob({ response }: GrantedExchange, repository: string, digest: string): void {
+  answer(response, 201, { location: `/v2/${repository}/blobs/${digest}`, 'docker-content-digest': digest });
+}

@@ -1,0 +1,75 @@
+/** Pulling and deleting blobs. */
+import type { OutgoingHttpHeaders } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import type { GrantedExchange, RegistryContext } from './context.ts';
+import { answer } from './answer.ts';
+import { linkedBlobSize, noteUse } from './blob-links.ts';
+import { parseRange } from './byte-range.ts';
+import { blobLinks, contentId } from './documents.ts';
+import { RegistryError } from './errors.ts';
+
+interface BlobTarget {
+  readonly repository: string;
+  readonly digest: string;
+}
+
+export async function headBlob(
+  context: RegistryContext,
+  { response }: GrantedExchange,
+  { repository, digest }: BlobTarget,
+): Promise<void> {
+  const sizeBytes = await linkedBlobSize(context, repository, digest);
+  if (sizeBytes === undefined) throw new RegistryError('blob-unknown');
+  await noteUse(context, repository, digest);
+  answer(response, 200, { ...blobHeaders(digest), 'content-length': sizeBytes });
+}
+
+export async function getBlob(
+  context: RegistryContext,
+  { request, response }: GrantedExchange,
+  { repository, digest }: BlobTarget,
+): Promise<void> {
+  const sizeBytes = await linkedBlobSize(context, repository, digest);
+  if (sizeBytes === undefined) throw new RegistryError('blob-unknown');
+  const headers = blobHeaders(digest);
+  if (request.headers['if-none-match'] === headers.etag) {
+    answer(response, 304, headers);
+    return;
+  }
+  const ifRange = request.headers['if-range'];
+  const range =
+    ifRange === undefined || ifRange === headers.etag ? parseRange(request.headers.range, sizeBytes) : undefined;
+  if (range === 'unsatisfiable') {
+    throw new RegistryError('range-unsatisfiable', { headers: { 'content-range': `bytes */${sizeBytes}` } });
+  }
+  const bytes = await context.blobs.read(digest, range);
+  if (!bytes) throw new RegistryError('blob-unknown');
+  if (range) {
+    const { start, end } = range;
+    const contentRange = `bytes ${start}-${end}/${sizeBytes}`;
+    response.writeHead(206, { ...headers, 'content-length': end - start + 1, 'content-range': contentRange });
+  } else {
+    response.writeHead(200, { ...headers, 'content-length': sizeBytes });
+  }
+  // Frees the file when the client leaves in the middle, which those that read in parallel ranges do as a habit.
+  await pipeline(bytes, response, { signal: context.signal });
+}
+
+/** Takes a blob out of a repository. Its bytes stay for other repositories; those that nobody has any more are collected. */
+export async function deleteBlob(
+  { store }: RegistryContext,
+  { response }: GrantedExchange,
+  { repository, digest }: BlobTarget,
+): Promise<void> {
+  if (!(await store.delete(blobLinks, contentId(repository, digest)))) throw new RegistryError('blob-unknown');
+  answer(response, 202, {});
+}
+
+function blobHeaders(digest: string): OutgoingHttpHeaders & { etag: string } {
+  return {
+    'content-type': 'application/octet-stream',
+    'docker-content-digest': digest,
+    'accept-ranges': 'bytes',
+    etag: `"${digest}"`,
+  };
+}

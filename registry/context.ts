@@ -1,0 +1,43 @@
+/** What every handler of the registry is handed. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Blobs } from '../core/blobs/blobs.ts';
+import type { Clock } from '../core/clock/clock.ts';
+import type { Log } from '../core/log/log.ts';
+import type { Metrics } from '../core/metrics/metrics.ts';
+import type { Store } from '../core/store/store.ts';
+import type { RegistryGrants } from '../model/registry-grant.ts';
+import type { Caller } from './caller.ts';
+import type { UploadWork } from './upload-work.ts';
+
+export interface RegistryDeps {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly grants: RegistryGrants;
+  /** The cluster of services that a push makes. */
+  readonly defaultCluster: string;
+  /** Where clients reach the registry, such as `https://registry.example.com`. Without it, the Host header tells. */
+  readonly publicUrl: string | undefined;
+}
+
+export interface RegistryContext extends RegistryDeps {
+  readonly uploads: UploadWork;
+  /** Aborts when the registry closes. */
+  readonly signal: AbortSignal;
+}
+
+/** One request on its way through. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly query: URLSearchParams;
+  /** What the request's log line tells beside the operation. */
+  readonly facts: { subject?: string };
+}
+
+/** A request by someone who may do what it asks for. */
+export interface GrantedExchange extends Exchange {
+  readonly caller: Caller;
+}

@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto';
+import { digestPattern } from '../contract/names.ts';
+import { RegistryError } from './errors.ts';
+
+export type DigestAlgorithm = 'sha256' | 'sha512';
+
+/** The algorithm of a digest that has the form of one. */
+export function algorithmOf(digest: string): DigestAlgorithm {
+  return digest.startsWith('sha512:') ? 'sha512' : 'sha256';
+}
+
+/** Throws `digest-invalid`. */
+export function checkedDigest(text: string | undefined): string {
+  if (text !== undefined && digestPattern.test(text)) return text;
+  throw new RegistryError('digest-invalid');
+}
+
+/** The algorithm that a client asks for by name; sha256 if it asks for none. Throws `digest-invalid`. */
+export function checkedAlgorithm(text: string | undefined): DigestAlgorithm {
+  if (text === undefined || text === 'sha256') return 'sha256';
+  if (text === 'sha512') return text;
+  throw new RegistryError('digest-invalid', { detail: 'Use the algorithm sha256 or sha512' });
+}
+
+/** The digest of bytes that are at hand. */
+export function digestOfBytes(bytes: Uint8Array, algorithm: DigestAlgorithm): string {
+  return `${algorithm}:${createHash(algorithm).update(bytes).digest('hex')}`;
+}
+
+/** A hash that runs along while bytes go by. */
+export class RunningHash {
+  readonly algorithm: DigestAlgorithm;
+  readonly #hash;
+  #sizeBytes = 0;
+
+  constructor(algorithm: DigestAlgorithm) {
+    this.algorithm = algorithm;
+    this.#hash = createHash(algorithm);
+  }
+
+  /** How many bytes it has seen. */
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  /** The chunks of `source`, each one hashed before it is handed on. */
+  async *over(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+    for await (const chunk of source) {
+      this.#hash.update(chunk);
+      this.#sizeBytes += chunk.length;
+      yield chunk;
+    }
+  }
+
+  /** The digest of what it has seen. It can be asked once. */
+  digest(): string {
+    return `${this.algorithm}:${this.#hash.digest('hex')}`;
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * What the registry keeps in the store. Bytes of blobs are behind the blobs port, shared by all repositories; everything
+ * that says who may see what is here:
+ *
+ *   manifest      <repository>@<digest>    the bytes as they were pushed, and their media type
+ *   tag           <repository>:<tag>       the digest it points to
+ *   blob link     <repository>@<digest>    this repository has this blob: without a link the blob is invisible in it
+ *   upload        <uuid>                   an upload session, bound to its repository
+ */
+import type { Collection } from '../core/store/store.ts';
+import type { DigestAlgorithm } from './digests.ts';
+
+export interface StoredManifest {
+  readonly id: string;
+  readonly repository: string;
+  readonly digest: string;
+  /** The `Content-Type` it was pushed with, without parameters. */
+  readonly mediaType: string;
+  readonly bytes: Uint8Array;
+  /** The digest of the manifest that this one refers to. */
+  readonly subject?: string;
+  /** In the store's time. */
+  readonly pushedAt: Date;
+}
+
+export interface StoredTag {
+  readonly id: string;
+  readonly repository: string;
+  readonly tag: string;
+  readonly digest: string;
+  /** In the store's time; grows with each push of the tag, so that it orders them. */
+  readonly pushedAt: Date;
+}
+
+export interface BlobLink {
+  readonly id: string;
+  readonly repository: string;
+  readonly digest: string;
+  readonly sizeBytes: number;
+  /** When a client last pushed it, mounted it, or was told that it is here: it may build on it for a while. */
+  readonly usedAt: Date;
+}
+
+export interface UploadSession {
+  readonly id: string;
+  readonly repository: string;
+  /** Who began it. */
+  readonly subject: string;
+  /** With which hash its bytes are summed while they arrive. */
+  readonly algorithm: DigestAlgorithm;
+  readonly startedAt: Date;
+}
+
+export const manifests: Collection<StoredManifest, 'byRepository' | 'bySubject'> = {
+  name: 'registry-manifests',
+  indexes: { byRepository: ['repository', 'digest'], bySubject: ['repository', 'subject', 'digest'] },
+};
+
+export const tags: Collection<StoredTag, 'byRepository' | 'byDigest'> = {
+  name: 'registry-tags',
+  indexes: { byRepository: ['repository', 'tag'], byDigest: ['repository', 'digest', 'tag'] },
+};
+
+export const blobLinks: Collection<BlobLink, 'byRepository' | 'byDigest'> = {
+  name: 'registry-blob-links',
+  indexes: { byRepository: ['repository', 'digest'], byDigest: ['digest', 'repository'] },
+};
+
+export const uploadSessions: Collection<UploadSession, 'byStart'> = {
+  name: 'registry-uploads',
+  indexes: { byStart: ['startedAt'] },
+};
+
+/** The ID of a manifest or a blob link. */
+export function contentId(repository: string, digest: string): string {
+  return `${repository}@${digest}`;
+}
+
+export function tagId(repository: string, tag: string): string {
+  return `${repository}:${tag}`;
+}

@@ -1,0 +1,204 @@
+/** The registry's error catalogue: every refusal a client can meet, with its OCI code and HTTP status. */
+
+interface ErrorEntry {
+  /** The code on the wire: OCI distribution-spec, "Error Codes". */
+  readonly code: string;
+  readonly status: number;
+  readonly message: string;
+  readonly when: string;
+}
+
+export const registryErrors = {
+  'not-found': {
+    code: 'UNSUPPORTED',
+    status: 404,
+    message: 'There is no such end-point',
+    when: 'The path is none of the registry',
+  },
+  'method-not-allowed': {
+    code: 'UNSUPPORTED',
+    status: 405,
+    message: 'This end-point does not take this method',
+    when: 'The path exists and does not take the method',
+  },
+  'parameter-invalid': {
+    code: 'UNSUPPORTED',
+    status: 400,
+    message: 'A query parameter is repeated or not of the form it must have',
+    when: 'A parameter that can stand once stands twice, or a number is not a number',
+  },
+  'host-invalid': {
+    code: 'UNSUPPORTED',
+    status: 400,
+    message: 'The Host header is missing or not a host name',
+    when: 'No public URL is configured and the challenge cannot be made from the Host header',
+  },
+  'name-invalid': {
+    code: 'NAME_INVALID',
+    status: 400,
+    message: 'Not a legal repository name, use <account>/<service> in lower-case letters and digits',
+    when: 'The name breaks the grammar, or something is pushed to a name that no service can have',
+  },
+  'name-unknown': {
+    code: 'NAME_UNKNOWN',
+    status: 404,
+    message: 'There is no such repository',
+    when: 'The service does not exist, or was deleted',
+  },
+  'digest-invalid': {
+    code: 'DIGEST_INVALID',
+    status: 400,
+    message: 'Not a digest this registry takes, use sha256 or sha512 in lower-case hexadecimal',
+    when: 'A digest is malformed, or of an algorithm that is not taken',
+  },
+  'digest-mismatch': {
+    code: 'DIGEST_INVALID',
+    status: 400,
+    message: 'The digest is not that of the content',
+    when: 'The bytes received hash to another digest than was announced',
+  },
+  'tag-invalid': {
+    code: 'MANIFEST_INVALID',
+    status: 400,
+    message: 'Not a legal tag, use up to 128 letters, digits, dots, hyphens and underscores',
+    when: 'A manifest is pushed under something that is neither a tag nor a digest',
+  },
+  'too-many-tags': {
+    code: 'UNSUPPORTED',
+    status: 414,
+    message: 'Too many tags in one request',
+    when: 'A manifest is pushed with more tag parameters than are taken at once',
+  },
+  'blob-unknown': {
+    code: 'BLOB_UNKNOWN',
+    status: 404,
+    message: 'There is no such blob in this repository',
+    when: 'The blob was never pushed to this repository, or was deleted',
+  },
+  'upload-unknown': {
+    code: 'BLOB_UPLOAD_UNKNOWN',
+    status: 404,
+    message: 'There is no such upload in this repository',
+    when: 'The upload session never existed, has ended, or belongs to another repository',
+  },
+  'upload-busy': {
+    code: 'BLOB_UPLOAD_INVALID',
+    status: 409,
+    message: 'Another request is writing to this upload',
+    when: 'Two requests write to one upload session at the same time',
+  },
+  'upload-range': {
+    code: 'BLOB_UPLOAD_INVALID',
+    status: 416,
+    message: 'The chunk does not begin where the upload ends, see the Range header',
+    when: 'A chunk comes out of order; the session goes on',
+  },
+  'upload-range-malformed': {
+    code: 'BLOB_UPLOAD_INVALID',
+    status: 400,
+    message: 'Content-Range is not of the form <first>-<last>',
+    when: 'The Content-Range of a chunk cannot be understood',
+  },
+  'size-invalid': {
+    code: 'SIZE_INVALID',
+    status: 400,
+    message: 'The length announced is not the length of the content',
+    when: 'Content-Range and Content-Length disagree, or a descriptor has another size than its blob',
+  },
+  'range-unsatisfiable': {
+    code: 'UNSUPPORTED',
+    status: 416,
+    message: 'The blob has no such bytes',
+    when: 'A range lies beyond the end of the blob',
+  },
+  'manifest-unknown': {
+    code: 'MANIFEST_UNKNOWN',
+    status: 404,
+    message: 'There is no such manifest in this repository',
+    when: 'No manifest has this tag or digest in this repository',
+  },
+  'manifest-invalid': {
+    code: 'MANIFEST_INVALID',
+    status: 400,
+    message: 'Not a manifest this registry takes',
+    when: 'A manifest is not JSON, or not of the form its media type asks for',
+  },
+  'manifest-blob-unknown': {
+    code: 'MANIFEST_BLOB_UNKNOWN',
+    status: 404,
+    message: 'The manifest refers to content that is not in this repository',
+    when: 'A config, layer or child manifest has not been pushed to this repository',
+  },
+  'manifest-too-large': {
+    code: 'SIZE_INVALID',
+    status: 413,
+    message: 'The manifest is too large',
+    when: 'A manifest has more than 4 MiB',
+  },
+  'body-invalid': {
+    code: 'UNSUPPORTED',
+    status: 400,
+    message: 'The body must be a form with a grant_type of password or refresh_token',
+    when: 'A token is asked for with a body that is no such form',
+  },
+  unauthorized: {
+    code: 'UNAUTHORIZED',
+    status: 401,
+    message: 'Log in first, with the account as user and an access token as password',
+    when: 'There are no credentials, or a grant without the right',
+  },
+  'credentials-wrong': {
+    code: 'UNAUTHORIZED',
+    status: 401,
+    message: 'Wrong credentials, use the account as user and an access token as password',
+    when: 'The account or access token is unknown, expired or revoked',
+  },
+  denied: {
+    code: 'DENIED',
+    status: 403,
+    message: 'The access token does not give this right here',
+    when: 'Basic credentials are right and lack the right, whether or not the repository exists',
+  },
+  'no-space': {
+    code: 'UNAVAILABLE',
+    status: 507,
+    message: 'The registry has no space left',
+    when: 'The disk or bucket behind the registry is full',
+  },
+  unavailable: {
+    code: 'UNAVAILABLE',
+    status: 503,
+    message: 'The registry is down for a moment, try again',
+    when: 'The store or the blobs cannot be reached, or the registry is shutting down',
+  },
+  internal: {
+    code: 'UNKNOWN',
+    status: 500,
+    message: 'Something went wrong on our side',
+    when: 'Anything else; the log has the details under the ID',
+  },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type RegistryErrorName = keyof typeof registryErrors;
+
+interface RegistryErrorOptions extends ErrorOptions {
+  /** What exactly was wrong: sent to the client. */
+  readonly detail?: string;
+  /** Headers of the answer, beside the usual ones. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A request is refused, with an entry of the catalogue. */
+export class RegistryError extends Error {
+  override readonly name = 'RegistryError';
+  readonly entry: RegistryErrorName;
+  readonly detail: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(entry: RegistryErrorName, options: RegistryErrorOptions = {}) {
+    super(registryErrors[entry].message, options);
+    this.entry = entry;
+    this.detail = options.detail;
+    this.headers = options.headers ?? {};
+  }
+}

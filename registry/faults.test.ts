@@ -1,0 +1,162 @@
+/** What happens when a part fails, when the process ends in the middle of something, and when clients do not speak HTTP. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { BlobsError } from '../core/blobs/blobs.ts';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { StoreError } from '../core/store/store.ts';
+import { findImage } from '../model/image.ts';
+import { services } from '../model/service.ts';
+import { openTestRegistry, pushImage, sha256 } from '../test/kit/registry.ts';
+import { uploadSessions } from './documents.ts';
+
+test('a push that was cut off at any of its writes is mended by the same push', async () => {
+  let left = Infinity;
+  let written: string[] = [];
+  await using registry = await openTestRegistry({
+    beforeWrite: (method) => {
+      if (left === 0) throw new Error('The process ends here');
+      left -= 1;
+      written.push(method);
+    },
+  });
+  const push = async (repository: string) => await pushImage(registry, { repository, reference: 'v1' });
+  await push('acme/whole');
+  const steps = written.length;
+  expect(steps).toBeGreaterThan(12);
+  for (let step = 0; step < steps; step += 1) {
+    const repository = `acme/cut${step}`;
+    left = step;
+    const outcome = await push(repository).then(
+      ({ status }) => status,
+      () => 500,
+    );
+    expect([step, outcome]).toEqual([step, 500]);
+    left = Infinity;
+    await registry.restart();
+    const { status, digest } = await push(repository);
+    expect([step, status]).toEqual([step, 201]);
+    const pulled = await registry.as(`/v2/${repository}/manifests/v1`);
+    expect(pulled.headers['docker-content-digest']).toBe(digest);
+    expect((await findImage(registry.store, repository, 'v1'))?.digest).toBe(digest);
+    expect((await registry.store.get(services, repository))?.lastImageDigest).toBe(digest);
+  }
+});
+
+test('a deletion that was cut off at any of its writes is mended by the same deletion', async () => {
+  let left = Infinity;
+  await using registry = await openTestRegistry({
+    beforeWrite: () => {
+      if (left === 0) throw new Error('The process ends here');
+      left -= 1;
+    },
+  });
+  for (let step = 0; step < 5; step += 1) {
+    const { digest } = await pushImage(registry, { repository: 'acme/draw', reference: 'v1' });
+    await pushImage(registry, { repository: 'acme/draw', reference: 'v2' });
+    left = step;
+    const path = `/v2/acme/draw/manifests/${digest}`;
+    expect((await registry.as(path, { method: 'DELETE' })).status).toBe(step < 5 ? 500 : 202);
+    left = Infinity;
+    expect([step, (await registry.as(path, { method: 'DELETE' })).status]).toEqual([step, 202]);
+    expect((await registry.as('/v2/acme/draw/tags/list')).body.toString()).toContain('"tags":[]');
+    expect(await findImage(registry.store, 'acme/draw', 'v1')).toBeUndefined();
+    expect((await registry.as('/v2/acme/draw/manifests/v2')).status).toBe(404);
+  }
+});
+
+test('errors of ours carry an ID that is in the log, and nothing else; a full disk and a lost store say so', async () => {
+  let failure: Error | undefined;
+  await using registry = await openTestRegistry({
+    beforeWrite: () => {
+      if (failure) throw failure;
+    },
+  });
+  const start = async (error: Error) => {
+    failure = error;
+    const answer = await registry.as('/v2/acme/draw/blobs/uploads/', { method: 'POST' });
+    const body = JSON.parse(answer.body.toString()) as { errors: { code: string; detail: { id: string } }[] };
+    return { ...answer, detail: body.errors[0]?.detail };
+  };
+  const failed = await start(new Error('A secret of the inside'));
+  expect([failed.status, failed.code]).toEqual([500, 'UNKNOWN']);
+  expect(failed.body.toString()).not.toContain('secret');
+  expect(failed.detail).toEqual({ id: failed.headers['x-request-id'] });
+  const lines = registry.logLines.filter((line) => line.includes(String(failed.headers['x-request-id'])));
+  expect(lines.some((line) => line.includes('A secret of the inside'))).toBe(true);
+  const full = await start(new BlobsError('no-space', 'No space'));
+  expect([full.status, full.code]).toEqual([507, 'UNAVAILABLE']);
+  const lost = await start(new StoreError('unavailable', 'No store'));
+  expect([lost.status, lost.headers['retry-after']]).toEqual([503, '5']);
+});
+
+test('a client that tries TLS first is told in plain HTTP, by which it knows what to do, and others go on', async () => {
+  await using registry = await openTestRegistry();
+  const socket = connect(registry.port, '127.0.0.1');
+  const received: Buffer[] = [];
+  socket.on('data', (chunk) => received.push(chunk)).on('error', () => {});
+  socket.write(Buffer.from('16030100b9010000b50303', 'hex'));
+  await once(socket, 'close');
+  // Go's clients (docker, containerd, crane) fall back at once when a TLS answer begins with HTTP; at silence they retry.
+  expect(Buffer.concat(received).toString()).toMatch(/^HTTP\/1\.1 400 /);
+  expect((await registry.send('/v2/')).status).toBe(401);
+});
+
+test('a refusal reaches the client that is still sending, and the connection is not kept for ever', async () => {
+  await using registry = await openTestRegistry();
+  const chunk = Buffer.alloc(1024 * 1024);
+  const body = Readable.from([chunk, chunk, chunk, chunk]);
+  const answer = await registry.send(`/v2/acme/draw/blobs/uploads/?digest=${sha256('')}`, { method: 'POST', body });
+  expect([answer.status, answer.code]).toEqual([401, 'UNAUTHORIZED']);
+});
+
+test('uploads that were given up are swept after a day, with what crashes left of others', async () => {
+  const clock = new ManualClock(new Date());
+  await using registry = await openTestRegistry({ clock });
+  const begun = await registry.as('/v2/acme/draw/blobs/uploads/', { method: 'POST' });
+  const id = String(begun.headers['docker-upload-uuid']);
+  await registry.blobs.createUpload('orphan');
+  const bytesGone = { id: 'bytes-gone', repository: 'acme/draw', subject: 'acme', algorithm: 'sha256' as const };
+  await registry.store.insert(uploadSessions, { ...bytesGone, startedAt: clock.now() });
+  await clock.advance(2 * 3_600_000);
+  expect((await registry.as(String(begun.headers.location))).status).toBe(204);
+  await clock.advance(24 * 3_600_000);
+  await expect.poll(async () => await registry.blobs.statUpload(id)).toBeUndefined();
+  await expect.poll(async () => await registry.blobs.statUpload('orphan')).toBeUndefined();
+  await expect.poll(async () => await registry.store.get(uploadSessions, 'bytes-gone')).toBeUndefined();
+  expect(await registry.store.get(uploadSessions, id)).toBeUndefined();
+});
+
+test('closing cuts what is under way, and keeps what had arrived', async () => {
+  await using registry = await openTestRegistry();
+  const begun = await registry.as('/v2/acme/draw/blobs/uploads/', { method: 'POST' });
+  const endless = new Readable({ read: () => {} });
+  const patch = registry.as(String(begun.headers.location), { method: 'PATCH', body: endless });
+  endless.push('kept');
+  const id = String(begun.headers['docker-upload-uuid']);
+  await expect.poll(async () => (await registry.blobs.statUpload(id))?.sizeBytes).toBe(4);
+  await registry.restart();
+  expect((await patch).status).toBe(503);
+  expect((await registry.as(String(begun.headers.location))).headers.range).toBe('0-3');
+});
+
+test('every request leaves one line in the log and its figures in the metrics', async () => {
+  await using registry = await openTestRegistry();
+  await pushImage(registry, { repository: 'acme/draw', reference: 'v1' });
+  await registry.as('/v2/acme/draw/manifests/v1');
+  const line = () => registry.logLines.find((each) => each.includes('"manifest-get"')) ?? '{}';
+  await expect
+    .poll(() => JSON.parse(line()) as object)
+    .toMatchObject({
+      msg: 'Registry request',
+      operation: 'manifest-get',
+      repository: 'acme/draw',
+      tag: 'v1',
+      subject: 'acme',
+      code: 200,
+    });
+  const text = await registry.metrics.metrics();
+  expect(text).toContain('berth_registry_request_seconds_count{operation="manifest-put",code="2xx"} 1');
+  expect(text).toMatch(/berth_registry_received_bytes_total [1-9]/);
+});

@@ -1,0 +1,35 @@
+/** Pulling manifests, as the bytes and the type they were pushed with: another form would have another digest. */
+import type { Store } from '../core/store/store.ts';
+import type { GrantedExchange, RegistryContext } from './context.ts';
+import { answer } from './answer.ts';
+import { contentId, manifests, tagId, tags } from './documents.ts';
+import type { StoredManifest } from './documents.ts';
+import { RegistryError } from './errors.ts';
+import { requireRepository } from './repositories.ts';
+import type { Reference } from './routes.ts';
+
+/** GET and HEAD. */
+export async function readManifest(
+  { store }: RegistryContext,
+  { request, response }: GrantedExchange,
+  { repository, reference }: { readonly repository: string; readonly reference: Reference },
+): Promise<void> {
+  await requireRepository(store, repository);
+  const manifest = await findManifest(store, repository, reference);
+  if (!manifest) throw new RegistryError('manifest-unknown');
+  const { digest, mediaType, bytes } = manifest;
+  const headers = { 'docker-content-digest': digest, etag: `"${digest}"` };
+  if (request.headers['if-none-match'] === headers.etag) answer(response, 304, headers);
+  else answer(response, 200, { ...headers, 'content-type': mediaType }, bytes);
+}
+
+/** The manifest that a tag or digest stands for in a repository. */
+async function findManifest(
+  store: Store,
+  repository: string,
+  reference: Reference,
+): Promise<StoredManifest | undefined> {
+  const digest =
+    'digest' in reference ? reference.digest : (await store.get(tags, tagId(repository, reference.tag)))?.digest;
+  return digest === undefined ? undefined : await store.get(manifests, contentId(repository, digest));
+}

@@ -1,0 +1,162 @@
+/**
+ * What the registry needs to understand of a manifest. The bytes are kept as they were pushed; here only the fields that we
+ * rely on are read, strictly. A manifest that two readers could take for two things is refused (CVE-2021-41190).
+ */
+import { z } from 'zod';
+import { digestPattern } from '../contract/names.ts';
+import { RegistryError } from './errors.ts';
+
+/** distribution and zot take as much; the specification asks for at least 4 MB. */
+export const maxManifestBytes = 4 * 1024 * 1024;
+
+/** Real images have at most 127 layers, build caches some hundreds; each reference costs a look-up. */
+const maxReferences = 10_000;
+
+/** `type/subtype` as RFC 6838 limits it, without parameters. */
+const mediaTypePattern = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
+
+export const indexMediaType = 'application/vnd.oci.image.index.v1+json';
+
+const kinds: Readonly<Record<string, 'image' | 'index'>> = {
+  'application/vnd.oci.image.manifest.v1+json': 'image',
+  'application/vnd.docker.distribution.manifest.v2+json': 'image',
+  [indexMediaType]: 'index',
+  'application/vnd.docker.distribution.manifest.list.v2+json': 'index',
+};
+
+/** Docker's first manifests list layers in a way of their own; no engine of the last years pulls them. */
+const outdatedTypePattern = /^application\/vnd\.docker\.distribution\.manifest\.v1\+/;
+
+const mediaType = z.string().regex(mediaTypePattern);
+const annotations = z.record(z.string(), z.string()).nullish();
+
+const descriptor = z.object({
+  mediaType,
+  digest: z.string().regex(digestPattern, 'Not a sha256 or sha512 digest'),
+  size: z.int().nonnegative(),
+  artifactType: z.string().nullish(),
+  annotations,
+  platform: z.object({ os: z.string().nullish(), architecture: z.string().nullish() }).nullish(),
+});
+
+const descriptors = z.array(descriptor).max(maxReferences);
+
+const common = {
+  mediaType: mediaType.nullish(),
+  artifactType: z.string().nullish(),
+  subject: descriptor.nullish(),
+  annotations,
+};
+
+const schemaVersion = z.literal(2);
+const absent = z.undefined('Not in a manifest of this type').optional();
+
+const schemas = {
+  image: z.object({
+    ...common,
+    schemaVersion,
+    config: descriptor,
+    layers: descriptors.nullish(),
+    manifests: absent,
+    blobs: absent,
+  }),
+  index: z.object({
+    ...common,
+    schemaVersion,
+    manifests: descriptors.nullish(),
+    config: absent,
+    layers: absent,
+    blobs: absent,
+  }),
+  // Media types that we do not know are kept, with whatever they refer to in the ways that are usual.
+  other: z.object({
+    ...common,
+    config: descriptor.nullish(),
+    layers: descriptors.nullish(),
+    manifests: descriptors.nullish(),
+    blobs: descriptors.nullish(),
+  }),
+};
+
+export type Descriptor = z.infer<typeof descriptor>;
+
+export interface Manifest {
+  readonly kind: 'image' | 'index' | 'other';
+  readonly mediaType: string;
+  readonly artifactType: string | undefined;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly subject: Descriptor | undefined;
+  readonly config: Descriptor | undefined;
+  readonly layers: readonly Descriptor[];
+  /** The children of an index: manifests, and in build caches blobs. */
+  readonly manifests: readonly Descriptor[];
+  /** What artifacts of the OCI's withdrawn artifact manifest refer to. */
+  readonly blobs: readonly Descriptor[];
+}
+
+/**
+ * Understands a manifest.
+ *
+ * @param contentType - the `Content-Type` header; without one, the manifest's own `mediaType` counts.
+ * @throws RegistryError `manifest-invalid`, saying what is wrong with it.
+ */
+export function parseManifest(bytes: Uint8Array, contentType: string | undefined): Manifest {
+  const json = parseJsonObject(bytes);
+  const type = contentType?.split(';')[0]?.trim() ?? ('mediaType' in json ? json.mediaType : undefined);
+  if (typeof type !== 'string' || !mediaTypePattern.test(type)) throw invalid('The Content-Type is not a media type');
+  if (outdatedTypePattern.test(type))
+    throw invalid('Manifests of schema version 1 are not taken, push version 2 or OCI');
+  const kind = kinds[type] ?? 'other';
+  const result = schemas[kind].safeParse(json);
+  if (!result.success) throw invalid(explain(result.error));
+  const parsed = result.data;
+  if (typeof parsed.mediaType === 'string' && parsed.mediaType !== type) {
+    throw invalid(`The Content-Type is ${type} and the mediaType ${parsed.mediaType}`);
+  }
+  return {
+    kind,
+    mediaType: type,
+    artifactType: parsed.artifactType ?? undefined,
+    annotations: parsed.annotations ?? {},
+    subject: parsed.subject ?? undefined,
+    config: parsed.config ?? undefined,
+    layers: parsed.layers ?? [],
+    manifests: parsed.manifests ?? [],
+    blobs: parsed.blobs ?? [],
+  };
+}
+
+/** Everything a manifest needs to have in its repository. Not its subject, which may come later or never. */
+export function referencesOf(manifest: Manifest): Descriptor[] {
+  const { config, layers, manifests, blobs } = manifest;
+  return [...(config ? [config] : []), ...layers.filter((layer) => !isForeign(layer)), ...manifests, ...blobs];
+}
+
+/** Foreign layers stand elsewhere, by their licence; clients do not push them. */
+function isForeign({ mediaType }: Descriptor): boolean {
+  return mediaType.includes('.foreign.') || mediaType.includes('nondistributable');
+}
+
+function parseJsonObject(bytes: Uint8Array): object {
+  let json: unknown;
+  try {
+    // A byte order mark stays, and is no JSON: other readers would not skip it either.
+    json = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
+  } catch (error) {
+    throw new RegistryError('manifest-invalid', { detail: 'Not JSON', cause: error });
+  }
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw invalid('Not a JSON object');
+  // Go's reader takes `Layers` for `layers`: with both, it and we would see two different images.
+  const names = Object.keys(json).map((name) => name.toLowerCase());
+  if (new Set(names).size < names.length) throw invalid('Two fields differ in upper and lower case only');
+  return json;
+}
+
+function explain(error: z.ZodError): string {
+  const [issue] = error.issues;
+  return issue ? `${issue.path.join('.')}: ${issue.message}` : 'Not of the form of its media type';
+}
+
+function invalid(detail: string): RegistryError {
+  return new RegistryError('manifest-invalid', { detail });
+}

@@ -1,0 +1,66 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { Counter, Histogram } from 'prom-client';
+import type { Metrics } from '../core/metrics/metrics.ts';
+
+/** What went over a connection for one request, heads included. */
+interface Traffic {
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
+export interface Measures extends Disposable {
+  /** Counts a request that has ended. `code` is its status, or `gone` if the client left before it had its answer. */
+  count(
+    request: IncomingMessage,
+    about: { readonly operation: string; readonly code: number | 'gone'; readonly durationMs: number },
+  ): Traffic;
+}
+
+/** From a look-up in memory to minutes for a large layer. */
+const secondsBuckets = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300];
+
+/** The registry's figures, registered until disposed. */
+export function openMeasures(metrics: Metrics): Measures {
+  const registers = [metrics];
+  const requests = new Histogram({
+    name: 'berth_registry_request_seconds',
+    help: 'Requests to the registry, by operation and class of their status, and how long they took',
+    labelNames: ['operation', 'code'],
+    buckets: secondsBuckets,
+    registers,
+  });
+  const received = new Counter({
+    name: 'berth_registry_received_bytes_total',
+    help: 'Bytes that clients sent to the registry',
+    registers,
+  });
+  const sent = new Counter({
+    name: 'berth_registry_sent_bytes_total',
+    help: 'Bytes that the registry sent to clients',
+    registers,
+  });
+  /** A connection's totals at the end of its last request. */
+  const counted = new WeakMap<Socket, Traffic>();
+  return {
+    count: ({ socket }, { operation, code, durationMs }) => {
+      const before = counted.get(socket) ?? { bytesIn: 0, bytesOut: 0 };
+      const now = { bytesIn: socket.bytesRead, bytesOut: socket.bytesWritten };
+      counted.set(socket, now);
+      const traffic = { bytesIn: now.bytesIn - before.bytesIn, bytesOut: now.bytesOut - before.bytesOut };
+      requests.observe({ operation, code: classOf(code) }, durationMs / 1000);
+      received.inc(traffic.bytesIn);
+      sent.inc(traffic.bytesOut);
+      return traffic;
+    },
+    [Symbol.dispose]: () => {
+      metrics.removeSingleMetric('berth_registry_request_seconds');
+      metrics.removeSingleMetric('berth_registry_received_bytes_total');
+      metrics.removeSingleMetric('berth_registry_sent_bytes_total');
+    },
+  };
+}
+
+function classOf(code: number | 'gone'): string {
+  return code === 'gone' ? code : `${Math.floor(code / 100)}xx`;
+}

@@ -1,0 +1,130 @@
+/** The registry as a whole: what is around every request, and what runs beside them. */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { requestId } from '../core/http/request-id.ts';
+import type { Log } from '../core/log/log.ts';
+import { answerError } from './answer.ts';
+import type { RegistryContext, RegistryDeps } from './context.ts';
+import { RegistryError, registryErrors } from './errors.ts';
+import { openMeasures } from './measures.ts';
+import type { Measures } from './measures.ts';
+import { perform } from './operations.ts';
+import { asRegistryError, isLeaving } from './refusals.ts';
+import { parseRoute } from './routes.ts';
+import type { Operation, Route } from './routes.ts';
+import { sweepUploads } from './upload-sweep.ts';
+import { UploadWork } from './upload-work.ts';
+
+export interface Registry extends AsyncDisposable {
+  /** Answers one request to the registry: `/v2/…` and `/token`. Never throws; everything ends in an answer or a cut. */
+  handle(request: IncomingMessage, response: ServerResponse): void;
+}
+
+/** A connection on which nothing moves for this long is dead or an attack; checking a large layer takes less. */
+const idleMs = 600_000;
+
+/** Often enough that uploads that were given up do not pile up. */
+const sweepEveryMs = 3_600_000;
+
+/** Opens the registry. Disposing it cuts what is under way and waits for it; stop listening before. */
+export function openRegistry(deps: RegistryDeps): Registry {
+  const closing = new AbortController();
+  const context: RegistryContext = { ...deps, uploads: new UploadWork(), signal: closing.signal };
+  const measures = openMeasures(deps.metrics);
+  const underWay = new Set<Promise<void>>();
+  const track = (work: Promise<void>) => {
+    underWay.add(work);
+    void work.finally(() => underWay.delete(work));
+  };
+  const sweeps = deps.clock.every(sweepEveryMs, () => track(sweep(context)));
+  return {
+    handle: (request, response) => track(serve(context, measures, { request, response })),
+    [Symbol.asyncDispose]: async () => {
+      sweeps[Symbol.dispose]();
+      closing.abort(new RegistryError('unavailable', { headers: { 'retry-after': '5' } }));
+      await Promise.allSettled(underWay);
+      measures[Symbol.dispose]();
+    },
+  };
+}
+
+/**
+ * Closes connections that do not speak HTTP, telling them so: docker, containerd and crane try TLS first, and when the
+ * answer to that begins with `HTTP` they fall back at once, where silence makes them retry. No line in the log.
+ */
+export function closeOnClientError(server: Server): void {
+  server.on('clientError', (_error: Error, socket: Duplex) => {
+    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
+    else socket.destroy();
+  });
+}
+
+interface RawExchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+async function sweep(context: RegistryContext): Promise<void> {
+  try {
+    await sweepUploads(context, context.signal);
+  } catch (error) {
+    context.log.warn({ err: error }, 'Could not take away old uploads, trying again later');
+  }
+}
+
+async function serve(context: RegistryContext, measures: Measures, raw: RawExchange): Promise<void> {
+  const { request, response } = raw;
+  const begunMs = performance.now();
+  const id = requestId(request, response);
+  const log = context.log.child({ request: id });
+  request.socket.setTimeout(idleMs);
+  response.setHeader('docker-distribution-api-version', 'registry/2.0');
+  const facts = {};
+  let route: Route | undefined;
+  let refusal: RegistryError | undefined;
+  try {
+    route = parseRoute(request.method ?? '', request.url ?? '');
+    await perform(context, { request, response, query: route.query, facts }, route.operation);
+  } catch (error) {
+    refusal = asRegistryError(error);
+    await refuse({ ...context, log }, raw, { refusal, id });
+  }
+  await finished(response);
+  const operation = route?.operation.name ?? 'none';
+  const code = response.writableFinished ? response.statusCode : 'gone';
+  const durationMs = Math.round(performance.now() - begunMs);
+  const traffic = measures.count(request, { operation, code, durationMs });
+  const about = { operation, ...(route && factsOf(route.operation)), ...facts, code };
+  const answered = code === 'gone' ? {} : { refusal: refusal?.entry };
+  log.info({ ...about, ...answered, durationMs, ...traffic }, 'Registry request');
+}
+
+/** Answers an error, where that is still possible. */
+async function refuse(
+  { log, signal }: { readonly log: Log; readonly signal: AbortSignal },
+  { request, response }: RawExchange,
+  { refusal, id }: { readonly refusal: RegistryError; readonly id: string },
+): Promise<void> {
+  const failed = registryErrors[refusal.entry].status >= 500 && !signal.aborted && !isLeaving(refusal);
+  if (failed) log.error({ err: refusal }, 'Registry request failed');
+  if (response.destroyed || request.socket.destroyed || response.headersSent) response.destroy();
+  else await answerError({ request, response }, { refusal, id }, signal);
+}
+
+/** Resolves when an answer has been sent, or cannot be any more. */
+async function finished(response: ServerResponse): Promise<void> {
+  if (response.writableFinished || response.destroyed) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  response.once('finish', resolve).once('close', resolve);
+  await promise;
+}
+
+/** What an operation is about, for the log. Nothing of it is secret, and all of it has passed the grammar. */
+function factsOf(operation: Operation): Record<string, string> {
+  return {
+    ...('repository' in operation && { repository: operation.repository }),
+    ...('digest' in operation && { digest: operation.digest }),
+    ...('uploadId' in operation && { upload: operation.uploadId }),
+    ...('reference' in operation && operation.reference),
+  };
+}

@@ -1,0 +1,57 @@
+/** A repository is there exactly as long as its service is. */
+import type { Clock } from '../core/clock/clock.ts';
+import type { Store } from '../core/store/store.ts';
+import { StoreError } from '../core/store/store.ts';
+import { images } from '../model/image.ts';
+import { newService, services } from '../model/service.ts';
+import { manifests, tags } from './documents.ts';
+import { RegistryError } from './errors.ts';
+
+/** Few at a time, since manifests come with up to 4 MiB each. */
+const purgeBatch = 16;
+
+/** Throws `name-unknown` if there is no such repository. */
+export async function requireRepository(store: Store, repository: string): Promise<void> {
+  if (!(await store.get(services, repository))) throw new RegistryError('name-unknown');
+}
+
+/**
+ * Makes the service of a repository that is pushed to, if it is not there. What a service of the same name had before it
+ * was deleted goes first, so that its tags do not come back. A crash in between leaves the service unmade, and the next
+ * push does the rest. Two first pushes at a time cannot harm each other: each takes away only what is older than itself.
+ */
+export async function ensureRepository(
+  { store, clock, defaultCluster }: { store: Store; clock: Clock; defaultCluster: string },
+  repository: string,
+): Promise<void> {
+  const begun = await store.now();
+  if (await store.get(services, repository)) return;
+  await purge(store, repository, begun);
+  const [account = '', name = ''] = repository.split('/');
+  try {
+    await store.insert(services, newService({ account, name, cluster: defaultCluster }, clock.now()));
+  } catch (error) {
+    if (!(error instanceof StoreError && error.code === 'duplicate')) throw error;
+  }
+}
+
+async function purge(store: Store, repository: string, before: Date): Promise<void> {
+  const isOlder = ({ pushedAt }: { pushedAt: Date }) => pushedAt < before;
+  for (const { id } of await store.find(images, { index: 'byTime', equals: { repository }, range: { before } })) {
+    await store.delete(images, id, ({ uploadTime }) => uploadTime < before);
+  }
+  for (const { id } of await store.find(tags, { index: 'byRepository', equals: { repository } })) {
+    await store.delete(tags, id, isOlder);
+  }
+  let last: string | undefined;
+  do {
+    const batch = await store.find(manifests, {
+      index: 'byRepository',
+      equals: { repository },
+      limit: purgeBatch,
+      ...(last !== undefined && { range: { after: last } }),
+    });
+    for (const { id } of batch) await store.delete(manifests, id, isOlder);
+    last = batch.at(-1)?.digest;
+  } while (last !== undefined);
+}

@@ -1,0 +1,109 @@
+/** The service API as stories speak it: plain HTTP, with the answers through the contract's schemas. */
+import type { z } from 'zod';
+import { backendMetadata, statusObject } from '../../contract/backend.ts';
+import { connectResponse } from '../../contract/connect.ts';
+import type { ConnectRequest, ConnectResponse } from '../../contract/connect.ts';
+import type { BackendStatus } from '../../contract/statuses.ts';
+import type { TestPlatform } from './platform.ts';
+
+export type StatusObject = z.infer<typeof statusObject>;
+export type BackendMetadata = z.infer<typeof backendMetadata>;
+
+type ApiInit = Omit<RequestInit, 'headers'> & { readonly headers?: Readonly<Record<string, string>> };
+
+/** A story that waits longer than this for a status waits for something that will not come. */
+const defaultTimeoutMs = 30_000;
+
+/** Sends a request to the API with the account's token. */
+export async function api(platform: TestPlatform, path: string, init: ApiInit = {}): Promise<Response> {
+  const headers = { authorization: `Bearer ${platform.token}`, 'content-type': 'application/json', ...init.headers };
+  return await fetch(`${platform.apiUrl}${path}`, { ...init, headers });
+}
+
+/** Makes a service of the platform's account. */
+export async function createService(platform: TestPlatform, name: string): Promise<void> {
+  const path = `/v2/account/${platform.account}/service`;
+  await expectOk(await api(platform, path, { method: 'POST', body: JSON.stringify({ name }) }));
+}
+
+/** Connects to a service of the platform's account. Throws with the error's code if that is refused. */
+export async function connect(
+  platform: TestPlatform,
+  service: string,
+  request: ConnectRequest = {},
+): Promise<ConnectResponse> {
+  const path = `/v2/service/${platform.account}/${service}/connect`;
+  const answer = await expectOk(await api(platform, path, { method: 'POST', body: JSON.stringify(request) }));
+  return connectResponse.parse(await answer.json());
+}
+
+/** The status of a backend right now. */
+export async function statusOf(platform: TestPlatform, backendId: string): Promise<StatusObject> {
+  const answer = await expectOk(await api(platform, `/v2/backend/${backendId}/status`));
+  return statusObject.parse(await answer.json());
+}
+
+/** Everything that the account may know about a backend, with its history. */
+export async function backendOf(platform: TestPlatform, backendId: string): Promise<BackendMetadata> {
+  const answer = await expectOk(await api(platform, `/v2/backend/${backendId}`));
+  return backendMetadata.parse(await answer.json());
+}
+
+/** Asks that a backend ends. */
+export async function terminate(platform: TestPlatform, backendId: string, hard?: boolean): Promise<void> {
+  const body = JSON.stringify(hard === undefined ? {} : { hard });
+  await expectOk(await api(platform, `/v2/backend/${backendId}/terminate`, { method: 'POST', body }));
+}
+
+/** Follows a backend's statuses: first its history, then what happens, until it has ended. */
+export async function* statusStream(
+  platform: TestPlatform,
+  backendId: string,
+  signal?: AbortSignal,
+): AsyncGenerator<StatusObject> {
+  const answer = await expectOk(
+    await api(platform, `/v2/backend/${backendId}/status/stream`, { signal: signal ?? null }),
+  );
+  let text = '';
+  for await (const chunk of answer.body!.pipeThrough(new TextDecoderStream())) {
+    const lines = (text + chunk).split('\n');
+    text = lines.pop() ?? '';
+    for (const line of lines) if (line.startsWith('data:')) yield statusObject.parse(JSON.parse(line.slice(5)));
+  }
+}
+
+/** Waits until a backend has a status, and returns it. Throws if it ends before, or takes too long. */
+export async function waitFor(
+  platform: TestPlatform,
+  backendId: string,
+  status: BackendStatus,
+  timeoutMs = defaultTimeoutMs,
+): Promise<StatusObject> {
+  const seen: string[] = [];
+  const signal = AbortSignal.timeout(timeoutMs);
+  try {
+    for await (const each of statusStream(platform, backendId, signal)) {
+      if (each.status === status) return each;
+      seen.push(each.status);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  throw new Error(`Backend ${backendId} did not become ${status} within ${timeoutMs} ms, but ${seen.join(', ')}`);
+}
+
+/** Connects, and waits until the backend is ready. */
+export async function connectReady(
+  platform: TestPlatform,
+  service: string,
+  request: ConnectRequest = {},
+): Promise<ConnectResponse> {
+  const session = await connect(platform, service, request);
+  await waitFor(platform, session.backend_id, 'ready');
+  return session;
+}
+
+async function expectOk(answer: Response): Promise<Response> {
+  if (answer.ok) return answer;
+  throw new Error(`${answer.status} from ${new URL(answer.url).pathname}: ${await answer.text()}`);
+}

@@ -1,0 +1,150 @@
+/**
+ * Real Docker Engines for tests, as root on Debian and Ubuntu. `stable` is what the machine's package docker.io gives;
+ * `modern` is that of Debian's unstable suite, unpacked into a cache folder. Each engine keeps its data, its bridge and its
+ * containers to itself, so several run side by side: two nodes on one machine.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
+import { pingEngine } from '../../setup/docker-engine.ts';
+import { modernFolder } from './docker-packages.ts';
+
+export type EngineKind = 'stable' | 'modern';
+
+/** What stories know about an engine. */
+export interface TestEngine {
+  readonly kind: EngineKind;
+  /** As DOCKER_HOST says it. */
+  readonly host: string;
+  readonly version: string;
+}
+
+/** An engine of our own. Disposing it stops it and removes all that it left on the machine. */
+export interface RunningEngine extends TestEngine, AsyncDisposable {}
+
+/** A cold start takes two to five seconds. */
+const startTimeoutMs = 60_000;
+
+/** Containers get ten seconds each before the engine kills them, all at the same time. */
+const stopTimeoutMs = 60_000;
+
+/** As many engines as the address range below has room for. */
+const maxEngines = 64;
+
+/** Starts an engine. Its packages must be there (`installEngine`). */
+export async function startEngine(kind: EngineKind): Promise<RunningEngine> {
+  await using opening = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), `berth-${kind}-engine-`));
+  opening.defer(async () => await removeFolder(folder));
+  const { number, bridge } = await takeBridge();
+  opening.defer(async () => await removeBridge(bridge));
+  const host = `unix://${folder}/docker.sock`;
+  const child = await startDaemon(kind, { folder, number, bridge, host });
+  opening.defer(async () => {
+    const bridges = await networkBridges(host);
+    await stopDaemon(child);
+    for (const each of bridges) await removeBridge(each);
+  });
+  await untilAnswers(child, host, join(folder, 'log'));
+  const version = (await runCommand('docker', ['version', '--format', '{{.Server.Version}}'], at(host))).trim();
+  const owned = opening.move();
+  return { kind, host, version, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+interface Place {
+  readonly folder: string;
+  readonly number: number;
+  readonly bridge: string;
+  readonly host: string;
+}
+
+async function startDaemon(kind: EngineKind, { folder, number, bridge, host }: Place): Promise<ChildProcess> {
+  const path = [process.env['PATH'] ?? '', '/usr/sbin', '/sbin'];
+  if (kind === 'modern') path.unshift(join(modernFolder(), 'usr/bin'), join(modernFolder(), 'usr/sbin'));
+  const dockerd = kind === 'modern' ? join(modernFolder(), 'usr/sbin/dockerd') : await findProgram('dockerd');
+  await using log = await open(join(folder, 'log'), 'a');
+  // Should this process be killed, the kernel ends the engine; nobody else would.
+  const args = ['--pdeathsig', 'TERM', dockerd ?? 'dockerd', '--data-root', join(folder, 'data')];
+  args.push('--exec-root', join(folder, 'exec'), '--pidfile', join(folder, 'pid'), '--host', host, '--bridge', bridge);
+  args.push('--containerd-namespace', bridge, '--containerd-plugins-namespace', `${bridge}-plugins`);
+  args.push('--default-address-pool', `base=10.232.${number * 4}.0/22,size=24`);
+  // A group of its own: Ctrl-C reaches the tests first, and they stop the engine when they are done with it.
+  const stdio = ['ignore', log.fd, log.fd] as const;
+  return spawn('setpriv', args, {
+    detached: true,
+    env: { ...process.env, PATH: path.join(delimiter) },
+    stdio: [...stdio],
+  });
+}
+
+async function untilAnswers(child: ChildProcess, host: string, logFile: string): Promise<void> {
+  const deadline = performance.now() + startTimeoutMs;
+  while (performance.now() < deadline && child.exitCode === null) {
+    if ((await pingEngine(host)) === 'answers') return;
+    await delay(100);
+  }
+  const lines = (await readFile(logFile, 'utf8')).trim().split('\n').slice(-8);
+  throw new Error(`A Docker Engine for tests does not start:\n${lines.join('\n')}`);
+}
+
+async function stopDaemon(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  child.kill('SIGTERM');
+  const late = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
+  await exited;
+  clearTimeout(late);
+}
+
+/** Makes a bridge that nobody has; its name is a reservation too. */
+async function takeBridge(): Promise<{ number: number; bridge: string }> {
+  for (let number = 0; number < maxEngines; number++) {
+    const bridge = `berthtest${number}`;
+    const { code } = await tryCommand('ip', ['link', 'add', bridge, 'type', 'bridge']);
+    if (code !== 0) continue;
+    await runCommand('ip', ['addr', 'add', `10.231.${number}.1/24`, 'dev', bridge]);
+    await runCommand('ip', ['link', 'set', bridge, 'up']);
+    return { number, bridge };
+  }
+  throw new Error('No bridge can be made for a Docker Engine: are you root, or are there left-over berthtest bridges?');
+}
+
+/** The bridges of an engine's networks, which it leaves behind. */
+async function networkBridges(host: string): Promise<string[]> {
+  const args = ['network', 'ls', '--filter', 'driver=bridge', '--filter', 'type=custom', '--format', '{{.ID}}'];
+  const { stdout } = await tryCommand('docker', args, at(host));
+  return stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((id) => `br-${id}`);
+}
+
+/** Removes a bridge, and the firewall rules that name it. */
+async function removeBridge(bridge: string): Promise<void> {
+  await tryCommand('ip', ['link', 'delete', bridge]);
+  const { stdout } = await tryCommand('iptables-save', []);
+  let table = 'filter';
+  for (const line of stdout.split('\n')) {
+    if (line.startsWith('*')) table = line.slice(1);
+    const words = line.split(' ');
+    if (words[0] !== '-A' || !words.includes(bridge)) continue;
+    await tryCommand('iptables', ['--wait', '-t', table, '-D', ...words.slice(1)]);
+  }
+}
+
+/** Removes an engine's folder, after what it left mounted there. */
+async function removeFolder(folder: string): Promise<void> {
+  const mounts = (await readFile('/proc/self/mounts', 'utf8')).split('\n').map((line) => line.split(' ')[1] ?? '');
+  for (const mount of mounts.filter((path) => path.startsWith(`${folder}/`)).reverse()) {
+    await tryCommand('umount', ['--lazy', mount]);
+  }
+  await rm(folder, { recursive: true, force: true });
+}
+
+function at(host: string) {
+  return { env: { DOCKER_HOST: host } };
+}

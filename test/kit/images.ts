@@ -1,0 +1,111 @@
+/** Tiny images for stories: a static busybox and a script, 2 MB, up within milliseconds. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Image, LayerEntry } from '../../setup/image.ts';
+import { pushImage } from '../../setup/push-image.ts';
+import { staticBusybox } from './docker-packages.ts';
+import type { TestEngine } from './docker-engine.ts';
+
+/**
+ * How a test backend behaves:
+ * `serve` answers HTTP and obeys SIGTERM; `stubborn` answers and ignores SIGTERM; `deaf` never listens; `failing` says why and
+ * exits with 1; `greedy` answers for a second, then takes half a gigabyte of memory.
+ */
+export type Behaviour = 'serve' | 'stubborn' | 'deaf' | 'failing' | 'greedy';
+
+const script = `#!/bin/sh
+case "$1" in
+  serve)
+    httpd -f -p "$PORT" -h /www &
+    server=$!
+    trap 'kill $server; exit 0' TERM
+    wait $server
+    ;;
+  stubborn)
+    trap '' TERM
+    exec httpd -f -p "$PORT" -h /www
+    ;;
+  deaf) exec sleep 86400 ;;
+  failing)
+    echo 'This backend cannot go on' >&2
+    exit 1
+    ;;
+  greedy)
+    httpd -p "$PORT" -h /www
+    sleep 1
+    exec dd if=/dev/zero of=/dev/null bs=512M count=100
+    ;;
+esac
+`;
+
+const page = '<!doctype html><title>A test backend</title><p>Hello from a test backend\n';
+
+/** `cgi-bin/slow?5` answers a line a second, five times. */
+const slowCgi = `#!/bin/sh
+printf 'Content-Type: text/plain\\r\\n\\r\\n'
+i=0
+while [ $i -lt "\${QUERY_STRING:-10}" ]; do
+  i=$((i + 1))
+  echo "line $i"
+  sleep 1
+done
+`;
+
+/** `cgi-bin/env` shows what arrived: request headers as HTTP_..., and the container's own variables. */
+const envCgi = `#!/bin/sh
+printf 'Content-Type: text/plain\\r\\n\\r\\n'
+env
+`;
+
+const applets = ['sh', 'httpd', 'nc', 'sleep', 'dd', 'env', 'printf', 'echo', 'kill'];
+
+/** A test image of a behaviour. `variant` makes it another image, where a story needs two. */
+export async function testImage(behaviour: Behaviour, variant = ''): Promise<Image> {
+  const busybox = await staticBusybox();
+  if (busybox === undefined) throw new Error('Install busybox-static, of which the test images are made');
+  const base: LayerEntry[] = [
+    { path: '/bin/busybox', file: busybox, mode: 0o755 },
+    ...applets.map((name) => ({ path: `/bin/${name}`, link: 'busybox' })),
+    { path: '/tmp', folder: true, mode: 0o1777 },
+  ];
+  const own: LayerEntry[] = [
+    { path: '/bin/behave', text: script, mode: 0o755 },
+    { path: '/www/index.html', text: page },
+    { path: '/www/cgi-bin/slow', text: slowCgi, mode: 0o755 },
+    { path: '/www/cgi-bin/env', text: envCgi, mode: 0o755 },
+  ];
+  return {
+    tag: `berth-test/${behaviour}:${variant || 'latest'}`,
+    layers: [base, own],
+    config: {
+      Cmd: ['/bin/behave', behaviour],
+      Env: ['PATH=/bin', ...(variant ? [`VARIANT=${variant}`] : [])],
+      ExposedPorts: { '8080/tcp': {} },
+    },
+  };
+}
+
+/** Where a story pushes to. */
+export interface PushTarget {
+  readonly registry: string;
+  readonly account: string;
+  readonly token: string;
+}
+
+/** Pushes an image with the real docker command as `<account>/<service>:<tag>`, and returns its digest. */
+export async function pushTestImage(
+  engine: TestEngine,
+  { registry, account, token }: PushTarget,
+  options: { image: Image; service: string; tag?: string },
+): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-push-'));
+  try {
+    const tokenFile = join(folder, 'token');
+    await writeFile(tokenFile, token, { mode: 0o600 });
+    const target = `${registry}/${account}/${options.service}:${options.tag ?? 'latest'}`;
+    return await pushImage({ dockerHost: engine.host, image: options.image, target, account, tokenFile });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}

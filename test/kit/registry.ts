@@ -1,0 +1,201 @@
+/** A registry on a socket of its own, with real drivers in a temporary folder, and a client that sends what it is told. */
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { openFileBlobs } from '../../core/blobs/filesystem.ts';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import type { Clock } from '../../core/clock/clock.ts';
+import { listen, newServer } from '../../core/http/listener.ts';
+import { openLog } from '../../core/log/log.ts';
+import { openMetrics } from '../../core/metrics/metrics.ts';
+import { PlatformSecret } from '../../core/secret/platform-secret.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { accessTokens, newAccessToken } from '../../model/access-token.ts';
+import type { AccessRight } from '../../model/access-token.ts';
+import { accounts } from '../../model/account.ts';
+import { images } from '../../model/image.ts';
+import { RegistryGrants } from '../../model/registry-grant.ts';
+import { services } from '../../model/service.ts';
+import { closeOnClientError, openRegistry, registryCollections } from '../../registry/index.ts';
+
+export interface Sent {
+  readonly method?: string;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: Uint8Array | string | Readable;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  /** The code of the first OCI error in the body. */
+  readonly code: string | undefined;
+}
+
+export type TestRegistry = Awaited<ReturnType<typeof openTestRegistry>>;
+
+export interface TestRegistryOptions {
+  readonly clock?: Clock;
+  readonly publicUrl?: string;
+  /** Called before each write to the store or the blobs; what it throws is what the write fails with. */
+  readonly beforeWrite?: (method: string) => void;
+}
+
+/** Opens a registry in which the accounts `acme` and `other` exist. */
+export async function openTestRegistry(options: TestRegistryOptions = {}) {
+  await using resources = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'registry-test-'));
+  resources.defer(() => rm(folder, { recursive: true, force: true }));
+  const logLines: string[] = [];
+  const log = openLog('info', { write: (line) => void logLines.push(line) });
+  const collections = [...registryCollections, accounts, accessTokens, images, services];
+  const store = resources.use(await openSqliteStore({ folder: join(folder, 'store'), collections, log }));
+  const blobs = resources.use(await openFileBlobs({ folder: join(folder, 'blobs'), log }));
+  const clock = options.clock ?? systemClock;
+  const grants = new RegistryGrants(new PlatformSecret(Buffer.alloc(32, 7)));
+  const metrics = openMetrics();
+  const { beforeWrite = () => {} } = options;
+  const faulty = { store: withFaults(store, beforeWrite), blobs: withFaults(blobs, beforeWrite) };
+  const deps = { ...faulty, clock, log, metrics, grants, defaultCluster: 'main', publicUrl: options.publicUrl };
+  // Replaced by `restart`, as if the process had ended: what it knew in memory is gone.
+  let registry = openRegistry(deps);
+  const server = newServer();
+  server.on('request', (request, response) => registry.handle(request, response));
+  closeOnClientError(server);
+  const listener = resources.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 1_000 }));
+  resources.defer(() => registry[Symbol.asyncDispose]());
+  for (const id of ['acme', 'other']) await store.insert(accounts, { id, createdAt: clock.now() });
+
+  const addToken = async (account: string, rights: readonly AccessRight[]) => {
+    const made = newAccessToken({ account, name: 'test', rights }, clock.now());
+    await store.insert(accessTokens, made.document);
+    return made.token;
+  };
+  const token = await addToken('acme', ['read', 'push']);
+  const basic = (user: string, password: string) =>
+    `Basic ${Buffer.from(`${user}:${password}`, 'utf8').toString('base64')}`;
+  const send = async (path: string, sent: Sent = {}): Promise<Answer> => await sendTo(listener.port, path, sent);
+  const kept = resources.move();
+  return {
+    store,
+    blobs,
+    grants,
+    metrics,
+    logLines,
+    port: listener.port,
+    host: `127.0.0.1:${listener.port}`,
+    token,
+    addToken,
+    basic,
+    send,
+    /** Sends with the basic login of `acme`, which may read and push. */
+    as: async (path: string, sent: Sent = {}) =>
+      await send(path, { ...sent, headers: { authorization: basic('acme', token), ...sent.headers } }),
+    restart: async () => {
+      await registry[Symbol.asyncDispose]();
+      registry = openRegistry(deps);
+    },
+    [Symbol.asyncDispose]: async () => await kept.disposeAsync(),
+  };
+}
+
+/** Pushes a blob in one request. */
+export async function pushBlob(registry: TestRegistry, repository: string, bytes: Uint8Array | string) {
+  const digest = sha256(bytes);
+  const answer = await registry.as(`/v2/${repository}/blobs/uploads/?digest=${digest}`, {
+    method: 'POST',
+    body: bytes,
+  });
+  if (answer.status !== 201) throw new Error(`Push of a blob answered ${answer.status}: ${answer.body.toString()}`);
+  return { digest, size: Buffer.byteLength(bytes) };
+}
+
+/** Pushes a manifest under a tag or its digest, as it stands. */
+export async function putManifest(
+  registry: TestRegistry,
+  target: { readonly repository: string; readonly reference: string },
+  manifest: { readonly mediaType: string; readonly [field: string]: unknown },
+): Promise<Answer & { readonly digest: string }> {
+  const body = JSON.stringify(manifest);
+  const answer = await registry.as(`/v2/${target.repository}/manifests/${target.reference}`, {
+    method: 'PUT',
+    headers: { 'content-type': manifest.mediaType },
+    body,
+  });
+  return { ...answer, digest: sha256(body) };
+}
+
+/** Pushes a small image whose config has these labels. */
+export async function pushImage(
+  registry: TestRegistry,
+  target: { readonly repository: string; readonly reference: string },
+  about: { readonly labels?: object; readonly architecture?: string; readonly extra?: object } = {},
+) {
+  const config = { os: 'linux', architecture: about.architecture ?? 'amd64', config: { Labels: about.labels ?? {} } };
+  const configBlob = await pushBlob(registry, target.repository, JSON.stringify(config));
+  const layer = await pushBlob(registry, target.repository, 'a layer');
+  return await putManifest(registry, target, {
+    schemaVersion: 2,
+    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    config: { mediaType: 'application/vnd.oci.image.config.v1+json', ...configBlob },
+    layers: [{ mediaType: 'application/vnd.oci.image.layer.v1.tar', ...layer }],
+    ...about.extra,
+  });
+}
+
+export function sha256(bytes: Uint8Array | string): string {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+export function sha512(bytes: Uint8Array | string): string {
+  return `sha512:${createHash('sha512').update(bytes).digest('hex')}`;
+}
+
+const writes = ['insert', 'update', 'delete', 'createUpload', 'appendUpload', 'publishUpload', 'deleteUpload'];
+
+/** The same port, whose writes can be made to fail. */
+function withFaults<Port extends object>(port: Port, beforeWrite: (method: string) => void): Port {
+  return new Proxy(port, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]): unknown => {
+        if (writes.includes(String(name))) beforeWrite(String(name));
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
+}
+
+async function sendTo(port: number, path: string, { method = 'GET', headers = {}, body }: Sent): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const request = httpRequest({ host: '127.0.0.1', port, path, method, headers, agent: false }, (response) => {
+    const chunks: Buffer[] = [];
+    response.on('data', (chunk: Buffer) => chunks.push(chunk));
+    response.on('error', reject);
+    response.on('end', () => {
+      const bytes = Buffer.concat(chunks);
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: bytes, code: errorCode(bytes) });
+    });
+  });
+  request.on('error', reject);
+  if (body instanceof Readable) {
+    body.on('error', (error) => request.destroy(error));
+    body.pipe(request);
+  } else {
+    request.end(body);
+  }
+  return await promise;
+}
+
+function errorCode(body: Buffer): string | undefined {
+  try {
+    return (JSON.parse(body.toString('utf8')) as { errors?: { code: string }[] }).errors?.[0]?.code;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,116 @@
+/** How backends end: swept, at the end of their life, stopped softly, stopped by force. */
+import { once } from 'node:events';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { onEveryEngine, Stage } from './stage.ts';
+
+onEveryEngine((engine) => {
+  let stage: Stage;
+
+  beforeAll(async () => {
+    stage = await Stage.open(engine, { BERTH_STOP_GRACE_SECONDS: '3' });
+    await stage.push('serve');
+    await stage.push('stubborn');
+    await stage.pushSample();
+  });
+  afterAll(() => stage[Symbol.asyncDispose]());
+
+  const secondsBetween = (from: string, to: string) => (Date.parse(to) - Date.parse(from)) / 1000;
+
+  test('nobody connected: swept after max_idle_seconds, within a second or two, and its URL is gone', async () => {
+    const connection = await stage.connect('serve', { spawn: { max_idle_seconds: 2 } });
+    expect((await fetch(connection.url)).status).toBe(200);
+    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const at = (name: string) => statuses.find(({ status }) => status === name)?.time ?? '';
+    expect(secondsBetween(at('ready'), at('terminating'))).toBeGreaterThanOrEqual(2);
+    expect(secondsBetween(at('ready'), at('terminating'))).toBeLessThan(6);
+    expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept', termination_kind: 'soft' });
+    const gone = await fetch(connection.url);
+    expect([gone.status, gone.headers.get('x-berth-error')]).toEqual([410, 'gone']);
+  });
+
+  test('an open WebSocket keeps its backend; closing it lets it go', async () => {
+    const connection = await stage.connect('pad', { spawn: { max_idle_seconds: 1 } });
+    const socket = new WebSocket(`${connection.url.replace(/^http/, 'ws')}echo`);
+    await once(socket, 'open');
+    const openedAt = Date.now();
+    const swept = stage.statusesUntil(connection, 'terminating');
+    // Three idle times and more, during which the connection says nothing.
+    for (let i = 0; i < 4; i += 1) {
+      const pong = once(socket, 'pong');
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      socket.ping();
+      await pong;
+    }
+    const closedAt = Date.now();
+    socket.close();
+    const last = (await swept).at(-1);
+    expect(closedAt - openedAt).toBeGreaterThan(3_000);
+    expect(Date.parse(last?.time ?? '')).toBeGreaterThanOrEqual(closedAt + 900);
+  });
+
+  test('a slow download keeps its backend until its last byte', async () => {
+    const connection = await stage.connect('serve', { spawn: { max_idle_seconds: 1 } });
+    const text = await (await fetch(`${connection.url}cgi-bin/slow?5`)).text();
+    expect(text).toBe('line 1\nline 2\nline 3\nline 4\nline 5\n');
+    const statuses = await stage.statusesUntil(connection, 'terminated');
+    expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept' });
+  });
+
+  test('the lifetime limit ends a backend though somebody is connected', async () => {
+    const connection = await stage.connect('pad', { spawn: { lifetime_limit_seconds: 2 } });
+    const socket = new WebSocket(`${connection.url.replace(/^http/, 'ws')}echo`);
+    await once(socket, 'open');
+    const closed = once(socket, 'close');
+    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const at = (name: string) => statuses.find(({ status }) => status === name)?.time ?? '';
+    expect(secondsBetween(at('ready'), at('terminating'))).toBeGreaterThanOrEqual(2);
+    expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept', termination_kind: 'soft' });
+    await closed;
+  });
+
+  test('softly: SIGTERM, time to save, and exit code 0', async () => {
+    const connection = await stage.connectReady('serve');
+    await stage.terminate(connection);
+    const statuses = await stage.statusesUntil(connection, 'terminated');
+    expect(statuses.map(({ status }) => status).slice(-2)).toEqual(['terminating', 'terminated']);
+    expect(statuses.at(-1)).toMatchObject({
+      termination_reason: 'external',
+      termination_kind: 'soft',
+      exit_error: false,
+    });
+    await expect(stage.terminate(connection)).rejects.toThrow('BackendNotRunning');
+  });
+
+  test('softly, but SIGTERM is ignored: by force after the grace time', async () => {
+    const connection = await stage.connectReady('stubborn');
+    await stage.terminate(connection);
+    const statuses = await stage.statusesUntil(connection, 'terminated');
+    expect(statuses.map(({ status }) => status).slice(-3)).toEqual(['terminating', 'hard-terminating', 'terminated']);
+    const [soft, hard] = statuses.slice(-3);
+    expect(secondsBetween(soft?.time ?? '', hard?.time ?? '')).toBeGreaterThanOrEqual(3);
+    expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external', exit_error: true });
+  });
+
+  test('by force: at once, though SIGTERM would be ignored', async () => {
+    const connection = await stage.connectReady('stubborn');
+    await stage.terminate(connection, true);
+    const statuses = await stage.statusesUntil(connection, 'terminated');
+    expect(statuses.map(({ status }) => status).slice(-2)).toEqual(['hard-terminating', 'terminated']);
+    expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external', termination_kind: 'hard' });
+  });
+
+  test('what one session saved when it was ended, the next one with the key loads', async () => {
+    const spawn = { executable: { mount: true as const } };
+    const first = await stage.connectReady('pad', { key: 'kept', spawn });
+    await stage.terminate(first);
+    // Connected to while the first is still saving: it waits its turn.
+    const second = await stage.connect('pad', { key: 'kept', spawn });
+    expect([second.spawned, second.backend_id === first.backend_id]).toEqual([true, false]);
+    expect((await fetch(`${second.url}healthz`)).status).toBe(200);
+    const [before, after] = [await stage.backend(first), await stage.backend(second)];
+    const ended = before.statuses.find(({ status }) => status === 'terminated')?.time ?? '';
+    const started = after.statuses.find(({ status }) => status === 'starting')?.time ?? '';
+    expect(secondsBetween(ended, started)).toBeGreaterThanOrEqual(0);
+  });
+});

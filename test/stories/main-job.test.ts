@@ -1,0 +1,122 @@
+/** The main job, end to end: push, connect, traffic through the URL, one container a key. */
+import { once } from 'node:events';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { onEveryEngine, Stage } from './stage.ts';
+
+onEveryEngine((engine) => {
+  let stage: Stage;
+  let digest: string;
+
+  beforeAll(async () => {
+    stage = await Stage.open(engine);
+    digest = await stage.push('serve');
+    await stage.pushSample();
+  });
+  afterAll(() => stage[Symbol.asyncDispose]());
+
+  test('a pushed image is connected to, and answers through the URL at the first request', async () => {
+    const connection = await stage.connect('serve');
+    expect(connection.spawned).toBe(true);
+    const response = await fetch(connection.url);
+    expect([response.status, await response.text()]).toEqual([
+      200,
+      expect.stringContaining('Hello from a test backend'),
+    ]);
+    const backend = await stage.backend(connection);
+    expect(backend.image_digest).toBe(digest);
+    expect(backend.statuses.map(({ status }) => status)).toEqual([
+      'scheduled',
+      'loading',
+      'starting',
+      'waiting',
+      'ready',
+    ]);
+  });
+
+  test('a WebSocket echoes through the URL', async () => {
+    const { url } = await stage.connect('pad');
+    const socket = new WebSocket(`${url.replace(/^http/, 'ws')}echo`);
+    await once(socket, 'open');
+    for (const message of ['hello', 'wörld 🚢', 'x'.repeat(50_000)]) {
+      socket.send(message);
+      const [echo] = (await once(socket, 'message')) as [Buffer];
+      expect(echo.toString()).toBe(message);
+    }
+    socket.close();
+    await once(socket, 'close');
+  });
+
+  test('two browsers with one key meet in one container; another key is another container', async () => {
+    const [first, second] = [
+      await stage.connect('pad', { key: 'room-1' }),
+      await stage.connect('pad', { key: 'room-1' }),
+    ];
+    expect([first.spawned, second.spawned, second.backend_id === first.backend_id]).toEqual([true, false, true]);
+    expect(second.url).not.toBe(first.url);
+    const other = await stage.connect('pad', { key: 'room-2' });
+    expect(other.spawned).toBe(true);
+    expect(other.backend_id).not.toBe(first.backend_id);
+  });
+
+  test('50 parallel connects on one key give one container', async () => {
+    const connections = await Promise.all(Array.from({ length: 50 }, () => stage.connect('serve', { key: 'crowd' })));
+    expect(new Set(connections.map(({ backend_id }) => backend_id)).size).toBe(1);
+    expect(connections.filter(({ spawned }) => spawned)).toHaveLength(1);
+    const answers = await Promise.all(connections.map(async ({ url }) => (await fetch(url)).status));
+    expect(answers).toEqual(connections.map(() => 200));
+    const path = `/v2/service/${stage.platform.account}/serve/backends`;
+    const { backends } = await stage.get<{ backends: { key: string | null }[] }>(path);
+    expect(backends.filter(({ key }) => key === 'crowd')).toHaveLength(1);
+  });
+
+  test('the container knows who it is, and verified headers come from nobody but us', async () => {
+    const connection = await stage.connectReady('serve', { key: 'who', user: 'Zoë', auth: { role: 'ädmin' } });
+    const response = await fetch(`${connection.url}cgi-bin/env`, {
+      headers: {
+        'X-Verified-Username': 'mallory',
+        'x-verified-secret': 'guess',
+        'X-VERIFIED-Admin': 'yes',
+        'x_verified_user-data': '{}',
+      },
+    });
+    const lines = (await response.text()).split('\n');
+    const value = (name: string) => lines.find((line) => line.startsWith(`${name}=`))?.slice(name.length + 1);
+    expect(value('SESSION_BACKEND_ID')).toBe(connection.backend_id);
+    expect(value('SESSION_BACKEND_KEY')).toBe('who');
+    expect(Number(value('SESSION_BACKEND_FENCING_TOKEN'))).toBeGreaterThan(0);
+    expect(lines.join('\n')).not.toMatch(/mallory|guess|yes/);
+    const whoami = await stage.connect('pad', { user: 'Zoë', auth: { role: 'ädmin' } });
+    const seen = await fetch(`${whoami.url}whoami`, {
+      headers: { 'X-Verified-Username': 'mallory', 'x-verified-extra': 'x' },
+    });
+    expect(await seen.json()).toEqual({
+      'x-verified-username': Buffer.from('Zoë').toString('latin1'),
+      'x-verified-user-data': String.raw`{"role":"\u00e4dmin"}`,
+      'x-verified-secret': '(set)',
+    });
+  });
+
+  test('the status stream tells the whole start to anyone, and the ready page leads on', async () => {
+    const connection = await stage.connect('serve');
+    const statuses = await stage.statusesUntil(connection, 'ready');
+    expect(statuses.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'starting', 'waiting', 'ready']);
+    const page = await fetch(connection.ready_url, { redirect: 'manual' });
+    expect([page.status, page.headers.get('location')]).toEqual([303, connection.url]);
+  });
+
+  test('backends are not on any host interface, and cannot reach each other', async () => {
+    const [one, other] = [await stage.connectReady('serve'), await stage.connectReady('serve')];
+    const format = '{{json .NetworkSettings.Ports}} {{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}';
+    const inspected = await stage.docker('inspect', '--format', format, await stage.containerOf(one));
+    const [ports = '', address = ''] = inspected.split(' ');
+    expect(Object.values(JSON.parse(ports) as Record<string, unknown>).filter(Boolean)).toEqual([]);
+    expect((await fetch(`http://${address}:8080/`)).status).toBe(200);
+    const neighbour = await stage.containerOf(other);
+    const request = String.raw`printf 'GET / HTTP/1.0\r\n\r\n'`;
+    const reach = async (target: string) =>
+      await stage.docker('exec', neighbour, '/bin/sh', '-c', `${request} | nc -w 2 ${target} 8080 || echo unreachable`);
+    expect(await reach('127.0.0.1')).toContain('Hello from a test backend');
+    expect(await reach(address)).toBe('unreachable');
+  });
+});
