@@ -41,9 +41,10 @@ export class ManualClock implements Clock {
     }
   }
 
-  /** Moves the time forward, running what falls due in order, and lets pending promises settle after each step. */
+  /** Moves the time forward, running what falls due in order, and lets pending promises settle before and after each step. */
   async advance(byMs: number): Promise<void> {
     const endMs = this.#nowMs + byMs;
+    await settle();
     for (let timer = this.#nextUntil(endMs); timer; timer = this.#nextUntil(endMs)) {
       this.#nowMs = timer.dueMs;
       if (timer.periodMs === undefined) this.#timers.delete(timer);

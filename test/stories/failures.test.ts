@@ -1,4 +1,5 @@
 /** Backends that do not come up, or do not stay up. */
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { onEveryEngine, Stage } from './stage.ts';
 
@@ -6,7 +7,10 @@ onEveryEngine((engine) => {
   let stage: Stage;
 
   beforeAll(async () => {
-    stage = await Stage.open(engine, { BERTH_START_TIMEOUT_SECONDS: '4', BERTH_STOP_GRACE_SECONDS: '2' });
+    stage = await Stage.open(engine, {
+      BERTH_START_TIMEOUT_SECONDS: '4',
+      BERTH_STOP_GRACE_SECONDS: '2',
+    });
     for (const behaviour of ['serve', 'deaf', 'failing', 'greedy'] as const) await stage.push(behaviour);
   });
   afterAll(() => stage[Symbol.asyncDispose]());
@@ -34,14 +38,16 @@ onEveryEngine((engine) => {
     await expect(stage.connect('serve', { spawn: { tag: 'nope' } })).rejects.toThrow('ImageNotFound');
     await expect(stage.connect('nothing')).rejects.toThrow('ServiceNotFound');
     const { registry, account, token } = stage.platform;
-    const digest = await stage.push('stubborn');
+    // An image that no other story has left on the engine.
+    const variant = randomUUID();
+    const digest = await stage.push('stubborn', variant);
     const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
     const ask = async (method: string, path: string) =>
       await fetch(`http://${registry}/v2/${account}/stubborn/${path}`, { method, headers: { authorization } });
-    const manifest = (await (await ask('GET', `manifests/${digest}`)).json()) as { layers: { digest: string }[] };
-    expect((await ask('DELETE', `blobs/${manifest.layers[0]?.digest}`)).status).toBe(202);
+    const manifest = (await (await ask('GET', `manifests/${digest}`)).json()) as { config: { digest: string } };
+    expect((await ask('DELETE', `blobs/${manifest.config.digest}`)).status).toBe(202);
     const name = `${registry}/${account}/stubborn`;
-    for (const image of [`${name}:latest`, `${name}@${digest}`, 'berth-test/stubborn:latest']) {
+    for (const image of [`${name}:latest`, `${name}@${digest}`, `berth-test/stubborn:${variant}`]) {
       await stage.docker('rmi', '--force', image);
     }
     const connection = await stage.connect('stubborn');

@@ -41,9 +41,10 @@ export class Stage implements AsyncDisposable {
     return new Stage(await startPlatform({ engine, settings }), engine);
   }
 
-  /** Pushes a test image as the service of its behaviour's name, and returns its digest. */
-  async push(behaviour: Behaviour): Promise<string> {
-    return await pushTestImage(this.#engine, this.platform, { image: await testImage(behaviour), service: behaviour });
+  /** Pushes a test image as the service of its behaviour's name, and returns its digest. A variant is an image of its own. */
+  async push(behaviour: Behaviour, variant?: string): Promise<string> {
+    const image = await testImage(behaviour, variant);
+    return await pushTestImage(this.#engine, this.platform, { image, service: behaviour });
   }
 
   /** Pushes the sample application as the service `pad`. */

@@ -1,0 +1,58 @@
+/**
+ * Fills a store and blobs up to the largest file that this process may write, then lifts that limit, and prints as JSON
+ * what it saw. Started with a soft limit only, so that it may lift it.
+ */
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { openFileBlobs } from '../../core/blobs/filesystem.ts';
+import { silentLog } from '../../core/log/log.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { pairs } from './crash-collections.ts';
+
+const [folder = ''] = process.argv.slice(2);
+const log = silentLog();
+await using store = await openSqliteStore({ folder: join(folder, 'store'), collections: [pairs], log });
+await using blobs = await openFileBlobs({ folder: join(folder, 'blobs'), log });
+
+/** In all four times as much as fits. */
+const groups = 40;
+const groupSize = 10;
+const filling = 'x'.repeat(20_000);
+
+const inserts: PromiseSettledResult<void>[] = [];
+for (let group = 0; group < groups; group += 1) {
+  const numbers = Array.from({ length: groupSize }, (_, i) => group * groupSize + i);
+  const writes = numbers.map((n) => store.insert(pairs, { id: `${n}`, left: n, right: n, filling }));
+  inserts.push(...(await Promise.allSettled(writes)));
+}
+const foundAfterwards = await Promise.all(inserts.map(async (_, n) => (await store.get(pairs, `${n}`)) !== undefined));
+
+await blobs.createUpload('large');
+const appended = await codeOf(blobs.appendUpload('large', 0, Readable.from([randomBytes(5_000_000)])));
+const kept = await blobs.statUpload('large');
+
+execFileSync('prlimit', ['--pid', `${process.pid}`, '--fsize=unlimited']);
+await store.insert(pairs, { id: 'later', left: 1, right: 1, filling });
+const later = await store.get(pairs, 'later');
+
+process.stdout.write(
+  JSON.stringify({
+    acknowledged: inserts.map(({ status }) => status === 'fulfilled'),
+    refusals: inserts.flatMap((insert) =>
+      insert.status === 'rejected' ? [(insert.reason as { code: string }).code] : [],
+    ),
+    foundAfterwards,
+    appended,
+    keptBytes: kept?.sizeBytes,
+    later: later?.left,
+  }),
+);
+
+async function codeOf(operation: Promise<unknown>): Promise<string> {
+  return await operation.then(
+    () => 'done',
+    (error: { code: string }) => error.code,
+  );
+}

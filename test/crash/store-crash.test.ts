@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import { openFileBlobs } from '../../core/blobs/filesystem.ts';
+import { silentLog } from '../../core/log/log.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { temporaryFolder } from '../suites/temporary-folder.ts';
+import { pairs } from './crash-collections.ts';
+import { runUntilKilled } from './killed-child.ts';
+
+const log = silentLog();
+
+const storeRounds = 20;
+const blobRounds = 6;
+
+test('SQLite loses no acknowledged write to kill -9, and its lock is free at once', async () => {
+  await using folder = await temporaryFolder();
+  let acknowledged = 0;
+  for (let round = 0; round < storeRounds; round += 1) {
+    const lines = await runUntilKilled('store-writer-child.ts', [folder.path, `${round}`], upTo(1_000));
+    acknowledged += lines.length;
+    await using store = await openSqliteStore({ folder: folder.path, collections: [pairs], log });
+    for (const { what, id, value, mayBeGone } of lastWords(lines)) {
+      const pair = await store.get(pairs, id);
+      if (what === 'counted') expect(pair?.left).toBeGreaterThanOrEqual(value);
+      else if (what === 'deleted') expect(pair).toBeUndefined();
+      else if (pair || !mayBeGone) expect(pair).toMatchObject({ left: value, right: value });
+    }
+    for (const { left, right } of await store.find(pairs, { index: 'byLeft' })) expect(right).toBe(left);
+  }
+  expect(acknowledged).toBeGreaterThan(storeRounds);
+});
+
+test('Files lose no published blob to kill -9, and show no half one', async () => {
+  await using folder = await temporaryFolder();
+  const published = new Set<string>();
+  for (let round = 0; round < blobRounds; round += 1) {
+    for (const digest of await runUntilKilled('blob-writer-child.ts', [folder.path], upTo(100))) published.add(digest);
+    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    const listed = new Set<string>();
+    for await (const digest of blobs.list()) {
+      const bytes = await buffer((await blobs.read(digest)) as Readable);
+      expect(`sha256:${createHash('sha256').update(bytes).digest('hex')}`).toBe(digest);
+      listed.add(digest);
+    }
+    expect([...published].filter((digest) => !listed.has(digest))).toStrictEqual([]);
+    for await (const uploadId of blobs.listUploads()) expect(await blobs.deleteUpload(uploadId)).toBe(true);
+  }
+});
+
+/** A random count of at least one. */
+function upTo(most: number): number {
+  return 1 + Math.floor(Math.random() * most);
+}
+
+interface LastWord {
+  readonly what: string;
+  readonly id: string;
+  readonly value: number;
+  /** Whether a deletion may have begun that nobody acknowledged any more. */
+  readonly mayBeGone: boolean;
+}
+
+/** What was acknowledged last of each document. */
+function lastWords(lines: readonly string[]): Iterable<LastWord> {
+  const words = new Map<string, LastWord>();
+  for (const line of lines) {
+    const [what = '', id = '', number = ''] = line.split(' ');
+    const value = Number(number);
+    words.set(id, { what, id, value, mayBeGone: value % 3 === 0 });
+  }
+  return words.values();
+}

@@ -1,0 +1,364 @@
+/** What every driver of blobs must do. */
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import type { TestAPI } from 'vitest';
+import { BlobsError } from '../../core/blobs/blobs.ts';
+import type { Blobs, BlobsErrorCode } from '../../core/blobs/blobs.ts';
+
+/** Data that outlives the blobs opened on it. */
+export interface BlobsData extends AsyncDisposable {
+  open(): Promise<Blobs>;
+}
+
+/** More than any driver reads or writes at a time. */
+const largeBytes = 3 * 1024 * 1024 + 17;
+
+/** Describes a driver; `create` makes new, empty data. */
+export function describeBlobs(name: string, create: () => Promise<BlobsData>): void {
+  const blobsTest = test.extend<{ blobs: Blobs }>({
+    // oxlint-disable-next-line no-empty-pattern -- Vitest reads from the pattern what a fixture needs
+    blobs: async ({}, use) => {
+      await using data = await create();
+      await using blobs = await data.open();
+      await use(blobs);
+    },
+  });
+  describe(`${name}: blobs`, () => {
+    describeReading(blobsTest);
+  });
+  describe(`${name}: uploads`, () => {
+    describeUploads(blobsTest);
+  });
+  describe(`${name}: publishing`, () => {
+    describePublishing(blobsTest);
+  });
+  describe(`${name}: closing`, () => {
+    describeClosing(create);
+  });
+}
+
+type BlobsTest = TestAPI<{ blobs: Blobs }>;
+
+function describeReading(blobsTest: BlobsTest): void {
+  blobsTest('answers', async ({ blobs }) => {
+    await expect(blobs.ping()).resolves.toBeUndefined();
+  });
+
+  blobsTest('has no blob that was not published', async ({ blobs }) => {
+    const digest = digestOf(Buffer.from('x'));
+    expect(await blobs.stat(digest)).toBeUndefined();
+    expect(await blobs.read(digest)).toBeUndefined();
+    expect(await blobs.delete(digest)).toBe(false);
+    expect(await listOf(blobs.list())).toStrictEqual([]);
+  });
+
+  for (const [what, bytes] of [
+    ['no bytes', Buffer.alloc(0)],
+    ['a few bytes', Buffer.from('hello')],
+    ['many bytes', randomBytes(largeBytes)],
+  ] as const) {
+    blobsTest(`gives back ${what}`, async ({ blobs }) => {
+      const digest = await publish(blobs, bytes);
+      expect(await blobs.stat(digest)).toStrictEqual({ sizeBytes: bytes.length });
+      expect(Buffer.compare(await readAll(blobs, digest), bytes)).toBe(0);
+    });
+  }
+
+  blobsTest('gives back ranges', async ({ blobs }) => {
+    const bytes = randomBytes(largeBytes);
+    const digest = await publish(blobs, bytes);
+    const last = bytes.length - 1;
+    const ranges = [
+      [0, 0],
+      [0, last],
+      [last, last],
+      [1, 2],
+      [1024 * 1024 - 1, 1024 * 1024],
+      [5, 2 * 1024 * 1024 + 5],
+      [last - 1, last + 100],
+    ] as const;
+    for (const [start, end] of ranges) {
+      const read = await blobs.read(digest, { start, end });
+      expect(Buffer.compare(await buffer(read as Readable), bytes.subarray(start, end + 1))).toBe(0);
+    }
+    await expect(blobs.read(digest, { start: 2, end: 1 })).rejects.toThrow(RangeError);
+    await expect(blobs.read(digest, { start: -1, end: 1 })).rejects.toThrow(RangeError);
+  });
+
+  blobsTest('lists what there is', async ({ blobs }) => {
+    const digests = [
+      await publish(blobs, Buffer.from('a')),
+      await publish(blobs, Buffer.from('b')),
+      await publish(blobs, Buffer.from('c'), 'sha512'),
+    ];
+    expect((await listOf(blobs.list())).toSorted()).toStrictEqual(digests.toSorted());
+    await blobs.delete(digests[0] as string);
+    expect((await listOf(blobs.list())).toSorted()).toStrictEqual(digests.slice(1).toSorted());
+  });
+
+  blobsTest('reads on while a blob is deleted, then has it no more', async ({ blobs }) => {
+    const bytes = randomBytes(largeBytes);
+    const digest = await publish(blobs, bytes);
+    const reading = (await blobs.read(digest)) as Readable;
+    expect(await blobs.delete(digest)).toBe(true);
+    expect(await blobs.stat(digest)).toBeUndefined();
+    expect(await blobs.read(digest)).toBeUndefined();
+    expect(await blobs.delete(digest)).toBe(false);
+    expect(Buffer.compare(await buffer(reading), bytes)).toBe(0);
+    expect(await publish(blobs, bytes)).toBe(digest);
+    expect(await blobs.stat(digest)).toBeDefined();
+  });
+
+  blobsTest('refuses what is not a digest', async ({ blobs }) => {
+    const hex = 'a'.repeat(64);
+    const digests = [
+      '',
+      hex,
+      'sha256:',
+      `sha256:${hex}a`,
+      `sha256:${hex.toUpperCase()}`,
+      `md5:${hex}`,
+      'sha256:../../x',
+    ];
+    const uploadId = randomUUID();
+    await blobs.createUpload(uploadId);
+    for (const digest of digests) {
+      await expect(blobs.stat(digest)).rejects.toThrow(TypeError);
+      await expect(blobs.read(digest)).rejects.toThrow(TypeError);
+      await expect(blobs.delete(digest)).rejects.toThrow(TypeError);
+      await expect(blobs.publishUpload(uploadId, digest)).rejects.toThrow(TypeError);
+    }
+    expect(await blobs.statUpload(uploadId)).toBeDefined();
+  });
+}
+
+function describeUploads(blobsTest: BlobsTest): void {
+  blobsTest('begins an upload of no bytes, once', async ({ blobs }) => {
+    const before = Date.now();
+    await blobs.createUpload('one');
+    const info = await blobs.statUpload('one');
+    expect(info?.sizeBytes).toBe(0);
+    // File systems keep the time in steps of a few milliseconds.
+    expect(info?.touchedAt.getTime()).toBeGreaterThan(before - 100);
+    await expectCode(blobs.createUpload('one'), 'upload-exists');
+    expect(await listOf(blobs.listUploads())).toStrictEqual(['one']);
+  });
+
+  blobsTest('knows no upload that was not begun', async ({ blobs }) => {
+    expect(await blobs.statUpload('one')).toBeUndefined();
+    expect(await blobs.readUpload('one')).toBeUndefined();
+    expect(await blobs.deleteUpload('one')).toBe(false);
+    await expectCode(blobs.appendUpload('one', 0, chunks('a')), 'upload-unknown');
+    await expectCode(blobs.publishUpload('one', digestOf(Buffer.alloc(0))), 'upload-unknown');
+    expect(await listOf(blobs.listUploads())).toStrictEqual([]);
+  });
+
+  blobsTest('refuses what is not the ID of an upload', async ({ blobs }) => {
+    for (const uploadId of ['', '.', '..', '../x', 'a/b', 'a\0', 'a b', 'a'.repeat(65)]) {
+      await expect(blobs.createUpload(uploadId)).rejects.toThrow(TypeError);
+      await expect(blobs.statUpload(uploadId)).rejects.toThrow(TypeError);
+      await expect(blobs.appendUpload(uploadId, 0, chunks('a'))).rejects.toThrow(TypeError);
+      await expect(blobs.deleteUpload(uploadId)).rejects.toThrow(TypeError);
+    }
+  });
+
+  blobsTest('adds bytes where the upload ends, and nowhere else', async ({ blobs }) => {
+    await blobs.createUpload('one');
+    expect(await blobs.appendUpload('one', 0, chunks('ab', '', 'c'))).toBe(3);
+    await expectCode(blobs.appendUpload('one', 2, chunks('x')), 'wrong-offset');
+    await expectCode(blobs.appendUpload('one', 4, chunks('x')), 'wrong-offset');
+    expect(await blobs.appendUpload('one', 3, chunks())).toBe(3);
+    expect(await blobs.appendUpload('one', 3, Readable.from([Buffer.from('de')]))).toBe(5);
+    expect(await blobs.statUpload('one')).toMatchObject({ sizeBytes: 5 });
+    expect(await uploadText(blobs, 'one')).toBe('abcde');
+  });
+
+  blobsTest('forgets an upload that is deleted', async ({ blobs }) => {
+    await blobs.createUpload('one');
+    await blobs.appendUpload('one', 0, chunks('abc'));
+    expect(await blobs.deleteUpload('one')).toBe(true);
+    expect(await blobs.deleteUpload('one')).toBe(false);
+    expect(await blobs.statUpload('one')).toBeUndefined();
+    await blobs.createUpload('one');
+    expect(await blobs.statUpload('one')).toMatchObject({ sizeBytes: 0 });
+  });
+
+  blobsTest('keeps what arrived before the source failed', async ({ blobs }) => {
+    await blobs.createUpload('one');
+    const failure = new Error('Connection lost');
+    async function* failing(): AsyncGenerator<Uint8Array> {
+      yield* chunks('abc');
+      throw failure;
+    }
+    await expect(blobs.appendUpload('one', 0, failing())).rejects.toBe(failure);
+    expect(await blobs.statUpload('one')).toMatchObject({ sizeBytes: 3 });
+    expect(await blobs.appendUpload('one', 3, chunks('def'))).toBe(6);
+    expect(await uploadText(blobs, 'one')).toBe('abcdef');
+  });
+
+  blobsTest('stops when the signal aborts, though the source hangs, and keeps what arrived', async ({ blobs }) => {
+    await blobs.createUpload('one');
+    const abort = new AbortController();
+    const hanging = hangingAfter('abc');
+    const append = blobs.appendUpload('one', 0, hanging.source, abort.signal);
+    await hanging.hangs;
+    await expectCode(blobs.appendUpload('one', 3, chunks('x')), 'upload-busy');
+    await expectCode(blobs.publishUpload('one', digestOf(Buffer.from('abc'))), 'upload-busy');
+    const reason = new Error('Client left');
+    abort.abort(reason);
+    await expect(append).rejects.toBe(reason);
+    await expect(blobs.appendUpload('one', 3, chunks('x'), abort.signal)).rejects.toBe(reason);
+    expect(await blobs.statUpload('one')).toMatchObject({ sizeBytes: 3 });
+    expect(await blobs.appendUpload('one', 3, chunks('d'))).toBe(4);
+    expect(await uploadText(blobs, 'one')).toBe('abcd');
+  });
+
+  blobsTest('tells an append that its upload was deleted meanwhile', async ({ blobs }) => {
+    await blobs.createUpload('one');
+    const hanging = hangingAfter('abc');
+    const append = blobs.appendUpload('one', 0, hanging.source);
+    await hanging.hangs;
+    expect(await blobs.deleteUpload('one')).toBe(true);
+    hanging.goOn();
+    await expectCode(append, 'upload-unknown');
+    expect(await blobs.statUpload('one')).toBeUndefined();
+  });
+
+  blobsTest('lets go of the source when the offset is wrong', async ({ blobs }) => {
+    await blobs.createUpload('one');
+    await expectCode(blobs.appendUpload('one', 1, chunks('x')), 'wrong-offset');
+    expect(await blobs.appendUpload('one', 0, chunks('x'))).toBe(1);
+  });
+}
+
+function describePublishing(blobsTest: BlobsTest): void {
+  blobsTest('ends the upload, and shows the blob', async ({ blobs }) => {
+    const bytes = Buffer.from('hello');
+    await blobs.createUpload('one');
+    await blobs.appendUpload('one', 0, Readable.from([bytes]));
+    expect(await blobs.stat(digestOf(bytes))).toBeUndefined();
+    expect(await blobs.publishUpload('one', digestOf(bytes))).toStrictEqual({ sizeBytes: 5 });
+    expect(await blobs.statUpload('one')).toBeUndefined();
+    expect(await listOf(blobs.listUploads())).toStrictEqual([]);
+    await expectCode(blobs.publishUpload('one', digestOf(bytes)), 'upload-unknown');
+    expect((await readAll(blobs, digestOf(bytes))).toString()).toBe('hello');
+  });
+
+  blobsTest('discards an upload of a blob that exists', async ({ blobs }) => {
+    const digest = await publish(blobs, Buffer.from('hello'));
+    await blobs.createUpload('two');
+    await blobs.appendUpload('two', 0, chunks('other bytes'));
+    expect(await blobs.publishUpload('two', digest)).toStrictEqual({ sizeBytes: 5 });
+    expect(await blobs.statUpload('two')).toBeUndefined();
+    expect((await readAll(blobs, digest)).toString()).toBe('hello');
+  });
+
+  blobsTest('publishes one blob from many uploads at a time', async ({ blobs }) => {
+    const bytes = randomBytes(100_000);
+    const digests = await Promise.all(Array.from({ length: 16 }, () => publish(blobs, bytes)));
+    expect(new Set(digests).size).toBe(1);
+    expect(Buffer.compare(await readAll(blobs, digestOf(bytes)), bytes)).toBe(0);
+    expect(await listOf(blobs.list())).toStrictEqual([digestOf(bytes)]);
+    expect(await listOf(blobs.listUploads())).toStrictEqual([]);
+  });
+
+  blobsTest('publishes one upload once, however often it is asked at a time', async ({ blobs }) => {
+    const digest = digestOf(Buffer.from('abc'));
+    await blobs.createUpload('one');
+    await blobs.appendUpload('one', 0, chunks('abc'));
+    const attempts = await Promise.allSettled(Array.from({ length: 5 }, () => blobs.publishUpload('one', digest)));
+    expect(attempts.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect((await readAll(blobs, digest)).toString()).toBe('abc');
+  });
+}
+
+function describeClosing(create: () => Promise<BlobsData>): void {
+  test('has blobs and uploads when it is opened again, and goes on with them', async () => {
+    await using data = await create();
+    const bytes = Buffer.from('hello');
+    {
+      await using blobs = await data.open();
+      await publish(blobs, bytes);
+      await blobs.createUpload('one');
+      await blobs.appendUpload('one', 0, chunks('abc'));
+    }
+    await using blobs = await data.open();
+    expect((await readAll(blobs, digestOf(bytes))).toString()).toBe('hello');
+    expect(await listOf(blobs.listUploads())).toStrictEqual(['one']);
+    expect(await blobs.appendUpload('one', 3, chunks('def'))).toBe(6);
+    const digest = digestOf(Buffer.from('abcdef'));
+    await blobs.publishUpload('one', digest);
+    expect((await readAll(blobs, digest)).toString()).toBe('abcdef');
+  });
+
+  test('ends appends when it is closed, keeps their bytes, and refuses what comes after', async () => {
+    await using data = await create();
+    const blobs = await data.open();
+    await blobs.createUpload('one');
+    const hanging = hangingAfter('abc');
+    const append = expectCode(blobs.appendUpload('one', 0, hanging.source), 'unavailable');
+    await hanging.hangs;
+    await blobs[Symbol.asyncDispose]();
+    await blobs[Symbol.asyncDispose]();
+    await append;
+    await expectCode(blobs.ping(), 'unavailable');
+    await expectCode(blobs.stat(digestOf(Buffer.from('x'))), 'unavailable');
+    await expectCode(blobs.createUpload('two'), 'unavailable');
+    await using again = await data.open();
+    expect(await again.statUpload('one')).toMatchObject({ sizeBytes: 3 });
+  });
+}
+
+/** A source that gives a text, then nothing until it is told to go on. */
+function hangingAfter(text: string): { source: AsyncIterable<Uint8Array>; hangs: Promise<void>; goOn: () => void } {
+  const reached = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  async function* source(): AsyncGenerator<Uint8Array> {
+    yield* chunks(text);
+    reached.resolve();
+    await end.promise;
+  }
+  return { source: source(), hangs: reached.promise, goOn: end.resolve };
+}
+
+async function* chunks(...texts: string[]): AsyncGenerator<Uint8Array> {
+  for (const text of texts) yield Buffer.from(text);
+}
+
+function digestOf(bytes: Uint8Array, algorithm: 'sha256' | 'sha512' = 'sha256'): string {
+  return `${algorithm}:${createHash(algorithm).update(bytes).digest('hex')}`;
+}
+
+async function publish(blobs: Blobs, bytes: Uint8Array, algorithm: 'sha256' | 'sha512' = 'sha256'): Promise<string> {
+  const uploadId = randomUUID();
+  const digest = digestOf(bytes, algorithm);
+  await blobs.createUpload(uploadId);
+  await blobs.appendUpload(uploadId, 0, Readable.from([bytes]));
+  await blobs.publishUpload(uploadId, digest);
+  return digest;
+}
+
+async function readAll(blobs: Blobs, digest: string): Promise<Buffer> {
+  return await buffer((await blobs.read(digest)) as Readable);
+}
+
+async function uploadText(blobs: Blobs, uploadId: string): Promise<string> {
+  return (await buffer((await blobs.readUpload(uploadId)) as Readable)).toString();
+}
+
+async function listOf(list: AsyncIterable<string>): Promise<string[]> {
+  const items: string[] = [];
+  for await (const item of list) items.push(item);
+  return items;
+}
+
+async function expectCode(operation: Promise<unknown>, code: BlobsErrorCode): Promise<void> {
+  const error: unknown = await operation.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(BlobsError);
+  expect(error).toHaveProperty('code', code);
+}
