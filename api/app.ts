@@ -20,7 +20,7 @@ export interface Call<Path extends string, Body, Query> {
   readonly caller: Caller;
   readonly request: Request;
   readonly response: Response;
-  /** Aborts when the client leaves. */
+  /** Aborts when the client leaves, or the room closes. */
   readonly signal: AbortSignal;
 }
 
@@ -86,7 +86,7 @@ async function parseCall<Path extends string, Body, Query>(
     caller,
     request,
     response,
-    signal: gone.signal,
+    signal: AbortSignal.any([gone.signal, api.closing]),
   };
 }
 

@@ -16,12 +16,14 @@ export interface ApiRoom extends AsyncDisposable {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
-/** Opens the room. It serves whatever requests it is handed; nothing listens here. */
+/** Opens the room. It serves whatever requests it is handed; nothing listens here. Disposing it ends open streams. */
 export async function openApi(deps: ApiDependencies): Promise<ApiRoom> {
   await using opening = new AsyncDisposableStack();
   const watch = opening.use(await openBackendWatch(deps));
   opening.use(startCaretaker(deps));
-  const api: Api = { ...deps, watch };
+  const closing = new AbortController();
+  opening.defer(() => closing.abort());
+  const api: Api = { ...deps, watch, closing: closing.signal };
   const pages = { mount: mountReadyPage };
   const app = newApp(api, [...connectEndpoints, ...backendEndpoints, ...serviceEndpoints, pages]);
   const owned = opening.move();

@@ -44,4 +44,6 @@ export interface ApiDependencies {
 /** What its handlers share. */
 export interface Api extends ApiDependencies {
   readonly watch: BackendWatch;
+  /** Aborts when the room closes: streams end then. */
+  readonly closing: AbortSignal;
 }

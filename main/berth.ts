@@ -1,4 +1,5 @@
 /** The process: `node main/berth.ts serve [--json]`. */
+import { flushCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../core/config/settings.ts';
 import { openLog } from '../core/log/log.ts';
@@ -42,6 +43,7 @@ async function serve(json: boolean): Promise<void> {
   const log = openLog(config.logLevel);
   const stopped = stopSignal();
   await using platform = await openPlatform({ config, log });
+  flushCompileCache();
   log.info({ ...platform.urls, worker: platform.worker.running }, 'Platform opened');
   if (json) process.stdout.write(`${JSON.stringify(describe(platform))}\n`);
   const signal = await stopped;

@@ -10,6 +10,7 @@ import {
   text,
   whole,
   wordList,
+  yesOrNo,
 } from '../core/config/settings.ts';
 import type { Setting, SettingValues } from '../core/config/settings.ts';
 
@@ -69,6 +70,12 @@ export const settings = {
     schema: optionalUrl(),
     defaultText: 'host and port of the proxy',
     help: 'The URL by which browsers reach the proxy, where it differs from host and port.',
+  },
+  behindLoadBalancer: {
+    variable: 'BERTH_BEHIND_LOAD_BALANCER',
+    schema: yesOrNo(false),
+    defaultText: '`no`',
+    help: 'Whether something in front of the proxy (TLS, a load balancer) sets `X-Forwarded-*`: then they are kept, otherwise dropped as forged. `yes` or `no`.',
   },
   logLevel: {
     variable: 'BERTH_LOG_LEVEL',

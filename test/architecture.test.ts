@@ -41,7 +41,7 @@ const doors: Readonly<Record<string, RegExp>> = {
 };
 
 const sources = globSync('**/*.{ts,js,mjs}', { cwd: root, exclude: ['node_modules', '.berth', '.git'] }).filter(
-  (file) => !/^(?:test|bench|docs)\//.test(file) && !/\.test\.ts$/.test(file) && file.includes('/'),
+  (file) => !/^(?:test|bench|docs)\/|\/testing\/|\.test\.ts$/.test(file) && file.includes('/'),
 );
 
 const imports = sources.flatMap(importsOf);

@@ -74,6 +74,14 @@ export function oneOf<const Words extends readonly [string, ...string[]]>(
     .transform((word) => word ?? defaultWord);
 }
 
+/** `yes` or `no`. */
+export function yesOrNo(otherwise: boolean): ZodType<boolean, string | undefined> {
+  return z
+    .enum(['yes', 'no'], 'Use yes or no')
+    .optional()
+    .transform((word) => (word === undefined ? otherwise : word === 'yes'));
+}
+
 /** A text that a schema accepts. */
 export function text(
   defaultText: string,

@@ -15,20 +15,23 @@ export interface GatedServer {
   readonly server: Server;
   /** From now on the keeper answers. */
   open(keeper: GateKeeper): void;
+  /** From now on nobody does: what comes is told to try again, at another process or later. */
+  close(): void;
 }
 
 /** A server behind a gate. Rooms that open one after the other can so know each other's addresses from the start. */
 export function newGatedServer(): GatedServer {
-  let keeper: GateKeeper = { handle: answerTooEarly };
+  let keeper: GateKeeper = { handle: answerNotNow };
   const wantsUpgrade = (request: IncomingMessage) =>
     keeper.upgrade !== undefined && (keeper.shouldUpgrade?.(request) ?? true);
   const server = newServer({ shouldUpgradeCallback: wantsUpgrade });
   server.on('request', (request, response) => keeper.handle(request, response));
   server.on('upgrade', (request, socket, head) => keeper.upgrade?.(request, socket, head));
-  return { server, open: (next) => void (keeper = next) };
+  const set = (next: GateKeeper) => void (keeper = next);
+  return { server, open: set, close: () => set({ handle: answerNotNow }) };
 }
 
-function answerTooEarly(_request: IncomingMessage, response: ServerResponse): void {
-  response.writeHead(503, { 'retry-after': '1', 'content-type': 'text/plain' });
-  response.end('Starting, try again in a second\n');
+function answerNotNow(_request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(503, { 'retry-after': '1', 'content-type': 'text/plain', connection: 'close' });
+  response.end('Starting or stopping, try again in a second\n');
 }

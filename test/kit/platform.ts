@@ -127,6 +127,7 @@ interface Place {
 function environmentOf({ engine, settings }: PlatformOptions, { dataFolder, node }: Place): Record<string, string> {
   return {
     PATH: process.env['PATH'] ?? '',
+    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
     DOCKER_HOST: engine?.host ?? `unix://${dataFolder}/no-engine.sock`,
     BERTH_DATA_FOLDER: dataFolder,
     BERTH_NODE: node,

@@ -1,0 +1,31 @@
+/** Figures of repeated measurements. */
+
+/** The middle one. */
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5);
+}
+
+/** The value below which `share` of the values lie. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const value = sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+  if (value === undefined) throw new Error('No values');
+  return value;
+}
+
+/** One line of a report: ours, the peer's, their ratio, and what was aimed at. */
+export interface Row {
+  readonly what: string;
+  readonly ours: string;
+  readonly peer: string;
+  readonly ratio: string;
+  readonly aim: string;
+}
+
+/** The report as an aligned table. */
+export function table(rows: readonly Row[]): string {
+  const columns = ['what', 'ours', 'peer', 'ratio', 'aim'] as const;
+  const all = [Object.fromEntries(columns.map((column) => [column, column])) as unknown as Row, ...rows];
+  const widths = columns.map((column) => Math.max(...all.map((row) => row[column].length)));
+  return all.map((row) => columns.map((column, i) => row[column].padEnd(widths[i] ?? 0)).join('   ')).join('\n');
+}

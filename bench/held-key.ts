@@ -1,0 +1,50 @@
+/** Connects to a key that is held, on one core, against Express that does nothing but parse and answer. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { connectReady } from '../test/kit/client.ts';
+import type { TestPlatform } from '../test/kit/platform.ts';
+import { median } from './figures.ts';
+import type { Row } from './figures.ts';
+import { requestsPerSecond } from './load.ts';
+import { pin } from './pinned.ts';
+
+const rounds = 5;
+const requests = 4_000;
+const connections = 32;
+
+/** The one under test and its load each have a core of their own. */
+const serverCore = 0;
+const loadCore = 1;
+
+/** Measures both in turn; each round sends a fixed number of requests. The service `serve` must be there. */
+export async function heldKey(platform: TestPlatform): Promise<Row> {
+  await connectReady(platform, 'serve', { key: 'held' });
+  const peer = spawn(process.execPath, [join(import.meta.dirname, 'express-peer.ts')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  try {
+    const [peerUrl] = (await once(createInterface(peer.stdout), 'line')) as [string];
+    const pinned = [platform.pid, peer.pid].every((pid) => pid !== undefined && pin(pid, serverCore));
+    pin(process.pid, loadCore);
+    const load = { body: JSON.stringify({ key: 'held' }), connections, requests };
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${platform.token}` };
+    const url = `${platform.apiUrl}/v2/service/${platform.account}/serve/connect`;
+    const ours: number[] = [];
+    const theirs: number[] = [];
+    for (let round = 0; round < rounds; round += 1) {
+      ours.push(await requestsPerSecond({ ...load, url, headers }));
+      theirs.push(await requestsPerSecond({ ...load, url: peerUrl, headers }));
+    }
+    return {
+      what: `connect to a held key / Express that only answers${pinned ? ', one core' : ', not pinned'}`,
+      ours: `${median(ours).toFixed(0)}/s`,
+      peer: `${median(theirs).toFixed(0)}/s`,
+      ratio: `${(median(ours) / median(theirs)).toFixed(2)} ×`,
+      aim: '≥ 1500/s',
+    };
+  } finally {
+    peer.kill();
+  }
+}

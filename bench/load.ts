@@ -1,0 +1,41 @@
+/** A bounded load of one request, over a few kept-alive connections. */
+import { Agent, request } from 'node:http';
+
+export interface LoadOptions {
+  readonly url: string;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly connections: number;
+  readonly requests: number;
+}
+
+/** Sends the requests and gives how many were answered per second. Throws at the first answer that is no success. */
+export async function requestsPerSecond(options: LoadOptions): Promise<number> {
+  const agent = new Agent({ keepAlive: true, maxSockets: options.connections });
+  let left = options.requests;
+  const startedMs = performance.now();
+  const worker = async () => {
+    while (left-- > 0) await post(options, agent);
+  };
+  try {
+    await Promise.all(Array.from({ length: options.connections }, worker));
+    return options.requests / ((performance.now() - startedMs) / 1000);
+  } finally {
+    agent.destroy();
+  }
+}
+
+async function post({ url, body, headers }: LoadOptions, agent: Agent): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const sent = request(url, { method: 'POST', agent, headers }, (response) => {
+      response.resume();
+      response.once('error', reject);
+      response.once('end', () => {
+        if (response.statusCode === 200) resolve();
+        else reject(new Error(`Answered with ${response.statusCode}`));
+      });
+    });
+    sent.once('error', reject);
+    sent.end(body);
+  });
+}

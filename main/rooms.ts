@@ -1,0 +1,100 @@
+/** Opening each room with what it needs of the ground and the configuration. */
+import { randomBytes } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { openApi } from '../api/index.ts';
+import type { ApiRoom } from '../api/index.ts';
+import { openProxy } from '../proxy/index.ts';
+import type { Proxy } from '../proxy/index.ts';
+import { openRegistry } from '../registry/index.ts';
+import type { Registry } from '../registry/index.ts';
+import { EngineError, openEngine, openWorker } from '../worker/index.ts';
+import type { WorkerSettings } from '../worker/index.ts';
+import type { PlatformUrls } from './doors.ts';
+import type { Ground } from './ground.ts';
+
+export function startRegistry(ground: Ground): Registry {
+  return openRegistry({
+    ...ground,
+    log: ground.log.child({ room: 'registry' }),
+    defaultCluster: ground.config.cluster,
+    publicUrl: ground.config.registryUrl,
+  });
+}
+
+export async function startProxy(ground: Ground): Promise<Proxy> {
+  const { config, nodeName } = ground;
+  return await openProxy({
+    ...ground,
+    // Two processes under one name would overwrite each other's heartbeat.
+    id: `${nodeName}-${randomBytes(4).toString('hex')}`,
+    log: ground.log.child({ room: 'proxy' }),
+    startTimeoutMs: (config.startTimeoutSeconds + config.pullTimeoutSeconds) * 1000,
+    behindLoadBalancer: config.behindLoadBalancer,
+  });
+}
+
+/** Whether backends can run here, and if not, why. */
+export type WorkerState = { readonly running: true } | { readonly running: false; readonly reason: string };
+
+/** Starts the worker of this node; `opening` closes it. Where there is no usable Docker Engine, there is no worker. */
+export async function startWorker(
+  ground: Ground,
+  registryHost: string,
+  opening: AsyncDisposableStack,
+): Promise<WorkerState> {
+  const { config, nodeName } = ground;
+  const log = ground.log.child({ room: 'worker' });
+  try {
+    const host = config.dockerHost;
+    const engine = opening.use(await openEngine({ ...(host !== undefined && { host }), node: nodeName, log }));
+    opening.use(await openWorker({ ...ground, log, engine, settings: workerSettings(ground, registryHost) }));
+    return { running: true };
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    log.warn({ err: error }, 'No worker on this node');
+    return { running: false, reason: error.message };
+  }
+}
+
+export async function startApi(ground: Ground, urls: PlatformUrls): Promise<ApiRoom> {
+  const { config } = ground;
+  return await openApi({
+    ...ground,
+    log: ground.log.child({ room: 'api' }),
+    urls: { api: urls.api, proxy: urls.proxy, registryHost: urls.registry },
+    rules: {
+      defaultMaxIdleSeconds: config.defaultMaxIdleSeconds,
+      maxIdleSecondsLimit: config.maxIdleSecondsLimit,
+      ...(config.defaultLifetimeSeconds > 0 && { defaultLifetimeSeconds: config.defaultLifetimeSeconds }),
+      lifetimeSecondsLimit: config.lifetimeSecondsLimit,
+      mountsEnabled: mountFolder(ground) !== undefined,
+      defaultCluster: config.cluster,
+      schedulingTimeoutSeconds: config.startTimeoutSeconds,
+    },
+  });
+}
+
+function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
+  const { config, nodeName } = ground;
+  const mounts = mountFolder(ground);
+  return {
+    node: nodeName,
+    cluster: config.cluster,
+    registryHost,
+    startTimeoutSeconds: config.startTimeoutSeconds,
+    pullTimeoutSeconds: config.pullTimeoutSeconds,
+    stopGraceSeconds: config.stopGraceSeconds,
+    defaultMemoryBytes: config.defaultMemoryBytes,
+    pidsLimit: config.pidsLimit,
+    capabilities: config.capabilities,
+    ...(config.containerRuntime !== undefined && { runtime: config.containerRuntime }),
+    ...(mounts !== undefined && { mountFolder: mounts }),
+    // Starting is CPU work: more at a time only makes each one slower.
+    maxConcurrentStarts: 2 * availableParallelism(),
+  };
+}
+
+function mountFolder({ config, dataFolder }: Ground): string | undefined {
+  return config.mountFolder === 'off' ? undefined : (config.mountFolder ?? join(dataFolder, 'mounts'));
+}

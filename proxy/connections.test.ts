@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest';
+import { connectionsHeartbeatMs, connectionsOpen } from '../contract/messages.ts';
+import { openInProcessBus } from '../core/bus/in-process.ts';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { silentLog } from '../core/log/log.ts';
+import { Connections, gatherMs } from './connections.ts';
+
+async function openCounter() {
+  const clock = new ManualClock();
+  const log = silentLog();
+  const bus = openInProcessBus({ log });
+  const told: Record<string, number>[] = [];
+  await bus.subscribe(connectionsOpen, ({ proxy, open }) => {
+    expect(proxy).toBe('p');
+    told.push(open);
+  });
+  return { clock, told, bus, connections: new Connections({ id: 'p', bus, clock, log }) };
+}
+
+test('the first to open and the last to close are told at once, the rest with the heartbeat', async () => {
+  const { clock, told, connections } = await openCounter();
+  const first = connections.open('a');
+  await clock.advance(0);
+  expect(told).toEqual([{ a: 1 }]);
+  await clock.advance(gatherMs);
+  const second = connections.open('a');
+  await clock.advance(gatherMs);
+  expect(told).toEqual([{ a: 1 }]);
+  await clock.advance(connectionsHeartbeatMs);
+  expect(told.at(-1)).toEqual({ a: 2 });
+  first[Symbol.dispose]();
+  await clock.advance(gatherMs);
+  const { length } = told;
+  second[Symbol.dispose]();
+  await clock.advance(0);
+  expect(told.slice(length)).toEqual([{}]);
+  expect(connections.total).toBe(0);
+});
+
+test('closing twice counts once', async () => {
+  const { clock, told, connections } = await openCounter();
+  const first = connections.open('a');
+  using _second = connections.open('a');
+  first[Symbol.dispose]();
+  first[Symbol.dispose]();
+  await clock.advance(connectionsHeartbeatMs);
+  expect(told.at(-1)).toEqual({ a: 1 });
+  expect(connections.total).toBe(1);
+});
+
+test('the heartbeat goes on when nothing is open', async () => {
+  const { clock, told } = await openCounter();
+  await clock.advance(3 * connectionsHeartbeatMs);
+  expect(told).toEqual([{}, {}, {}]);
+});
+
+test('what is open only for a moment is told all the same, with few messages', async () => {
+  const { clock, told, connections } = await openCounter();
+  for (let i = 0; i < 100; i += 1) connections.open('a')[Symbol.dispose]();
+  connections.open('b')[Symbol.dispose]();
+  await clock.advance(2 * gatherMs);
+  expect(told).toEqual([{ a: 1 }, { a: 1, b: 1 }, {}]);
+});
+
+test('the last word is that nothing is open', async () => {
+  const { clock, told, connections } = await openCounter();
+  const open = connections.open('a');
+  await connections[Symbol.asyncDispose]();
+  await connections[Symbol.asyncDispose]();
+  open[Symbol.dispose]();
+  connections.open('b');
+  await clock.advance(connectionsHeartbeatMs);
+  expect(told).toEqual([{ a: 1 }, {}]);
+});
+
+test('a bus that fails stops nothing', async () => {
+  const { clock, connections, bus } = await openCounter();
+  await bus[Symbol.asyncDispose]();
+  connections.open('a')[Symbol.dispose]();
+  await clock.advance(connectionsHeartbeatMs);
+  await connections[Symbol.asyncDispose]();
+  expect(connections.total).toBe(0);
+});

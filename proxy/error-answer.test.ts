@@ -1,0 +1,87 @@
+import { once } from 'node:events';
+import { request as send } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { expect, test } from 'vitest';
+import { proxyErrors } from '../contract/proxy-errors.ts';
+import { newToken } from '../model/ids.ts';
+import { exchangeBytes, makeEnded, openHouse, spawn, spawnReady } from './testing/house.ts';
+import type { House } from './testing/house.ts';
+
+const nowhere = { address: { host: '127.0.0.1', port: 1 } };
+
+async function ended(house: House): Promise<string> {
+  const { token, backend } = await spawn(house);
+  await makeEnded(house, backend);
+  return token;
+}
+
+const cases = {
+  'not-found': async () => 'favicon.ico',
+  gone: ended,
+  'backend-unreachable': async (house: House) => (await spawnReady(house, nowhere)).token,
+  'not-ready': async (house: House) => (await spawn(house, { createdAt: new Date(0) })).token,
+} as const;
+
+test.each(Object.entries(cases))('%s: JSON for programs, a page for browsers, never the token', async (name, make) => {
+  const code = name as keyof typeof cases;
+  await using house = await openHouse();
+  const token = await make(house);
+  const { status, message } = proxyErrors[code];
+  for (const accept of ['application/json', 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8']) {
+    const answer = await fetch(`${house.url}/${token}/secret?secret`, { headers: { accept } });
+    const body = await answer.text();
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get('x-berth-error')).toBe(code);
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
+    expect(body + JSON.stringify([...answer.headers])).not.toMatch(new RegExp(`${token}|secret`));
+    expect(body).toContain(message);
+    const id = answer.headers.get('x-request-id');
+    if (accept === 'application/json') {
+      expect(answer.headers.get('content-type')).toBe('application/json');
+      expect(JSON.parse(body)).toEqual({ error: { code, message, status, id } });
+    } else {
+      expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
+      expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
+      expect(body).not.toMatch(/<script|src=|href=|url\(/);
+    }
+  }
+});
+
+test('a token that nobody was given is gone', async () => {
+  await using house = await openHouse();
+  expect((await fetch(`${house.url}/${newToken()}/`)).status).toBe(410);
+});
+
+test('HEAD gets the head alone', async () => {
+  await using house = await openHouse();
+  const got = await exchangeBytes(house.port, `HEAD /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  expect(got).toMatch(/^HTTP\/1\.1 404 [^]*\r\n\r\n$/);
+});
+
+test('who still sends a body is not heard out', async () => {
+  await using house = await openHouse();
+  const token = await ended(house);
+  const outgoing = send(`${house.url}/${token}/`, { method: 'POST', headers: { 'content-length': 1e9 } });
+  outgoing.on('error', () => {});
+  outgoing.write('part');
+  const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
+  expect(answer.statusCode).toBe(410);
+  expect(answer.headers.connection).toBe('close');
+  await once(answer.resume(), 'close');
+  outgoing.destroy();
+});
+
+test('without its slash a URL redirects, query and method kept', async () => {
+  await using house = await openHouse();
+  const { token } = await spawn(house);
+  for (const query of ['', '?a=%2f&b', '?']) {
+    const got = await exchangeBytes(
+      house.port,
+      `POST /${token}${query} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+    );
+    expect(got).toMatch(/^HTTP\/1\.1 307 /);
+    expect(got).toContain(`location: ${token}/${query}\r\n`);
+    expect(got).toContain('cache-control: no-store\r\n');
+  }
+});

@@ -1,0 +1,150 @@
+/** Plain requests, carried by http-proxy-3. What it would do to requests and answers on its own account is kept from it. */
+import { Agent } from 'node:http';
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import httpProxy from 'http-proxy-3';
+import type { ProxyServer } from 'http-proxy-3';
+import { ProxyFailure } from '../failure.ts';
+import { passedTrailers } from '../response-headers.ts';
+import type { Destination } from './forwarder.ts';
+import type { Pools } from './pools.ts';
+import { relay } from './relay.ts';
+
+/** A backend is in the same house: it answers a connection in milliseconds, or its machine is gone. */
+export const connectLimitMs = 5_000;
+
+/** What a connection that was closed while it was idle says to whoever writes to it. */
+const closedWhileIdle: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE']);
+
+/** One request on its way to a backend. */
+interface Attempt {
+  readonly to: Destination;
+  readonly resolve: () => void;
+  readonly reject: (error: ProxyFailure) => void;
+  outgoing?: ClientRequest;
+  answered?: boolean;
+}
+
+export class HttpProxy implements Disposable {
+  readonly #pools: Pools;
+  readonly #fresh = new Agent({ keepAlive: false });
+  readonly #attempts = new WeakMap<IncomingMessage, Attempt>();
+  readonly #engine: ProxyServer;
+
+  constructor(pools: Pools) {
+    this.#pools = pools;
+    this.#engine = httpProxy.createProxyServer({
+      // The path as it is (http-proxy-3 would parse it as a URL and resolve `%2e%2e`), the answer in our hands.
+      toProxy: true,
+      prependPath: false,
+      selfHandleResponse: true,
+      connectTimeout: connectLimitMs,
+    });
+    this.#prepareRequests();
+    this.#followAnswers();
+  }
+
+  /** Carries a request to its backend; once more on a new connection if a pooled one turned out dead and nothing is lost by it. */
+  async forward(request: IncomingMessage, response: ServerResponse, to: Destination): Promise<void> {
+    try {
+      await this.#attempt(request, response, { to, agent: this.#pools.of(to.backend) });
+    } catch (error) {
+      if (!isReplayable(request) || !this.#wasDeadConnection(request, error)) throw error;
+      if (response.destroyed) return;
+      await this.#attempt(request, response, { to, agent: this.#fresh });
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#fresh.destroy();
+  }
+
+  #attempt(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { to, agent }: { to: Destination; agent: Agent },
+  ): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#attempts.set(request, { to, resolve, reject });
+    const { host, port } = to.address;
+    const { url, headers } = request;
+    try {
+      this.#engine.web(request, response, { target: { host, port }, agent }, (error) => {
+        if (error === request.errored) this.#letGo(request);
+        else reject(unreachable(error));
+      });
+    } catch (error) {
+      // Node refuses to write what it let a client send: a character that is legal nowhere.
+      reject(new ProxyFailure('bad-request', { cause: error }));
+    } finally {
+      Object.assign(request, { url, headers });
+    }
+    return promise;
+  }
+
+  #prepareRequests(): void {
+    // Set at the last moment, after http-proxy-3 has had its way with the headers: it takes the chunked framing from a DELETE
+    // or OPTIONS but sends the body all the same, which the backend would read as the next request.
+    this.#engine.before('web', 'stream', (request) => {
+      const attempt = this.#attempts.get(request);
+      if (!attempt) throw new Error('A request without a destination');
+      request.url = attempt.to.path;
+      request.headers = attempt.to.headers;
+      request.once('end', () => addTrailers(request, attempt.outgoing));
+    });
+    this.#engine.on('proxyReq', (outgoing, request) => {
+      const attempt = this.#attempts.get(request);
+      if (!attempt) return;
+      attempt.outgoing = outgoing;
+      // http-proxy-3 loses the question mark of an empty query.
+      outgoing.path = attempt.to.path;
+      // An answer that is none (an upgrade nobody asked for) ends the connection without an error.
+      outgoing.once('close', () => {
+        if (!attempt.answered) attempt.reject(unreachable(new Error('The connection ended without an answer')));
+      });
+    });
+  }
+
+  #followAnswers(): void {
+    this.#engine.on('proxyRes', (incoming, request, response) => {
+      const attempt = this.#attempts.get(request);
+      if (attempt) attempt.answered = true;
+      try {
+        relay(incoming, response);
+        attempt?.resolve();
+      } catch (error) {
+        incoming.destroy();
+        attempt?.reject(unreachable(error));
+      }
+    });
+    // The client has left: nobody is there to be told.
+    this.#engine.on('econnreset', (_error, request) => this.#letGo(request));
+  }
+
+  #letGo(request: IncomingMessage): void {
+    const attempt = this.#attempts.get(request);
+    attempt?.outgoing?.destroy();
+    attempt?.resolve();
+  }
+
+  #wasDeadConnection(request: IncomingMessage, error: unknown): boolean {
+    const attempt = this.#attempts.get(request);
+    const cause = error instanceof ProxyFailure ? (error.cause as NodeJS.ErrnoException) : undefined;
+    return attempt?.outgoing?.reusedSocket === true && !attempt.answered && closedWhileIdle.has(cause?.code);
+  }
+}
+
+/** Whether sending a request twice does what sending it once does. */
+function isReplayable({ method, headers }: IncomingMessage): boolean {
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+  return (method === 'GET' || method === 'HEAD') && !hasBody;
+}
+
+function addTrailers(request: IncomingMessage, outgoing: ClientRequest | undefined): void {
+  const trailers = passedTrailers(request.rawTrailers);
+  if (trailers.length === 0 || !outgoing?.chunkedEncoding || outgoing.destroyed) return;
+  outgoing.addTrailers(trailers);
+}
+
+function unreachable(cause: unknown): ProxyFailure {
+  return new ProxyFailure('backend-unreachable', { cause });
+}

@@ -1,0 +1,113 @@
+/**
+ * WebSockets and other upgrades. http-proxy-3 is not used here: it knows WebSockets alone, buffers a refusal without bounds,
+ * and leaves the backend waiting when the client goes before the answer.
+ */
+import { request as send } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { pipeline } from 'node:stream';
+import type { Duplex } from 'node:stream';
+import { ProxyFailure } from '../failure.ts';
+import { responseHeaders } from '../response-headers.ts';
+import type { Destination, Upgrading } from './forwarder.ts';
+import { connectLimitMs } from './http-proxy.ts';
+import { relay } from './relay.ts';
+import { watchLeaving } from './watch-leaving.ts';
+import { watchPeer } from './watch-peer.ts';
+
+/** A side that has nothing more to say is given this long to hear the other out: the closing of a WebSocket takes no longer. */
+const halfOpenLimitMs = 30_000;
+
+/** Asks the backend for the upgrade, and ties the two connections together if it grants it. */
+export function forwardUpgrade(
+  request: IncomingMessage,
+  client: Upgrading,
+  to: Destination,
+  onTied: (sockets: Tied) => void,
+): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const outgoing = ask(request, to);
+  const watch = watchLeaving(client.socket);
+  const leave = () => {
+    outgoing.destroy();
+    resolve();
+  };
+  client.socket.once('close', leave);
+  outgoing.on('error', (error) => reject(new ProxyFailure('backend-unreachable', { cause: error })));
+  outgoing.once('response', (incoming) => {
+    try {
+      relay(incoming, client.response);
+      resolve();
+    } catch (error) {
+      incoming.destroy();
+      reject(new ProxyFailure('backend-unreachable', { cause: error }));
+    }
+  });
+  outgoing.once('upgrade', (incoming, backend, head) => {
+    client.socket.off('close', leave);
+    watch[Symbol.dispose]();
+    client.response.detachSocket(client.socket as Socket);
+    client.socket.write(switchingProtocols(incoming), 'latin1');
+    client.socket.write(head);
+    backend.write(client.head);
+    onTied(tie(client.socket, backend));
+    resolve();
+  });
+  outgoing.end();
+  return promise;
+}
+
+/** Two connections that live and die together. */
+export interface Tied {
+  readonly client: Duplex;
+  readonly backend: Duplex;
+}
+
+function ask(request: IncomingMessage, to: Destination): ClientRequest {
+  const outgoing = sendHead(request, to);
+  outgoing.once('socket', (socket) => {
+    const giveUp = () => outgoing.destroy(new Error('The backend does not take the connection'));
+    socket.setTimeout(connectLimitMs, giveUp);
+    socket.once('connect', () => socket.setTimeout(0, giveUp));
+  });
+  return outgoing;
+}
+
+function sendHead(request: IncomingMessage, to: Destination): ClientRequest {
+  const { host, port } = to.address;
+  const headers = { ...to.headers, connection: 'Upgrade', upgrade: request.headers.upgrade ?? '' };
+  try {
+    return send({ host, port, method: request.method ?? 'GET', path: to.path, headers, agent: false });
+  } catch (error) {
+    throw new ProxyFailure('bad-request', { cause: error });
+  }
+}
+
+function switchingProtocols(incoming: IncomingMessage): string {
+  const lines = [`HTTP/1.1 101 ${incoming.statusMessage ?? ''}`, 'Connection: Upgrade'];
+  lines.push(`Upgrade: ${incoming.headers.upgrade ?? ''}`);
+  const headers = responseHeaders(incoming.rawHeaders);
+  for (let i = 0; i + 1 < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}
+
+function tie(client: Duplex, backend: Duplex): Tied {
+  // A backend that has said its last word may still want to hear the client's.
+  backend.allowHalfOpen = true;
+  watchPeer(backend);
+  carry(client, backend);
+  carry(backend, client);
+  return { client, backend };
+}
+
+function carry(from: Duplex, to: Duplex): void {
+  const cut = () => {
+    from.destroy();
+    to.destroy();
+  };
+  pipeline(from, to, (error) => {
+    if (error) cut();
+    // What still comes the other way renews the time.
+    else (from as Socket).setTimeout(halfOpenLimitMs, cut);
+  });
+}

@@ -1,0 +1,156 @@
+import { expect, test } from 'vitest';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { backends, beginStop, assign, requestStop } from '../model/backend.ts';
+import {
+  connected,
+  exchangeBytes,
+  makeEnded,
+  makeReady,
+  openHouse,
+  spawn,
+  startMirror,
+  until,
+} from './testing/house.ts';
+import type { House } from './testing/house.ts';
+import { holdPollMs } from './hold.ts';
+import { readLimitMs } from './lookup.ts';
+
+/** Asks, and waits until the request is held. */
+async function ask(house: House, token: string, backend: string): Promise<{ answer: Promise<Response> }> {
+  const answer = fetch(`${house.url}/${token}/`);
+  await until(() => house.told.at(-1)?.[backend] === 1);
+  return { answer };
+}
+
+test('the news that a backend is ready ends a hold at once', async () => {
+  // With a clock that stands, nothing but the news can.
+  await using house = await openHouse({ clock: new ManualClock(new Date()) });
+  await using mirror = await startMirror();
+  const { token, backend } = await spawn(house);
+  const answer = fetch(`${house.url}/${token}/`);
+  await until(() => house.told.length > 0);
+  await makeReady(house, backend, mirror);
+  expect((await answer).status).toBe(200);
+});
+
+test('a hold notices without news within a second', async () => {
+  const clock = new ManualClock(new Date());
+  await using house = await openHouse({ clock });
+  await using mirror = await startMirror();
+  const { token, backend } = await spawn(house);
+  let status: number | undefined;
+  const answer = fetch(`${house.url}/${token}/`).then((each) => (status = each.status));
+  await until(() => house.told.length > 0);
+  await makeReady(house, backend, mirror, { silently: true });
+  await until(async () => {
+    await clock.advance(holdPollMs / 10);
+    return status !== undefined;
+  });
+  expect(await answer).toBe(200);
+});
+
+test('a backend that does not become ready in time is 504, then at once', async () => {
+  const clock = new ManualClock(new Date());
+  await using house = await openHouse({ clock, startTimeoutMs: 20_000 });
+  const { token } = await spawn(house, { createdAt: new Date(clock.now().getTime() - 15_000) });
+  const startMs = clock.now().getTime();
+  let answer: Response | undefined;
+  void fetch(`${house.url}/${token}/`).then((each) => (answer = each));
+  await until(() => house.told.length > 0);
+  await until(async () => {
+    await clock.advance(100);
+    return answer !== undefined;
+  });
+  expect(answer?.status).toBe(504);
+  expect(answer?.headers.get('x-berth-error')).toBe('not-ready');
+  expect(clock.now().getTime() - startMs).toBeGreaterThanOrEqual(5_000);
+  const again = await fetch(`${house.url}/${token}/`);
+  expect(again.status).toBe(504);
+});
+
+test('a backend that ends while it is waited for is 410', async () => {
+  await using house = await openHouse();
+  const { token, backend } = await spawn(house);
+  const { answer } = await ask(house, token, backend);
+  await makeEnded(house, backend);
+  expect((await answer).status).toBe(410);
+  expect((await answer).headers.get('x-berth-error')).toBe('gone');
+});
+
+test('a backend that is stopped before it was ready is 410 at once', async () => {
+  await using house = await openHouse();
+  const { token, backend } = await spawn(house);
+  await house.store.update(backends, backend, (current) =>
+    beginStop(requestStop(assign(current, 'node-1'), 'soft', 'external', new Date()), new Date()),
+  );
+  expect((await fetch(`${house.url}/${token}/`)).status).toBe(410);
+});
+
+test.each(['end', 'destroy'] as const)('a client that leaves (%s) ends its hold', async (leave) => {
+  await using house = await openHouse();
+  const { token, backend } = await spawn(house);
+  const client = await connected(house.port);
+  client.write(`GET /${token}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+  await until(() => house.told.at(-1)?.[backend] === 1);
+  client[leave]();
+  await until(() => house.told.at(-1)?.[backend] === undefined);
+  expect(house.told.at(-1)).toEqual({});
+  client.destroy();
+});
+
+test('a store that fails is 503, with a time to try again', async () => {
+  await using house = await openHouse();
+  const { token, backend } = await spawn(house);
+  const { answer } = await ask(house, token, backend);
+  await house.store[Symbol.asyncDispose]();
+  expect((await answer).status).toBe(503);
+  const next = await fetch(`${house.url}/${token}/`);
+  expect(next.status).toBe(503);
+  expect(next.headers.get('x-berth-error')).toBe('unavailable');
+  expect(Number(next.headers.get('retry-after'))).toBeGreaterThan(0);
+});
+
+test('a store that does not answer is 503', async () => {
+  const clock = new ManualClock(new Date());
+  await using real = await openHouse();
+  const { token } = await spawn(real);
+  const { promise: never } = Promise.withResolvers<never>();
+  const asked = Promise.withResolvers<void>();
+  const store = Object.create(real.store, {
+    get: {
+      value: () => {
+        asked.resolve();
+        return never;
+      },
+    },
+  }) as House['store'];
+  await using house = await openHouse({ clock, store });
+  const answer = fetch(`${house.url}/${token}/`);
+  await asked.promise;
+  await clock.advance(readLimitMs);
+  expect((await answer).status).toBe(503);
+});
+
+test('closing the proxy answers what is held', async () => {
+  await using house = await openHouse();
+  const { token, backend } = await spawn(house);
+  const { answer } = await ask(house, token, backend);
+  const upgrade = exchangeBytes(
+    house.port,
+    `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+  );
+  await until(() => house.told.at(-1)?.[backend] === 2 || house.told.some((open) => open[backend] === 2));
+  await house.proxy[Symbol.asyncDispose]();
+  expect((await answer).status).toBe(503);
+  expect(await upgrade).toMatch(/^HTTP\/1\.1 503 /);
+});
+
+test('fifty that wait for one backend are served when it is ready', async () => {
+  await using house = await openHouse();
+  await using mirror = await startMirror();
+  const { token, backend } = await spawn(house);
+  const answers = Array.from({ length: 50 }, () => fetch(`${house.url}/${token}/`));
+  await until(() => house.told.some((open) => (open[backend] ?? 0) > 1));
+  await makeReady(house, backend, mirror);
+  for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200);
+});

@@ -1,0 +1,138 @@
+import { expect, test } from 'vitest';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { routes } from '../model/route.ts';
+import { hashToken } from '../model/access-token.ts';
+import { Lookup, trustMs } from './lookup.ts';
+import { makeEnded, openHouse, spawnReady, startMirror, until } from './testing/house.ts';
+import type { House } from './testing/house.ts';
+
+async function status(house: House, token: string): Promise<number> {
+  const answer = await fetch(`${house.url}/${token}/`);
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+test('with the news of its end, a backend is asked no more', async () => {
+  await using house = await openHouse({ clock: new ManualClock(new Date()) });
+  await using mirror = await startMirror();
+  const { token, backend } = await spawnReady(house, mirror);
+  expect(await status(house, token)).toBe(200);
+  await makeEnded(house, backend);
+  expect(await status(house, token)).toBe(410);
+});
+
+test('without the news, no longer than an entry is trusted', async () => {
+  const clock = new ManualClock(new Date());
+  await using house = await openHouse({ clock });
+  await using mirror = await startMirror();
+  const { token, backend } = await spawnReady(house, mirror);
+  expect(await status(house, token)).toBe(200);
+  await makeEnded(house, backend, { silently: true });
+  await clock.advance(trustMs - 1);
+  expect(await status(house, token)).toBe(200);
+  await clock.advance(1);
+  expect(await status(house, token)).toBe(410);
+});
+
+test('a backend that ended without news and does not answer is 410, not 502', async () => {
+  await using house = await openHouse({ clock: new ManualClock(new Date()) });
+  const mirror = await startMirror();
+  const { token, backend } = await spawnReady(house, mirror);
+  expect(await status(house, token)).toBe(200);
+  await makeEnded(house, backend, { silently: true });
+  await mirror[Symbol.asyncDispose]();
+  expect(await status(house, token)).toBe(410);
+});
+
+test('a backend that does not answer is 502 while it lives', async () => {
+  await using house = await openHouse();
+  const mirror = await startMirror();
+  const { token } = await spawnReady(house, mirror);
+  await mirror[Symbol.asyncDispose]();
+  expect(await status(house, token)).toBe(502);
+});
+
+test('an address that another backend has got by now is not used for the one before', async () => {
+  await using house = await openHouse({ clock: new ManualClock(new Date()) });
+  await using mirror = await startMirror();
+  const before = await spawnReady(house, mirror);
+  expect(await status(house, before.token)).toBe(200);
+  await makeEnded(house, before.backend);
+  const after = await spawnReady(house, mirror);
+  expect(await status(house, after.token)).toBe(200);
+  expect(await status(house, before.token)).toBe(410);
+});
+
+test('a route that is taken away ends as soon as the entry', async () => {
+  const clock = new ManualClock(new Date());
+  await using house = await openHouse({ clock });
+  await using mirror = await startMirror();
+  const { token } = await spawnReady(house, mirror);
+  expect(await status(house, token)).toBe(200);
+  await house.store.delete(routes, hashToken(token));
+  await clock.advance(trustMs);
+  expect(await status(house, token)).toBe(410);
+});
+
+test('a store that fails harms nobody whose entry is trusted', async () => {
+  const clock = new ManualClock(new Date());
+  await using house = await openHouse({ clock });
+  await using mirror = await startMirror();
+  const { token } = await spawnReady(house, mirror);
+  expect(await status(house, token)).toBe(200);
+  await house.store[Symbol.asyncDispose]();
+  expect(await status(house, token)).toBe(200);
+  await clock.advance(trustMs);
+  expect(await status(house, token)).toBe(503);
+});
+
+test('a clock that is set back makes no entry young again', async () => {
+  let now = new Date();
+  const manual = new ManualClock(now);
+  const clock = { ...bound(manual), now: () => now };
+  await using house = await openHouse({ clock });
+  await using mirror = await startMirror();
+  const { token, backend } = await spawnReady(house, mirror);
+  expect(await status(house, token)).toBe(200);
+  await makeEnded(house, backend, { silently: true });
+  now = new Date(now.getTime() - 3_600_000);
+  expect(await status(house, token)).toBe(410);
+});
+
+test('what was read before the news came is not remembered', async () => {
+  await using house = await openHouse();
+  await using mirror = await startMirror();
+  const { backend } = await spawnReady(house, mirror);
+  const reads: (() => void)[] = [];
+  const store = Object.create(house.store, {
+    get: {
+      value: async (...asked: Parameters<House['store']['get']>) => {
+        const found = await house.store.get(...asked);
+        await new Promise<void>((resolve) => reads.push(resolve));
+        return found;
+      },
+    },
+  }) as House['store'];
+  const gone: string[] = [];
+  const lookup = new Lookup({ store, clock: new ManualClock(), onGone: (id) => gone.push(id) });
+  const before = lookup.whereabouts(backend);
+  await until(() => reads.length === 1);
+  await makeEnded(house, backend);
+  lookup.forget(backend);
+  reads[0]?.();
+  expect((await before).state).toBe('reachable');
+  const after = lookup.whereabouts(backend);
+  const shared = lookup.whereabouts(backend);
+  await until(() => reads.length === 2);
+  reads[1]?.();
+  expect([(await after).state, (await shared).state]).toEqual(['gone', 'gone']);
+  expect(gone).toEqual([backend]);
+});
+
+function bound(clock: ManualClock) {
+  return {
+    after: clock.after.bind(clock),
+    every: clock.every.bind(clock),
+    sleep: clock.sleep.bind(clock),
+  };
+}

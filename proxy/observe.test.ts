@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest';
+import { openLog } from '../core/log/log.ts';
+import { newToken } from '../model/ids.ts';
+import {
+  exchangeBytes,
+  openHouse,
+  spawn,
+  makeReady,
+  spawnReady,
+  startProgram,
+  startRawProgram,
+  until,
+} from './testing/house.ts';
+
+interface Line {
+  msg: string;
+  backend?: string;
+  method?: string;
+  status?: number;
+  error?: string;
+  sentBytes: number;
+}
+
+function openLines() {
+  const lines: string[] = [];
+  const log = openLog('debug', { write: (line: string) => void lines.push(line) });
+  const ended = () => lines.map((line) => JSON.parse(line) as Line).filter(({ msg }) => msg === 'Request ended');
+  return { lines, log, ended };
+}
+
+test('one line a request, with its facts, without its token or path', async () => {
+  const { lines, log, ended } = openLines();
+  await using house = await openHouse({ log });
+  await using program = await startProgram((_request, response) => void response.writeHead(201).end('x'.repeat(5000)));
+  await using raw = await startRawProgram(
+    (socket) => void socket.end('HTTP/1.1 101 Ok\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
+  );
+  const { token, backend } = await spawnReady(house, program);
+  const tied = await spawnReady(house, raw);
+  const unknown = newToken();
+  await fetch(`${house.url}/${token}/private?private`, { method: 'PUT', body: 'private' });
+  await fetch(`${house.url}/${unknown}/private`);
+  await exchangeBytes(
+    house.port,
+    `GET /${tied.token}/private HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`,
+  );
+  await until(() => ended().length === 3);
+  expect(ended()[0]).toMatchObject({ backend, method: 'PUT', status: 201 });
+  expect(ended()[0]?.sentBytes).toBeGreaterThan(5000);
+  expect(ended()[1]).toMatchObject({ method: 'GET', status: 410, error: 'gone' });
+  expect(ended()[2]).toMatchObject({ backend: tied.backend, status: 101 });
+  for (const secret of [token, unknown, tied.token, 'private']) expect(lines.join('')).not.toContain(secret);
+});
+
+test('figures: requests by class, what is open, how long was waited', async () => {
+  await using house = await openHouse();
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  await using program = await startProgram((_request, response) => {
+    void released.then(() => response.end());
+  });
+  const { token, backend } = await spawn(house);
+  const answers = [fetch(`${house.url}/${token}/`), fetch(`${house.url}/${token}/`)];
+  await until(() => house.told.some((open) => open[backend] === 2));
+  expect(await house.metrics.metrics()).toMatch(/^berth_proxy_open_connections 2$/m);
+  await makeReady(house, backend, program);
+  release();
+  await Promise.all(answers);
+  await fetch(`${house.url}/unknown`);
+  await until(async () => /open_connections 0$/m.test(await house.metrics.metrics()));
+  const text = await house.metrics.metrics();
+  expect(text).toMatch(/^berth_proxy_requests_total\{code_class="2xx"\} 2$/m);
+  expect(text).toMatch(/^berth_proxy_requests_total\{code_class="4xx"\} 1$/m);
+  expect(text).toMatch(/^berth_proxy_hold_seconds_count 2$/m);
+  await house.proxy[Symbol.asyncDispose]();
+  expect(await house.metrics.metrics()).not.toContain('berth_proxy');
+});

@@ -1,0 +1,121 @@
+import { expect, test } from 'vitest';
+import { exchangeBytes, openHouse, spawnReady, startRawProgram } from './testing/house.ts';
+
+/** What a client gets, byte for byte, when the backend answers with these bytes. */
+async function answered(answer: string, start = 'GET', version = '1.1'): Promise<string> {
+  await using house = await openHouse();
+  await using program = await startRawProgram((socket) => socket.end(answer, 'latin1'));
+  const { token } = await spawnReady(house, program);
+  const head = `${start} /${token}/ HTTP/${version}\r\nHost: a\r\nConnection: close\r\n\r\n`;
+  return await exchangeBytes(house.port, head);
+}
+
+test('headers keep their order, spelling, duplicates and bytes', async () => {
+  const got = await answered(
+    'HTTP/1.1 200 Sure\r\nX-First: 1\r\nSet-Cookie: a=1; Path=/; HttpOnly\r\nsEt-cOOkie: b=2\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n\r\nok',
+  );
+  expect(got).toMatch(/^HTTP\/1\.1 200 Sure\r\n/);
+  expect(got).toContain(
+    'X-First: 1\r\nSet-Cookie: a=1; Path=/; HttpOnly\r\nsEt-cOOkie: b=2\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n',
+  );
+  expect(got.endsWith('\r\n\r\nok')).toBe(true);
+});
+
+test('a head with bytes above ASCII that goes out before its body keeps them', async () => {
+  await using house = await openHouse();
+  await using program = await startRawProgram((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n\r\n', 'latin1');
+    setTimeout(() => socket.end('ok'), 50);
+  });
+  const { token } = await spawnReady(house, program);
+  const got = await exchangeBytes(house.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  expect(got).toContain('X-Latin: caf\xe9\r\n');
+});
+
+test('a backend cannot speak as the platform, nor for the whole host', async () => {
+  const forbidden = [
+    'X-Berth-Error: gone',
+    'x-verified-username: mallory',
+    'X_Verified_Secret: mallory',
+    'Clear-Site-Data: "*"',
+    'Service-Worker-Allowed: /',
+    'Strict-Transport-Security: max-age=1',
+    'Alt-Svc: h2="evil"',
+    'NEL: {}',
+    'Report-To: {}',
+    'Set-Cookie: __Host-berth-session=planted; Secure; Path=/',
+    'Set-Cookie: BERTH_x=planted',
+  ];
+  const got = await answered(
+    `HTTP/1.1 200 OK\r\n${forbidden.join('\r\n')}\r\nSet-Cookie: own=1; Domain=example.com; Path=/x\r\nContent-Length: 0\r\n\r\n`,
+  );
+  const names = got.split('\r\n').map((line) => line.split(':')[0]?.toLowerCase());
+  for (const line of forbidden.slice(0, -2)) expect(names).not.toContain(line.split(':')[0]?.toLowerCase());
+  expect(got).not.toContain('planted');
+  expect(got).toContain('Set-Cookie: own=1; Path=/x\r\n');
+});
+
+test('what is for one connection goes no further', async () => {
+  const got = await answered(
+    'HTTP/1.1 200 OK\r\nConnection: x-private, close, content-length\r\nX-Private: 1\r\nKeep-Alive: timeout=9\r\nUpgrade: foo\r\nProxy-Authenticate: Basic\r\nContent-Length: 2\r\n\r\nok',
+  );
+  expect(got).not.toMatch(/x-private|timeout=9|upgrade|proxy-authenticate/i);
+  expect(got).toContain('Content-Length: 2\r\n');
+});
+
+test.each([
+  ['both lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
+  ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello'],
+  ['no HTTP', 'SSH-2.0-OpenSSH\r\n\r\n'],
+  ['an upgrade nobody asked for', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n'],
+  ['nothing', ''],
+  ['half a head', 'HTTP/1.1 200 OK\r\nContent-Le'],
+  ['a status that is none', 'HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n'],
+  ['a head without an end', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(64 * 1024)}\r\n\r\n`],
+])('an answer that cannot be understood is 502: %s', async (_name, answer) => {
+  const got = await answered(answer);
+  expect(got).toMatch(/^HTTP\/1\.1 502 /);
+  expect(got).toContain('x-berth-error: backend-unreachable\r\n');
+});
+
+test('what follows an answer is not taken for the next one', async () => {
+  await using house = await openHouse();
+  let count = 0;
+  await using program = await startRawProgram((socket) => {
+    count += 1;
+    const poison = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
+    socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood${count === 1 ? poison : ''}`);
+  });
+  const { token } = await spawnReady(house, program);
+  for (let i = 0; i < 3; i += 1) expect(await (await fetch(`${house.url}/${token}/`)).text()).toBe('good');
+});
+
+test.each(['204 No Content', '304 Not Modified'])('%s has no body, and says so', async (status) => {
+  const got = await answered(`HTTP/1.1 ${status}\r\nETag: "x"\r\n\r\n`);
+  expect(got).toMatch(new RegExp(`^HTTP/1\\.1 ${status}\r\n`));
+  expect(got).not.toMatch(/transfer-encoding/i);
+  expect(got.endsWith('\r\n\r\n')).toBe(true);
+});
+
+test('HEAD keeps the length of what it does not send', async () => {
+  const got = await answered('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n', 'HEAD');
+  expect(got).toContain('Content-Length: 1000\r\n');
+  expect(got.endsWith('\r\n\r\n')).toBe(true);
+});
+
+test('to HTTP/1.0 a chunked answer ends with the connection', async () => {
+  const got = await answered(
+    'HTTP/1.1 200 OK\r\nTrailer: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: 1\r\n\r\n',
+    'GET',
+    '1.0',
+  );
+  expect(got).not.toMatch(/transfer-encoding/i);
+  expect(got.endsWith('\r\n\r\nok')).toBe(true);
+});
+
+test('trailers pass, apart from what only the platform may say', async () => {
+  const got = await answered(
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nX-Berth-Error: gone\r\n\r\n',
+  );
+  expect(got).toMatch(/\r\n0\r\nX-Sum: 1\r\n\r\n$/);
+});

@@ -1,0 +1,255 @@
+/** What the proxy's tests stand on: a proxy behind a real server, with a real store and bus, and backends on loopback. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
+import { connect, createServer as createRawServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Registry } from 'prom-client';
+import { backendChanged, connectionsOpen } from '../../contract/messages.ts';
+import type { Bus } from '../../core/bus/bus.ts';
+import { openInProcessBus } from '../../core/bus/in-process.ts';
+import type { Clock } from '../../core/clock/clock.ts';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import { silentLog } from '../../core/log/log.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import type { Store } from '../../core/store/store.ts';
+import { backends, becomeReady, end, newBackend } from '../../model/backend.ts';
+import type { Backend } from '../../model/backend.ts';
+import { newBackendId, newToken } from '../../model/ids.ts';
+import { newRoute, routes } from '../../model/route.ts';
+import { openProxy } from '../open-proxy.ts';
+import type { Proxy, ProxyDeps } from '../open-proxy.ts';
+
+/** A proxy that listens, and the platform around it. */
+export interface House extends AsyncDisposable {
+  readonly proxy: Proxy;
+  readonly server: Server;
+  readonly port: number;
+  readonly url: string;
+  readonly store: Store;
+  readonly bus: Bus;
+  readonly metrics: Registry;
+  /** Every message about open connections, in order. */
+  readonly told: Record<string, number>[];
+}
+
+/** More than Node's default, so that what follows from many headers is seen. */
+const maxHeaderSize = 256 * 1024;
+
+/** Opens a store in a new folder, a bus, and a proxy on a free port. */
+export async function openHouse(changes: Partial<ProxyDeps> = {}): Promise<House> {
+  await using opened = new AsyncDisposableStack();
+  const log = silentLog();
+  const folder = await mkdtemp(join(tmpdir(), 'berth-proxy-'));
+  opened.defer(() => rm(folder, { recursive: true }));
+  const store = opened.use(await openSqliteStore({ folder, collections: [backends, routes], log }));
+  const bus = opened.use(openInProcessBus({ log }));
+  const told: Record<string, number>[] = [];
+  opened.use(await bus.subscribe(connectionsOpen, ({ open }) => void told.push(open)));
+  const metrics = new Registry();
+  const proxy = opened.use(
+    await openProxy({
+      id: 'proxy-1',
+      store,
+      bus,
+      clock: systemClock,
+      log,
+      metrics,
+      secretFor: (token) => `secret of ${token}`,
+      startTimeoutMs: 30_000,
+      drainMs: 50,
+      ...changes,
+    }),
+  );
+  const server = createServer({ shouldUpgradeCallback: proxy.shouldUpgrade, maxHeaderSize }, proxy.handle);
+  server.on('upgrade', proxy.upgrade);
+  const port = await listening(server);
+  opened.defer(() => closeServer(server));
+  const resources = opened.move();
+  return {
+    proxy,
+    server,
+    port,
+    url: `http://127.0.0.1:${port}`,
+    store,
+    bus,
+    metrics,
+    told,
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+/** A program that listens where a container would. */
+export interface Program extends AsyncDisposable {
+  readonly server: Server;
+  readonly address: { host: string; port: number };
+  /** How many connections it was given so far. */
+  readonly connections: () => number;
+}
+
+/** Starts an HTTP server on a free port. */
+export async function startProgram(listener: RequestListener): Promise<Program> {
+  const server = createServer(listener);
+  let connections = 0;
+  server.on('connection', () => (connections += 1));
+  const port = await listening(server);
+  return {
+    server,
+    address: { host: '127.0.0.1', port },
+    connections: () => connections,
+    [Symbol.asyncDispose]: () => closeServer(server),
+  };
+}
+
+/** Starts an HTTP server that answers with what it was asked, byte for byte where it matters. */
+export function startMirror(): Promise<Program> {
+  return startProgram((request, response) => {
+    const { method, url, rawHeaders } = request;
+    response.end(JSON.stringify({ method, url, rawHeaders }));
+  });
+}
+
+/** A program that speaks bytes: `onHead` is called with each connection once the head of a request has come. */
+export async function startRawProgram(onHead: (socket: Socket, head: string) => void): Promise<RawProgram> {
+  const sockets = new Set<Socket>();
+  const server = createRawServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.once('close', () => sockets.delete(socket));
+    let received = '';
+    socket.on('data', (chunk) => {
+      received += chunk.toString('latin1');
+      const end = received.indexOf('\r\n\r\n');
+      if (end < 0) return;
+      const head = received.slice(0, end + 4);
+      received = received.slice(end + 4);
+      onHead(socket, head);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const close = async () => {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  };
+  return { address: { host: '127.0.0.1', port }, sockets, [Symbol.asyncDispose]: close };
+}
+
+export interface RawProgram extends AsyncDisposable {
+  readonly address: { host: string; port: number };
+  /** The connections that are open now. */
+  readonly sockets: ReadonlySet<Socket>;
+}
+
+/** What the mirror saw. */
+export interface Seen {
+  readonly method: string;
+  readonly url: string;
+  readonly rawHeaders: string[];
+}
+
+/** The values of a header that the mirror saw, whatever its case. */
+export function valuesOf(seen: Pick<Seen, 'rawHeaders'>, name: string): string[] {
+  return seen.rawHeaders.filter((_, i, all) => i % 2 === 1 && all[i - 1]?.toLowerCase() === name);
+}
+
+export interface Session {
+  readonly token: string;
+  readonly backend: string;
+}
+
+/** Puts a backend that is `scheduled` and a route to it into the store. */
+export async function spawn(
+  { store }: House,
+  about: { user?: string; auth?: Record<string, unknown>; createdAt?: Date } = {},
+): Promise<Session> {
+  const now = about.createdAt ?? new Date();
+  const token = newToken();
+  const backend = newBackendId();
+  const plan = {
+    id: backend,
+    account: 'acme',
+    service: 'draw',
+    environment: 'default',
+    cluster: 'default',
+    imageDigest: `sha256:${'0'.repeat(64)}`,
+    limits: {},
+    maxIdleSeconds: 300,
+    port: 8080,
+  };
+  await store.insert(backends, newBackend(plan, now));
+  await store.insert(routes, newRoute({ token, backend, user: about.user, auth: about.auth }, now));
+  return { token, backend };
+}
+
+/** Puts a backend that is ready at the program's address, and a route to it, into the store. */
+export async function spawnReady(house: House, at: Pick<Program, 'address'>, about = {}): Promise<Session> {
+  const session = await spawn(house, about);
+  await makeReady(house, session.backend, at, { silently: true });
+  return session;
+}
+
+/** The worker's part: the backend listens. */
+export async function makeReady(
+  house: House,
+  id: string,
+  at: Pick<Program, 'address'>,
+  { silently = false } = {},
+): Promise<void> {
+  await change(house, id, (backend) => becomeReady(backend, at.address, new Date()), silently);
+}
+
+/** The worker's part: the backend has ended. */
+export async function makeEnded(house: House, id: string, { silently = false } = {}): Promise<void> {
+  const ending = { kind: null, reason: null, exitCode: 1 };
+  await change(house, id, (backend) => end(backend, ending, new Date()), silently);
+}
+
+async function change(house: House, id: string, how: (backend: Backend) => Backend, silently: boolean): Promise<void> {
+  const changed = await house.store.update(backends, id, how);
+  if (!changed) throw new Error(`No backend ${id}`);
+  if (!silently) await house.bus.publish(backendChanged, { backend: id, status: changed.status });
+}
+
+/** Waits until something holds; fails after ten seconds. */
+export async function until(holds: () => boolean | Promise<boolean>, clock: Clock = systemClock): Promise<void> {
+  const endMs = Date.now() + 10_000;
+  while (!(await holds())) {
+    if (Date.now() > endMs) throw new Error(`Never came true: ${holds.toString()}`);
+    await clock.sleep(5);
+  }
+}
+
+/** Sends bytes as they are, and gathers what comes back until the other side closes. */
+export async function exchangeBytes(port: number, bytes: string | Buffer): Promise<string> {
+  const socket = await connected(port);
+  socket.write(bytes, 'latin1');
+  return gathered(socket);
+}
+
+/** A raw connection. */
+export async function connected(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+  return socket;
+}
+
+/** Everything that comes from a connection or message until it ends, as Latin-1. */
+export async function gathered(from: Socket | IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of from) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('latin1');
+}
+
+async function listening(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+async function closeServer(server: Server): Promise<void> {
+  server.closeAllConnections();
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+}

@@ -1,0 +1,47 @@
+/** Installing packages on Debian and Ubuntu. */
+import { tryCommand } from './command.ts';
+import type { Terminal } from './terminal.ts';
+
+/** apt-get must never wait for an answer; a service's start belongs to us where no systemd runs. */
+const environment = { DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' };
+
+/** Somebody else's apt-get (a fresh machine's updates) may hold the lock for a while. */
+const lockTimeoutSeconds = 120;
+
+/**
+ * Installs packages, and those of `ifKnown` that this release has. Returns what went wrong in one sentence, with apt-get's
+ * last lines, or nothing.
+ */
+export async function installWithApt(
+  terminal: Terminal,
+  what: string,
+  packages: readonly string[],
+  ifKnown: readonly string[] = [],
+): Promise<string | undefined> {
+  return await terminal.during(what, async (detail) => {
+    detail('reading the package lists');
+    const updated = await aptGet(['update']);
+    const known = [];
+    for (const name of ifKnown) if (await isKnown(name)) known.push(name);
+    const wanted = [...packages, ...known];
+    if (wanted.length === 0) return undefined;
+    const installed = await aptGet(['install', '--yes', '--no-install-recommends', ...wanted], (line) => {
+      const step = /^(?:Get:\d+ \S+ \S+ \S+ (?<got>\S+)|Setting up (?<set>\S+))/.exec(line)?.groups;
+      if (step) detail(step['got'] ? `downloading ${step['got']}` : `setting up ${step['set']}`);
+    });
+    if (installed.code === 0) return undefined;
+    const said = `${updated.code === 0 ? '' : updated.stderr}${installed.stderr}`.trim();
+    return `${what} failed, mend what apt-get says and start again:\n${said.split('\n').slice(-8).join('\n')}`;
+  });
+}
+
+async function aptGet(args: readonly string[], onLine?: (line: string) => void) {
+  const options = { env: environment, ...(onLine && { onLine }) };
+  return await tryCommand('apt-get', ['-o', `DPkg::Lock::Timeout=${lockTimeoutSeconds}`, '-q', ...args], options);
+}
+
+/** Whether a package of this name can be installed (a name may be known and yet be nothing but somebody's wish). */
+async function isKnown(name: string): Promise<boolean> {
+  const { code, stdout } = await tryCommand('apt-cache', ['policy', name], { env: environment });
+  return code === 0 && /Candidate: (?!\(none\))/.test(stdout);
+}

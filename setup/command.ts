@@ -1,0 +1,92 @@
+/** Running other programs. Arguments are always a list, never a shell's text. */
+import { spawn } from 'node:child_process';
+import { access, constants } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+
+export interface CommandOptions {
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+  /** Goes to the program's standard input, which is empty otherwise. */
+  readonly input?: Readable | string;
+  /** Sees each line of standard output as it comes. */
+  readonly onLine?: (line: string) => void;
+  /** Ends the program with SIGTERM. */
+  readonly signal?: AbortSignal;
+}
+
+export interface CommandResult {
+  /** 127 if there is no such program, as a shell has it. */
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A program that failed; the message ends with what it said itself. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+}
+
+const notFoundCode = 127;
+
+/** Runs a program to its end and hands back what it said, whether it failed or not. */
+export async function tryCommand(
+  program: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
+  const child = spawn(program, args, {
+    env: { ...process.env, ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    ...(options.cwd !== undefined && { cwd: options.cwd }),
+    ...(options.signal && { signal: options.signal }),
+  });
+  const said = { stdout: '', stderr: '' };
+  createInterface(child.stdout).on('line', (line) => {
+    said.stdout += `${line}\n`;
+    options.onLine?.(line);
+  });
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (said.stderr += chunk));
+  const input = typeof options.input === 'string' ? Readable.from([options.input]) : options.input;
+  // A program that ends without reading its input says why itself, so that is not another error.
+  const fed = pipeline(input ?? Readable.from([]), child.stdin).catch((error: unknown) => error);
+  const code = await new Promise<number>((resolve, reject) => {
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') resolve(notFoundCode);
+      else reject(error);
+    });
+    child.once('close', (exitCode) => resolve(exitCode ?? 1));
+  });
+  const failedInput = await fed;
+  if (code === 0 && failedInput instanceof Error) throw failedInput;
+  if (code === notFoundCode) said.stderr ||= `There is no program "${program}" here`;
+  return { code, ...said };
+}
+
+/** Runs a program and hands back its standard output. Throws `CommandError` if it fails. */
+export async function runCommand(
+  program: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<string> {
+  const { code, stdout, stderr } = await tryCommand(program, args, options);
+  if (code === 0) return stdout;
+  const said = (stderr.trim() || stdout.trim()).split('\n').slice(-20).join('\n');
+  throw new CommandError(`"${program} ${args[0] ?? ''}" ended with ${code}: ${said}`);
+}
+
+/** Where a program is, if it is in the PATH or where Debian keeps those of the administrator. */
+export async function findProgram(name: string): Promise<string | undefined> {
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
+  for (const folder of folders) {
+    const path = join(folder, name);
+    const found = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (found) return path;
+  }
+  return undefined;
+}

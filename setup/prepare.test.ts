@@ -1,0 +1,114 @@
+import { spawn } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+
+let folder: string;
+
+/** A project of its own, whose npm is a script: it notes each call, and makes what the real one would. */
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-prepare-test-'));
+  await mkdir(join(folder, 'setup'));
+  await mkdir(join(folder, 'tools'));
+  for (const name of ['run', 'prepare.mjs']) await cp(join(here, name), join(folder, 'setup', name));
+  await writeFile(join(folder, 'package.json'), '{"type":"module"}');
+  await writeLock('1.0.0');
+  await writeFile(
+    join(folder, 'hello.ts'),
+    'const words: string[] = process.argv.slice(2);\nconsole.log(words.join("|"));\n',
+  );
+  await symlink(process.execPath, join(folder, 'tools/node'));
+  await writeNpm('sleep 0.3; mkdir -p node_modules; cp package-lock.json node_modules/.package-lock.json');
+});
+
+afterEach(async () => await rm(folder, { recursive: true }));
+
+test('installs what the lock file says, once, and hands arguments and the exit code on', async () => {
+  const first = await run(['hello.ts', 'a', 'b c']);
+  expect(first).toMatchObject({ code: 0, stdout: 'a|b c\n' });
+  expect(first.stderr).toContain('Installing the dependencies');
+  const second = await run(['hello.ts']);
+  expect(second).toMatchObject({ code: 0, stderr: '' });
+  expect(await calls()).toBe(1);
+  expect((await run(['missing.ts'])).code).toBe(1);
+});
+
+test('installs again when the lock file has changed, not when npm was run by hand', async () => {
+  await run(['hello.ts']);
+  await writeLock('1.0.1');
+  await run(['hello.ts']);
+  expect(await calls()).toBe(2);
+  await writeLock('1.0.2');
+  await cp(join(folder, 'package-lock.json'), join(folder, 'node_modules/.package-lock.json'));
+  expect((await run(['hello.ts'])).code).toBe(0);
+  expect(await calls()).toBe(2);
+});
+
+test('of several at once, one installs and the others wait', async () => {
+  const results = await Promise.all(['a', 'b', 'c'].map(async (word) => await run(['hello.ts', word])));
+  expect(results.map(({ code, stdout }) => [code, stdout])).toEqual([
+    [0, 'a\n'],
+    [0, 'b\n'],
+    [0, 'c\n'],
+  ]);
+  expect(await calls()).toBe(1);
+});
+
+test('a lock whose owner has died is taken over', async () => {
+  const dead = spawn('true');
+  await new Promise((resolve) => dead.once('exit', resolve));
+  await mkdir(join(folder, '.berth/setup.lock'), { recursive: true });
+  await writeFile(join(folder, '.berth/setup.lock/owner'), `${dead.pid} ${hostname()}`);
+  expect((await run(['hello.ts', 'x'])).stdout).toBe('x\n');
+});
+
+test('a failure is told in one sentence with what npm said, and nothing is run', async () => {
+  await writeNpm('echo "npm error the disk is full" >&2; exit 7');
+  const { code, stdout, stderr } = await run(['hello.ts']);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toContain('Installing the dependencies failed (npm ended with 7)');
+  expect(stderr).toContain('npm error the disk is full');
+  await writeNpm('mkdir -p node_modules; cp package-lock.json node_modules/.package-lock.json');
+  expect((await run(['hello.ts', 'x'])).stdout).toBe('x\n');
+});
+
+test('a registry that does not answer is given up soon', async () => {
+  await writeNpm(
+    'while :; do echo "npm http fetch GET http://r/x attempt 1 failed with ECONNREFUSED" >&2; sleep 0.01; done',
+  );
+  expect(await run(['hello.ts'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('the registry does not answer') as string,
+  });
+});
+
+async function writeLock(version: string): Promise<void> {
+  const lock = { packages: { '': {}, 'node_modules/x': { version }, 'node_modules/y': { optional: true, version } } };
+  await writeFile(join(folder, 'package-lock.json'), JSON.stringify(lock));
+}
+
+async function writeNpm(script: string): Promise<void> {
+  await writeFile(join(folder, 'tools/npm'), `#!/bin/sh\necho "$@" >> calls\n${script}\n`, { mode: 0o755 });
+}
+
+async function calls(): Promise<number> {
+  return (await readFile(join(folder, 'calls'), 'utf8')).trim().split('\n').length;
+}
+
+async function run(args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn('sh', ['setup/run', ...args], {
+    cwd: folder,
+    env: { PATH: `${join(folder, 'tools')}:/usr/bin:/bin` },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk));
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk));
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { code, stdout, stderr };
+}

@@ -1,0 +1,160 @@
+/**
+ * What `npm start` runs: the whole platform in this process, with a Docker Engine made ready below it and the sample
+ * application pushed, connected and answering on top. Stays up until it is asked to stop.
+ */
+import { readFile } from 'node:fs/promises';
+import { constants } from 'node:os';
+import { parseArgs } from 'node:util';
+import { ConfigError } from '../core/config/settings.ts';
+import { openLog } from '../core/log/log.ts';
+import { StoreError } from '../core/store/store.ts';
+import { loadConfig } from '../main/config.ts';
+import type { Config } from '../main/config.ts';
+import { openPlatform } from '../main/platform.ts';
+import type { Platform } from '../main/platform.ts';
+import { stopSignal } from '../main/signals.ts';
+import { ensureDockerEngine } from './docker-engine.ts';
+import type { DockerEngine } from './docker-engine.ts';
+import { connect, ensureService, fetchPage, untilReady } from './first-session.ts';
+import { pushImage } from './push-image.ts';
+import { sampleImage } from './sample-image.ts';
+import { summaryForPeople, summaryForPrograms } from './summary.ts';
+import type { Result } from './summary.ts';
+import { openTerminal } from './terminal.ts';
+import type { Terminal } from './terminal.ts';
+
+const usage = `Usage: npm start [-- OPTIONS]
+
+Starts Berth on this machine, with a sample application to look at. Installs what is missing: dependencies here, and as
+root Docker Engine, if there is none. Configuration comes from the environment, see docs/configuration.md.
+
+  --json         when all is ready, write one line of JSON to standard output that says where everything is
+                 ("npm start --json" keeps npm's own lines out of it)
+  --no-install   install no packages on this machine
+  --help         this text
+`;
+
+const sampleService = 'pad';
+const sampleKey = 'welcome';
+
+process.exitCode = await main(process.argv.slice(2), process.env);
+
+async function main(args: string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  const options = parseOptions(args, environment);
+  if (options === undefined || options.help) {
+    (options ? process.stdout : process.stderr).write(usage);
+    return options ? 0 : 2;
+  }
+  try {
+    return await start(options, environment);
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return 1;
+  }
+}
+
+interface Options {
+  readonly json: boolean;
+  readonly install: boolean;
+  readonly help: boolean;
+}
+
+/** `npm start --json` gives the option to npm, which hands it on in the environment. */
+function parseOptions(args: string[], environment: NodeJS.ProcessEnv): Options | undefined {
+  try {
+    const { values } = parseArgs({
+      args,
+      options: { json: { type: 'boolean' }, 'no-install': { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+    });
+    return {
+      json: values.json ?? environment['npm_config_json'] === 'true',
+      install: !values['no-install'],
+      help: values.help ?? false,
+    };
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n`);
+    return undefined;
+  }
+}
+
+async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<number> {
+  const terminal = openTerminal(process.stderr);
+  const interrupted = new AbortController();
+  const stopped = stopSignal();
+  void stopped.then(() => interrupted.abort());
+
+  // Checked before anything is installed: a misspelt variable should not cost a minute.
+  loadConfig(environment);
+  const engine = await ensureDockerEngine({ terminal, environment, mayInstall: options.install });
+  if (interrupted.signal.aborted) return exitCodeOf(await stopped);
+  const config = loadConfig({
+    BERTH_LOG_LEVEL: 'warn', // Lines about each request would bury what is said here.
+    ...environment,
+    ...(engine.running && { DOCKER_HOST: engine.host }),
+  });
+  await using platform = await terminal.during('Opening the platform', async () => {
+    return await openPlatform({ config, log: openLog(config.logLevel) });
+  });
+  const sample = await startSample({ platform, config, engine, terminal, signal: interrupted.signal });
+  if (interrupted.signal.aborted) return exitCodeOf(await stopped);
+  const result = { platform, sample };
+  terminal.say(summaryForPeople(result, terminal));
+  if (options.json) process.stdout.write(`${summaryForPrograms(result)}\n`);
+  await stopped;
+  terminal.say('Stopping. Once more forces it.');
+  return 0;
+}
+
+interface SampleOptions {
+  readonly platform: Platform;
+  readonly config: Config;
+  readonly engine: DockerEngine;
+  readonly terminal: Terminal;
+  readonly signal: AbortSignal;
+}
+
+/** Brings the sample application up. Whatever stands in its way is told; the platform stays up without it. */
+async function startSample(options: SampleOptions): Promise<Result['sample']> {
+  const { platform, engine } = options;
+  if (!engine.running) return { problem: engine.reason };
+  if (!platform.worker.running) return { problem: platform.worker.reason };
+  if (engine.noClient !== undefined) return { problem: engine.noClient };
+  try {
+    return { url: await pushAndConnect(options, engine.host) };
+  } catch (error) {
+    return {
+      problem: `The sample application did not start: ${error instanceof Error ? error.message : String(error)}`,
+    };
+  }
+}
+
+async function pushAndConnect(options: SampleOptions, dockerHost: string): Promise<string> {
+  const { platform, config, terminal, signal } = options;
+  const { urls, account } = platform;
+  const caller = { apiUrl: urls.api, token: (await readFile(account.tokenFile, 'utf8')).trim(), signal };
+  await ensureService(caller, account.name, sampleService);
+  await terminal.during('Packing and pushing the sample application', async (onStep) => {
+    const image = await sampleImage('berth-sample/pad:latest');
+    const target = `${urls.registry}/${account.name}/${sampleService}:latest`;
+    await pushImage({ dockerHost, image, target, account: account.name, tokenFile: account.tokenFile, onStep, signal });
+  });
+  return await terminal.during('Starting its first session', async (onStatus) => {
+    const mount = config.mountFolder === 'off' ? {} : { spawn: { executable: { mount: true as const } } };
+    const session = await connect(caller, `${account.name}/${sampleService}`, { key: sampleKey, ...mount });
+    await untilReady(caller, session, onStatus);
+    await fetchPage(session, signal);
+    return session.url;
+  });
+}
+
+function exitCodeOf(signal: NodeJS.Signals): number {
+  return 128 + constants.signals[signal];
+}
+
+/** What the person who started this can mend: told in a sentence, without a stack. */
+function isExpected(error: unknown): error is Error {
+  if (error instanceof ConfigError) return true;
+  if (error instanceof StoreError) return error.code === 'locked';
+  return error instanceof Error && 'code' in error && (error.code === 'EADDRINUSE' || error.code === 'EACCES');
+}

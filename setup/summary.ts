@@ -1,0 +1,75 @@
+/** What `npm start` says when all is ready: for people, and with --json for programs. */
+import type { Platform } from '../main/platform.ts';
+import type { Terminal } from './terminal.ts';
+
+export interface Result {
+  readonly platform: Platform;
+  /** The sample application's connection URL, or why there is none. */
+  readonly sample: { readonly url: string } | { readonly problem: string };
+}
+
+/** Everything on one line of JSON. */
+export function summaryForPrograms({ platform, sample }: Result): string {
+  const { urls, account, worker } = platform;
+  return JSON.stringify({
+    api_url: urls.api,
+    registry: urls.registry,
+    proxy_url: urls.proxy,
+    operations_url: urls.operations,
+    ...('url' in sample && { sample_url: sample.url }),
+    account: account.name,
+    token_file: account.tokenFile,
+    docker: worker.running,
+    ...('problem' in sample && { problem: sample.problem }),
+  });
+}
+
+/** Where everything is, and what to try next. */
+export function summaryForPeople({ platform, sample }: Result, terminal: Terminal): string {
+  const { urls, account } = platform;
+  const { bold, faint } = terminal;
+  const sections = [
+    'url' in sample ? openSample(sample.url, terminal) : `${bold('No session could be started.')} ${sample.problem}`,
+    [
+      `${faint('API')}        ${urls.api}`,
+      `${faint('Registry')}   ${urls.registry}`,
+      `${faint('Proxy')}      ${urls.proxy}`,
+      `${faint('Operations')} ${urls.operations}/readyz`,
+      `${faint('Account')}    ${account.name}`,
+      `${faint('Token')}      in ${account.tokenFile}${account.newToken ? `, shown this once: ${account.newToken}` : ''}`,
+    ].join('\n'),
+    ...('url' in sample ? [connectCommand(platform, terminal), pushCommands(platform, terminal)] : []),
+    faint(`Ctrl-C stops Berth. Sessions run on, and the next start finds them.`),
+  ];
+  return `\n${sections.join('\n\n')}\n`;
+}
+
+function openSample(url: string, { bold, faint }: Terminal): string {
+  return [
+    `${bold('Open this in two browser tabs:')} ${url}`,
+    faint('Both reach the same container. Five minutes after the last tab is closed it is stopped, and saves first.'),
+  ].join('\n');
+}
+
+function connectCommand({ urls, account }: Platform, { faint }: Terminal): string {
+  return [
+    faint('A session of another key (the same key again gives the same session):'),
+    `  curl -X POST ${urls.api}/v2/service/${account.name}/pad/connect \\`,
+    `    -H "Authorization: Bearer $(cat ${shellWord(account.tokenFile)})" -H 'Content-Type: application/json' \\`,
+    `    -d '{"key":"room-2","user":"Ada","spawn":{"executable":{"mount":true}}}'`,
+  ].join('\n');
+}
+
+function pushCommands({ urls, account }: Platform, { faint }: Terminal): string {
+  const image = `${urls.registry}/${account.name}/my-app`;
+  return [
+    faint('An application of your own, any image that listens on port 8080:'),
+    `  docker login -u ${account.name} --password-stdin ${urls.registry} < ${shellWord(account.tokenFile)}`,
+    `  docker build -t ${image} . && docker push ${image}`,
+  ].join('\n');
+}
+
+/** A path as one word of a shell, quoted only where it must be. */
+function shellWord(path: string): string {
+  return /^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}

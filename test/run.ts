@@ -1,0 +1,162 @@
+/**
+ * What `npm test` runs: makes sure of the Docker Engines that stories need, runs all tests once, stops what it started, and
+ * ends with the counts as plain text, so that a run without tests is seen. Arguments go to vitest.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { constants, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { runCommand } from '../setup/command.ts';
+import { pingEngine } from '../setup/docker-engine.ts';
+import { openTerminal } from '../setup/terminal.ts';
+import type { Terminal } from '../setup/terminal.ts';
+import { startEngine } from './kit/docker-engine.ts';
+import type { EngineKind, TestEngine } from './kit/docker-engine.ts';
+import { installBusybox, installEngine } from './kit/docker-packages.ts';
+import { enginesVariable } from './kit/engines.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** The part of vitest's JSON report that is counted. */
+const report = z.object({
+  numPassedTests: z.number(),
+  numFailedTests: z.number(),
+  numPendingTests: z.number(),
+  numTodoTests: z.number(),
+  testResults: z.array(z.object({ name: z.string(), status: z.string(), assertionResults: z.array(z.unknown()) })),
+});
+
+process.exitCode = await main(process.argv.slice(2));
+
+async function main(args: string[]): Promise<number> {
+  const interrupted = onSignal();
+  const terminal = openTerminal(process.stderr);
+  const skipped: string[] = [];
+  const folder = await mkdtemp(join(tmpdir(), 'berth-test-'));
+  try {
+    const reportFile = join(folder, 'report.json');
+    const code = await testOnEngines(args, { terminal, skipped, reportFile, interrupted });
+    for (const line of skipped) terminal.say(`Skipped ${line}`);
+    return await conclude(reportFile, code);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+interface TestRun {
+  readonly terminal: Terminal;
+  /** Gathers what cannot be tested here, and why. */
+  readonly skipped: string[];
+  readonly reportFile: string;
+  readonly interrupted: Interruption;
+}
+
+/** Runs the tests, and returns the exit code once all engines are stopped again. */
+async function testOnEngines(args: string[], run: TestRun): Promise<number> {
+  await using owned = new AsyncDisposableStack();
+  const problem = await installBusybox(run.terminal);
+  if (problem !== undefined) run.skipped.push(`stories in containers: ${problem}`);
+  const engines = problem === undefined ? await openEngines(run, owned) : [];
+  for (const { kind, version } of engines) run.terminal.say(`Stories run on Docker Engine ${version} (${kind})`);
+  if (run.interrupted.signal !== undefined) return 128 + constants.signals[run.interrupted.signal];
+  return await runVitest(args, engines, run);
+}
+
+/** Starts an engine of each kind, as far as this machine allows. */
+async function openEngines({ terminal, skipped }: TestRun, owned: AsyncDisposableStack): Promise<TestEngine[]> {
+  const engines: TestEngine[] = [];
+  for (const kind of ['stable', 'modern'] satisfies EngineKind[]) {
+    const problem = await installEngine(kind, terminal);
+    const engine = problem === undefined ? await tryToStart(kind, terminal, owned) : problem;
+    if (typeof engine !== 'string') engines.push(engine);
+    else if (kind === 'stable') await addHostEngine(engines, skipped, engine);
+    else skipped.push(`stories on a modern Docker Engine: ${engine}`);
+  }
+  return engines;
+}
+
+async function tryToStart(
+  kind: EngineKind,
+  terminal: Terminal,
+  owned: AsyncDisposableStack,
+): Promise<TestEngine | string> {
+  try {
+    const engine = await terminal.during(
+      `Starting a ${kind} Docker Engine for tests`,
+      async () => await startEngine(kind),
+    );
+    owned.defer(async () => {
+      await terminal.during(`Stopping the ${kind} Docker Engine`, async () => await engine[Symbol.asyncDispose]());
+    });
+    return { kind, host: engine.host, version: engine.version };
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Where none can be started, the engine that this machine runs anyway serves: a laptop, a hosted CI runner. */
+async function addHostEngine(engines: TestEngine[], skipped: string[], problem: string): Promise<void> {
+  const host = process.env['DOCKER_HOST'] || 'unix:///var/run/docker.sock';
+  if ((await pingEngine(host)) !== 'answers') {
+    skipped.push(`stories on the machine's Docker Engine: ${problem}, and none answers at ${host}`);
+    return;
+  }
+  const at = { env: { DOCKER_HOST: host } };
+  const version = (await runCommand('docker', ['version', '--format', '{{.Server.Version}}'], at)).trim();
+  engines.push({ kind: 'stable', host, version });
+}
+
+async function runVitest(
+  args: string[],
+  engines: readonly TestEngine[],
+  { reportFile, interrupted }: TestRun,
+): Promise<number> {
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs');
+  const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...args], {
+    cwd: root,
+    env: { ...process.env, [enginesVariable]: JSON.stringify(engines) },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  interrupted.child = child;
+  return await new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? 'SIGTERM']));
+  });
+}
+
+/** Prints the counts. A run fails if vitest says so, if a test failed, and if there was none. */
+async function conclude(reportFile: string, code: number): Promise<number> {
+  const text = await readFile(reportFile, 'utf8').catch(() => undefined);
+  if (text === undefined) {
+    process.stderr.write('The tests ended without a report\n');
+    return code || 1;
+  }
+  const counts = report.parse(JSON.parse(text));
+  // A file that cannot even be loaded has no tests that could fail.
+  const broken = counts.testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0);
+  const failed = counts.numFailedTests + broken.length;
+  const skipped = counts.numPendingTests + counts.numTodoTests;
+  process.stdout.write(`${counts.numPassedTests} passed, ${failed} failed, ${skipped} skipped\n`);
+  return code || (failed > 0 || counts.numPassedTests === 0 ? 1 : 0);
+}
+
+interface Interruption {
+  signal: NodeJS.Signals | undefined;
+  child: ChildProcess | undefined;
+}
+
+/** Hands signals on to the tests, and lets this process live until it has stopped its engines. */
+function onSignal(): Interruption {
+  const interrupted: Interruption = { signal: undefined, child: undefined };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      interrupted.signal = signal;
+      interrupted.child?.kill(signal);
+    });
+  }
+  return interrupted;
+}
