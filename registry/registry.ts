@@ -1,6 +1,5 @@
 /** The registry as a whole: what is around every request, and what runs beside them. */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { requestId } from '../core/http/request-id.ts';
 import type { Log } from '../core/log/log.ts';
 import { answerError } from './answer.ts';
@@ -46,17 +45,6 @@ export function openRegistry(deps: RegistryDeps): Registry {
       measures[Symbol.dispose]();
     },
   };
-}
-
-/**
- * Closes connections that do not speak HTTP, telling them so: docker, containerd and crane try TLS first, and when the
- * answer to that begins with `HTTP` they fall back at once, where silence makes them retry. No line in the log.
- */
-export function closeOnClientError(server: Server): void {
-  server.on('clientError', (_error: Error, socket: Duplex) => {
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
-    else socket.destroy();
-  });
 }
 
 interface RawExchange {

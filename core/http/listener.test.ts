@@ -32,6 +32,16 @@ test('closing lets an open request finish, and takes no new one', async () => {
   await closed;
 });
 
+test('closing does not wait for connections on which nothing was ever said', async () => {
+  const { listener } = await open(60_000);
+  const silent = connect(listener.port, '127.0.0.1');
+  await once(silent, 'connect');
+  const ended = once(silent, 'close');
+  await listener[Symbol.asyncDispose]();
+  await ended;
+  expect(silent.destroyed).toBe(true);
+});
+
 test('closing cuts what does not finish in time, upgraded sockets too, and is the same when asked twice', async () => {
   const { gate, listener } = await open(50);
   gate.open({

@@ -20,7 +20,7 @@ import { accounts } from '../../model/account.ts';
 import { images } from '../../model/image.ts';
 import { RegistryGrants } from '../../model/registry-grant.ts';
 import { services } from '../../model/service.ts';
-import { closeOnClientError, openRegistry, registryCollections } from '../../registry/index.ts';
+import { openRegistry, registryCollections } from '../../registry/index.ts';
 
 export interface Sent {
   readonly method?: string;
@@ -65,7 +65,6 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   let registry = openRegistry(deps);
   const server = newServer();
   server.on('request', (request, response) => registry.handle(request, response));
-  closeOnClientError(server);
   const listener = resources.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 1_000 }));
   resources.defer(() => registry[Symbol.asyncDispose]());
   for (const id of ['acme', 'other']) await store.insert(accounts, { id, createdAt: clock.now() });
