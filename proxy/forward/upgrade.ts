@@ -57,6 +57,9 @@ export function forwardUpgrade(
   return promise;
 }
 
+/** Two pipelines, the server and the count each listen to both ends: a dozen in all, a few more than Node's warning allows. */
+const maxListeners = 24;
+
 /** Two connections that live and die together. */
 export interface Tied {
   readonly client: Duplex;
@@ -95,6 +98,7 @@ function tie(client: Duplex, backend: Duplex): Tied {
   // A backend that has said its last word may still want to hear the client's.
   backend.allowHalfOpen = true;
   watchPeer(backend);
+  for (const end of [client, backend]) end.setMaxListeners(maxListeners);
   carry(client, backend);
   carry(backend, client);
   return { client, backend };

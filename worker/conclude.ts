@@ -1,0 +1,78 @@
+/** The end of a backend: written, cleared up, forgotten. */
+import type { TerminationReason } from '../contract/statuses.ts';
+import { end, endingOf } from '../model/backend.ts';
+import type { Backend } from '../model/backend.ts';
+import type { WorkerContext } from './context.ts';
+import type { Run } from './run.ts';
+
+/** How a run ended, where nobody had asked for it. */
+export interface Outcome {
+  readonly exitCode: number | null;
+  /** What went wrong, for people. */
+  readonly failure?: string | undefined;
+  readonly reason?: TerminationReason;
+}
+
+/** The engine may be away; the container does no harm meanwhile, so there is time. */
+const removeAgainAfterMs = 2_000;
+
+/**
+ * The container of a run does not run, or never did: writes the end, removes what is left, and forgets the run. Only the first
+ * call counts. Must not be awaited by the start-up itself.
+ */
+export function conclude(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
+  run.concluding ??= concludeOnce(worker, run, outcome).catch((error: unknown) => {
+    if (!worker.closing.aborted) worker.log.error({ err: error, backend: run.id }, 'end of a backend failed');
+  });
+  return run.concluding;
+}
+
+async function concludeOnce(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
+  const now = worker.clock.now();
+  run.cancelStartUp();
+  run.markDied();
+  await run.startUpOver;
+  // One that was not seen to start may run all the same, if the engine's answer was lost: it goes before its end is told.
+  if (run.container && !run.container.started) await removeContainer(worker, run);
+  const wasReady = run.backend.readyAt !== undefined;
+  const ended = await run.write((backend) => withEnd(withPeak(backend, run.peakMemoryBytes), outcome, now));
+  worker.log.info({ backend: run.id, exitCode: outcome.exitCode, failure: outcome.failure }, 'backend ended');
+  const last = ended?.history.at(-1);
+  worker.figures.terminated(last?.terminationReason ?? null);
+  if (!wasReady) {
+    const result = last?.terminationReason ? 'stopped' : 'failed';
+    worker.figures.spawned(result, (now.getTime() - run.backend.createdAt.getTime()) / 1000);
+  }
+  // The place for what must be read from a dead container (its logs): its end is known, and it is still there.
+  if (run.container?.started) await removeContainer(worker, run);
+  if (run.address !== undefined) worker.engine.network.releaseAddress(run.address);
+  worker.connections.forget(run.id);
+  worker.runs.delete(run.id);
+  run.finish();
+}
+
+function withEnd(backend: Backend, outcome: Outcome, now: Date): Backend {
+  const asked = endingOf(backend, outcome.exitCode);
+  const failure = outcome.failure === undefined ? {} : { failure: outcome.failure };
+  if (asked.kind !== null) return end(backend, { ...asked, ...failure }, now);
+  return end(backend, { ...asked, reason: outcome.reason ?? null, ...failure }, now);
+}
+
+/** A backend with the most memory that was seen in use. Unchanged if more was seen before. */
+export function withPeak(backend: Backend, peakMemoryBytes: number): Backend {
+  return peakMemoryBytes > (backend.peakMemoryBytes ?? 0) ? { ...backend, peakMemoryBytes } : backend;
+}
+
+async function removeContainer(worker: WorkerContext, run: Run): Promise<void> {
+  const { container } = run;
+  if (!container) return;
+  for (;;) {
+    try {
+      await worker.engine.containers.remove(container.id);
+      return;
+    } catch (error) {
+      worker.log.warn({ err: error, backend: run.id }, 'container cannot be removed, trying again');
+    }
+    await worker.clock.sleep(removeAgainAfterMs, worker.closing);
+  }
+}

@@ -1,0 +1,52 @@
+import type { Bus } from '../core/bus/bus.ts';
+import type { Clock } from '../core/clock/clock.ts';
+import type { Log } from '../core/log/log.ts';
+import type { Metrics } from '../core/metrics/metrics.ts';
+import type { Queue } from '../core/queue/queue.ts';
+import type { Store } from '../core/store/store.ts';
+import type { Backend } from '../model/backend.ts';
+import type { RegistryGrants } from '../model/registry-grant.ts';
+import type { Connections } from './connections.ts';
+import type { Engine } from './docker/engine.ts';
+import type { Endings } from './endings.ts';
+import type { Figures } from './figures.ts';
+import type { Pulls } from './pulls.ts';
+import { Run } from './run.ts';
+import type { WorkerSettings } from './settings.ts';
+import type { Slots } from './slots.ts';
+import { Statuses } from './statuses.ts';
+
+/** What the worker is handed. */
+export interface WorkerDeps {
+  readonly store: Store;
+  readonly queue: Queue;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly grants: RegistryGrants;
+  readonly engine: Engine;
+  readonly settings: WorkerSettings;
+}
+
+/** What the parts of the worker share. */
+export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue'> {
+  /** Every backend that this node has taken and not yet cleared up, by ID. */
+  readonly runs: Map<string, Run>;
+  /** Backends that are just being taken. */
+  readonly taking: Set<string>;
+  readonly starts: Slots;
+  readonly pulls: Pulls;
+  readonly connections: Connections;
+  readonly endings: Endings;
+  readonly figures: Figures;
+  /** Aborts when the worker closes. Containers go on. */
+  readonly closing: AbortSignal;
+}
+
+/** Begins to look after a backend of this node. */
+export function newRun(worker: WorkerContext, backend: Backend): Run {
+  const run = new Run(backend, new Statuses(worker, backend.id, worker.closing), worker.closing);
+  worker.runs.set(run.id, run);
+  return run;
+}

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { AddressPool } from './address-pool.ts';
+import { parseSubnet } from './subnets.ts';
+
+const subnet = parseSubnet('10.1.2.0/29');
+
+describe('AddressPool', () => {
+  it('gives out each address once, without those of the network itself', () => {
+    const pool = new AddressPool(subnet, ['10.1.2.1'], 0);
+    const all = Array.from({ length: 5 }, () => pool.take());
+    expect(all).toEqual(['10.1.2.2', '10.1.2.3', '10.1.2.4', '10.1.2.5', '10.1.2.6']);
+    expect(() => pool.take()).toThrow('All addresses');
+  });
+
+  it('gives an address out again only after all others', () => {
+    const pool = new AddressPool(subnet, ['10.1.2.1'], 0);
+    const first = pool.take();
+    pool.release(first);
+    expect([pool.take(), pool.take(), pool.take(), pool.take(), pool.take()]).toEqual([
+      '10.1.2.3',
+      '10.1.2.4',
+      '10.1.2.5',
+      '10.1.2.6',
+      first,
+    ]);
+  });
+
+  it('keeps clear of addresses that are in use, and ignores foreign ones', () => {
+    const pool = new AddressPool(subnet, ['10.1.2.1', '10.1.2.2'], 0);
+    pool.keep('10.1.2.3');
+    pool.keep('192.168.0.4');
+    pool.keep('nonsense');
+    pool.release('10.9.9.9');
+    expect(pool.take()).toBe('10.1.2.4');
+  });
+
+  it('begins anywhere', () => {
+    const wide = parseSubnet('10.0.0.0/20');
+    const firsts = new Set(Array.from({ length: 20 }, () => new AddressPool(wide, []).take()));
+    expect(firsts.size).toBeGreaterThan(10);
+  });
+});

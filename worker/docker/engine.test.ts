@@ -1,0 +1,127 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { silentLog } from '../../core/log/log.ts';
+import { newBackendId } from '../../model/ids.ts';
+import { openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
+import type { TestPlatform } from '../testing/test-platform.ts';
+import type { ContainerSpec, Containers } from './containers.ts';
+import { openEngine } from './engine.ts';
+
+const log = silentLog();
+
+/** Something that says of itself what an engine says. */
+async function openPretender(version: object, info: object): Promise<AsyncDisposable & { host: string }> {
+  const server = createServer((request, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify(request.url?.endsWith('/version') ? version : info));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    host: `tcp://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+describe('openEngine', () => {
+  const refusals = [
+    ['an engine that is too old', { Version: '19.03.1', ApiVersion: '1.40' }, {}, 'too old, use 20.10 or newer'],
+    [
+      'Docker Desktop',
+      { Version: '28.0.0', ApiVersion: '1.48' },
+      { OperatingSystem: 'Docker Desktop' },
+      'use a Docker Engine on Linux',
+    ],
+    [
+      'a rootless engine',
+      { Version: '28.0.0', ApiVersion: '1.48' },
+      { SecurityOptions: ['name=seccomp,profile=default', 'name=rootless'] },
+      'use one that runs as root',
+    ],
+  ] as const;
+
+  it.each(refusals)('refuses %s, and says what to do', async (_what, version, info, sentence) => {
+    await using pretender = await openPretender(version, info);
+    await expect(openEngine({ host: pretender.host, node: 'n', log })).rejects.toThrow(sentence);
+  });
+
+  it('says when nobody answers, or the address is none', async () => {
+    await expect(openEngine({ host: 'unix:///no/such.sock', node: 'n', log })).rejects.toThrow(
+      'No Docker Engine answers at unix:///no/such.sock',
+    );
+    await expect(openEngine({ host: 'ssh://host', node: 'n', log })).rejects.toThrow('unix:///path or tcp://host:port');
+  });
+});
+
+const why = await whyNoTests();
+
+describe.skipIf(why !== undefined)(`containers ${why ?? ''}`, () => {
+  let platform: TestPlatform;
+  let containers: Containers;
+  let spec: ContainerSpec;
+  beforeAll(async () => {
+    platform = await openTestPlatform();
+    containers = platform.engine.engine.containers;
+    const digest = platform.images.add('while :; do :; done');
+    await platform.pull(digest);
+    spec = {
+      backend: newBackendId(),
+      image: `${platform.images.host}/acme/draw@${digest}`,
+      address: platform.engine.engine.network.takeAddress(),
+      env: {},
+      labels: {},
+      pidsLimit: 64,
+      capabilities: ['CHOWN'],
+    };
+  });
+  afterAll(async () => {
+    await platform?.[Symbol.asyncDispose]();
+  });
+
+  it('live from created to removed, and what is done twice does no harm', async () => {
+    const left = await containers.create(spec);
+    const id = await containers.create(spec);
+    expect(await containers.inspect(left)).toBeUndefined();
+    expect(await containers.list()).toEqual([{ id, backend: spec.backend, phase: 'created' }]);
+    await containers.start(id).catch((error: { code?: string }) => expect(error.code).toBe('adjusted'));
+    await containers.start(await containers.create(spec));
+    const [running] = await containers.list();
+    if (!running) throw new Error('It does not run');
+    expect(await containers.inspect(running.id)).toMatchObject({ phase: 'running', address: spec.address });
+    expect(await containers.cpuNanoseconds(running.id)).toBeGreaterThan(0);
+    await containers.signal(running.id, 'SIGKILL');
+    await platform.engine.docker.getContainer(running.id).wait();
+    await containers.signal(running.id, 'SIGKILL');
+    expect(await containers.inspect(running.id)).toMatchObject({ phase: 'exited', exitCode: 137, pid: 0 });
+    await containers.remove(running.id);
+    await containers.remove(running.id);
+    await containers.signal(running.id, 'SIGTERM');
+    expect(await containers.inspect(running.id)).toBeUndefined();
+  });
+
+  it('cannot be made of an image that is not here', async () => {
+    const image = `${platform.images.host}/acme/draw@sha256:${'1'.repeat(64)}`;
+    await expect(containers.create({ ...spec, image })).rejects.toMatchObject({ code: 'no-image' });
+  });
+
+  it('cannot share an address', async () => {
+    const start = async (backend: string) => {
+      const id = await containers.create({ ...spec, backend });
+      await containers.start(id);
+    };
+    await start(newBackendId());
+    await expect(start(newBackendId())).rejects.toMatchObject({ code: 'address-taken' });
+  });
+
+  it('are on a network that is kept when the engine is opened again', async () => {
+    const { docker } = platform.engine;
+    const before = await docker.getNetwork(`berth-${platform.node}`).inspect();
+    const host = process.env['DOCKER_HOST'];
+    await using again = await openEngine({ ...(host !== undefined && { host }), node: platform.node, log });
+    expect(await docker.getNetwork(again.network.name).inspect()).toEqual(before);
+    expect(again.network.takeAddress()).not.toBe(spec.address);
+  });
+});

@@ -1,0 +1,115 @@
+/** The Docker Engine of this node, as far as the worker needs it. Nobody outside this folder knows dockerode. */
+import { Agent } from 'node:http';
+import Docker from 'dockerode';
+import type { Log } from '../../core/log/log.ts';
+import { DockerContainers } from './containers.ts';
+import type { Containers } from './containers.ts';
+import { EngineError, engineError } from './engine-error.ts';
+import { DockerEvents } from './events.ts';
+import type { Events } from './events.ts';
+import { DockerImages } from './images.ts';
+import type { Images } from './images.ts';
+import { DockerNetwork } from './network.ts';
+import type { Network } from './network.ts';
+
+export interface Engine extends AsyncDisposable {
+  readonly version: string;
+  readonly containers: Containers;
+  readonly images: Images;
+  /** The one network that the backends of this node are on. */
+  readonly network: Network;
+  readonly events: Events;
+}
+
+export interface EngineOptions {
+  /** Where the engine listens, in the form of `DOCKER_HOST`. Default: `unix:///var/run/docker.sock`. */
+  readonly host?: string;
+  /** Names the network, and marks containers as this node's. */
+  readonly node: string;
+  /** The network's subnet (`10.64.0.0/20`). Default: one that is free on this machine. */
+  readonly subnet?: string;
+  readonly log: Log;
+}
+
+const defaultHost = 'unix:///var/run/docker.sock';
+
+/** 20.10, the oldest engine that Debian's and Ubuntu's supported releases carry. */
+const oldestApi = { major: 1, minor: 41 };
+
+/** Connects to the engine, and throws an `EngineError` that says why if it is not one on which backends can run. */
+export async function openEngine(options: EngineOptions): Promise<Engine> {
+  const host = options.host ?? defaultHost;
+  const agent = new Agent({ keepAlive: true });
+  // The types leave the agent out; dockerode hands it to each request.
+  const connection: Docker.DockerOptions & { agent: Agent } = { ...connectionTo(host), agent };
+  const docker = new Docker(connection);
+  const version = await docker.version().catch((error: unknown) => {
+    throw new EngineError('unavailable', `No Docker Engine answers at ${host}, start one or say where it listens`, {
+      cause: engineError(error),
+    });
+  });
+  refuseOld(version);
+  const info = (await docker.info()) as EngineInfo;
+  refuseUnreachable(info);
+  const network = new DockerNetwork(docker, options);
+  await network.ensure();
+  return {
+    version: version.Version,
+    containers: new DockerContainers(docker, {
+      node: options.node,
+      network: network.name,
+      init: hasInit(version),
+    }),
+    images: new DockerImages(docker),
+    network,
+    events: new DockerEvents(docker, options.node, options.log),
+    [Symbol.asyncDispose]: async () => agent.destroy(),
+  };
+}
+
+interface EngineInfo {
+  readonly OperatingSystem?: string;
+  readonly SecurityOptions?: readonly string[] | null;
+}
+
+function connectionTo(host: string): Docker.DockerOptions {
+  // Both are named, always: dockerode fills in what is left out from the environment.
+  if (host.startsWith('unix://')) {
+    return { socketPath: host.slice('unix://'.length), host: undefined, protocol: 'http' };
+  }
+  const url = URL.canParse(host) ? new URL(host) : undefined;
+  if (url?.protocol !== 'tcp:' && url?.protocol !== 'http:') {
+    throw new EngineError('refused', `Cannot reach a Docker Engine at "${host}", use unix:///path or tcp://host:port`);
+  }
+  return { socketPath: undefined, host: url.hostname, port: url.port || '2375', protocol: 'http' };
+}
+
+function refuseOld(version: Docker.DockerVersion): void {
+  const [major = 0, minor = 0] = version.ApiVersion.split('.').map(Number);
+  if (major > oldestApi.major || (major === oldestApi.major && minor >= oldestApi.minor)) return;
+  throw new EngineError(
+    'refused',
+    `Docker Engine ${version.Version} is too old, use 20.10 or newer (API ${oldestApi.major}.${oldestApi.minor})`,
+  );
+}
+
+function refuseUnreachable(info: EngineInfo): void {
+  if (info.OperatingSystem?.includes('Docker Desktop')) {
+    throw new EngineError(
+      'refused',
+      'Docker Desktop keeps containers in a virtual machine where their addresses cannot be reached, use a Docker Engine on Linux',
+    );
+  }
+  if (info.SecurityOptions?.some((option) => option.includes('name=rootless'))) {
+    throw new EngineError(
+      'refused',
+      'A rootless Docker Engine keeps container addresses where this machine cannot reach them, use one that runs as root',
+    );
+  }
+}
+
+/** Some packagings leave `docker-init` out; a container that wants it would not start there. */
+function hasInit(version: Docker.DockerVersion): boolean {
+  const init = version.Components?.find((component) => component.Name === 'docker-init');
+  return init !== undefined && init.Version !== '' && init.Version !== 'N/A';
+}

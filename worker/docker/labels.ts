@@ -1,0 +1,3 @@
+/** How a container says whose it is. An image's labels cannot override these. */
+export const nodeLabel = 'berth.node';
+export const backendLabel = 'berth.backend';

@@ -1,0 +1,131 @@
+import { readFile } from 'node:fs/promises';
+import type Docker from 'dockerode';
+import type { Log } from '../../core/log/log.ts';
+import { AddressPool } from './address-pool.ts';
+import { EngineError, engineError } from './engine-error.ts';
+import { nodeLabel } from './labels.ts';
+import { candidateSubnets, formatAddress, formatSubnet, parseRoutes, parseSubnet } from './subnets.ts';
+import type { Subnet } from './subnets.ts';
+
+export interface Network {
+  readonly name: string;
+  /** Makes the network if it is not there (`docker network prune` takes it while no backend runs). */
+  ensure(): Promise<void>;
+  /** An address for a container that is about to be made. */
+  takeAddress(): string;
+  /** An address that a container has already. */
+  keepAddress(address: string): void;
+  releaseAddress(address: string): void;
+}
+
+/** No container on the network reaches another one; no port is published. */
+const isolation = { 'com.docker.network.bridge.enable_icc': 'false' };
+
+/** Subnets to try before giving up: other networks rarely hold more than a few of them. */
+const maxTries = 64;
+
+export class DockerNetwork implements Network {
+  readonly name: string;
+  readonly #docker: Docker;
+  readonly #options: { readonly node: string; readonly subnet?: string; readonly log: Log };
+  #addresses: AddressPool | undefined;
+  #subnet: string | undefined;
+  #ensuring: Promise<void> | undefined;
+
+  constructor(docker: Docker, options: { node: string; subnet?: string; log: Log }) {
+    this.name = `berth-${options.node}`;
+    this.#docker = docker;
+    this.#options = options;
+  }
+
+  async ensure(): Promise<void> {
+    // Several backends may notice at once that it has gone; it is made once.
+    this.#ensuring ??= this.#ensure().finally(() => {
+      this.#ensuring = undefined;
+    });
+    await this.#ensuring;
+  }
+
+  takeAddress(): string {
+    return this.#pool().take();
+  }
+
+  keepAddress(address: string): void {
+    this.#pool().keep(address);
+  }
+
+  releaseAddress(address: string): void {
+    this.#pool().release(address);
+  }
+
+  #pool(): AddressPool {
+    if (!this.#addresses) throw new Error('The network is not open yet');
+    return this.#addresses;
+  }
+
+  async #ensure(): Promise<void> {
+    const found = (await this.#inspect()) ?? (await this.#create());
+    const subnet = found.IPAM?.Config?.[0]?.['Subnet'];
+    const isOurs = found.Labels?.[nodeLabel] === this.#options.node;
+    if (!isOurs || !subnet || found.Options?.['com.docker.network.bridge.enable_icc'] !== 'false') {
+      throw new EngineError(
+        'refused',
+        `A Docker network named "${this.name}" exists and is not one of ours, remove it or name the node differently`,
+      );
+    }
+    if (this.#addresses && this.#subnet === subnet) return;
+    this.#subnet = subnet;
+    this.#addresses = new AddressPool(parseSubnet(subnet), [gatewayOf(found, subnet), ...addressesIn(found)]);
+    this.#options.log.info({ network: this.name, subnet }, 'network is there');
+  }
+
+  async #inspect(): Promise<Docker.NetworkInspectInfo | undefined> {
+    try {
+      return await this.#docker.getNetwork(this.name).inspect();
+    } catch (error) {
+      const known = engineError(error);
+      if (known.code === 'no-network') return undefined;
+      throw known;
+    }
+  }
+
+  async #create(): Promise<Docker.NetworkInspectInfo> {
+    let refusal: EngineError | undefined;
+    for (const subnet of await this.#candidates()) {
+      try {
+        await this.#docker.createNetwork({
+          Name: this.name,
+          CheckDuplicate: true,
+          Driver: 'bridge',
+          Options: isolation,
+          Labels: { [nodeLabel]: this.#options.node },
+          IPAM: { Driver: 'default', Config: [{ Subnet: formatSubnet(subnet) }] },
+        });
+        const created = await this.#inspect();
+        if (created) return created;
+      } catch (error) {
+        refusal = engineError(error);
+        if (!/overlap|conflict/i.test(refusal.message)) throw refusal;
+      }
+    }
+    throw new EngineError('refused', 'No subnet is free for the network of backends, set one that is', {
+      cause: refusal,
+    });
+  }
+
+  async #candidates(): Promise<Subnet[]> {
+    if (this.#options.subnet !== undefined) return [parseSubnet(this.#options.subnet)];
+    const before = this.#subnet === undefined ? [] : [parseSubnet(this.#subnet)];
+    // Not Linux, or not readable: the engine refuses what overlaps its own networks all the same.
+    const routes = await readFile('/proc/net/route', 'utf8').catch(() => '');
+    return [...before, ...candidateSubnets(this.#options.node, parseRoutes(routes))].slice(0, maxTries);
+  }
+}
+
+function gatewayOf(network: Docker.NetworkInspectInfo, subnet: string): string {
+  return network.IPAM?.Config?.[0]?.['Gateway'] ?? formatAddress(parseSubnet(subnet).base + 1);
+}
+
+function addressesIn(network: Docker.NetworkInspectInfo): string[] {
+  return Object.values(network.Containers ?? {}).map(({ IPv4Address }) => IPv4Address.split('/')[0] ?? '');
+}

@@ -1,0 +1,72 @@
+/** The engine for tests, with everything that a test leaves on it taken away again. */
+import Docker from 'dockerode';
+import { silentLog } from '../../core/log/log.ts';
+import { openEngine } from './engine.ts';
+import type { Engine } from './engine.ts';
+import { nodeLabel } from './labels.ts';
+
+/** Where the engine for tests listens. */
+export const testEngineHost = process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock';
+
+const connection = testEngineHost.startsWith('unix://') ? { socketPath: testEngineHost.slice('unix://'.length) } : {};
+
+/** Why tests cannot use an engine here, or `undefined` if they can. */
+export async function whyNoEngine(): Promise<string | undefined> {
+  try {
+    await new Docker(connection).ping();
+    return undefined;
+  } catch (error) {
+    return `no Docker Engine answers at ${testEngineHost} (${(error as Error).message})`;
+  }
+}
+
+export interface TestEngine extends AsyncDisposable {
+  readonly engine: Engine;
+  /** For what the worker has no words for: looking closely, and breaking things. */
+  readonly docker: Docker;
+  removeContainers(): Promise<void>;
+  /** Removes the images that came from a registry. */
+  removeImages(registryHost: string): Promise<void>;
+}
+
+/**
+ * Opens the engine for a node of its own. Disposing removes that node's containers and network.
+ *
+ * @param host - another way to the same engine
+ */
+export async function openTestEngine(node: string, host = testEngineHost): Promise<TestEngine> {
+  const docker = new Docker(connection);
+  const engine = await openEngine({ host, node, log: silentLog() });
+  return {
+    engine,
+    docker,
+    removeContainers: () => removeContainers(docker, node),
+    removeImages: (registryHost) => removeImages(docker, registryHost),
+    [Symbol.asyncDispose]: async () => {
+      await removeContainers(docker, node);
+      await ignoreMissing(docker.getNetwork(engine.network.name).remove());
+      await engine[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function removeContainers(docker: Docker, node: string): Promise<void> {
+  const filters = { label: [`${nodeLabel}=${node}`] };
+  for (const { Id } of await docker.listContainers({ all: true, filters })) {
+    await ignoreMissing(docker.getContainer(Id).remove({ force: true, v: true }));
+  }
+}
+
+async function removeImages(docker: Docker, registryHost: string): Promise<void> {
+  for (const { RepoDigests } of await docker.listImages()) {
+    for (const digest of RepoDigests ?? []) {
+      if (digest.startsWith(`${registryHost}/`)) await ignoreMissing(docker.getImage(digest).remove({ force: true }));
+    }
+  }
+}
+
+async function ignoreMissing(removal: Promise<unknown>): Promise<void> {
+  await removal.catch((error: { statusCode?: number }) => {
+    if (error.statusCode !== 404 && error.statusCode !== 409) throw error as unknown;
+  });
+}

@@ -1,0 +1,66 @@
+/** How the worker tells that its node is alive, and what it does when it cannot. */
+import { upsert } from '../core/store/upsert.ts';
+import { nodeHeartbeatMs, nodeLeaseMs, nodes } from '../model/node.ts';
+import type { Node } from '../model/node.ts';
+import type { WorkerContext } from './context.ts';
+import { LeaseDeadlines } from './lease-deadlines.ts';
+import { terminate } from './terminate.ts';
+
+/** A heartbeat that failed is tried again soon, so that one failure does not use up a sixth of the lease. */
+const beatAgainAfterMs = 2_000;
+
+/**
+ * Tells now, and then regularly until disposed, that this node is alive. Throws if the first time fails.
+ *
+ * When a node counts as dead, its backends count as lost and their keys as free, whether or not each key was renewed. So the
+ * backends that hold a key are stopped before the node's lease ends, too.
+ */
+export async function beginHeartbeat(worker: WorkerContext): Promise<AsyncDisposable> {
+  const startedAt = await worker.store.now();
+  const deadlines = new LeaseDeadlines(worker.clock, (kind) => {
+    worker.log.error({ kind }, 'node cannot tell that it is alive, stopping the backends that hold a key');
+    for (const run of worker.runs.values()) {
+      if (run.backend.key !== undefined) terminate(worker, run, kind, 'keyexpired');
+    }
+  });
+  const over = new AbortController();
+  await beat(worker, deadlines, startedAt);
+  const beating = goOnBeating(worker, () => beat(worker, deadlines, startedAt), over.signal);
+  return {
+    [Symbol.asyncDispose]: async () => {
+      over.abort();
+      deadlines[Symbol.dispose]();
+      await beating;
+    },
+  };
+}
+
+async function goOnBeating(worker: WorkerContext, beat: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  let pauseMs = nodeHeartbeatMs;
+  for (;;) {
+    await worker.clock.sleep(pauseMs, signal).catch(() => {});
+    if (signal.aborted) return;
+    try {
+      await beat();
+      pauseMs = nodeHeartbeatMs;
+    } catch (error) {
+      pauseMs = beatAgainAfterMs;
+      worker.log.warn({ err: error }, 'heartbeat of the node failed, trying again');
+    }
+  }
+}
+
+async function beat(worker: WorkerContext, deadlines: LeaseDeadlines, startedAt: Date): Promise<void> {
+  const { store, settings, engine } = worker;
+  const keep = deadlines.prepare(nodeLeaseMs);
+  const now = await store.now();
+  const node: Node = {
+    id: settings.node,
+    cluster: settings.cluster,
+    leaseUntil: new Date(now.getTime() + nodeLeaseMs),
+    startedAt,
+    engineVersion: engine.version,
+  };
+  await upsert(store, nodes, node.id, () => node);
+  keep();
+}

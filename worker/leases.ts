@@ -1,0 +1,94 @@
+/** How the worker holds the keys of its backends, and lets go before a lease ends that it could not renew. */
+import { keyId, keys, leaseMs, renewEveryMs, renewKey, softStopBeforeMs } from '../model/key.ts';
+import { isEnding } from '../model/backend.ts';
+import { abortable } from './abortable.ts';
+import type { WorkerContext } from './context.ts';
+import { LeaseDeadlines } from './lease-deadlines.ts';
+import type { Run } from './run.ts';
+import { terminate } from './terminate.ts';
+
+/** A renewal that failed is tried again soon: ten attempts fit in before the soft stop. */
+const renewAgainAfterMs = 2_000;
+
+/** How soon it is noticed that the machine was asleep. */
+const lookEveryMs = 1_000;
+
+/** A store that has not answered by then has failed; the next attempt must not wait for it. */
+const renewalTimeoutMs = 5_000;
+
+/** How long a container that is found running may go on before its key is first renewed here: its lease may end any moment. */
+const adoptedLeaseMs = softStopBeforeMs + renewEveryMs;
+
+/**
+ * Renews the key of a run, if it has one, until the run is over. Resolves when the key is held for the first time. If the key
+ * was given to somebody else, or its lease comes to an end, the backend is stopped and this never resolves.
+ */
+export async function keepKey(worker: WorkerContext, run: Run): Promise<void> {
+  const { account, service, key, fencingToken } = run.backend;
+  if (key === undefined || fencingToken === undefined) return;
+  const held = Promise.withResolvers<void>();
+  const id = keyId(account, service, key);
+  void renewUntilOver(worker, run, { id, fencingToken, onHeld: held.resolve }).catch((error: unknown) => {
+    if (!run.signal.aborted) worker.log.error({ err: error, backend: run.id }, 'key is not renewed any more');
+  });
+  await held.promise;
+}
+
+interface Holding {
+  readonly id: string;
+  readonly fencingToken: number;
+  readonly onHeld: () => void;
+}
+
+async function renewUntilOver(worker: WorkerContext, run: Run, holding: Holding): Promise<void> {
+  using deadlines = new LeaseDeadlines(worker.clock, (kind) => terminate(worker, run, kind, 'keyexpired'));
+  if (run.container) deadlines.prepare(adoptedLeaseMs)();
+  let wasHeld = false;
+  while (!run.signal.aborted) {
+    const keep = deadlines.prepare(leaseMs);
+    const renewal = await renew(worker, run, holding);
+    if (renewal === 'held') {
+      keep();
+      wasHeld = true;
+      holding.onHeld();
+    } else if (renewal === 'lost') {
+      worker.log.warn({ backend: run.id }, 'key was given to another backend');
+      // One that is ending anyway has until its last lease ends, if we know when: its successor waits for it.
+      const mayFinish = wasHeld && (run.stopping !== undefined || isEnding(run.backend));
+      if (!mayFinish) terminate(worker, run, 'hard', 'keyexpired');
+      await untilOver(run);
+      return;
+    }
+    await untilDue(worker, run, renewal === 'held' ? renewEveryMs : renewAgainAfterMs);
+  }
+}
+
+/** Waits until a renewal is due. Timers stand still while a machine sleeps, the time of day does not: then it is due at once. */
+async function untilDue({ clock }: WorkerContext, run: Run, waitMs: number): Promise<void> {
+  const dueMs = clock.now().getTime() + waitMs;
+  for (let leftMs = waitMs; leftMs > 0 && clock.now().getTime() < dueMs; leftMs -= lookEveryMs) {
+    await clock.sleep(Math.min(leftMs, lookEveryMs), run.signal);
+  }
+}
+
+async function renew(worker: WorkerContext, run: Run, holding: Holding): Promise<'held' | 'lost' | 'failed'> {
+  const { store, clock, log } = worker;
+  const timeout = new AbortController();
+  using _timer = clock.after(renewalTimeoutMs, () => timeout.abort(new Error('The store did not answer in time')));
+  const attempt = store
+    .now()
+    .then((now) => store.update(keys, holding.id, (current) => renewKey(current, holding.fencingToken, now)));
+  try {
+    const key = await abortable(attempt, AbortSignal.any([timeout.signal, run.signal]));
+    return key?.fencingToken === holding.fencingToken ? 'held' : 'lost';
+  } catch (error) {
+    attempt.catch(() => {});
+    if (!run.signal.aborted) log.warn({ err: error, backend: run.id }, 'key cannot be renewed, trying again');
+    return 'failed';
+  }
+}
+
+async function untilOver({ signal }: Run): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}

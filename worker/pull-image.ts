@@ -1,0 +1,68 @@
+import { serviceId } from '../model/service.ts';
+import type { WorkerContext } from './context.ts';
+import { EngineError, isEngineError } from './docker/engine-error.ts';
+import type { Run } from './run.ts';
+import { StartFailure } from './start-failure.ts';
+
+/** What the registry needs to begin; a pull that is under way keeps its token, so this much longer than its time limit. */
+const tokenSparesSeconds = 60;
+
+/** The engine is restarting, most likely. */
+const engineAwayPauseMs = 500;
+
+/** Fetches a backend's image. Throws a `StartFailure` when that fails, or takes too long. */
+export async function pullImage(worker: WorkerContext, run: Run, reference: string): Promise<void> {
+  const { clock, settings } = worker;
+  const startedAt = clock.now();
+  const tooLong = new AbortController();
+  using _timer = clock.after(settings.pullTimeoutSeconds * 1000, () => tooLong.abort());
+  run.pulling = true;
+  try {
+    const signal = AbortSignal.any([run.startUpSignal, tooLong.signal]);
+    await pullUntilDone(worker, run, { reference, signal });
+    worker.log.info({ backend: run.id, reference, ms: msSince(clock.now(), startedAt) }, 'image pulled');
+  } catch (error) {
+    run.startUpSignal.throwIfAborted();
+    throw new StartFailure(failureOf(error, tooLong.signal.aborted, settings.pullTimeoutSeconds), { cause: error });
+  } finally {
+    run.pulling = false;
+    run.pulledMs += msSince(clock.now(), startedAt);
+  }
+}
+
+/** An engine that restarts in the middle does not end the backend. */
+async function pullUntilDone(
+  worker: WorkerContext,
+  run: Run,
+  { reference, signal }: { reference: string; signal: AbortSignal },
+): Promise<void> {
+  for (;;) {
+    try {
+      await worker.pulls.pull(reference, () => newToken(worker, run), signal);
+      return;
+    } catch (error) {
+      if (signal.aborted || !isEngineError(error, 'unavailable')) throw error;
+      worker.log.warn({ err: error, backend: run.id }, 'engine does not answer, pulling again');
+    }
+    await worker.clock.sleep(engineAwayPauseMs, signal);
+  }
+}
+
+async function newToken({ grants, settings, clock }: WorkerContext, { backend }: Run): Promise<string> {
+  const name = serviceId(backend.account, backend.service);
+  return await grants.issue(
+    { subject: `node:${settings.node}`, access: [{ type: 'repository', name, actions: ['pull'] }] },
+    settings.pullTimeoutSeconds + tokenSparesSeconds,
+    clock.now(),
+  );
+}
+
+function failureOf(error: unknown, isTooLong: boolean, limitSeconds: number): string {
+  if (isTooLong) return `The image could not be fetched within ${limitSeconds} seconds`;
+  const why = error instanceof EngineError ? error.message : 'an error of the platform';
+  return `The image could not be fetched: ${why}`;
+}
+
+function msSince(now: Date, then: Date): number {
+  return Math.max(now.getTime() - then.getTime(), 0);
+}

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import type { PullOptions } from './docker/images.ts';
+import { Pulls } from './pulls.ts';
+
+/** An engine's images, whose pulls a test ends. */
+function heldImages() {
+  const pulls: { reference: string; options: PullOptions; done: PromiseWithResolvers<void> }[] = [];
+  const pull = (reference: string, options: PullOptions) => {
+    const done = Promise.withResolvers<void>();
+    pulls.push({ reference, options, done });
+    return done.promise;
+  };
+  return { pulls, pull };
+}
+
+const token = () => Promise.resolve('token');
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('Pulls', () => {
+  it('fetches an image once for all who wait, and again for who comes later', async () => {
+    const images = heldImages();
+    const pulls = new Pulls(images);
+    const { signal } = new AbortController();
+    const waiting = [pulls.pull('a', token, signal), pulls.pull('a', token, signal), pulls.pull('b', token, signal)];
+    await settle();
+    expect(images.pulls.map(({ reference }) => reference)).toEqual(['a', 'b']);
+    for (const { done } of images.pulls) done.resolve();
+    await Promise.all(waiting);
+    void pulls.pull('a', token, signal);
+    await settle();
+    expect(images.pulls).toHaveLength(3);
+  });
+
+  it('stops when nobody waits any more, and not before', async () => {
+    const images = heldImages();
+    const pulls = new Pulls(images);
+    const [one, other] = [new AbortController(), new AbortController()];
+    const waiting = [pulls.pull('a', token, one.signal), pulls.pull('a', token, other.signal)];
+    await settle();
+    one.abort(new Error('one left'));
+    await expect(waiting[0]).rejects.toThrow('one left');
+    expect(images.pulls[0]?.options.signal.aborted).toBe(false);
+    other.abort(new Error('other left'));
+    await expect(waiting[1]).rejects.toThrow('other left');
+    expect(images.pulls[0]?.options.signal.aborted).toBe(true);
+  });
+
+  it('fails for all who wait', async () => {
+    const images = heldImages();
+    const pulls = new Pulls(images);
+    const { signal } = new AbortController();
+    const waiting = [pulls.pull('a', token, signal), pulls.pull('a', token, signal)];
+    await settle();
+    images.pulls[0]?.done.reject(new Error('no such manifest'));
+    for (const pull of waiting) await expect(pull).rejects.toThrow('no such manifest');
+  });
+});

@@ -1,0 +1,58 @@
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../core/clock/system-clock.ts';
+import { pauseAfter, untilListening } from './readiness.ts';
+
+async function listenOn(port: number): Promise<{ server: Server; port: number; connections: () => number }> {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.resume();
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  return { server, port: (server.address() as AddressInfo).port, connections: () => connections };
+}
+
+async function freePort(): Promise<number> {
+  const { server, port } = await listenOn(0);
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** Resolves when a connection was refused: an attempt that began earlier has been refused too. */
+async function refused(port: number): Promise<void> {
+  await new Promise<void>((resolve) => connect(port, '127.0.0.1').once('error', () => resolve()));
+}
+
+describe('untilListening', () => {
+  it('notices within ten milliseconds, with one connection that the application sees', async () => {
+    const port = await freePort();
+    const listening = untilListening({ host: '127.0.0.1', port }, systemClock, new AbortController().signal);
+    await refused(port);
+    const { server, connections } = await listenOn(port);
+    const openedAt = performance.now();
+    await listening;
+    const tookMs = performance.now() - openedAt;
+    await new Promise((resolve) => server.close(resolve));
+    expect(connections()).toBe(1);
+    expect(tookMs).toBeLessThan(10);
+  });
+
+  it('ends when nobody wants to know any more', async () => {
+    const controller = new AbortController();
+    const port = await freePort();
+    const listening = untilListening({ host: '127.0.0.1', port }, systemClock, controller.signal);
+    controller.abort(new Error('stopped'));
+    await expect(listening).rejects.toThrow('stopped');
+  });
+});
+
+describe('pauseAfter', () => {
+  it('is short in the first seconds, grows, and stays at a tenth of a second', () => {
+    expect(pauseAfter(0)).toBeLessThan(10);
+    expect(pauseAfter(4_999)).toBeLessThan(10);
+    expect(pauseAfter(8_000)).toBeGreaterThan(20);
+    expect(pauseAfter(600_000)).toBe(100);
+  });
+});

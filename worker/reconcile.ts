@@ -1,0 +1,69 @@
+/** Level-triggered: what the store and the engine hold is compared with what this worker does, and mended. */
+import { backends } from '../model/backend.ts';
+import { adopt } from './adopt.ts';
+import type { WorkerContext } from './context.ts';
+import type { ListedContainer } from './docker/containers.ts';
+import { checkContainer } from './exit.ts';
+import { takeWaiting } from './take.ts';
+import { heed } from './terminate.ts';
+
+/** One pass over everything. Throws when the store or the engine does not answer. */
+export async function reconcile(worker: WorkerContext): Promise<void> {
+  // In this order: a container is made after its backend was taken, so a container without a live backend is left over.
+  const containers = await worker.engine.containers.list();
+  await checkDead(worker, containers);
+  await reconcileBackends(worker, containers);
+  await removeLeftOver(worker, containers);
+  await takeWaiting(worker);
+}
+
+/** Finds containers that have ended while nobody listened. Throws when the engine does not answer. */
+export async function findDead(worker: WorkerContext): Promise<void> {
+  await checkDead(worker, await worker.engine.containers.list());
+}
+
+async function checkDead(worker: WorkerContext, containers: readonly ListedContainer[]): Promise<void> {
+  const running = new Set(containers.filter(({ phase }) => phase === 'running').map(({ id }) => id));
+  for (const run of worker.runs.values()) {
+    if (run.container?.started && !running.has(run.container.id)) await checkContainer(worker, run);
+  }
+}
+
+async function reconcileBackends(worker: WorkerContext, containers: readonly ListedContainer[]): Promise<void> {
+  const before = new Set(worker.runs.keys());
+  const ours = await worker.store.find(backends, {
+    index: 'byNode',
+    equals: { node: worker.settings.node, live: true },
+  });
+  const containerOf = new Map(containers.map((container) => [container.backend, container]));
+  for (const backend of ours) {
+    before.delete(backend.id);
+    const run = worker.runs.get(backend.id);
+    if (run) heed(worker, run, backend);
+    else await oneByOne(worker, backend.id, () => adopt(worker, backend.id, containerOf.get(backend.id)));
+  }
+  // What was ours and is not among the live ones any more: ended by somebody else, or deleted.
+  for (const id of before) {
+    const run = worker.runs.get(id);
+    if (run && !run.concluding) heed(worker, run, await worker.store.get(backends, id));
+  }
+}
+
+async function removeLeftOver(worker: WorkerContext, containers: readonly ListedContainer[]): Promise<void> {
+  for (const container of containers) {
+    if (worker.runs.has(container.backend) || worker.taking.has(container.backend)) continue;
+    const backend = await worker.store.get(backends, container.backend);
+    if (backend?.live && backend.node === worker.settings.node) continue;
+    worker.log.warn({ backend: container.backend, container: container.id }, 'container was left over, removing it');
+    await oneByOne(worker, container.backend, () => worker.engine.containers.remove(container.id));
+  }
+}
+
+/** One that cannot be handled must not keep the others waiting; the next pass tries it again. */
+async function oneByOne(worker: WorkerContext, backend: string, handle: () => Promise<void>): Promise<void> {
+  try {
+    await handle();
+  } catch (error) {
+    worker.log.warn({ err: error, backend }, 'backend cannot be looked after, the next pass tries again');
+  }
+}

@@ -1,0 +1,25 @@
+/** What is configured about the worker of one node. */
+export interface WorkerSettings {
+  /** A name that stays the same across restarts: by it the node knows its containers again. */
+  readonly node: string;
+  readonly cluster: string;
+  /** `host:port` from which the engine pulls images. */
+  readonly registryHost: string;
+  /** From `scheduled` until `ready`; the time spent pulling the image does not count. */
+  readonly startTimeoutSeconds: number;
+  readonly pullTimeoutSeconds: number;
+  /** After this long a soft stop becomes hard. */
+  readonly stopGraceSeconds: number;
+  /** For backends that ask for no limit. Default: none. */
+  readonly defaultMemoryBytes?: number;
+  /** Processes and threads in one container. */
+  readonly pidsLimit: number;
+  /** Linux capabilities that containers keep; all others are dropped. */
+  readonly capabilities: readonly string[];
+  /** The engine's runtime (`runsc`). Default: the engine's own choice. */
+  readonly runtime?: string;
+  /** Where the folders of mounts are made. Without it a backend that wants a mount does not start. */
+  readonly mountFolder?: string;
+  /** Containers that are made and started at a time: CPU is the limit, more of them only wait for each other. */
+  readonly maxConcurrentStarts: number;
+}

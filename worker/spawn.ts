@@ -1,0 +1,184 @@
+/** How a backend gets from `scheduled` to `ready`. */
+import { advance } from '../model/backend.ts';
+import { leaseMs } from '../model/key.ts';
+import { abortable } from './abortable.ts';
+import { becomeReadyWhenListening } from './become-ready.ts';
+import { conclude } from './conclude.ts';
+import { containerSpec, imageReference } from './container-spec.ts';
+import type { WorkerContext } from './context.ts';
+import type { ContainerSpec } from './docker/containers.ts';
+import { EngineError, isEngineError } from './docker/engine-error.ts';
+import { keepKey } from './leases.ts';
+import { openMount } from './mount.ts';
+import { pullImage } from './pull-image.ts';
+import type { Run } from './run.ts';
+import { StartFailure } from './start-failure.ts';
+
+/** One mishap may follow another (no image, then no network), but not for ever. */
+const maxMishaps = 5;
+
+/** The engine is restarting, most likely. */
+const engineAwayPauseMs = 500;
+
+/**
+ * Starts a backend. Goes on by itself; how it ends stands in the run.
+ *
+ * @param slot - the place among the starts that the caller holds for it, if any
+ * @returns what resolves when the start has no more use of its place: the container runs, or there is something to wait for
+ */
+export function beginSpawn(worker: WorkerContext, run: Run, slot?: Disposable): Promise<void> {
+  const place = new Place(worker, run, slot);
+  const keyHeld = keepKey(worker, run);
+  run.startUpOver = spawn(worker, run, { place, keyHeld })
+    .catch((error: unknown) => {
+      if (run.startUpSignal.aborted) return;
+      worker.log.warn({ err: error, backend: run.id }, 'backend did not start');
+      void conclude(worker, run, { exitCode: null, failure: failureOf(error) });
+    })
+    .finally(() => place.leave());
+  return place.left;
+}
+
+interface Start {
+  readonly place: Place;
+  readonly keyHeld: Promise<void>;
+}
+
+async function spawn(worker: WorkerContext, run: Run, start: Start): Promise<void> {
+  await waitForPredecessor(worker, run, start.place);
+  await start.place.enter();
+  if (run.backend.status === 'scheduled') beginLoading(worker, run);
+  await startContainer(worker, run, start);
+  start.place.leave();
+  await becomeReadyWhenListening(worker, run);
+}
+
+function beginLoading({ clock }: WorkerContext, run: Run): void {
+  const now = clock.now();
+  void run.write((backend) => advance(backend, 'loading', now));
+}
+
+/** The backend that held the key before is still ending. When its last lease is over it may not act any more: no need to wait. */
+async function waitForPredecessor(worker: WorkerContext, run: Run, place: Place): Promise<void> {
+  const { waitsFor } = run.backend;
+  if (waitsFor === undefined) return;
+  place.leave();
+  const leaseOver = new AbortController();
+  using _timer = worker.clock.after(leaseMs, () => leaseOver.abort());
+  const signal = AbortSignal.any([run.startUpSignal, leaseOver.signal]);
+  while (!leaseOver.signal.aborted) {
+    try {
+      await worker.endings.untilEnded(waitsFor, signal);
+      return;
+    } catch (error) {
+      run.startUpSignal.throwIfAborted();
+      if (!leaseOver.signal.aborted)
+        worker.log.warn({ err: error, backend: run.id }, 'predecessor cannot be looked at');
+    }
+    await worker.clock.sleep(engineAwayPauseMs, run.startUpSignal);
+  }
+}
+
+/** Makes the container and starts it, mending on the way what can be mended. */
+async function startContainer(worker: WorkerContext, run: Run, { place, keyHeld }: Start): Promise<void> {
+  const spec = containerSpec(run.backend, worker.settings, await mountOf(worker, run));
+  for (let mishaps = 0; ;) {
+    try {
+      const id = await createContainer(worker, run, spec);
+      await abortable(keyHeld, run.startUpSignal);
+      await worker.engine.containers.start(id);
+      run.container = { id, started: true };
+      return;
+    } catch (error) {
+      run.startUpSignal.throwIfAborted();
+      if (!isEngineError(error, 'unavailable')) mishaps += 1;
+      if (mishaps > maxMishaps) throw error;
+      await mend(worker, run, { error, place });
+    }
+  }
+}
+
+async function createContainer(worker: WorkerContext, run: Run, spec: Omit<ContainerSpec, 'address'>): Promise<string> {
+  run.startUpSignal.throwIfAborted();
+  run.address ??= worker.engine.network.takeAddress();
+  const id = await worker.engine.containers.create({ ...spec, address: run.address });
+  run.container = { id, started: false };
+  const now = worker.clock.now();
+  void run.write((backend) => advance(backend, 'starting', now));
+  run.startUpSignal.throwIfAborted();
+  return id;
+}
+
+/** Throws what cannot be mended. */
+async function mend(worker: WorkerContext, run: Run, mishap: { error: unknown; place: Place }): Promise<void> {
+  const { error, place } = mishap;
+  if (!(error instanceof EngineError)) throw error;
+  switch (error.code) {
+    case 'no-image':
+      place.leave();
+      await pullImage(worker, run, imageReference(worker.settings.registryHost, run.backend));
+      await place.enter();
+      return;
+    case 'no-network':
+      await worker.engine.network.ensure();
+      if (run.address !== undefined) worker.engine.network.releaseAddress(run.address);
+      run.address = undefined;
+      return;
+    case 'address-taken':
+      // Not given back: somebody else has it.
+      run.address = undefined;
+      return;
+    case 'unavailable':
+      worker.log.warn({ err: error, backend: run.id }, 'engine does not answer, trying again');
+      await worker.clock.sleep(engineAwayPauseMs, run.startUpSignal);
+      return;
+    case 'adjusted':
+    case 'no-container':
+    case 'name-taken':
+      return;
+    case 'refused':
+      throw error;
+  }
+}
+
+async function mountOf(worker: WorkerContext, run: Run): Promise<string | undefined> {
+  if (run.backend.mount === undefined) return undefined;
+  const { mountFolder } = worker.settings;
+  if (mountFolder === undefined) throw new StartFailure('A mount was asked for, and this node has none configured');
+  return await openMount(mountFolder, run.backend);
+}
+
+function failureOf(error: unknown): string {
+  if (error instanceof StartFailure) return error.message;
+  if (error instanceof EngineError) return `The container did not start: ${error.message}`;
+  return 'The container did not start because of an error of the platform';
+}
+
+/** A start's place among the starts that go on at the same time. It may be left and entered again. */
+class Place {
+  readonly #worker: WorkerContext;
+  readonly #run: Run;
+  readonly #firstLeft = Promise.withResolvers<void>();
+  #slot: Disposable | undefined;
+
+  constructor(worker: WorkerContext, run: Run, slot: Disposable | undefined) {
+    this.#worker = worker;
+    this.#run = run;
+    this.#slot = slot;
+  }
+
+  /** Resolves when it is left for the first time. */
+  get left(): Promise<void> {
+    return this.#firstLeft.promise;
+  }
+
+  async enter(): Promise<void> {
+    this.#slot ??= await this.#worker.starts.take(this.#run.startUpSignal);
+  }
+
+  leave(): void {
+    this.#slot?.[Symbol.dispose]();
+    this.#slot = undefined;
+    this.#firstLeft.resolve();
+  }
+}

@@ -1,0 +1,108 @@
+/** How the worker writes about its backends: to the store, in order, then told on the bus. */
+import { backendChanged } from '../contract/messages.ts';
+import type { Bus } from '../core/bus/bus.ts';
+import type { Clock } from '../core/clock/clock.ts';
+import type { Log } from '../core/log/log.ts';
+import type { Store } from '../core/store/store.ts';
+import { backends } from '../model/backend.ts';
+import type { Backend } from '../model/backend.ts';
+
+/** A transition of `model/backend.ts`, with what it needs already in it. */
+export type Change = (backend: Backend) => Backend;
+
+export interface StatusesDeps {
+  readonly store: Store;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface Pending {
+  readonly change: Change;
+  readonly resolve: (backend: Backend | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** How long to wait before writing again while the store is away. */
+const firstPauseMs = 100;
+const longestPauseMs = 3_000;
+
+/**
+ * Writes the changes of one backend in the order in which they came. Those that come while a write is under way go together
+ * in the next one, so a slow store never holds a container up. While the store is away it keeps trying.
+ */
+export class Statuses {
+  readonly #deps: StatusesDeps;
+  readonly #id: string;
+  readonly #closing: AbortSignal;
+  #pending: Pending[] = [];
+  #writing: Promise<void> | undefined;
+
+  /** @param closing - the worker stops: what cannot be written now is left to the next one */
+  constructor(deps: StatusesDeps, id: string, closing: AbortSignal) {
+    this.#deps = deps;
+    this.#id = id;
+    this.#closing = closing;
+  }
+
+  /**
+   * Resolves when the change is durable, with the document as it then stands (`undefined`: there is none). Rejects only when
+   * the worker closes before it could be written. Nobody needs to wait for it.
+   */
+  write(change: Change): Promise<Backend | undefined> {
+    const { promise, resolve, reject } = Promise.withResolvers<Backend | undefined>();
+    promise.catch(() => {});
+    this.#pending.push({ change, resolve, reject });
+    this.#writing ??= this.#writeAll();
+    return promise;
+  }
+
+  /** Resolves when all that was asked for so far has been written, or given up. */
+  async settled(): Promise<void> {
+    await this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#pending.length > 0) {
+      const batch = this.#pending;
+      this.#pending = [];
+      try {
+        const written = await this.#writeBatch((backend) => batch.reduce((now, { change }) => change(now), backend));
+        for (const { resolve } of batch) resolve(written);
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    this.#writing = undefined;
+  }
+
+  async #writeBatch(change: Change): Promise<Backend | undefined> {
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+      try {
+        return await writeBackend(this.#deps, this.#id, change);
+      } catch (error) {
+        this.#closing.throwIfAborted();
+        this.#deps.log.warn({ err: error, backend: this.#id }, 'status cannot be written, trying again');
+      }
+      await this.#deps.clock.sleep(pauseMs, this.#closing);
+    }
+  }
+}
+
+/** Changes a backend's document once, and tells it on the bus if it did change. Throws what the store throws. */
+export async function writeBackend(deps: StatusesDeps, id: string, change: Change): Promise<Backend | undefined> {
+  let changed = false;
+  const written = await deps.store.update(backends, id, (current) => {
+    const next = change(current);
+    changed = next !== current;
+    return next;
+  });
+  if (written && changed) tell(deps, written);
+  return written;
+}
+
+function tell({ bus, log }: StatusesDeps, backend: Backend): void {
+  bus.publish(backendChanged, { backend: backend.id, status: backend.status }).catch((error: unknown) => {
+    log.warn({ err: error, backend: backend.id }, 'status cannot be told, who listens finds it in the store');
+  });
+}

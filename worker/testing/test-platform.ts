@@ -1,0 +1,230 @@
+/** A platform for tests of the worker: a real store, queue, bus and engine, and as many workers as a test opens. */
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Registry } from 'prom-client';
+import { clusterQueue, nodeQueue, spawnJob, terminateJob } from '../../contract/jobs.ts';
+import type { BackendStatus, TerminationKind } from '../../contract/statuses.ts';
+import { openInProcessBus } from '../../core/bus/in-process.ts';
+import type { Bus } from '../../core/bus/bus.ts';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import type { Clock } from '../../core/clock/clock.ts';
+import { openLog, silentLog } from '../../core/log/log.ts';
+import { openInProcessQueue } from '../../core/queue/in-process.ts';
+import type { Queue } from '../../core/queue/queue.ts';
+import { PlatformSecret } from '../../core/secret/platform-secret.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import type { Store } from '../../core/store/store.ts';
+import { upsert } from '../../core/store/upsert.ts';
+import { backends, end, newBackend, rank, requestStop } from '../../model/backend.ts';
+import type { Backend, BackendPlan } from '../../model/backend.ts';
+import { newBackendId } from '../../model/ids.ts';
+import { claimKey, keyId, keys } from '../../model/key.ts';
+import { nodes } from '../../model/node.ts';
+import { RegistryGrants } from '../../model/registry-grant.ts';
+import type { RepositoryAccess } from '../../model/registry-grant.ts';
+import { openTestEngine, whyNoEngine } from '../docker/test-engine.ts';
+import type { TestEngine } from '../docker/test-engine.ts';
+import type { WorkerSettings } from '../settings.ts';
+import { openWorker } from '../worker.ts';
+import type { Worker } from '../worker.ts';
+import { findBusybox, openImageServer } from './image-server.ts';
+import type { ImageServer } from './image-server.ts';
+
+export interface TestWorkerOptions {
+  readonly settings?: Partial<WorkerSettings>;
+  readonly clock?: Clock;
+  readonly store?: Store;
+  readonly bus?: Bus;
+}
+
+/** Why the worker cannot be tested on a real engine here, or `undefined` if it can. */
+export async function whyNoTests(): Promise<string | undefined> {
+  const busybox = findBusybox();
+  return (await whyNoEngine()) ?? ('missing' in busybox ? busybox.missing : undefined);
+}
+
+const log = process.env['BERTH_TEST_LOG'] === undefined ? silentLog() : openLog('debug');
+
+/**
+ * A platform with a node of its own.
+ *
+ * @param engineHost - another way to the engine
+ */
+export async function openTestPlatform(engineHost?: string): Promise<TestPlatform> {
+  await using parts = new AsyncDisposableStack();
+  const node = `test-${randomBytes(5).toString('hex')}`;
+  const folder = await mkdtemp(join(tmpdir(), 'berth-worker-'));
+  parts.defer(() => rm(folder, { recursive: true, force: true }));
+  const engine = parts.use(await openTestEngine(node, engineHost));
+  const grants = new RegistryGrants(new PlatformSecret(randomBytes(32)));
+  const store = parts.use(
+    await openSqliteStore({ folder: join(folder, 'store'), collections: [backends, keys, nodes], log }),
+  );
+  const bus = parts.use(openInProcessBus({ log }));
+  const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
+  const images = parts.use(await openImageServer(grants));
+  parts.defer(() => engine.removeImages(images.host));
+  parts.defer(() => engine.removeContainers());
+  return new TestPlatform({ engine, node, folder, grants, store, bus, queue, images, parts: parts.move() });
+}
+
+interface Parts {
+  readonly engine: TestEngine;
+  readonly node: string;
+  readonly folder: string;
+  readonly grants: RegistryGrants;
+  readonly store: Store;
+  readonly bus: Bus;
+  readonly queue: Queue;
+  readonly images: ImageServer;
+  readonly parts: AsyncDisposableStack;
+}
+
+export class TestPlatform implements AsyncDisposable {
+  readonly node: string;
+  readonly cluster: string;
+  readonly folder: string;
+  readonly store: Store;
+  readonly bus: Bus;
+  readonly queue: Queue;
+  readonly images: ImageServer;
+  readonly engine: TestEngine;
+  readonly metrics = new Registry();
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.node = parts.node;
+    this.cluster = `cluster-${parts.node}`;
+    this.folder = parts.folder;
+    this.store = parts.store;
+    this.bus = parts.bus;
+    this.queue = parts.queue;
+    this.images = parts.images;
+    this.engine = parts.engine;
+    this.#parts = parts;
+  }
+
+  async openWorker(more: TestWorkerOptions = {}): Promise<Worker> {
+    this.metrics.clear();
+    const { store, bus, queue, metrics } = this;
+    const { grants } = this.#parts;
+    const { engine } = this.engine;
+    const settings = { ...this.#settings(), ...more.settings };
+    return await openWorker({ clock: systemClock, store, bus, queue, log, metrics, grants, engine, ...more, settings });
+  }
+
+  /** Stores a new backend; unless told otherwise, adds its job too. */
+  async schedule(plan: Partial<BackendPlan> & { imageDigest: string }, nudge = true): Promise<string> {
+    const backend = newBackend({ ...this.#emptyPlan(), ...plan }, await this.store.now());
+    await this.store.insert(backends, backend);
+    const { id } = backend;
+    if (nudge) await this.queue.add(clusterQueue(this.cluster), spawnJob, { backend: id }, { id });
+    return id;
+  }
+
+  /** Asks for a stop; unless told otherwise, nudges the node too. */
+  async stop(id: string, kind: TerminationKind, nudge = true): Promise<void> {
+    const now = await this.store.now();
+    await this.store.update(backends, id, (backend) => requestStop(backend, kind, 'external', now));
+    if (nudge) await this.queue.add(nodeQueue(this.node), terminateJob, { backend: id }, { id: `stop-${id}` });
+  }
+
+  /** Assigns a key anew, as a connect does. */
+  async claim(key: string): Promise<{ id: string; key: string; fencingToken: number }> {
+    const id = newBackendId();
+    const now = await this.store.now();
+    const name = keyId('acme', 'draw', key);
+    const claimed = await upsert(this.store, keys, name, (current) => claimKey(current, name, id, now));
+    return { id, key, fencingToken: claimed.fencingToken };
+  }
+
+  /** Ends a backend as somebody does who believes that its node is dead. */
+  async declareLost(id: string): Promise<void> {
+    const now = await this.store.now();
+    await this.store.update(backends, id, (backend) =>
+      end(backend, { kind: null, reason: 'lost', exitCode: null }, now),
+    );
+  }
+
+  /** Fetches an image to this machine. */
+  async pull(imageDigest: string): Promise<void> {
+    const access: RepositoryAccess[] = [{ type: 'repository', name: 'acme/draw', actions: ['pull'] }];
+    const token = await this.#parts.grants.issue({ subject: 'test', access }, 60, new Date());
+    const { signal } = new AbortController();
+    await this.engine.engine.images.pull(`${this.images.host}/acme/draw@${imageDigest}`, { token, signal });
+  }
+
+  /** Leaves a container as a worker does that dies between making and starting it. */
+  async leaveCreated(backend: string, imageDigest: string): Promise<void> {
+    const { containers, network } = this.engine.engine;
+    const image = `${this.images.host}/acme/draw@${imageDigest}`;
+    const about = { backend, image, address: network.takeAddress(), env: {}, labels: {} };
+    await containers.create({ ...about, pidsLimit: 64, capabilities: [] });
+  }
+
+  /** Ends a backend, and waits until it has. */
+  async end(id: string): Promise<void> {
+    await this.stop(id, 'hard');
+    await this.until(id, 'terminated');
+  }
+
+  async get(id: string): Promise<Backend> {
+    const backend = await this.store.get(backends, id);
+    if (!backend) throw new Error(`There is no backend "${id}"`);
+    return backend;
+  }
+
+  /** Waits until a backend has this status, or a later one. */
+  async until(id: string, status: BackendStatus): Promise<Backend> {
+    return await eventually(async () => {
+      const backend = await this.get(id);
+      if (rank(backend.status) < rank(status)) return undefined;
+      if (backend.live || status === 'terminated') return backend;
+      throw new Error(`The backend has ended: ${JSON.stringify(backend.history.at(-1))}`);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#parts.parts.disposeAsync();
+  }
+
+  #settings(): WorkerSettings {
+    return {
+      node: this.node,
+      cluster: this.cluster,
+      registryHost: this.images.host,
+      startTimeoutSeconds: 30,
+      pullTimeoutSeconds: 30,
+      stopGraceSeconds: 3,
+      pidsLimit: 64,
+      capabilities: [],
+      maxConcurrentStarts: 4,
+    };
+  }
+
+  #emptyPlan(): Omit<BackendPlan, 'imageDigest'> {
+    return {
+      id: newBackendId(),
+      account: 'acme',
+      service: 'draw',
+      environment: 'default',
+      cluster: this.cluster,
+      limits: {},
+      maxIdleSeconds: 300,
+      port: 8080,
+    };
+  }
+}
+
+/** Asks until there is an answer, for at most half a minute. */
+export async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    const answer = await ask();
+    if (answer !== undefined) return answer;
+    if (Date.now() > deadline) throw new Error('What was waited for did not happen');
+    await systemClock.sleep(5);
+  }
+}

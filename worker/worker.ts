@@ -1,0 +1,149 @@
+/** Opens the worker of a node, in order, and closes it in reverse. */
+import { clusterQueue, nodeQueue, spawnJob, terminateJob } from '../contract/jobs.ts';
+import { backendTouched, connectionsOpen } from '../contract/messages.ts';
+import type { Bus } from '../core/bus/bus.ts';
+import { JobHandlers } from '../core/queue/queue.ts';
+import type { Queue } from '../core/queue/queue.ts';
+import { backends } from '../model/backend.ts';
+import { adopt } from './adopt.ts';
+import { Connections } from './connections.ts';
+import type { WorkerContext, WorkerDeps } from './context.ts';
+import { countedEngine } from './counted-engine.ts';
+import { Endings } from './endings.ts';
+import { openFigures } from './figures.ts';
+import { beginHeartbeat } from './heartbeat.ts';
+import { Pulls } from './pulls.ts';
+import { reconcile } from './reconcile.ts';
+import type { Run } from './run.ts';
+import { Slots } from './slots.ts';
+import { beginSweeping } from './sweep.ts';
+import { take } from './take.ts';
+import { heed } from './terminate.ts';
+import { beginWatching } from './watch.ts';
+
+/** The worker of one node. Disposing it takes no more jobs and lets go of what it looks after; containers go on. */
+export type Worker = AsyncDisposable;
+
+/** Nothing may have been missed for longer than this, whatever was lost on the way. */
+const reconcileEveryMs = 5_000;
+
+/** Terminations only begin in their job, and go on by themselves. */
+const terminateConcurrency = 16;
+
+/** How long closing waits for what is being written and for calls to the engine; what is left, the next worker mends. */
+const closeWithinMs = 5_000;
+
+/**
+ * Begins to run backends on this node. Resolves when everything that was left on it is looked after again: what still runs is
+ * watched, what ended meanwhile has its end written, what was never started is being started.
+ */
+export async function openWorker(deps: WorkerDeps): Promise<Worker> {
+  await using parts = new AsyncDisposableStack();
+  const closing = new AbortController();
+  const worker = newContext(deps, closing.signal);
+  parts.defer(() => settle(worker));
+  parts.defer(() => closing.abort(new Error('The worker is closing')));
+  parts.use(worker.endings);
+  await worker.endings.listen(worker.bus);
+  parts.use(await beginHeartbeat(worker));
+  parts.use(await hearConnections(worker));
+  parts.use(await hearTouches(worker));
+  parts.use(await beginWatching(worker));
+  await reconcile(worker);
+  parts.use(beginReconciling(worker));
+  parts.use(beginSweeping(worker));
+  parts.use(await takeStops(worker, deps.queue));
+  parts.use(await takeSpawns(worker, deps.queue));
+  worker.log.info({ backends: worker.runs.size }, 'worker is open');
+  return parts.move();
+}
+
+function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
+  const runs = new Map<string, Run>();
+  const figures = openFigures(deps.metrics, () => Array.from(runs.values(), ({ backend }) => backend.status));
+  const engine = countedEngine(deps.engine, (operation) => figures.dockerFailed(operation));
+  const { store, bus, clock, grants, settings } = deps;
+  return {
+    store,
+    bus,
+    clock,
+    grants,
+    settings,
+    engine,
+    figures,
+    runs,
+    closing,
+    log: deps.log.child({ node: settings.node }),
+    taking: new Set(),
+    starts: new Slots(settings.maxConcurrentStarts),
+    pulls: new Pulls(engine.images),
+    connections: new Connections((backend) => runs.has(backend)),
+    endings: new Endings({ store, clock }),
+  };
+}
+
+async function hearConnections({ bus, connections, clock }: WorkerContext): Promise<AsyncDisposable> {
+  return await bus.subscribe(connectionsOpen, ({ proxy, open }) => connections.hear(proxy, open, clock.now()));
+}
+
+async function hearTouches({ bus, runs, clock }: { bus: Bus } & WorkerContext): Promise<AsyncDisposable> {
+  return await bus.subscribe(backendTouched, ({ backend }) => {
+    const run = runs.get(backend);
+    if (run) run.touchedAt = clock.now();
+  });
+}
+
+function beginReconciling(worker: WorkerContext): AsyncDisposable {
+  let pass: Promise<void> | undefined;
+  const timer = worker.clock.every(reconcileEveryMs, () => {
+    pass ??= reconcile(worker)
+      .catch((error: unknown) => {
+        if (!worker.closing.aborted)
+          worker.log.warn({ err: error }, 'pass over all backends failed, the next one will');
+      })
+      .finally(() => {
+        pass = undefined;
+      });
+  });
+  return {
+    [Symbol.asyncDispose]: async () => {
+      timer[Symbol.dispose]();
+      await pass;
+    },
+  };
+}
+
+async function takeSpawns(worker: WorkerContext, queue: Queue): Promise<AsyncDisposable> {
+  const handlers = new JobHandlers().on(spawnJob, async ({ backend }, signal) => {
+    await take(worker, backend, await worker.starts.take(AbortSignal.any([signal, worker.closing])));
+  });
+  const { cluster, maxConcurrentStarts } = worker.settings;
+  return await queue.consume(clusterQueue(cluster), handlers, { concurrency: maxConcurrentStarts });
+}
+
+async function takeStops(worker: WorkerContext, queue: Queue): Promise<AsyncDisposable> {
+  const handlers = new JobHandlers().on(terminateJob, async ({ backend: id }) => {
+    const run = worker.runs.get(id);
+    if (run) heed(worker, run, await worker.store.get(backends, id));
+    else
+      await adopt(
+        worker,
+        id,
+        (await worker.engine.containers.list()).find(({ backend }) => backend === id),
+      );
+  });
+  return await queue.consume(nodeQueue(worker.settings.node), handlers, { concurrency: terminateConcurrency });
+}
+
+/** Waits for what the runs have under way, but not for ever. */
+async function settle({ runs, closing }: WorkerContext): Promise<void> {
+  if (!closing.aborted) return;
+  const underWay = Array.from(runs.values(), async (run) => {
+    await run.startUpOver;
+    await run.settled();
+  });
+  const limit = Promise.withResolvers<void>();
+  const timer = setTimeout(limit.resolve, closeWithinMs);
+  await Promise.race([Promise.all(underWay), limit.promise]);
+  clearTimeout(timer);
+}
