@@ -13,9 +13,6 @@ export interface Node {
 
 export const nodes: Collection<Node, 'byCluster'> = { name: 'nodes', indexes: { byCluster: ['cluster'] } };
 
-/** Cluster of everything for which no other one was named. */
-export const defaultClusterName = 'default';
-
 /** How often a worker tells that its node is alive. */
 export const nodeHeartbeatMs = 10_000;
 

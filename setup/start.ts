@@ -3,7 +3,9 @@
  * application pushed, connected and answering on top. Stays up until it is asked to stop.
  */
 import { readFile } from 'node:fs/promises';
+import { flushCompileCache } from 'node:module';
 import { constants } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../core/config/settings.ts';
 import { openLog } from '../core/log/log.ts';
@@ -13,11 +15,10 @@ import type { Config } from '../main/config.ts';
 import { openPlatform } from '../main/platform.ts';
 import type { Platform } from '../main/platform.ts';
 import { stopSignal } from '../main/signals.ts';
+import { runCommand } from './command.ts';
 import { ensureDockerEngine } from './docker-engine.ts';
 import type { DockerEngine } from './docker-engine.ts';
 import { connect, ensureService, fetchPage, untilReady } from './first-session.ts';
-import { pushImage } from './push-image.ts';
-import { sampleImage } from './sample-image.ts';
 import { summaryForPeople, summaryForPrograms } from './summary.ts';
 import type { Result } from './summary.ts';
 import { openTerminal } from './terminal.ts';
@@ -33,6 +34,9 @@ root Docker Engine, if there is none. Configuration comes from the environment, 
   --no-install   install no packages on this machine
   --help         this text
 `;
+
+/** A process of its own: what packing a hundred megabytes leaves behind in memory goes with it. */
+const pushSample = join(import.meta.dirname, 'push-sample.ts');
 
 const sampleService = 'pad';
 const sampleKey = 'welcome';
@@ -98,6 +102,7 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
   });
   const sample = await startSample({ platform, config, engine, terminal, signal: interrupted.signal });
   if (interrupted.signal.aborted) return exitCodeOf(await stopped);
+  flushCompileCache();
   const result = { platform, sample };
   terminal.say(summaryForPeople(result, terminal));
   if (options.json) process.stdout.write(`${summaryForPrograms(result)}\n`);
@@ -135,9 +140,9 @@ async function pushAndConnect(options: SampleOptions, dockerHost: string): Promi
   const caller = { apiUrl: urls.api, token: (await readFile(account.tokenFile, 'utf8')).trim(), signal };
   await ensureService(caller, account.name, sampleService);
   await terminal.during('Packing and pushing the sample application', async (onStep) => {
-    const image = await sampleImage('berth-sample/pad:latest');
     const target = `${urls.registry}/${account.name}/${sampleService}:latest`;
-    await pushImage({ dockerHost, image, target, account: account.name, tokenFile: account.tokenFile, onStep, signal });
+    const args = [pushSample, target, account.name, account.tokenFile];
+    await runCommand(process.execPath, args, { env: { DOCKER_HOST: dockerHost }, onLine: onStep, signal });
   });
   return await terminal.during('Starting its first session', async (onStatus) => {
     const mount = config.mountFolder === 'off' ? {} : { spawn: { executable: { mount: true as const } } };

@@ -118,7 +118,12 @@ async function runVitest(
   const vitest = join(root, 'node_modules/vitest/vitest.mjs');
   const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...args], {
     cwd: root,
-    env: { ...process.env, [enginesVariable]: JSON.stringify(engines) },
+    env: {
+      ...process.env,
+      [enginesVariable]: JSON.stringify(engines),
+      // The rooms' own tests run on one engine.
+      ...(engines[0] && { DOCKER_HOST: engines[0].host }),
+    },
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   interrupted.child = child;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { testEngineHost } from './docker/test-engine.ts';
+import { testEngineHost } from './testing/test-engine.ts';
 import { openEngineGate } from './testing/engine-gate.ts';
 import type { EngineGate } from './testing/engine-gate.ts';
 import { eventually, openTestPlatform, whyNoTests } from './testing/test-platform.ts';

@@ -20,12 +20,6 @@ export async function api(platform: TestPlatform, path: string, init: ApiInit = 
   return await fetch(`${platform.apiUrl}${path}`, { ...init, headers });
 }
 
-/** Makes a service of the platform's account. */
-export async function createService(platform: TestPlatform, name: string): Promise<void> {
-  const path = `/v2/account/${platform.account}/service`;
-  await expectOk(await api(platform, path, { method: 'POST', body: JSON.stringify({ name }) }));
-}
-
 /** Connects to a service of the platform's account. Throws with the error's code if that is refused. */
 export async function connect(
   platform: TestPlatform,
@@ -35,12 +29,6 @@ export async function connect(
   const path = `/v2/service/${platform.account}/${service}/connect`;
   const answer = await expectOk(await api(platform, path, { method: 'POST', body: JSON.stringify(request) }));
   return connectResponse.parse(await answer.json());
-}
-
-/** The status of a backend right now. */
-export async function statusOf(platform: TestPlatform, backendId: string): Promise<StatusObject> {
-  const answer = await expectOk(await api(platform, `/v2/backend/${backendId}/status`));
-  return statusObject.parse(await answer.json());
 }
 
 /** Everything that the account may know about a backend, with its history. */

@@ -1,9 +1,9 @@
 /** The engine for tests, with everything that a test leaves on it taken away again. */
 import Docker from 'dockerode';
 import { silentLog } from '../../core/log/log.ts';
-import { openEngine } from './engine.ts';
-import type { Engine } from './engine.ts';
-import { nodeLabel } from './labels.ts';
+import { openEngine } from '../docker/engine.ts';
+import type { Engine } from '../docker/engine.ts';
+import { nodeLabel } from '../docker/labels.ts';
 
 /** Where the engine for tests listens. */
 export const testEngineHost = process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock';
