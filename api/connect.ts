@@ -14,6 +14,7 @@ import { Refusal } from '../model/refusal.ts';
 import { newRoute, routes } from '../model/route.ts';
 import { environmentOf, serviceId, services, withSpawn } from '../model/service.ts';
 import type { Environment, Service } from '../model/service.ts';
+import { nudge } from './nudge.ts';
 import type { Api } from './room.ts';
 import { planSpawn } from './spawn-plan.ts';
 
@@ -136,7 +137,7 @@ async function spawn(api: Api, { service, environment, request, claim }: Spawn &
     api.store.insert(backends, backend),
     api.store.insert(routes, newRoute({ token, backend: id, ...request }, now)),
   ]);
-  await api.queue.add(clusterQueue(backend.cluster), spawnJob, { backend: id }, { id: `spawn-${id}` });
+  await nudge(api, clusterQueue(backend.cluster), spawnJob, { backend: id });
   await api.store.update(services, service.id, (current) => withSpawn(current, environment.name, now));
   return { backend, token, spawned: true };
 }

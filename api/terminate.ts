@@ -3,6 +3,7 @@ import { backendChanged } from '../contract/messages.ts';
 import type { TerminationKind } from '../contract/statuses.ts';
 import { backends, rank, requestStop } from '../model/backend.ts';
 import { Refusal } from '../model/refusal.ts';
+import { nudge } from './nudge.ts';
 import type { Api } from './room.ts';
 
 /** How long an answer waits to be able to say that the signal was sent; the wish stands in the store either way. */
@@ -18,8 +19,7 @@ export async function terminate(api: Api, id: string, kind: TerminationKind, sig
   if (!backend) throw new Refusal('BackendNotFound', `There is no backend "${id}"`);
   await api.bus.publish(backendChanged, { backend: id, status: backend.status });
   if (!backend.live || backend.node === undefined) return;
-  const job = { id: `terminate-${id}-${kind}`, priority: 'high' } as const;
-  await api.queue.add(nodeQueue(backend.node), terminateJob, { backend: id }, job);
+  await nudge(api, nodeQueue(backend.node), terminateJob, { backend: id, priority: 'high' });
   const begun = rank(kind === 'soft' ? 'terminating' : 'hard-terminating');
   const patience = new AbortController();
   using _timer = api.clock.after(signalWaitMs, () => patience.abort());

@@ -1,4 +1,4 @@
-/** The process: `node main/berth.ts serve [--json]`. */
+/** The process: `node main/berth.ts serve [--roles …] [--json]`. */
 import { flushCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../core/config/settings.ts';
@@ -6,14 +6,18 @@ import { openLog } from '../core/log/log.ts';
 import { StoreError } from '../core/store/store.ts';
 import { loadConfig } from './config.ts';
 import { openPlatform } from './platform.ts';
+import type { Platform } from './platform.ts';
+import { parseRoles } from './roles.ts';
+import type { Roles } from './roles.ts';
 import { stopSignal } from './signals.ts';
 
-const usage = `Usage: berth serve [--json]
+const usage = `Usage: berth serve [--roles ROLES] [--json]
 
 Runs the platform until it is asked to stop (SIGINT, SIGTERM). Configuration comes from the environment, see
 docs/configuration.md.
 
-  --json   once everything is open, write one line of JSON that says where
+  --roles ROLES   the rooms of this process, some of registry,api,worker,proxy (default: all)
+  --json          once everything is open, write one line of JSON that says where
 `;
 
 process.exitCode = await main(process.argv.slice(2));
@@ -21,7 +25,11 @@ process.exitCode = await main(process.argv.slice(2));
 async function main(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args,
-    options: { json: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
+    options: {
+      roles: { type: 'string' },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
     allowPositionals: true,
   });
   if (values.help || positionals.length !== 1 || positionals[0] !== 'serve') {
@@ -29,7 +37,7 @@ async function main(args: string[]): Promise<number> {
     return values.help ? 0 : 2;
   }
   try {
-    await serve(values.json);
+    await serve(parseRoles(values.roles), values.json);
     return 0;
   } catch (error) {
     if (!isExpected(error)) throw error;
@@ -38,28 +46,27 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-async function serve(json: boolean): Promise<void> {
+async function serve(roles: Roles, json: boolean): Promise<void> {
   const config = loadConfig(process.env);
   const log = openLog(config.logLevel);
   const stopped = stopSignal();
-  await using platform = await openPlatform({ config, log });
+  await using platform = await openPlatform({ config, log, roles });
   flushCompileCache();
-  log.info({ ...platform.urls, worker: platform.worker.running }, 'Platform opened');
+  log.info({ ...platform.urls, roles: [...roles], worker: platform.worker?.running }, 'Platform opened');
   if (json) process.stdout.write(`${JSON.stringify(describe(platform))}\n`);
   const signal = await stopped;
   log.info({ signal }, 'Platform closes');
 }
 
-function describe({ urls, account, worker }: Awaited<ReturnType<typeof openPlatform>>) {
+function describe({ urls, account, worker }: Platform) {
   return {
     api_url: urls.api,
     registry: urls.registry,
     proxy_url: urls.proxy,
     operations_url: urls.operations,
-    account: account.name,
-    token_file: account.tokenFile,
-    docker: worker.running,
-    ...(!worker.running && { docker_problem: worker.reason }),
+    ...(account && { account: account.name, token_file: account.tokenFile }),
+    ...(worker && { docker: worker.running }),
+    ...(worker?.running === false && { docker_problem: worker.reason }),
   };
 }
 

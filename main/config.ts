@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { accountName, clusterName } from '../contract/names.ts';
 import {
+  ConfigError,
   oneOf,
   optionalText,
   optionalUrl,
@@ -22,6 +23,60 @@ export const settings = {
     schema: text('.berth'),
     defaultText: '`.berth` in the working directory',
     help: 'Where everything is kept: documents, images, the platform secret. One process owns it at a time.',
+  },
+  secretFile: {
+    variable: 'BERTH_SECRET_FILE',
+    schema: optionalText(z.string().startsWith('/', 'Use an absolute path')),
+    defaultText: '`secret` in the data folder, made at the first start',
+    help: 'A file with the secret that all processes of a platform share: at least 32 random bytes, in base64url.',
+  },
+  store: {
+    variable: 'BERTH_STORE',
+    schema: oneOf(['sqlite', 'mongodb'], 'sqlite'),
+    defaultText: '`sqlite`',
+    help: 'Where documents are kept. `sqlite`: a file in the data folder, for one process. `mongodb`: for any number.',
+  },
+  blobs: {
+    variable: 'BERTH_BLOBS',
+    schema: oneOf(['files', 'gridfs'], 'files'),
+    defaultText: '`files`',
+    help: 'Where the bytes of images are kept. `files`: in the data folder, for one registry. `gridfs`: in MongoDB, for any number.',
+  },
+  queue: {
+    variable: 'BERTH_QUEUE',
+    schema: oneOf(['process', 'bullmq'], 'process'),
+    defaultText: '`process`',
+    help: 'How the API nudges workers. `process`: in the same process. `bullmq`: through Redis.',
+  },
+  bus: {
+    variable: 'BERTH_BUS',
+    schema: oneOf(['process', 'redis'], 'process'),
+    defaultText: '`process`',
+    help: 'How rooms tell each other what changed. `process`: in the same process. `redis`: through Redis.',
+  },
+  mongodbUrl: {
+    variable: 'BERTH_MONGODB_URL',
+    schema: optionalText(z.string().regex(/^mongodb(?:\+srv)?:\/\//, 'Use a mongodb:// or mongodb+srv:// URL')),
+    defaultText: 'none',
+    help: 'MongoDB, for `BERTH_STORE=mongodb` and `BERTH_BLOBS=gridfs`: a standalone server, a replica set or a sharded cluster.',
+  },
+  mongodbDatabase: {
+    variable: 'BERTH_MONGODB_DATABASE',
+    schema: text('berth', z.string().regex(/^[\w-]{1,38}$/, 'Use up to 38 letters, digits, hyphens and underscores')),
+    defaultText: '`berth`',
+    help: 'The database in MongoDB. Platforms that share a server need one each.',
+  },
+  redisPrefix: {
+    variable: 'BERTH_REDIS_PREFIX',
+    schema: text('berth', z.string().regex(/^[\w-]{1,38}$/, 'Use up to 38 letters, digits, hyphens and underscores')),
+    defaultText: '`berth`',
+    help: 'What names in Redis begin with. Platforms that share a server need one each.',
+  },
+  redisUrl: {
+    variable: 'BERTH_REDIS_URL',
+    schema: optionalText(z.string().regex(/^(?:rediss?|redis\+\w+|unix):\/\//, 'Use a redis:// URL')),
+    defaultText: 'none',
+    help: 'Redis, for `BERTH_QUEUE=bullmq` and `BERTH_BUS=redis`.',
   },
   host: {
     variable: 'BERTH_LISTEN_HOST',
@@ -51,7 +106,31 @@ export const settings = {
     variable: 'BERTH_OPERATIONS_PORT',
     schema: port(7103),
     defaultText: '`7103`',
-    help: 'Port of `/healthz`, `/readyz` and `/metrics`, always on 127.0.0.1.',
+    help: 'Port of `/healthz`, `/readyz` and `/metrics`.',
+  },
+  operationsHost: {
+    variable: 'BERTH_OPERATIONS_HOST',
+    schema: text('127.0.0.1'),
+    defaultText: '`127.0.0.1`',
+    help: 'The address on which `/healthz`, `/readyz` and `/metrics` are. They need no token: keep them inside.',
+  },
+  advertisedHost: {
+    variable: 'BERTH_ADVERTISED_HOST',
+    schema: optionalText(z.string().regex(/^[\w.:-]+$/, 'Use a host name or an address')),
+    defaultText: 'none: the proxy runs on the same machine',
+    help: 'The name or address by which proxies on other machines reach this node. Setting it opens the node’s gateway.',
+  },
+  gatewayPort: {
+    variable: 'BERTH_GATEWAY_PORT',
+    schema: port(7104),
+    defaultText: '`7104`',
+    help: 'Port of the node’s gateway, which lets in nobody but processes that have the platform’s secret.',
+  },
+  registryPullHost: {
+    variable: 'BERTH_REGISTRY_PULL_HOST',
+    schema: optionalText(z.string().regex(/^[\w.-]+(?::\d+)?$/, 'Use host or host:port')),
+    defaultText: 'where clients reach the registry',
+    help: 'Host and port under which this node’s Docker Engine pulls images, where they differ.',
   },
   apiUrl: {
     variable: 'BERTH_API_URL',
@@ -187,5 +266,24 @@ export type Config = SettingValues<typeof settings>;
 
 /** Reads the configuration from an environment. Throws `ConfigError` with all problems at once. */
 export function loadConfig(environment: Readonly<Record<string, string | undefined>>): Config {
-  return readSettings(settings, environment, 'BERTH_');
+  const config = readSettings(settings, environment, 'BERTH_');
+  const needs = [
+    {
+      setting: settings.mongodbUrl,
+      for: 'BERTH_STORE=mongodb',
+      missing: config.store === 'mongodb' && !config.mongodbUrl,
+    },
+    {
+      setting: settings.mongodbUrl,
+      for: 'BERTH_BLOBS=gridfs',
+      missing: config.blobs === 'gridfs' && !config.mongodbUrl,
+    },
+    { setting: settings.redisUrl, for: 'BERTH_QUEUE=bullmq', missing: config.queue === 'bullmq' && !config.redisUrl },
+    { setting: settings.redisUrl, for: 'BERTH_BUS=redis', missing: config.bus === 'redis' && !config.redisUrl },
+  ];
+  const missing = needs.filter((need) => need.missing);
+  if (missing.length === 0) return config;
+  throw new ConfigError(
+    `The configuration has problems:\n${missing.map((need) => `  ${need.setting.variable}: Needed for ${need.for}`).join('\n')}`,
+  );
 }

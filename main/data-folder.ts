@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { ConfigError } from '../core/config/settings.ts';
 import { PlatformSecret } from '../core/secret/platform-secret.ts';
 
 export interface DataFolder {
@@ -12,13 +13,26 @@ export interface DataFolder {
   readonly nodeName: string;
 }
 
-/** Opens the data folder, making what is missing. Only its owner can read it. */
-export async function openDataFolder(folder: string): Promise<DataFolder> {
+/**
+ * Opens the data folder, making what is missing. Only its owner can read it. Throws `ConfigError` if the secret file that the
+ * configuration names cannot serve.
+ */
+export async function openDataFolder(folder: string, secretFile: string | undefined): Promise<DataFolder> {
   const path = resolve(folder);
   await mkdir(path, { recursive: true, mode: 0o700 });
-  const secret = await keptText(join(path, 'secret'), () => randomBytes(32).toString('base64url'));
+  const secret =
+    secretFile === undefined
+      ? await keptText(join(path, 'secret'), () => randomBytes(32).toString('base64url'))
+      : await givenSecret(secretFile);
   const nodeName = await keptText(join(path, 'node'), () => `node-${randomBytes(4).toString('hex')}`);
   return { path, secret: new PlatformSecret(Buffer.from(secret, 'base64url')), nodeName };
+}
+
+async function givenSecret(file: string): Promise<string> {
+  const secret = await textOf(file);
+  if (secret !== undefined && /^[A-Za-z0-9_-]{43,}$/.test(secret)) return secret;
+  const problem = secret === undefined ? 'There is no such file' : 'It must hold 32 random bytes or more, in base64url';
+  throw new ConfigError(`BERTH_SECRET_FILE (${file}): ${problem}`);
 }
 
 /** The text of a file that is written once. Two processes that make it at the same moment agree on one text. */

@@ -3,6 +3,7 @@ import { newGatedServer } from '../core/http/gate.ts';
 import type { GatedServer } from '../core/http/gate.ts';
 import { listen } from '../core/http/listener.ts';
 import type { Config } from './config.ts';
+import type { Role, Roles } from './roles.ts';
 
 /** Where the platform is reached. */
 export interface PlatformUrls {
@@ -18,24 +19,31 @@ interface Door extends GatedServer, AsyncDisposable {
   readonly hostPort: string;
 }
 
+/** The doors of a process: those of its roles, and the one for whoever operates it. */
 export interface Doors {
   readonly urls: PlatformUrls;
-  readonly api: Door;
-  readonly registry: Door;
-  readonly proxy: Door;
+  readonly api: Door | undefined;
+  readonly registry: Door | undefined;
+  readonly proxy: Door | undefined;
   readonly operations: Door;
 }
 
-/** Listens on every port; `opening` closes them. Throws what `listen` fails with when a port is taken. */
-export async function openDoors(config: Config, opening: AsyncDisposableStack): Promise<Doors> {
-  const registry = opening.use(await openDoor(config.host, config.registryPort));
-  const proxy = opening.use(await openDoor(config.host, config.proxyPort));
-  const api = opening.use(await openDoor(config.host, config.apiPort));
-  const operations = opening.use(await openDoor('127.0.0.1', config.operationsPort));
+/**
+ * Listens on the port of every role that this process has; `opening` closes them. Throws what `listen` fails with when a port
+ * is taken. Where another process has a role, the configuration says where that is.
+ */
+export async function openDoors(config: Config, roles: Roles, opening: AsyncDisposableStack): Promise<Doors> {
+  const open = async (role: Role, port: number) =>
+    roles.has(role) ? opening.use(await openDoor(config.host, port)) : undefined;
+  const registry = await open('registry', config.registryPort);
+  const proxy = await open('proxy', config.proxyPort);
+  const api = await open('api', config.apiPort);
+  const operations = opening.use(await openDoor(config.operationsHost, config.operationsPort));
+  const at = (door: Door | undefined, port: number) => door?.hostPort ?? hostPort(config.host, port);
   const urls = {
-    api: config.apiUrl ?? `http://${api.hostPort}`,
-    registry: config.registryUrl ? new URL(config.registryUrl).host : registry.hostPort,
-    proxy: config.proxyUrl ?? `http://${proxy.hostPort}`,
+    api: config.apiUrl ?? `http://${at(api, config.apiPort)}`,
+    registry: config.registryUrl ? new URL(config.registryUrl).host : at(registry, config.registryPort),
+    proxy: config.proxyUrl ?? `http://${at(proxy, config.proxyPort)}`,
     operations: `http://${operations.hostPort}`,
   };
   return { urls, api, registry, proxy, operations };
@@ -46,7 +54,11 @@ async function openDoor(host: string, port: number): Promise<Door> {
   const listener = await listen(gate.server, { host, port });
   return {
     ...gate,
-    hostPort: `${host}:${listener.port}`,
+    hostPort: hostPort(host, listener.port),
     [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
   };
+}
+
+function hostPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -1,9 +1,9 @@
 /** The first account: made when the store has none, with an access token that may do everything in it. */
-import { access } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { upsert } from '../core/store/upsert.ts';
 import type { Store } from '../core/store/store.ts';
-import { accessRights, accessTokens, newAccessToken } from '../model/access-token.ts';
+import { accessRights, accessTokens, accessTokenDocument, newAccessToken } from '../model/access-token.ts';
 import { accounts } from '../model/account.ts';
 import { writeDurably } from './data-folder.ts';
 
@@ -16,23 +16,32 @@ export interface FirstAccount {
 }
 
 /**
- * Makes the account and its access token unless they are there. The token's document is written before its file: a crash in
- * between leaves a token that nobody knows, and the next start makes another.
+ * Makes the account, and an access token for it unless it has one. The file is written before the document: after a crash in
+ * between, the next start finds the file and writes the document.
  */
 export async function ensureFirstAccount(store: Store, name: string, folder: string): Promise<FirstAccount> {
   const tokenFile = join(folder, 'token');
   const now = await store.now();
   await upsert(store, accounts, name, (current) => current ?? { id: name, createdAt: now });
-  if (await exists(tokenFile)) return { name, tokenFile };
-  const { token, document } = newAccessToken({ account: name, name: 'first token', rights: accessRights }, now);
-  await store.insert(accessTokens, document);
-  await writeDurably(tokenFile, token);
-  return { name, tokenFile, newToken: token };
+  const kept = await tokenIn(tokenFile);
+  if (kept === undefined && (await hasToken(store, name))) return { name, tokenFile };
+  const token = kept ?? newAccessToken();
+  if (kept === undefined) await writeDurably(tokenFile, token);
+  const document = accessTokenDocument(token, { account: name, name: 'first token', rights: accessRights }, now);
+  await upsert(store, accessTokens, document.id, (current) => current ?? document);
+  return { name, tokenFile, ...(kept === undefined && { newToken: token }) };
 }
 
-async function exists(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
-  );
+async function hasToken(store: Store, account: string): Promise<boolean> {
+  const found = await store.find(accessTokens, { index: 'byAccount', equals: { account }, limit: 1 });
+  return found.length > 0;
+}
+
+async function tokenIn(file: string): Promise<string | undefined> {
+  try {
+    return (await readFile(file, 'utf8')).trim();
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
 }

@@ -11,6 +11,7 @@ import { openMetrics } from '../core/metrics/metrics.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import { openInProcessQueue } from '../core/queue/in-process.ts';
 import type { Queue } from '../core/queue/queue.ts';
+import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import { openSqliteStore } from '../core/store/sqlite.ts';
 import type { Store } from '../core/store/store.ts';
 import { modelCollections } from '../model/collections.ts';
@@ -31,6 +32,7 @@ export interface Ground {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly secret: PlatformSecret;
   readonly grants: RegistryGrants;
   /** The secret token that belongs to a connection token. */
   readonly secretFor: (connectionToken: string) => string;
@@ -39,21 +41,54 @@ export interface Ground {
 
 /** Opens the drivers; `opening` closes them: queue and bus first, the store last. Throws `StoreError` `locked`. */
 export async function openGround(config: Config, log: Log, opening: AsyncDisposableStack): Promise<Ground> {
-  const folder = await openDataFolder(config.dataFolder);
-  const collections = [...modelCollections, ...registryCollections];
-  const clock = systemClock;
+  const folder = await openDataFolder(config.dataFolder, config.secretFile);
   return {
     config,
     dataFolder: folder.path,
-    store: opening.use(await openSqliteStore({ folder: join(folder.path, 'store'), collections, log })),
-    blobs: opening.use(await openFileBlobs({ folder: join(folder.path, 'blobs'), log })),
-    bus: opening.use(openInProcessBus({ log })),
-    queue: opening.use(openInProcessQueue({ clock, log })),
-    clock,
+    store: opening.use(await openStore(config, folder.path, log)),
+    blobs: opening.use(await openBlobs(config, folder.path, log)),
+    bus: opening.use(await openBus(config, log)),
+    queue: opening.use(await openQueue(config, log)),
+    clock: systemClock,
     log,
     metrics: openMetrics(),
+    secret: folder.secret,
     grants: new RegistryGrants(folder.secret),
     secretFor: folder.secret.deriver('secret tokens'),
     nodeName: config.node ?? folder.nodeName,
   };
+}
+
+const collections = [...modelCollections, ...registryCollections];
+
+// A driver that is not configured is not even loaded: it would cost memory for nothing.
+
+async function openStore(config: Config, folder: string, log: Log): Promise<Store> {
+  if (config.store === 'sqlite') return await openSqliteStore({ folder: join(folder, 'store'), collections, log });
+  const { openMongoStore } = await import('../core/store/mongodb.ts');
+  return await openMongoStore({ url: urlFor(config.mongodbUrl), database: config.mongodbDatabase, collections, log });
+}
+
+async function openBlobs(config: Config, folder: string, log: Log): Promise<Blobs> {
+  if (config.blobs === 'files') return await openFileBlobs({ folder: join(folder, 'blobs'), log });
+  const { openGridFsBlobs } = await import('../core/blobs/gridfs.ts');
+  return await openGridFsBlobs({ url: urlFor(config.mongodbUrl), database: config.mongodbDatabase, log });
+}
+
+async function openQueue(config: Config, log: Log): Promise<Queue> {
+  if (config.queue === 'process') return openInProcessQueue({ clock: systemClock, log });
+  const { openBullQueue } = await import('../core/queue/bullmq.ts');
+  return await openBullQueue({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });
+}
+
+async function openBus(config: Config, log: Log): Promise<Bus> {
+  if (config.bus === 'process') return openInProcessBus({ log });
+  const { openRedisBus } = await import('../core/bus/redis.ts');
+  return await openRedisBus({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });
+}
+
+/** `loadConfig` has refused an engine without its URL. */
+function urlFor(url: string | undefined): string {
+  if (url === undefined) throw new Error('An engine without its URL');
+  return url;
 }

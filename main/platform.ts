@@ -1,5 +1,6 @@
 /** The composition root: opens ground, doors and rooms in order, and closes them in order. */
 import { operationsHandler } from '../core/http/operations.ts';
+import type { ReadinessChecks } from '../core/http/operations.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Config } from './config.ts';
 import { openDoors } from './doors.ts';
@@ -8,54 +9,80 @@ import { ensureFirstAccount } from './first-account.ts';
 import type { FirstAccount } from './first-account.ts';
 import { openGround } from './ground.ts';
 import type { Ground } from './ground.ts';
+import { allRoles, assertShared } from './roles.ts';
+import type { Roles } from './roles.ts';
 import { startApi, startProxy, startRegistry, startWorker } from './rooms.ts';
 import type { WorkerState } from './rooms.ts';
 
-/** A running platform. Disposing it shuts it down in order; backends run on, and the next start adopts them. */
+/** A running platform, or the part of one that this process is. Disposing it shuts it down in order; backends run on. */
 export interface Platform extends AsyncDisposable {
   readonly urls: PlatformUrls;
+  /** The account that was made at the first start; only where the API is. */
+  readonly account: FirstAccount | undefined;
+  /** Only where a worker is wanted. */
+  readonly worker: WorkerState | undefined;
+}
+
+/** A platform whose every room is in this process. */
+export interface WholePlatform extends Platform {
   readonly account: FirstAccount;
   readonly worker: WorkerState;
 }
 
+/** Opens every room in this process. Throws as `openPlatform`. */
+export async function openWholePlatform(options: { config: Config; log: Log }): Promise<WholePlatform> {
+  const platform = await openPlatform({ ...options, roles: allRoles });
+  const { account, worker } = platform;
+  if (!account || !worker) throw new Error('A room is missing');
+  return { ...platform, account, worker };
+}
+
 /**
- * Opens the whole platform in this process. Throws `StoreError` with code `locked` when another process holds the data folder,
- * and what `listen` fails with when a port is taken.
+ * Opens the rooms of some roles in this process. Throws `ConfigError` when they could not meet the rooms of other processes,
+ * `StoreError` with code `locked` when another process holds the data folder, and what `listen` fails with when a port is taken.
  */
-export async function openPlatform({ config, log }: { config: Config; log: Log }): Promise<Platform> {
+export async function openPlatform(options: { config: Config; log: Log; roles: Roles }): Promise<Platform> {
+  const { config, log, roles } = options;
+  assertShared(config, roles);
   await using opening = new AsyncDisposableStack();
   const ground = await openGround(config, log, opening);
-  const account = await ensureFirstAccount(ground.store, config.account, ground.dataFolder);
-  const doors = await openDoors(config, opening);
-  doors.registry.open(opening.use(startRegistry(ground)));
-  const proxy = opening.use(await startProxy(ground));
-  doors.proxy.open(proxy);
+  const doors = await openDoors(config, roles, opening);
+  const { urls } = doors;
+  const account = roles.has('api')
+    ? await ensureFirstAccount(ground.store, config.account, ground.dataFolder)
+    : undefined;
+  doors.registry?.open(opening.use(startRegistry(ground)));
+  const proxy = doors.proxy && opening.use(await startProxy(ground, roles));
+  if (proxy) doors.proxy?.open(proxy);
   // The worker adopts what runs before anybody can ask for it anew.
-  const worker = await startWorker(ground, doors.urls.registry, opening);
-  const api = opening.use(await startApi(ground, doors.urls));
-  doors.api.open(api);
-  doors.operations.open({ handle: operationsHandler(ground.metrics, readinessChecks(ground, worker)) });
+  const worker = roles.has('worker') ? await startWorker(ground, urls.registry, opening) : undefined;
+  const api = doors.api && opening.use(await startApi(ground, urls));
+  if (api) doors.api?.open(api);
+  doors.operations.open({ handle: operationsHandler(ground.metrics, readinessChecks(ground, roles, worker)) });
 
   const rest = opening.move();
   const close = async () => {
-    doors.api.close();
-    await Promise.all([api[Symbol.asyncDispose](), proxy[Symbol.asyncDispose]()]);
-    await Promise.all([doors.api[Symbol.asyncDispose](), doors.proxy[Symbol.asyncDispose]()]);
+    doors.api?.close();
+    await Promise.all([api?.[Symbol.asyncDispose](), proxy?.[Symbol.asyncDispose]()]);
+    await Promise.all([doors.api?.[Symbol.asyncDispose](), doors.proxy?.[Symbol.asyncDispose]()]);
     // What is left, in reverse: worker, registry, their doors, queue and bus, the store.
     await rest.disposeAsync();
   };
   let closing: Promise<void> | undefined;
-  return { urls: doors.urls, account, worker, [Symbol.asyncDispose]: () => (closing ??= close()) };
+  return { urls, account, worker, [Symbol.asyncDispose]: () => (closing ??= close()) };
 }
 
-function readinessChecks(ground: Ground, worker: WorkerState) {
+/** What must hold for this process to do its part. */
+function readinessChecks(ground: Ground, roles: Roles, worker: WorkerState | undefined): ReadinessChecks {
   return {
     store: () => ground.store.ping(),
-    blobs: () => ground.blobs.ping(),
-    queue: () => ground.queue.ping(),
     bus: () => ground.bus.ping(),
-    worker: async () => {
-      if (!worker.running) throw new Error(worker.reason);
-    },
+    ...(roles.has('registry') && { blobs: () => ground.blobs.ping() }),
+    ...((roles.has('api') || roles.has('worker')) && { queue: () => ground.queue.ping() }),
+    ...(worker && {
+      worker: async () => {
+        if (!worker.running) throw new Error(worker.reason);
+      },
+    }),
   };
 }

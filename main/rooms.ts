@@ -12,6 +12,7 @@ import { EngineError, openEngine, openWorker } from '../worker/index.ts';
 import type { WorkerSettings } from '../worker/index.ts';
 import type { PlatformUrls } from './doors.ts';
 import type { Ground } from './ground.ts';
+import type { Roles } from './roles.ts';
 
 export function startRegistry(ground: Ground): Registry {
   return openRegistry({
@@ -22,7 +23,7 @@ export function startRegistry(ground: Ground): Registry {
   });
 }
 
-export async function startProxy(ground: Ground): Promise<Proxy> {
+export async function startProxy(ground: Ground, _roles: Roles): Promise<Proxy> {
   const { config, nodeName } = ground;
   return await openProxy({
     ...ground,
@@ -34,7 +35,7 @@ export async function startProxy(ground: Ground): Promise<Proxy> {
   });
 }
 
-/** Whether backends can run here, and if not, why. */
+/** Whether backends can run in this process, and if not, why. */
 export type WorkerState = { readonly running: true } | { readonly running: false; readonly reason: string };
 
 /** Starts the worker of this node; `opening` closes it. Where there is no usable Docker Engine, there is no worker. */
@@ -81,7 +82,7 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
   return {
     node: nodeName,
     cluster: config.cluster,
-    registryHost,
+    registryHost: config.registryPullHost ?? registryHost,
     startTimeoutSeconds: config.startTimeoutSeconds,
     pullTimeoutSeconds: config.pullTimeoutSeconds,
     stopGraceSeconds: config.stopGraceSeconds,

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
-import { hashToken, isUsable, looksLikeAccessToken, newAccessToken } from './access-token.ts';
+import { accessTokenDocument, hashToken, isUsable, looksLikeAccessToken, newAccessToken } from './access-token.ts';
 
 const now = new Date('2026-01-01T00:00:00.000Z');
-const { token, document } = newAccessToken({ account: 'acme', name: 'ci', rights: ['read'] }, now);
+const token = newAccessToken();
+const document = accessTokenDocument(token, { account: 'acme', name: 'ci', rights: ['read'] }, now);
 
 test('a new access token is recognised, and stored by its hash alone', () => {
   expect(looksLikeAccessToken(token)).toBe(true);

@@ -33,32 +33,29 @@ const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 /** 62^43 is 256 bits. */
 const randomLength = 43;
 
+/** Of the random part: enough to tell one's tokens apart, no help in guessing. */
+const hintLength = 4;
+
 /** Six base62 characters hold any CRC-32. */
 const checksumLength = 6;
 
 const tokenPattern = new RegExp(`^${prefix}[A-Za-z0-9]{${randomLength + checksumLength}}$`);
 
-/**
- * Makes a new access token: prefix, 256 random bits and a CRC-32, as GitHub's.
- *
- * @returns the token, which is shown once, and the document to store.
- */
-export function newAccessToken(
-  about: Pick<AccessToken, 'account' | 'name' | 'rights'>,
-  now: Date,
-): { token: string; document: AccessToken } {
+/** A new access token: prefix, 256 random bits and a CRC-32, as GitHub's. It is shown once, and stored by its hash. */
+export function newAccessToken(): string {
   let random = '';
   for (let i = 0; i < randomLength; i += 1) random += alphabet[randomInt(alphabet.length)];
-  const token = `${prefix}${random}${checksum(random)}`;
-  const document: AccessToken = {
-    id: hashToken(token),
-    account: about.account,
-    name: about.name,
-    hint: token.slice(0, prefix.length + 4),
-    rights: about.rights,
-    createdAt: now,
-  };
-  return { token, document };
+  return `${prefix}${random}${checksum(random)}`;
+}
+
+/** What the store keeps of an access token. */
+export function accessTokenDocument(
+  token: string,
+  about: Pick<AccessToken, 'account' | 'name' | 'rights'>,
+  now: Date,
+): AccessToken {
+  const hint = token.slice(0, prefix.length + hintLength);
+  return { id: hashToken(token), account: about.account, name: about.name, hint, rights: about.rights, createdAt: now };
 }
 
 /** Whether a text can be an access token at all, decided without the store: its form and its checksum. */

@@ -12,8 +12,8 @@ import { openLog } from '../core/log/log.ts';
 import { StoreError } from '../core/store/store.ts';
 import { loadConfig } from '../main/config.ts';
 import type { Config } from '../main/config.ts';
-import { openPlatform } from '../main/platform.ts';
-import type { Platform } from '../main/platform.ts';
+import { openWholePlatform } from '../main/platform.ts';
+import type { WholePlatform } from '../main/platform.ts';
 import { stopSignal } from '../main/signals.ts';
 import { runCommand } from './command.ts';
 import { ensureDockerEngine } from './docker-engine.ts';
@@ -98,7 +98,7 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
     ...(engine.running && { DOCKER_HOST: engine.host }),
   });
   await using platform = await terminal.during('Opening the platform', async () => {
-    return await openPlatform({ config, log: openLog(config.logLevel) });
+    return await openWholePlatform({ config, log: openLog(config.logLevel) });
   });
   const sample = await startSample({ platform, config, engine, terminal, signal: interrupted.signal });
   if (interrupted.signal.aborted) return exitCodeOf(await stopped);
@@ -112,7 +112,7 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
 }
 
 interface SampleOptions {
-  readonly platform: Platform;
+  readonly platform: WholePlatform;
   readonly config: Config;
   readonly engine: DockerEngine;
   readonly terminal: Terminal;

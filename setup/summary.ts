@@ -1,9 +1,9 @@
 /** What `npm start` says when all is ready: for people, and with --json for programs. */
-import type { Platform } from '../main/platform.ts';
+import type { WholePlatform } from '../main/platform.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface Result {
-  readonly platform: Platform;
+  readonly platform: WholePlatform;
   /** The sample application's connection URL, or why there is none. */
   readonly sample: { readonly url: string } | { readonly problem: string };
 }
@@ -51,7 +51,7 @@ function openSample(url: string, { bold, faint }: Terminal): string {
   ].join('\n');
 }
 
-function connectCommand({ urls, account }: Platform, { faint }: Terminal): string {
+function connectCommand({ urls, account }: WholePlatform, { faint }: Terminal): string {
   return [
     faint('A session of another key (the same key again gives the same session):'),
     `  curl -X POST ${urls.api}/v2/service/${account.name}/pad/connect \\`,
@@ -60,7 +60,7 @@ function connectCommand({ urls, account }: Platform, { faint }: Terminal): strin
   ].join('\n');
 }
 
-function pushCommands({ urls, account }: Platform, { faint }: Terminal): string {
+function pushCommands({ urls, account }: WholePlatform, { faint }: Terminal): string {
   const image = `${urls.registry}/${account.name}/my-app`;
   return [
     faint('An application of your own, any image that listens on port 8080:'),

@@ -1,9 +1,11 @@
-/** The whole platform as a process of its own, as an operator runs it, for stories that start, kill and restart it. */
+/** The whole platform as an operator runs it, for stories that start, kill and restart it: one process, or one a role. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -11,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { tryCommand } from '../../setup/command.ts';
 import type { TestEngine } from './docker-engine.ts';
+import type { Ground } from './grounds.ts';
 
 const entry = fileURLToPath(new URL('../../main/berth.ts', import.meta.url));
 
@@ -20,86 +23,119 @@ const announcement = z.object({
   registry: z.string(),
   proxy_url: z.string(),
   operations_url: z.string(),
-  account: z.string(),
-  token_file: z.string(),
-  docker: z.boolean(),
+  account: z.string().optional(),
+  token_file: z.string().optional(),
 });
+
+type Announcement = z.infer<typeof announcement>;
+
+/** A process of a platform is named by its roles, as `--roles` takes them. */
+export type ProcessName = 'registry,api,worker,proxy' | 'registry' | 'api' | 'worker' | 'proxy';
 
 export interface PlatformOptions {
   /** Without one, the platform runs without a worker. */
   readonly engine?: TestEngine | undefined;
+  /** Default `embedded`. */
+  readonly ground?: Ground;
   /** Further configuration, as `BERTH_...` variables. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
 /** A platform on free ports with its own data folder, on an engine that it may share with others. */
 export class TestPlatform implements AsyncDisposable {
+  readonly node: string;
+  readonly dataFolder: string;
   readonly apiUrl: string;
   readonly registry: string;
   readonly proxyUrl: string;
-  readonly operationsUrl: string;
   readonly account: string;
   readonly token: string;
-  readonly tokenFile: string;
-  readonly node: string;
-  readonly dataFolder: string;
-  readonly engine: TestEngine | undefined;
-  readonly #settings: Readonly<Record<string, string>>;
-  #process: PlatformProcess;
+  readonly #engine: TestEngine | undefined;
+  readonly #environments: ReadonlyMap<ProcessName, Environment>;
+  readonly #processes: Map<ProcessName, PlatformProcess>;
 
   /** Use `startPlatform`. */
-  constructor(from: { options: PlatformOptions; place: Place; process: PlatformProcess; token: string }) {
-    const said = from.process.announced;
-    this.apiUrl = said.api_url;
-    this.registry = said.registry;
-    this.proxyUrl = said.proxy_url;
-    this.operationsUrl = said.operations_url;
-    this.account = said.account;
-    this.tokenFile = said.token_file;
-    this.token = from.token;
+  constructor(from: Parts) {
     this.node = from.place.node;
     this.dataFolder = from.place.dataFolder;
-    this.engine = from.options.engine;
-    this.#settings = environmentOf(from.options, from.place);
-    this.#process = from.process;
+    this.apiUrl = from.api.api_url;
+    this.registry = from.api.registry;
+    this.proxyUrl = from.api.proxy_url;
+    this.account = from.api.account ?? '';
+    this.token = from.token;
+    this.#engine = from.options.engine;
+    this.#environments = from.environments;
+    this.#processes = from.processes;
   }
 
+  /** Of the only process, or of the API's. */
   get pid(): number | undefined {
-    return this.#process.child.pid;
+    return this.#api.child.pid;
   }
 
-  /** What it has written to its log since it was last started, as JSON lines. */
+  /** Operations listener of the only process, or of the API's. */
+  get operationsUrl(): string {
+    return this.#api.announced.operations_url;
+  }
+
+  /** What its processes have written to their logs since they were last started, as JSON lines. */
   get log(): string {
-    return this.#process.log();
+    return Array.from(this.#processes.values(), (each) => each.log()).join('');
   }
 
-  /** Ends it as a power cut would, as far as a process can tell: SIGKILL. */
-  async kill(): Promise<void> {
-    await endProcess(this.#process.child, 'SIGKILL');
+  /** Which processes it has. */
+  get processNames(): ProcessName[] {
+    return [...this.#environments.keys()];
   }
 
-  /** Asks it to stop, and returns its exit code. */
+  /** Ends processes, all of them unless named, as a power cut would, as far as a process can tell: SIGKILL. */
+  async kill(names: readonly ProcessName[] = this.processNames): Promise<void> {
+    await Promise.all(names.map((name) => this.#end(name, 'SIGKILL')));
+  }
+
+  /** Asks all processes to stop, and returns the worst of their exit codes. */
   async stop(): Promise<number | null> {
-    return await endProcess(this.#process.child, 'SIGTERM');
+    const codes = await Promise.all(this.processNames.map((name) => this.#end(name, 'SIGTERM')));
+    return codes.find((code) => code !== 0) ?? 0;
   }
 
-  /** Starts it again, on the same ports and the same data, after `kill` or `stop`. */
-  async restart(settings: Readonly<Record<string, string>> = {}): Promise<void> {
-    const ports = {
-      BERTH_API_PORT: new URL(this.apiUrl).port,
-      BERTH_REGISTRY_PORT: new URL(`http://${this.registry}`).port,
-      BERTH_PROXY_PORT: new URL(this.proxyUrl).port,
-      BERTH_OPERATIONS_PORT: new URL(this.operationsUrl).port,
-    };
-    this.#process = await startProcess({ ...this.#settings, ...ports, ...settings });
+  /** Starts processes again, all of them unless named, on the same ports and the same data, after `kill` or `stop`. */
+  async restart(names: readonly ProcessName[] = this.processNames): Promise<void> {
+    await Promise.all(
+      names.map(async (name) => {
+        const environment = this.#environments.get(name);
+        if (environment) this.#processes.set(name, await startProcess(name, environment));
+      }),
+    );
   }
 
   /** Stops it, and removes its backends, their network and its data. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-    await removeFromEngine(this.engine, this.node);
+    await removeFromEngine(this.#engine, this.node);
     await rm(this.dataFolder, { recursive: true, force: true });
   }
+
+  get #api(): PlatformProcess {
+    const process = this.#processes.get('api') ?? this.#processes.get('registry,api,worker,proxy');
+    if (!process) throw new Error('No process has the API');
+    return process;
+  }
+
+  async #end(name: ProcessName, signal: NodeJS.Signals): Promise<number | null> {
+    const process = this.#processes.get(name);
+    return process ? await endProcess(process.child, signal) : null;
+  }
+}
+
+interface Parts {
+  readonly options: PlatformOptions;
+  readonly place: Place;
+  readonly environments: ReadonlyMap<ProcessName, Environment>;
+  readonly processes: Map<ProcessName, PlatformProcess>;
+  /** What the process with the API said. */
+  readonly api: Announcement;
+  readonly token: string;
 }
 
 /** Starts a platform. Dispose it, with `await using` or in a hook. */
@@ -108,11 +144,16 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Test
     dataFolder: await mkdtemp(join(tmpdir(), 'berth-platform-')),
     node: `test-${randomBytes(4).toString('hex')}`,
   };
+  const processes = new Map<ProcessName, PlatformProcess>();
   try {
-    const process = await startProcess(environmentOf(options, place));
-    const token = (await readFile(process.announced.token_file, 'utf8')).trim();
-    return new TestPlatform({ options, place, process, token });
+    const environments = await environmentsOf(options, place);
+    for (const [name, environment] of environments) processes.set(name, await startProcess(name, environment));
+    const api = Array.from(processes.values(), ({ announced }) => announced).find(({ token_file }) => token_file);
+    if (!api?.token_file) throw new Error('No process says where the access token is');
+    const token = (await readFile(api.token_file, 'utf8')).trim();
+    return new TestPlatform({ options, place, environments, processes, api, token });
   } catch (error) {
+    for (const { child } of processes.values()) await endProcess(child, 'SIGKILL');
     await rm(place.dataFolder, { recursive: true, force: true });
     throw error;
   }
@@ -123,35 +164,73 @@ interface Place {
   readonly node: string;
 }
 
-/** The environment of the process: nothing of what configures the person's own Berth. */
-function environmentOf({ engine, settings }: PlatformOptions, { dataFolder, node }: Place): Record<string, string> {
+type Environment = Readonly<Record<string, string>>;
+
+/** The environment of each process: nothing of what configures the person's own Berth. */
+async function environmentsOf(options: PlatformOptions, place: Place): Promise<ReadonlyMap<ProcessName, Environment>> {
+  const { ground = 'embedded' } = options;
+  const common = { ...(await commonEnvironment(options, place)), BERTH_DATA_FOLDER: place.dataFolder };
+  if (ground === 'embedded') return new Map([['registry,api,worker,proxy', common]]);
+  const secretFile = join(place.dataFolder, 'shared-secret');
+  await writeFile(secretFile, randomBytes(32).toString('base64url'), { mode: 0o600 });
+  const shared = {
+    ...common,
+    BERTH_SECRET_FILE: secretFile,
+    BERTH_STORE: 'mongodb',
+    BERTH_BLOBS: 'gridfs',
+    BERTH_QUEUE: 'bullmq',
+    BERTH_BUS: 'redis',
+    BERTH_MONGODB_URL: ground.mongodbUrl,
+    BERTH_REDIS_URL: ground.redisUrl,
+    BERTH_MONGODB_DATABASE: place.node,
+    BERTH_REDIS_PREFIX: place.node,
+  };
+  const of = (name: ProcessName) => [name, { ...shared, BERTH_DATA_FOLDER: join(place.dataFolder, name) }] as const;
+  return new Map([of('registry'), of('worker'), of('proxy'), of('api')]);
+}
+
+/** Ports are chosen here: every process must know those of the others, and finds its own again after a restart. */
+async function commonEnvironment({ engine, settings }: PlatformOptions, place: Place): Promise<Environment> {
+  const [api, registry, proxy] = (await freePorts(3)).map(String) as [string, string, string];
   return {
     PATH: process.env['PATH'] ?? '',
     NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
-    DOCKER_HOST: engine?.host ?? `unix://${dataFolder}/no-engine.sock`,
-    BERTH_DATA_FOLDER: dataFolder,
-    BERTH_NODE: node,
-    BERTH_API_PORT: '0',
-    BERTH_REGISTRY_PORT: '0',
-    BERTH_PROXY_PORT: '0',
+    DOCKER_HOST: engine?.host ?? `unix://${place.dataFolder}/no-engine.sock`,
+    BERTH_NODE: place.node,
+    BERTH_API_PORT: api,
+    BERTH_REGISTRY_PORT: registry,
+    BERTH_PROXY_PORT: proxy,
     BERTH_OPERATIONS_PORT: '0',
     ...settings,
   };
 }
 
+/** Ports that were free a moment ago, all different. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports: number[] = [];
+  for (const server of servers) {
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    ports.push((server.address() as AddressInfo).port);
+  }
+  await Promise.all(servers.map((server) => once(server.close(), 'close')));
+  return ports;
+}
+
 interface PlatformProcess {
   readonly child: ChildProcess;
-  readonly announced: z.infer<typeof announcement>;
+  readonly announced: Announcement;
   readonly log: () => string;
 }
 
-async function startProcess(env: Record<string, string>): Promise<PlatformProcess> {
-  const child = spawn(process.execPath, [entry, 'serve', '--json'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+async function startProcess(name: ProcessName, env: Environment): Promise<PlatformProcess> {
+  const args = [entry, 'serve', '--json', '--roles', name];
+  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (log += chunk));
   const line = await new Promise<string>((resolve, reject) => {
     createInterface(child.stdout).once('line', resolve);
-    child.once('close', (code) => reject(new Error(`The platform ended with ${code} before it was up:\n${log}`)));
+    child.once('close', (code) => reject(new Error(`${name} ended with ${code} before it was up:\n${log}`)));
   });
   return { child, announced: announcement.parse(JSON.parse(line)), log: () => log };
 }

@@ -14,7 +14,7 @@ import { openLog } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
-import { accessTokens, newAccessToken } from '../../model/access-token.ts';
+import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/access-token.ts';
 import type { AccessRight } from '../../model/access-token.ts';
 import { accounts } from '../../model/account.ts';
 import { images } from '../../model/image.ts';
@@ -70,9 +70,9 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   for (const id of ['acme', 'other']) await store.insert(accounts, { id, createdAt: clock.now() });
 
   const addToken = async (account: string, rights: readonly AccessRight[]) => {
-    const made = newAccessToken({ account, name: 'test', rights }, clock.now());
-    await store.insert(accessTokens, made.document);
-    return made.token;
+    const made = newAccessToken();
+    await store.insert(accessTokens, accessTokenDocument(made, { account, name: 'test', rights }, clock.now()));
+    return made;
   };
   const token = await addToken('acme', ['read', 'push']);
   const basic = (user: string, password: string) =>

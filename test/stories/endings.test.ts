@@ -2,13 +2,13 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { onEveryEngine, Stage } from './stage.ts';
+import { inEverySetting, Stage } from './stage.ts';
 
-onEveryEngine((engine) => {
+inEverySetting((setting) => {
   let stage: Stage;
 
   beforeAll(async () => {
-    stage = await Stage.open(engine, { BERTH_STOP_GRACE_SECONDS: '3' });
+    stage = await Stage.open(setting, { BERTH_STOP_GRACE_SECONDS: '3' });
     await stage.push('serve');
     await stage.push('stubborn');
     await stage.pushSample();

@@ -1,13 +1,13 @@
 /** Backends that do not come up, or do not stay up. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { onEveryEngine, Stage } from './stage.ts';
+import { inEverySetting, Stage } from './stage.ts';
 
-onEveryEngine((engine) => {
+inEverySetting((setting) => {
   let stage: Stage;
 
   beforeAll(async () => {
-    stage = await Stage.open(engine, {
+    stage = await Stage.open(setting, {
       BERTH_START_TIMEOUT_SECONDS: '4',
       BERTH_STOP_GRACE_SECONDS: '2',
     });

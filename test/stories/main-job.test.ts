@@ -2,14 +2,14 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { onEveryEngine, Stage } from './stage.ts';
+import { inEverySetting, Stage } from './stage.ts';
 
-onEveryEngine((engine) => {
+inEverySetting((setting) => {
   let stage: Stage;
   let digest: string;
 
   beforeAll(async () => {
-    stage = await Stage.open(engine);
+    stage = await Stage.open(setting);
     digest = await stage.push('serve');
     await stage.pushSample();
   });

@@ -4,13 +4,13 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { onEveryEngine, Stage } from './stage.ts';
+import { inEverySetting, Stage } from './stage.ts';
 
-onEveryEngine((engine) => {
+inEverySetting((setting) => {
   let stage: Stage;
 
   beforeAll(async () => {
-    stage = await Stage.open(engine, { BERTH_STOP_GRACE_SECONDS: '3' });
+    stage = await Stage.open(setting, { BERTH_STOP_GRACE_SECONDS: '3' });
     await stage.push('serve');
     await stage.pushSample();
   });
@@ -79,10 +79,17 @@ onEveryEngine((engine) => {
     expect((await stage.connect('serve', { key: 'through' })).spawned).toBe(false);
   });
 
-  test('a second platform on the same data is refused, and says who holds it', () => {
-    const berth = join(import.meta.dirname, '../../main/berth.ts');
-    const env = { PATH: process.env['PATH'], DOCKER_HOST: engine.host, BERTH_DATA_FOLDER: stage.platform.dataFolder };
-    const second = spawnSync(process.execPath, [berth, 'serve'], { env, encoding: 'utf8' });
-    expect([second.status, second.stderr]).toEqual([1, expect.stringContaining(`process ${stage.platform.pid}`)]);
-  });
+  test.skipIf(setting.ground !== 'embedded')(
+    'a second platform on the same data is refused, and says who holds it',
+    () => {
+      const berth = join(import.meta.dirname, '../../main/berth.ts');
+      const env = {
+        PATH: process.env['PATH'],
+        DOCKER_HOST: setting.engine.host,
+        BERTH_DATA_FOLDER: stage.platform.dataFolder,
+      };
+      const second = spawnSync(process.execPath, [berth, 'serve'], { env, encoding: 'utf8' });
+      expect([second.status, second.stderr]).toEqual([1, expect.stringContaining(`process ${stage.platform.pid}`)]);
+    },
+  );
 });

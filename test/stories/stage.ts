@@ -8,21 +8,32 @@ import { sampleImage } from '../../setup/sample-image.ts';
 import { api, backendOf, connect, connectReady, statusStream, terminate } from '../kit/client.ts';
 import type { TestEngine } from '../kit/docker-engine.ts';
 import { testEngines } from '../kit/engines.ts';
+import { testGrounds } from '../kit/grounds.ts';
+import type { Ground } from '../kit/grounds.ts';
 import { pushTestImage, testImage } from '../kit/images.ts';
 import type { Behaviour } from '../kit/images.ts';
 import { startPlatform } from '../kit/platform.ts';
 import type { TestPlatform } from '../kit/platform.ts';
 
-/** Tells stories once on every engine of this run; where there is none, they are skipped. */
-export function onEveryEngine(tell: (engine: TestEngine) => void): void {
-  const engines = testEngines();
-  const nowhere: TestEngine = { kind: 'stable', host: '', version: '' };
-  describe.skipIf(engines.length > 0)('without a Docker Engine', () => {
-    if (engines.length === 0) tell(nowhere);
+/** Where a story is told. */
+export interface Setting {
+  readonly engine: TestEngine;
+  readonly ground: Ground;
+}
+
+/** Tells stories in every setting of this run: each engine on the embedded ground, and the first on the shared one too. */
+export function inEverySetting(tell: (setting: Setting) => void): void {
+  const settings = testEngines().flatMap((engine, i) =>
+    (i === 0 ? testGrounds() : (['embedded'] as const)).map((ground): Setting => ({ engine, ground })),
+  );
+  const nowhere: Setting = { engine: { kind: 'stable', host: '', version: '' }, ground: 'embedded' };
+  describe.skipIf(settings.length > 0)('without a Docker Engine', () => {
+    if (settings.length === 0) tell(nowhere);
   });
-  for (const engine of engines) {
-    describe(`on Docker Engine ${engine.version}`, () => {
-      tell(engine);
+  for (const setting of settings) {
+    const ground = setting.ground === 'embedded' ? 'in one process' : 'on MongoDB and Redis';
+    describe(`on Docker Engine ${setting.engine.version}, ${ground}`, () => {
+      tell(setting);
     });
   }
 }
@@ -37,8 +48,8 @@ export class Stage implements AsyncDisposable {
     this.#engine = engine;
   }
 
-  static async open(engine: TestEngine, settings: Readonly<Record<string, string>> = {}): Promise<Stage> {
-    return new Stage(await startPlatform({ engine, settings }), engine);
+  static async open({ engine, ground }: Setting, settings: Readonly<Record<string, string>> = {}): Promise<Stage> {
+    return new Stage(await startPlatform({ engine, ground, settings }), engine);
   }
 
   /** Pushes a test image as the service of its behaviour's name, and returns its digest. A variant is an image of its own. */

@@ -1,0 +1,19 @@
+import { QueueError } from '../core/queue/queue.ts';
+import type { AddOptions, JobKind } from '../core/queue/queue.ts';
+import type { Api } from './room.ts';
+
+/** Tells workers that there is something to do. Where the queue is away, they find it in the store a few seconds later. */
+export async function nudge(
+  api: Pick<Api, 'queue' | 'log'>,
+  queue: string,
+  kind: JobKind<{ backend: string }>,
+  job: { backend: string } & Omit<AddOptions, 'id'>,
+): Promise<void> {
+  const { backend, ...options } = job;
+  try {
+    await api.queue.add(queue, kind, { backend }, { id: `${kind.name}-${backend}`, ...options });
+  } catch (error) {
+    if (!(error instanceof QueueError)) throw error;
+    api.log.warn({ err: error, backend, job: kind.name }, 'Queue is away, the worker will find it in the store');
+  }
+}

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { loadConfig } from './config.ts';
+import { allRoles, assertShared, parseRoles } from './roles.ts';
+
+const shared = {
+  BERTH_STORE: 'mongodb',
+  BERTH_QUEUE: 'bullmq',
+  BERTH_BUS: 'redis',
+  BERTH_MONGODB_URL: 'mongodb://127.0.0.1',
+  BERTH_REDIS_URL: 'redis://127.0.0.1',
+};
+
+test('roles are read as they are written; all of them is the default', () => {
+  expect(parseRoles(undefined)).toEqual(allRoles);
+  expect(parseRoles('api, proxy')).toEqual(new Set(['api', 'proxy']));
+  expect(() => parseRoles('api,porxy')).toThrow('"porxy"');
+  expect(() => parseRoles('')).toThrow('no role');
+});
+
+test('one process with every role needs nothing but itself', () => {
+  expect(() => assertShared(loadConfig({}), allRoles)).not.toThrow();
+});
+
+test('a process with some roles says what it must share with the others', () => {
+  const config = loadConfig({});
+  for (const each of ['registry', 'api', 'worker', 'proxy']) {
+    expect(() => assertShared(config, parseRoles(each))).toThrow('BERTH_STORE');
+    expect(() => assertShared(loadConfig(shared), parseRoles(each))).not.toThrow();
+  }
+  expect(() => assertShared(config, parseRoles('api'))).toThrow(/BERTH_QUEUE[^]*BERTH_BUS/);
+  expect(() => assertShared(config, parseRoles('registry'))).not.toThrow('BERTH_BUS');
+  expect(() => assertShared(config, parseRoles('api,worker'))).not.toThrow('BERTH_QUEUE');
+});
+
+test('an engine without its URL is a problem, told before anything opens', () => {
+  expect(() => loadConfig({ BERTH_STORE: 'mongodb', BERTH_BUS: 'redis' })).toThrow(
+    /BERTH_MONGODB_URL: Needed for BERTH_STORE=mongodb[^]*BERTH_REDIS_URL: Needed for BERTH_BUS=redis/,
+  );
+});
