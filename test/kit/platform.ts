@@ -29,14 +29,18 @@ const announcement = z.object({
 
 type Announcement = z.infer<typeof announcement>;
 
-/** A process of a platform is named by its roles, as `--roles` takes them. */
-export type ProcessName = 'registry,api,worker,proxy' | 'registry' | 'api' | 'worker' | 'proxy';
+type RoleName = 'registry' | 'api' | 'worker' | 'proxy';
+
+/** A process of a platform is named by its roles, as `--roles` takes them; the twin of one has a 2 behind it. */
+export type ProcessName = 'registry,api,worker,proxy' | RoleName | `${RoleName}2`;
 
 export interface PlatformOptions {
   /** Without one, the platform runs without a worker. */
   readonly engine?: TestEngine | undefined;
   /** Default `embedded`. */
   readonly ground?: Ground;
+  /** On the shared ground: a second process of every role, with a worker on this engine. */
+  readonly twinsOn?: TestEngine | undefined;
   /** Further configuration, as `BERTH_...` variables. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -50,7 +54,7 @@ export class TestPlatform implements AsyncDisposable {
   readonly proxyUrl: string;
   readonly account: string;
   readonly token: string;
-  readonly #engine: TestEngine | undefined;
+  readonly #options: PlatformOptions;
   readonly #environments: ReadonlyMap<ProcessName, Environment>;
   readonly #processes: Map<ProcessName, PlatformProcess>;
 
@@ -63,7 +67,7 @@ export class TestPlatform implements AsyncDisposable {
     this.proxyUrl = from.api.proxy_url;
     this.account = from.api.account ?? '';
     this.token = from.token;
-    this.#engine = from.options.engine;
+    this.#options = from.options;
     this.#environments = from.environments;
     this.#processes = from.processes;
   }
@@ -86,6 +90,13 @@ export class TestPlatform implements AsyncDisposable {
   /** Which processes it has. */
   get processNames(): ProcessName[] {
     return [...this.#environments.keys()];
+  }
+
+  /** Where a process said that it is. */
+  announcedBy(name: ProcessName): Announcement {
+    const process = this.#processes.get(name);
+    if (!process) throw new Error(`There is no process "${name}"`);
+    return process.announced;
   }
 
   /** Ends processes, all of them unless named, as a power cut would, as far as a process can tell: SIGKILL. */
@@ -112,7 +123,8 @@ export class TestPlatform implements AsyncDisposable {
   /** Stops it, and removes its backends, their network and its data. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-    await removeFromEngine(this.#engine, this.node);
+    await removeFromEngine(this.#options.engine, this.node);
+    await removeFromEngine(this.#options.twinsOn, twinOf(this.node));
     await rm(this.dataFolder, { recursive: true, force: true });
   }
 
@@ -185,8 +197,24 @@ async function environmentsOf(options: PlatformOptions, place: Place): Promise<R
     BERTH_MONGODB_DATABASE: place.node,
     BERTH_REDIS_PREFIX: place.node,
   };
-  const of = (name: ProcessName) => [name, { ...shared, BERTH_DATA_FOLDER: join(place.dataFolder, name) }] as const;
-  return new Map([of('registry'), of('worker'), of('proxy'), of('api')]);
+  const of = (name: ProcessName, more: Environment = {}): [ProcessName, Environment] => [
+    name,
+    { ...shared, BERTH_DATA_FOLDER: join(place.dataFolder, name), ...more },
+  ];
+  const firsts = [of('registry'), of('worker'), of('proxy'), of('api')];
+  if (!options.twinsOn) return new Map(firsts);
+  const [api, registry, proxy] = (await freePorts(3)).map(String) as [string, string, string];
+  return new Map([
+    ...firsts,
+    of('registry2', { BERTH_REGISTRY_PORT: registry }),
+    of('worker2', { BERTH_NODE: twinOf(place.node), DOCKER_HOST: options.twinsOn.host }),
+    of('proxy2', { BERTH_PROXY_PORT: proxy }),
+    of('api2', { BERTH_API_PORT: api }),
+  ]);
+}
+
+function twinOf(node: string): string {
+  return `${node}-2`;
 }
 
 /** Ports are chosen here: every process must know those of the others, and finds its own again after a restart. */
@@ -224,7 +252,7 @@ interface PlatformProcess {
 }
 
 async function startProcess(name: ProcessName, env: Environment): Promise<PlatformProcess> {
-  const args = [entry, 'serve', '--json', '--roles', name];
+  const args = [entry, 'serve', '--json', '--roles', name.replace(/2$/, '')];
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (log += chunk));

@@ -48,8 +48,11 @@ export class Stage implements AsyncDisposable {
     this.#engine = engine;
   }
 
-  static async open({ engine, ground }: Setting, settings: Readonly<Record<string, string>> = {}): Promise<Stage> {
-    return new Stage(await startPlatform({ engine, ground, settings }), engine);
+  static async open(
+    { engine, ground, twinsOn }: Setting & { readonly twinsOn?: TestEngine },
+    settings: Readonly<Record<string, string>> = {},
+  ): Promise<Stage> {
+    return new Stage(await startPlatform({ engine, ground, twinsOn, settings }), engine);
   }
 
   /** Pushes a test image as the service of its behaviour's name, and returns its digest. A variant is an image of its own. */

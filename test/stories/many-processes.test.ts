@@ -1,0 +1,91 @@
+/** Two processes of every role, and two nodes, each with a Docker Engine of its own: what one of them loses, the other has. */
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import type { ConnectResponse } from '../../contract/connect.ts';
+import { testEngines } from '../kit/engines.ts';
+import { testGrounds } from '../kit/grounds.ts';
+import { Stage } from './stage.ts';
+
+const [engine, otherEngine] = testEngines();
+const ground = testGrounds().find((each) => each !== 'embedded');
+
+describe.skipIf(!engine || !otherEngine || !ground)('two processes of every role, on two engines', () => {
+  let stage: Stage;
+
+  beforeAll(async () => {
+    if (!engine || !otherEngine || !ground) return;
+    stage = await Stage.open({ engine, ground, twinsOn: otherEngine });
+    await stage.push('serve');
+    await stage.pushSample();
+  });
+  afterAll(() => stage?.[Symbol.asyncDispose]());
+
+  /** The same connection, through the other proxy. */
+  function throughOther({ url }: ConnectResponse): string {
+    const other = stage.platform.announcedBy('proxy2').proxy_url;
+    return url.replace(stage.platform.proxyUrl, other);
+  }
+
+  async function nodesOf(connections: readonly ConnectResponse[]): Promise<Set<string>> {
+    const containers = await Promise.all(connections.map((connection) => stage.containerOf(connection)));
+    return new Set(containers.map((container) => (container === '' ? 'the other engine' : 'the first engine')));
+  }
+
+  test('spawns spread over both nodes, and every one answers through both proxies', async () => {
+    const connections = await Promise.all(Array.from({ length: 10 }, () => stage.connectReady('serve')));
+    expect(await nodesOf(connections)).toEqual(new Set(['the first engine', 'the other engine']));
+    for (const connection of connections) {
+      expect((await fetch(connection.url)).status).toBe(200);
+      expect((await fetch(throughOther(connection))).status).toBe(200);
+    }
+  });
+
+  test('a key stays on its node, whichever API is asked', async () => {
+    const { account, token } = stage.platform;
+    const ask = async (name: 'api' | 'api2') => {
+      const base = stage.platform.announcedBy(name).api_url;
+      const answer = await fetch(`${base}/v2/service/${account}/serve/connect`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ key: 'one place' }),
+      });
+      return (await answer.json()) as ConnectResponse;
+    };
+    const connections = await Promise.all(Array.from({ length: 20 }, (_, i) => ask(i % 2 ? 'api' : 'api2')));
+    expect(new Set(connections.map(({ backend_id: id }) => id)).size).toBe(1);
+    expect(connections.filter(({ spawned }) => spawned)).toHaveLength(1);
+  });
+
+  test('a killed API, registry or proxy is not noticed by sessions on the others', async () => {
+    const connection = await stage.connectReady('pad');
+    const socket = new WebSocket(`${throughOther(connection).replace(/^http/, 'ws')}echo`);
+    await once(socket, 'open');
+    await stage.platform.kill(['api', 'registry', 'proxy']);
+    socket.send('still here');
+    const [message] = (await once(socket, 'message')) as [Buffer];
+    expect(message.toString()).toBe('still here');
+    expect((await fetch(throughOther(connection))).status).toBe(200);
+    const status = connection.status_url.replace(stage.platform.apiUrl, stage.platform.announcedBy('api2').api_url);
+    expect(await (await fetch(status)).json()).toMatchObject({ status: 'ready' });
+    socket.close();
+    await stage.platform.restart(['api', 'registry', 'proxy']);
+    expect((await fetch(connection.url)).status).toBe(200);
+  });
+
+  test('a killed worker is adopted by its successor, and what it ran is never unreachable', async () => {
+    const connections = await Promise.all(
+      Array.from({ length: 6 }, (_, i) => stage.connectReady('serve', { key: `kept-${i}` })),
+    );
+    await stage.platform.kill(['worker', 'worker2']);
+    for (const { url } of connections) expect((await fetch(url)).status).toBe(200);
+    await stage.platform.restart(['worker', 'worker2']);
+    for (const [i, connection] of connections.entries()) {
+      const again = await stage.connect('serve', { key: `kept-${i}` });
+      expect([again.spawned, again.backend_id]).toEqual([false, connection.backend_id]);
+    }
+    const [first] = connections;
+    if (first) await stage.terminate(first);
+    if (first) await stage.statusesUntil(first, 'terminated');
+  });
+});
