@@ -17,6 +17,9 @@ import { startEngine } from './kit/docker-engine.ts';
 import type { EngineKind, TestEngine } from './kit/docker-engine.ts';
 import { installBusybox, installEngine } from './kit/docker-packages.ts';
 import { enginesVariable } from './kit/engines.ts';
+import { sharedGroundVariable } from './kit/grounds.ts';
+import type { SharedGround } from './kit/grounds.ts';
+import { openSharedGround } from './kit/shared-ground.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -61,8 +64,10 @@ async function testOnEngines(args: string[], run: TestRun): Promise<number> {
   if (problem !== undefined) run.skipped.push(`stories in containers: ${problem}`);
   const engines = problem === undefined ? await openEngines(run, owned) : [];
   for (const { kind, version } of engines) run.terminal.say(`Stories run on Docker Engine ${version} (${kind})`);
+  const shared = await openSharedGround(run.terminal, owned);
+  if ('missing' in shared) run.skipped.push(`what needs MongoDB and Redis: ${shared.missing}`);
   if (run.interrupted.signal !== undefined) return 128 + constants.signals[run.interrupted.signal];
-  return await runVitest(args, engines, run);
+  return await runVitest(args, { ...environmentOf(engines), ...('missing' in shared ? {} : urlsOf(shared)) }, run);
 }
 
 /** Starts an engine of each kind, as far as this machine allows. */
@@ -109,21 +114,30 @@ async function addHostEngine(engines: TestEngine[], skipped: string[], problem: 
   engines.push({ kind: 'stable', host, version });
 }
 
+/** How tests learn which engines there are; the rooms' own tests run on one. */
+function environmentOf(engines: readonly TestEngine[]): Record<string, string> {
+  return { [enginesVariable]: JSON.stringify(engines), ...(engines[0] && { DOCKER_HOST: engines[0].host }) };
+}
+
+/** How stories, and the drivers' own tests, learn where MongoDB and Redis are. */
+function urlsOf(shared: SharedGround): Record<string, string> {
+  return {
+    [sharedGroundVariable]: JSON.stringify(shared),
+    MONGODB_URL: shared.mongodbUrl,
+    REDIS_URL: shared.redisUrl,
+  };
+}
+
 async function runVitest(
   args: string[],
-  engines: readonly TestEngine[],
+  environment: Readonly<Record<string, string>>,
   { reportFile, interrupted }: TestRun,
 ): Promise<number> {
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
   const vitest = join(root, 'node_modules/vitest/vitest.mjs');
   const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...args], {
     cwd: root,
-    env: {
-      ...process.env,
-      [enginesVariable]: JSON.stringify(engines),
-      // The rooms' own tests run on one engine.
-      ...(engines[0] && { DOCKER_HOST: engines[0].host }),
-    },
+    env: { ...process.env, ...environment },
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   interrupted.child = child;

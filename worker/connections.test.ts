@@ -29,6 +29,17 @@ describe('Connections', () => {
     expect(connections.hearingSince).toEqual(at(0));
   });
 
+  it('knows until when all proxies have told, which is as far as anybody can be swept', () => {
+    const connections = new Connections(ours);
+    expect(connections.heardUntil).toBeUndefined();
+    connections.hear('a', {}, at(1_000));
+    connections.hear('b', {}, at(2_000));
+    connections.hear('b', {}, at(3_000));
+    expect(connections.heardUntil).toEqual(at(1_000));
+    connections.forgetSilent(at(1_000 + proxySilentAfterMs));
+    expect(connections.heardUntil).toEqual(at(3_000));
+  });
+
   it('knows since when it hears anybody, and that it hears nobody', () => {
     const connections = new Connections(ours);
     expect(connections.hearingSince).toBeUndefined();

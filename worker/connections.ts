@@ -42,6 +42,12 @@ export class Connections {
     return this.#hearingSince;
   }
 
+  /** Until when all known proxies have told what is open through them; `undefined` while there is none. */
+  get heardUntil(): Date | undefined {
+    const times = Array.from(this.#proxies.values(), ({ heardAt }) => heardAt.getTime());
+    return times.length === 0 ? undefined : new Date(Math.min(...times));
+  }
+
   isOpen(backend: string): boolean {
     for (const { open } of this.#proxies.values()) if (open.has(backend)) return true;
     return false;

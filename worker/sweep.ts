@@ -61,7 +61,9 @@ function hasRunLongEnough({ connections }: WorkerContext, run: Run, now: Date): 
     hearingSince: connections.hearingSince,
     isOpen: connections.isOpen(run.id),
   };
-  return isIdleTooLong(facts, maxIdleSeconds, now);
+  // What proxies have not told about yet is not known: in the silence of the last second somebody may have come.
+  const { heardUntil } = connections;
+  return heardUntil !== undefined && isIdleTooLong(facts, maxIdleSeconds, heardUntil);
 }
 
 async function measureAll(worker: WorkerContext, meter: Meter): Promise<void> {

@@ -1,0 +1,67 @@
+/** Redis goes away, and comes back empty: that costs time, and no backend, key or session. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { testEngines } from '../kit/engines.ts';
+import { testGrounds } from '../kit/grounds.ts';
+import { startRedis } from '../kit/redis.ts';
+import type { RedisServer } from '../kit/redis.ts';
+import { Stage } from './stage.ts';
+
+const [engine] = testEngines();
+const shared = testGrounds().find((each) => each !== 'embedded');
+
+describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
+  let redis: RedisServer;
+  let stage: Stage;
+
+  beforeAll(async () => {
+    if (!engine || !shared) return;
+    redis = await startRedis();
+    stage = await Stage.open({ engine, ground: { ...shared, redisUrl: redis.url } });
+    await stage.push('serve');
+  });
+  afterAll(async () => {
+    await stage?.[Symbol.asyncDispose]();
+    await redis?.[Symbol.asyncDispose]();
+  });
+
+  test('stopped while connects go on: every one is answered, and its backend comes up without a nudge', async () => {
+    const before = await stage.connectReady('serve', { key: 'before' });
+    await redis.stop('SIGKILL');
+    const during = await Promise.all(
+      Array.from({ length: 4 }, (_, i) => stage.connect('serve', { key: `during-${i}` })),
+    );
+    expect(during.every(({ spawned }) => spawned)).toBe(true);
+    expect((await stage.connect('serve', { key: 'before' })).backend_id).toBe(before.backend_id);
+    // The request is held until the backend is ready; nothing but the store can have told the worker, and the proxy.
+    for (const { url } of during) expect((await fetch(url)).status).toBe(200);
+    expect((await fetch(before.url)).status).toBe(200);
+    const [first] = during;
+    if (first) await stage.terminate(first);
+    if (first) await stage.statusesUntil(first, 'terminated');
+    await redis.start();
+    const after = await stage.connect('serve', { spawn: { max_idle_seconds: 1 } });
+    expect((await fetch(after.url)).status).toBe(200);
+    await stage.statusesUntil(after, 'terminated');
+  });
+
+  test('silent, nobody is swept: who is connected cannot be known', async () => {
+    const connection = await stage.connectReady('serve', { spawn: { max_idle_seconds: 2 } });
+    await redis.stop();
+    const [readyAt] = (await stage.backend(connection)).statuses.slice(-1);
+    await expect.poll(() => Date.now() - Date.parse(readyAt?.time ?? ''), { timeout: 20_000 }).toBeGreaterThan(8_000);
+    expect((await stage.backend(connection)).statuses.at(-1)?.status).toBe('ready');
+    await redis.start();
+    const statuses = await stage.statusesUntil(connection, 'terminated');
+    expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept' });
+  });
+
+  test('emptied while connects go on: every backend comes up', async () => {
+    const connections = [];
+    for (let i = 0; i < 6; i += 1) {
+      const connecting = stage.connect('serve', { key: `flushed-${i}` });
+      await redis.flush();
+      connections.push(await connecting);
+    }
+    for (const { url } of connections) expect((await fetch(url)).status).toBe(200);
+  });
+});
