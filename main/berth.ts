@@ -20,7 +20,8 @@ docs/configuration.md.
   --json          once everything is open, write one line of JSON that says where
 `;
 
-process.exitCode = await main(process.argv.slice(2));
+// Everything is closed in order by then; what a library left running must not hold the process.
+process.exit(await main(process.argv.slice(2)));
 
 async function main(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({

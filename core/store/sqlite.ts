@@ -15,6 +15,7 @@ import { openSqliteWriter } from './sqlite-writer.ts';
 import type { SqliteWriter } from './sqlite-writer.ts';
 import type { ThreadData } from './sqlite-writes.ts';
 import { StoreError } from './store.ts';
+import { Turns } from './turns.ts';
 import type { Collection, Query, Store, StoredDocument } from './store.ts';
 
 export interface SqliteStoreOptions {
@@ -63,9 +64,7 @@ class SqliteStore implements Store {
   readonly #collections: ReadonlyMap<string, AnyCollection>;
   readonly #resources: AsyncDisposableStack;
   readonly #statements = new Map<string, StatementSync>();
-  /** The last change under way to each document, by its collection and ID: the next one begins after it. */
-  readonly #changes = new Map<string, Promise<unknown>>();
-  readonly #operations = new Set<Promise<unknown>>();
+  readonly #turns = new Turns();
   #closed: Promise<void> | undefined;
 
   constructor(parts: Parts) {
@@ -96,7 +95,7 @@ class SqliteStore implements Store {
     this.#assertOpen();
     const { id } = document;
     const text = this.#text(collection, id, document);
-    const happened = await this.#tracked(
+    const happened = await this.#turns.tracked(
       this.#writer.write({ kind: 'insert', table: collection.name, id, document: text }),
     );
     if (!happened) throw new StoreError('duplicate', `There is already a document "${id}" in "${collection.name}"`);
@@ -108,7 +107,7 @@ class SqliteStore implements Store {
     change: (current: T) => T,
   ): Promise<T | undefined> {
     this.#assertOpen();
-    return await this.#inTurn(collection, id, async () => {
+    return await this.#turns.inTurn(`${collection.name}/${id}`, async () => {
       for (let row = this.#read(collection, id); row; row = this.#read(collection, id)) {
         const current = textToDocument(row.document) as T;
         const next = change(current);
@@ -128,7 +127,7 @@ class SqliteStore implements Store {
     when: (current: T) => boolean = () => true,
   ): Promise<boolean> {
     this.#assertOpen();
-    return await this.#inTurn(collection, id, async () => {
+    return await this.#turns.inTurn(`${collection.name}/${id}`, async () => {
       for (let row = this.#read(collection, id); row; row = this.#read(collection, id)) {
         if (!when(textToDocument(row.document) as T)) return false;
         const { version } = row;
@@ -156,30 +155,8 @@ class SqliteStore implements Store {
   /** Finishes what was accepted, then closes. */
   async #close(): Promise<void> {
     // Changes that wait for their turn are run, too; what is new is refused meanwhile.
-    await Promise.allSettled(this.#operations);
+    await this.#turns.done();
     await this.#resources.disposeAsync();
-  }
-
-  /** Runs a change of a document after those that were asked for before, so that they do not spin against each other. */
-  async #inTurn<R>(collection: { name: string }, id: string, change: () => Promise<R>): Promise<R> {
-    const key = `${collection.name}/${id}`;
-    const before = this.#changes.get(key);
-    const turn = before ? before.then(change, change) : change();
-    this.#changes.set(key, turn);
-    try {
-      return await this.#tracked(turn);
-    } finally {
-      if (this.#changes.get(key) === turn) this.#changes.delete(key);
-    }
-  }
-
-  async #tracked<R>(operation: Promise<R>): Promise<R> {
-    this.#operations.add(operation);
-    try {
-      return await operation;
-    } finally {
-      this.#operations.delete(operation);
-    }
   }
 
   #read(collection: { name: string }, id: string): Row | undefined {

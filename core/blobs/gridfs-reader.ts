@@ -1,0 +1,60 @@
+import { Readable } from 'node:stream';
+import type { ObjectId } from 'mongodb';
+import { BlobsError } from './blobs.ts';
+import type { ByteRange } from './blobs.ts';
+import { blobErrors } from './gridfs-errors.ts';
+import { chunkKey } from './gridfs-layout.ts';
+import type { Layout } from './gridfs-layout.ts';
+import { postponeRemoval, removalGraceMs } from './gridfs-trash.ts';
+
+/** Chunks asked for ahead of the reader: hides the way to the server, and all the memory that a stream takes. */
+const chunksAhead = 3;
+
+/** The bytes of a file of this size. */
+export interface FileBytes {
+  readonly file: ObjectId;
+  readonly sizeBytes: number;
+  readonly chunkBytes: number;
+}
+
+/**
+ * Reads a file, or a range of it. Each chunk is a question of its own, not part of a cursor: a reader may be as slow as it
+ * likes, and a server may restart in between.
+ */
+export function readFile(layout: Layout, source: FileBytes, range?: ByteRange): Readable {
+  const start = range?.start ?? 0;
+  const end = Math.min(range?.end ?? Number.POSITIVE_INFINITY, source.sizeBytes - 1);
+  const chunks = readChunks(layout, source, { start, end });
+  return Readable.from(chunks, { objectMode: false, highWaterMark: source.chunkBytes });
+}
+
+async function* readChunks(layout: Layout, source: FileBytes, { start, end }: ByteRange): AsyncGenerator<Uint8Array> {
+  const { file, sizeBytes, chunkBytes } = source;
+  const last = Math.floor(end / chunkBytes);
+  const ahead: Promise<Uint8Array>[] = [];
+  let asked = Math.floor(start / chunkBytes);
+  let postponedAtMs = performance.now();
+  for (let n = asked; n <= last; n += 1) {
+    for (; asked <= last && ahead.length < chunksAhead; asked += 1) {
+      const size = Math.min(chunkBytes, sizeBytes - asked * chunkBytes);
+      ahead.push(askFor(layout, file, asked, size));
+    }
+    const chunk = (await ahead.shift()) as Uint8Array;
+    yield chunk.subarray(Math.max(0, start - n * chunkBytes), Math.min(chunk.length, end + 1 - n * chunkBytes));
+    if (performance.now() - postponedAtMs < removalGraceMs / 4) continue;
+    postponedAtMs = performance.now();
+    await blobErrors(async () => await postponeRemoval(layout, file));
+  }
+}
+
+/** A rejection waits for whoever comes to this chunk; if nobody does, it does not matter. */
+function askFor({ chunks }: Layout, file: ObjectId, n: number, sizeBytes: number): Promise<Uint8Array> {
+  const answer = blobErrors(async () => {
+    const chunk = await chunks.findOne(chunkKey(file, n), { projection: { data: 1 }, promoteBuffers: true });
+    // A writer that died may have gone on with the last chunk beyond the recorded size.
+    if (chunk && chunk.data.length >= sizeBytes) return chunk.data.subarray(0, sizeBytes);
+    throw new BlobsError('unavailable', `Chunk ${n} of file ${file.toHexString()} is missing`);
+  });
+  answer.catch(() => {});
+  return answer;
+}

@@ -1,0 +1,147 @@
+/**
+ * Writes the bytes of an append as chunks, some at a time.
+ *
+ * Chunks are inserted, never overwritten at a venture: so a writer that lost its lease without knowing finds what its
+ * successor wrote in its way, and stops. Where a chunk is there already (the unfinished last one of the append before, or
+ * one that a dead writer left), it is replaced by whoever proves the lease, if nobody else wrote it meanwhile. Whatever
+ * happens, the bytes below an upload's recorded size stay as they are.
+ */
+import type { ObjectId } from 'mongodb';
+import { isDuplicate } from '../store/mongodb-errors.ts';
+import { again } from './gridfs-errors.ts';
+import { chunkId, chunkKey } from './gridfs-layout.ts';
+import type { ChunkRecord, Layout } from './gridfs-layout.ts';
+import type { HeldUpload } from './gridfs-lease.ts';
+
+/** Chunks on their way to the server: enough that it never waits for us, and all the memory that an append takes. */
+const chunksAtATime = 3;
+
+export class ChunkWriter {
+  readonly #chunks: Layout['chunks'];
+  readonly #file: ObjectId;
+  readonly #holder: ObjectId;
+  readonly #chunkBytes: number;
+  readonly #prove: () => Promise<void>;
+  /** The chunk that is being filled, and how far. */
+  #filling: Buffer;
+  #filledBytes = 0;
+  #n: number;
+  readonly #free: Buffer[] = [];
+  readonly #underWay = new Map<number, Promise<void>>();
+  /** Ends of chunks that are durable, though those before them may not be yet. */
+  readonly #endsAhead = new Map<number, number>();
+  #durableChunks: number;
+  #durableBytes: number;
+  #failure: { readonly error: unknown } | undefined;
+
+  /** `prove` throws if the lease is not held any more. */
+  constructor({ chunks }: Layout, { upload, holder }: HeldUpload, prove: () => Promise<void>) {
+    this.#chunks = chunks;
+    this.#file = upload.file;
+    this.#holder = holder;
+    this.#chunkBytes = upload.chunkBytes;
+    this.#prove = prove;
+    this.#n = Math.floor(upload.sizeBytes / upload.chunkBytes);
+    this.#filling = Buffer.allocUnsafe(upload.chunkBytes);
+    this.#durableChunks = this.#n;
+    this.#durableBytes = upload.sizeBytes;
+  }
+
+  /** How many bytes of the upload, from its start on, are durable. */
+  get durableBytes(): number {
+    return this.#durableBytes;
+  }
+
+  /** Reads the unfinished chunk of the append before, to go on with it. */
+  async begin(): Promise<void> {
+    const tailBytes = this.#durableBytes % this.#chunkBytes;
+    if (tailBytes === 0) return;
+    const tail = await this.#chunks.findOne(chunkKey(this.#file, this.#n), { promoteBuffers: true });
+    if (!tail || tail.data.length < tailBytes) throw new Error(`Chunk ${this.#n} of an upload is incomplete`);
+    this.#filling.set(tail.data.subarray(0, tailBytes));
+    this.#filledBytes = tailBytes;
+  }
+
+  /** Takes bytes; resolves when there is room for more. Rejects if those of before could not be written. */
+  async write(bytes: Uint8Array): Promise<void> {
+    let done = 0;
+    while (done < bytes.length) {
+      if (this.#failure) throw this.#failure.error;
+      const count = Math.min(bytes.length - done, this.#chunkBytes - this.#filledBytes);
+      this.#filling.set(bytes.subarray(done, done + count), this.#filledBytes);
+      this.#filledBytes += count;
+      done += count;
+      if (this.#filledBytes === this.#chunkBytes) await this.#sendFilled();
+    }
+  }
+
+  /** Writes the unfinished chunk too; resolves when all that was taken is durable. */
+  async end(): Promise<void> {
+    if (this.#n * this.#chunkBytes + this.#filledBytes > this.#durableBytes && this.#filledBytes > 0) this.#send();
+    await Promise.all(this.#underWay.values());
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  async #sendFilled(): Promise<void> {
+    this.#send();
+    while (this.#underWay.size >= chunksAtATime) await Promise.race(this.#underWay.values());
+    this.#n += 1;
+    this.#filledBytes = 0;
+    this.#filling = this.#free.pop() ?? Buffer.allocUnsafe(this.#chunkBytes);
+  }
+
+  #send(): void {
+    const n = this.#n;
+    const buffer = this.#filling;
+    const data = buffer.subarray(0, this.#filledBytes);
+    const sending = this.#put({
+      _id: chunkId(this.#file, n),
+      ...chunkKey(this.#file, n),
+      data,
+      append: this.#holder,
+    }).then(
+      () => this.#arrived(n, n * this.#chunkBytes + data.length),
+      (error: unknown) => void (this.#failure ??= { error }),
+    );
+    const settled = sending.finally(() => {
+      this.#underWay.delete(n);
+      this.#free.push(buffer);
+    });
+    this.#underWay.set(n, settled);
+  }
+
+  #arrived(n: number, endBytes: number): void {
+    this.#endsAhead.set(n, endBytes);
+    for (let end = this.#endsAhead.get(this.#durableChunks); end !== undefined;) {
+      this.#endsAhead.delete(this.#durableChunks);
+      this.#durableBytes = end;
+      this.#durableChunks += 1;
+      end = this.#endsAhead.get(this.#durableChunks);
+    }
+  }
+
+  async #put(chunk: ChunkRecord): Promise<void> {
+    try {
+      await again(async () => await this.#chunks.insertOne(chunk));
+    } catch (error) {
+      if (!isDuplicate(error)) throw error;
+      await this.#overwrite(chunk);
+    }
+  }
+
+  /** Ends, as each further round is one that the lease was proven in. */
+  async #overwrite(chunk: ChunkRecord): Promise<void> {
+    const key = chunkKey(chunk.files_id, chunk.n);
+    for (;;) {
+      const found = await this.#chunks.findOne(key, { projection: { append: 1 } });
+      await this.#prove();
+      if (!found) return await this.#put(chunk);
+      const unchanged = { ...key, append: found.append };
+      const { matchedCount } = await again(
+        async () =>
+          await this.#chunks.replaceOne({ ...unchanged, append: { $in: [found.append, chunk.append] } }, chunk),
+      );
+      if (matchedCount > 0) return;
+    }
+  }
+}

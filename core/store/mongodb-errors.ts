@@ -1,0 +1,44 @@
+/** What went wrong, in MongoDB's words. */
+import {
+  MongoError,
+  MongoErrorLabel,
+  MongoNetworkError,
+  MongoNetworkTimeoutError,
+  MongoServerError,
+  MongoWriteConcernError,
+} from 'mongodb';
+
+/** In MongoDB's list of error codes. */
+const duplicateKey = 11_000;
+const badValue = 2;
+const outOfDiskSpace = 14_031;
+
+/** Whether a document with this ID, or this value of a unique index, is there already. */
+export function isDuplicate(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === duplicateKey;
+}
+
+/** Whether the server knows no index that a query named: another version of the program may have removed it. */
+export function isUnknownHint(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === badValue && /hint/i.test(error.message);
+}
+
+/** Whether the server's disk is full. */
+export function isOutOfSpace(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === outOfDiskSpace;
+}
+
+/**
+ * Whether a write may or may not have happened, and is worth another try: the connection broke, or a primary stepped down.
+ * Not after a time-out: who waited that long has waited enough.
+ */
+export function isUncertain(error: unknown): boolean {
+  if (error instanceof MongoNetworkTimeoutError) return false;
+  if (error instanceof MongoNetworkError || error instanceof MongoWriteConcernError) return true;
+  return error instanceof MongoError && error.hasErrorLabel(MongoErrorLabel.RetryableWriteError);
+}
+
+/** Why the database cannot be used, if that is what an error says. The driver's messages name hosts, never passwords. */
+export function mongoProblem(error: unknown): string | undefined {
+  return error instanceof MongoError ? error.message : undefined;
+}

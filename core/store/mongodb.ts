@@ -1,0 +1,226 @@
+/**
+ * Documents in MongoDB: a standalone server, a replica set or a sharded cluster, shared by any number of processes.
+ *
+ * A collection of the port is one of MongoDB's, a document is `{_id, version, born, document: {its fields but id}}`. It is
+ * replaced whole if its version is still the one that was read. There are no transactions and no sessions of ours.
+ * A `find` over an index that is being written to may miss a document that moves within it just then, as it would with any
+ * driver had it come a moment earlier or later; each document it gives is as it stood at some moment of the search.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Db, MongoClient } from 'mongodb';
+import type { Log } from '../log/log.ts';
+import { connectMongo, serverHello, withPatientMongo } from './mongodb-client.ts';
+import type { MongoOptions } from './mongodb-client.ts';
+import { ServerTime } from './mongodb-clock.ts';
+import { fromMongo, toMongo } from './mongodb-document.ts';
+import { isUnknownHint, mongoProblem } from './mongodb-errors.ts';
+import { makeIndexes } from './mongodb-index.ts';
+import { mongoQuery } from './mongodb-query.ts';
+import type { MongoQuery } from './mongodb-query.ts';
+import { insertRecord, removeRecord, replaceRecord } from './mongodb-records.ts';
+import type { MongoRecord, MongoRecords } from './mongodb-records.ts';
+import { Turns } from './turns.ts';
+import { assertIndexable } from './query-plan.ts';
+import type { AnyCollection } from './query-plan.ts';
+import { StoreError } from './store.ts';
+import type { Collection, Query, Store, StoredDocument } from './store.ts';
+
+export interface MongoStoreOptions extends MongoOptions {
+  /** All collections that will be used. Their indexes are made at opening, and those not declared any more removed. */
+  readonly collections: readonly AnyCollection[];
+  readonly log: Log;
+}
+
+/** Conflicts after which a change begins to pause: others are at it, and each round lets one of them through. */
+const conflictsWithoutPause = 2;
+
+/** A pause is random, up to 1 ms doubled with each further conflict, up to this: some ten round trips. */
+const maxPauseMs = 32;
+
+/** Opens the store. Throws `StoreError` `unavailable` if no server answers within some seconds. */
+export async function openMongoStore(options: MongoStoreOptions): Promise<Store> {
+  const { collections, log } = options;
+  return await storeErrors(async () => {
+    const { client, db } = await connectMongo(options);
+    try {
+      await withPatientMongo(options, async (patient) => await makeIndexes(patient, collections, log));
+      return new MongoStore({ client, db, collections, log });
+    } catch (error) {
+      await client.close();
+      throw error;
+    }
+  });
+}
+
+interface Parts {
+  readonly client: MongoClient;
+  readonly db: Db;
+  readonly collections: readonly AnyCollection[];
+  readonly log: Log;
+}
+
+class MongoStore implements Store {
+  readonly #client: MongoClient;
+  readonly #db: Db;
+  readonly #log: Log;
+  readonly #collections: ReadonlyMap<string, AnyCollection>;
+  readonly #time: ServerTime;
+  readonly #turns = new Turns();
+  #closed: Promise<void> | undefined;
+
+  constructor({ client, db, collections, log }: Parts) {
+    this.#client = client;
+    this.#db = db;
+    this.#log = log;
+    this.#collections = new Map(collections.map((collection) => [collection.name, collection]));
+    this.#time = new ServerTime(async () => (await serverHello(db))['localTime'] as Date);
+  }
+
+  async now(): Promise<Date> {
+    return await this.#run(async () => await this.#time.now());
+  }
+
+  async ping(): Promise<void> {
+    await this.#run(async () => await this.#db.command({ ping: 1 }));
+  }
+
+  async get<T extends StoredDocument>(collection: Collection<T>, id: string): Promise<T | undefined> {
+    const records = this.#records(collection);
+    return await this.#run(async () => {
+      const record = await records.findOne({ _id: id });
+      return record ? (documentOf(record) as T) : undefined;
+    });
+  }
+
+  async insert<T extends StoredDocument>(collection: Collection<T>, document: T): Promise<void> {
+    const records = this.#records(collection);
+    const { id } = document;
+    const { fields } = this.#prepared(collection, id, document);
+    if (await this.#run(async () => await insertRecord(records, id, fields))) return;
+    throw new StoreError('duplicate', `There is already a document "${id}" in "${collection.name}"`);
+  }
+
+  async update<T extends StoredDocument>(
+    collection: Collection<T>,
+    id: string,
+    change: (current: T) => T,
+  ): Promise<T | undefined> {
+    return await this.#changeInTurn(collection, id, async (records, record) => {
+      const current = documentOf(record) as T;
+      const next = change(current);
+      if (next === current) return { result: current };
+      const { fields, plain } = this.#prepared(collection, id, next);
+      return (await replaceRecord(records, record, fields)) ? { result: plain } : undefined;
+    });
+  }
+
+  async delete<T extends StoredDocument>(
+    collection: Collection<T>,
+    id: string,
+    when: (current: T) => boolean = () => true,
+  ): Promise<boolean> {
+    const deleted = await this.#changeInTurn(collection, id, async (records, record) => {
+      if (!when(documentOf(record) as T)) return { result: false };
+      return (await removeRecord(records, record)) ? { result: true } : undefined;
+    });
+    return deleted ?? false;
+  }
+
+  async find<T extends StoredDocument, Index extends string>(
+    collection: Collection<T, Index>,
+    query: Query<T, Index>,
+  ): Promise<T[]> {
+    const records = this.#records(collection);
+    const planned = mongoQuery(this.#declared(collection.name), query);
+    // MongoDB takes a limit of 0 for none.
+    if (planned.limit === 0) return [];
+    const found = await this.#run(async () => await this.#search(records, planned));
+    // A document that moves within the index during the search may come twice; it counts as it stood the last time.
+    return Array.from(
+      new Map(found.map((record) => [record._id, record])).values(),
+      (record) => documentOf(record) as T,
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed ??= this.#turns.done().then(async () => await this.#client.close());
+    await this.#closed;
+  }
+
+  async #search(records: MongoRecords, { filter, sort, hint, limit }: MongoQuery): Promise<MongoRecord[]> {
+    const search = { sort, ...(limit !== undefined && { limit }) };
+    try {
+      return await records.find(filter, { ...search, hint }).toArray();
+    } catch (error) {
+      if (!isUnknownHint(error)) throw error;
+      this.#log.warn({ collection: records.collectionName, index: Object.keys(hint) }, 'An index is missing');
+      return await records.find(filter, search).toArray();
+    }
+  }
+
+  /** Reads a document and has it changed, again and again while others write in between. */
+  async #changeInTurn<R>(
+    collection: { readonly name: string },
+    id: string,
+    change: (records: MongoRecords, record: MongoRecord) => Promise<{ result: R } | undefined>,
+  ): Promise<R | undefined> {
+    const records = this.#records(collection);
+    const inTurn = this.#turns.inTurn(`${collection.name}/${id}`, async () => {
+      for (let conflicts = 0; ; conflicts += 1) {
+        const record = await records.findOne({ _id: id });
+        if (!record) return undefined;
+        const changed = await change(records, record);
+        if (changed) return changed.result;
+        await pauseAfter(conflicts);
+      }
+    });
+    return await storeErrors(async () => await inTurn);
+  }
+
+  async #run<R>(operation: () => Promise<R>): Promise<R> {
+    this.#assertOpen();
+    return await this.#turns.tracked(storeErrors(operation));
+  }
+
+  #prepared<T extends StoredDocument>(collection: { readonly name: string }, id: string, document: T) {
+    assertIndexable(this.#declared(collection.name), document);
+    if (typeof document.id !== 'string' || document.id === '') throw new TypeError('A document needs an ID');
+    if (document.id !== id) throw new TypeError(`A change must not turn document "${id}" into "${document.id}"`);
+    return toMongo(document);
+  }
+
+  #records(collection: { readonly name: string }): MongoRecords {
+    this.#assertOpen();
+    return this.#db.collection<MongoRecord>(this.#declared(collection.name).name);
+  }
+
+  #declared(name: string): AnyCollection {
+    const collection = this.#collections.get(name);
+    if (!collection) throw new TypeError(`Collection "${name}" was not declared when the store was opened`);
+    return collection;
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new StoreError('unavailable', 'The store is closed');
+  }
+}
+
+function documentOf({ _id, document }: MongoRecord): unknown {
+  return fromMongo(_id, document);
+}
+
+/** Runs something; what MongoDB refuses becomes a `StoreError`. Other errors come through. */
+async function storeErrors<R>(action: () => Promise<R>): Promise<R> {
+  try {
+    return await action();
+  } catch (error) {
+    const problem = mongoProblem(error);
+    if (problem === undefined) throw error;
+    throw new StoreError('unavailable', `The store cannot be used: ${problem}`, { cause: error });
+  }
+}
+
+async function pauseAfter(conflicts: number): Promise<void> {
+  if (conflicts < conflictsWithoutPause) return;
+  await sleep(Math.random() * Math.min(maxPauseMs, 2 ** (conflicts - conflictsWithoutPause)));
+}

@@ -1,0 +1,59 @@
+/** Getting the MongoDB-protocol server for tests, where JDK and Maven are: its libraries, and our own few lines compiled. */
+import { createHash } from 'node:crypto';
+import { access, mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { findProgram, runCommand } from '../../setup/command.ts';
+
+const sources = fileURLToPath(new URL('mongodb', import.meta.url));
+
+/** How the server is started, or why it cannot be. */
+export type ProtocolServer = { readonly command: readonly [string, ...string[]] } | { readonly missing: string };
+
+/** Finds the server, after making it if that was not done yet: about 20 s, most of it Maven's. */
+export async function protocolServer(): Promise<ProtocolServer> {
+  const missing = [];
+  for (const program of ['java', 'javac', 'mvn']) if (!(await findProgram(program))) missing.push(program);
+  if (missing.length > 0) return { missing: `these programs are missing: ${missing.join(', ')}` };
+  try {
+    const folder = await installed();
+    return { command: ['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', classPath(folder), 'Server'] };
+  } catch (error) {
+    return { missing: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function classPath(folder: string): string {
+  return `${folder}:${join(folder, 'lib', '*')}`;
+}
+
+/** A folder with the server. It is named by what it is made of, and appears whole, whoever else makes it at the same time. */
+async function installed(): Promise<string> {
+  const base = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
+  const cache = join(base, 'berth-tests');
+  const hash = createHash('sha256');
+  for (const name of ['pom.xml', 'Server.java']) hash.update(await readFile(join(sources, name)));
+  const folder = join(cache, `mongodb-${hash.digest('hex').slice(0, 12)}`);
+  if (await isThere(folder)) return folder;
+  await mkdir(cache, { recursive: true });
+  const making = await mkdtemp(join(cache, 'mongodb-making-'));
+  try {
+    const to = `-DoutputDirectory=${join(making, 'lib')}`;
+    await runCommand('mvn', ['-q', '-B', '-f', join(sources, 'pom.xml'), 'dependency:copy-dependencies', to]);
+    await runCommand('javac', ['-d', making, '-cp', classPath(making), join(sources, 'Server.java')]);
+    await rename(making, folder);
+  } catch (error) {
+    if (!(await isThere(folder))) throw error;
+  } finally {
+    await rm(making, { recursive: true, force: true });
+  }
+  return folder;
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+
+/** A way to a MongoDB on which answers can be lost. */
+export interface MongoRelay extends AsyncDisposable {
+  readonly url: string;
+  /** Lets the next message that names this command reach the server, then breaks the connection in place of the answer. */
+  loseAnswerTo(command: string): void;
+  /** How many answers were lost. */
+  readonly lost: number;
+}
+
+/** Opens a relay to a server. Drivers that come through it see that one server only. */
+export async function openRelay(url: string): Promise<MongoRelay> {
+  const target = new URL(url);
+  const sockets = new Set<Socket>();
+  const state = { command: undefined as string | undefined, lost: 0 };
+  const server = createServer((near) => {
+    const far = connect(Number(target.port), target.hostname);
+    let isLosing = false;
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        sockets.delete(socket);
+        near.destroy();
+        far.destroy();
+      });
+    }
+    near.on('data', (bytes) => {
+      // A command is the first field of its message: a BSON string, a number or so, with this name.
+      if (state.command !== undefined && bytes.includes(`${state.command}\0`)) {
+        state.command = undefined;
+        isLosing = true;
+      }
+      far.write(bytes);
+    });
+    far.on('data', (bytes) => {
+      if (!isLosing) {
+        near.write(bytes);
+        return;
+      }
+      state.lost += 1;
+      near.destroy();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `mongodb://127.0.0.1:${port}/?directConnection=true`,
+    loseAnswerTo: (command) => {
+      state.command = command;
+    },
+    get lost() {
+      return state.lost;
+    },
+    [Symbol.asyncDispose]: async () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await once(server, 'close');
+    },
+  };
+}

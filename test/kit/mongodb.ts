@@ -1,0 +1,189 @@
+/**
+ * A MongoDB for tests, whichever is to be had, in this order: the one that MONGODB_URL names; a `mongod` on the PATH, run as
+ * a replica set of one; a server that speaks MongoDB's protocol, where JDK and Maven are. Otherwise the reason why not.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { MongoClient } from 'mongodb';
+import { findProgram } from '../../setup/command.ts';
+import { protocolServer } from './mongodb-install.ts';
+
+/** Which server it is: they differ in what they can show. */
+export type MongoKind = 'the given MongoDB' | 'a mongod' | 'a protocol server';
+
+export interface TestMongo extends AsyncDisposable {
+  readonly kind: MongoKind;
+  readonly url: string;
+  /** A name that no other test has, for a database that the test drops. */
+  newDatabase(): TestDatabase;
+}
+
+/** A database that is dropped when it is disposed. */
+export interface TestDatabase extends AsyncDisposable {
+  readonly url: string;
+  readonly database: string;
+}
+
+/** A server of the test's own, which keeps its data in files, its address too when it is started again. */
+export interface StoppableMongo extends TestMongo {
+  /** As hard as it bears: a mongod is killed. The protocol server would lose what it acknowledged in the last second. */
+  stop(): Promise<void>;
+  start(): Promise<void>;
+  /** Stops answering, as a server whose machine hangs (SIGSTOP), until the returned function is called. */
+  freeze(): () => void;
+}
+
+export interface Missing {
+  readonly missing: string;
+}
+
+/** A cold start takes 2 to 5 seconds. */
+const startTimeoutMs = 60_000;
+
+/** A server for the tests of one file, which disposes it. */
+export async function testMongo(): Promise<TestMongo | Missing> {
+  const url = process.env['MONGODB_URL'];
+  return url ? onServer('the given MongoDB', url, async () => {}) : await stoppableMongo();
+}
+
+/** A server that a test can stop and start again. */
+export async function stoppableMongo(): Promise<StoppableMongo | Missing> {
+  const server = await findServer();
+  if ('missing' in server) return server;
+  await using opening = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'berth-mongodb-'));
+  opening.defer(async () => await rm(folder, { recursive: true, force: true }));
+  const port = await freePort();
+  let child = await launch(server, folder, port);
+  opening.defer(async () => await end(child, 'SIGTERM'));
+  const url = await server.url(port);
+  await untilWritable(url);
+  const owned = opening.move();
+  return {
+    ...onServer(server.kind, url, async () => await owned.disposeAsync()),
+    stop: async () => await end(child, server.kind === 'a mongod' ? 'SIGKILL' : 'SIGTERM'),
+    start: async () => {
+      child = await launch(server, folder, port);
+      await untilWritable(url);
+    },
+    freeze: () => {
+      child.kill('SIGSTOP');
+      return () => void child.kill('SIGCONT');
+    },
+  };
+}
+
+interface Server {
+  readonly kind: MongoKind;
+  command(folder: string, port: number): readonly [string, ...string[]];
+  /** The line it prints once it answers. */
+  readonly answers: RegExp;
+  /** Prepares a new server; its URL. */
+  url(port: number): Promise<string>;
+}
+
+async function findServer(): Promise<Server | Missing> {
+  const mongod = await findProgram('mongod');
+  if (mongod !== undefined) return realServer(mongod, await findProgram('setpriv'));
+  const java = await protocolServer();
+  if ('missing' in java) return { missing: `there is neither MONGODB_URL nor a mongod, and ${java.missing}` };
+  return {
+    kind: 'a protocol server',
+    command: (folder, port) => [...java.command, `${port}`, join(folder, 'data')],
+    answers: /^mongodb:/,
+    url: async (port) => `mongodb://127.0.0.1:${port}`,
+  };
+}
+
+function realServer(mongod: string, setpriv: string | undefined): Server {
+  const flags = ['--replSet', 'test', '--bind_ip', '127.0.0.1'];
+  // Should this process be killed, the kernel ends the server; nobody else would.
+  const program: [string, ...string[]] = setpriv ? [setpriv, '--pdeathsig', 'TERM', mongod] : [mongod];
+  return {
+    kind: 'a mongod',
+    command: (folder, port) => [...program, ...flags, '--dbpath', folder, '--port', `${port}`],
+    answers: /Waiting for connections/i,
+    url: async (port) => {
+      const member = `127.0.0.1:${port}`;
+      await using client = new MongoClient(`mongodb://${member}/?directConnection=true`);
+      await client.db('admin').command({ replSetInitiate: { _id: 'test', members: [{ _id: 0, host: member }] } });
+      return `mongodb://${member}/?replicaSet=test`;
+    },
+  };
+}
+
+async function launch(server: Server, folder: string, port: number): Promise<ChildProcess> {
+  const [program, ...args] = server.command(folder, port);
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+  const said: string[] = [];
+  const late = setTimeout(() => child.kill('SIGKILL'), startTimeoutMs);
+  try {
+    child.stderr.setEncoding('utf8').on('data', (text: string) => said.push(text));
+    for await (const line of createInterface({ input: child.stdout })) {
+      if (server.answers.test(line)) {
+        drain(child.stdout);
+        return child;
+      }
+      said.push(`${line}\n`);
+    }
+  } finally {
+    clearTimeout(late);
+  }
+  throw new Error(`A MongoDB for tests does not start:\n${said.join('').trim().split('\n').slice(-8).join('\n')}`);
+}
+
+/** What a server says later is of no interest, but it must not wait for it to be read. */
+function drain(stream: Readable): void {
+  stream.resume();
+}
+
+async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill(signal);
+  const late = setTimeout(() => child.kill('SIGKILL'), startTimeoutMs);
+  await exited;
+  clearTimeout(late);
+}
+
+function onServer(kind: MongoKind, url: string, dispose: () => Promise<void>): TestMongo {
+  return {
+    kind,
+    url,
+    newDatabase: () => {
+      const database = `berth-test-${randomUUID()}`;
+      return { url, database, [Symbol.asyncDispose]: async () => await dropDatabase(url, database) };
+    },
+    [Symbol.asyncDispose]: dispose,
+  };
+}
+
+/** A replica set elects its primary after it has begun to answer. */
+async function untilWritable(url: string): Promise<void> {
+  await using client = new MongoClient(url, { serverSelectionTimeoutMS: startTimeoutMs });
+  await client.db('admin').command({ ping: 1 });
+}
+
+async function dropDatabase(url: string, database: string): Promise<void> {
+  await using client = new MongoClient(url, { serverSelectionTimeoutMS: startTimeoutMs });
+  await client.db(database).dropDatabase();
+}
+
+/** The port of a server must stay the same when it is started again, so it is chosen before. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
