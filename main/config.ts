@@ -120,6 +120,12 @@ export const settings = {
     defaultText: 'none: the proxy runs on the same machine',
     help: 'The name or address by which proxies on other machines reach this node. Setting it opens the node’s gateway.',
   },
+  gatewayHost: {
+    variable: 'BERTH_GATEWAY_HOST',
+    schema: text('0.0.0.0'),
+    defaultText: '`0.0.0.0`',
+    help: 'The address on which the node’s gateway listens, where it is opened.',
+  },
   gatewayPort: {
     variable: 'BERTH_GATEWAY_PORT',
     schema: port(7104),

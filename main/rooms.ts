@@ -23,7 +23,7 @@ export function startRegistry(ground: Ground): Registry {
   });
 }
 
-export async function startProxy(ground: Ground, _roles: Roles): Promise<Proxy> {
+export async function startProxy(ground: Ground, roles: Roles): Promise<Proxy> {
   const { config, nodeName } = ground;
   return await openProxy({
     ...ground,
@@ -32,6 +32,8 @@ export async function startProxy(ground: Ground, _roles: Roles): Promise<Proxy> 
     log: ground.log.child({ room: 'proxy' }),
     startTimeoutMs: (config.startTimeoutSeconds + config.pullTimeoutSeconds) * 1000,
     behindLoadBalancer: config.behindLoadBalancer,
+    // Backends of this very process's node are reached by their address, all others through their node's gateway.
+    ...(roles.has('worker') && { localNode: nodeName }),
   });
 }
 
@@ -91,6 +93,9 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
     capabilities: config.capabilities,
     ...(config.containerRuntime !== undefined && { runtime: config.containerRuntime }),
     ...(mounts !== undefined && { mountFolder: mounts }),
+    ...(config.advertisedHost !== undefined && {
+      gateway: { host: config.gatewayHost, port: config.gatewayPort, advertisedHost: config.advertisedHost },
+    }),
     // Starting is CPU work: more at a time only makes each one slower.
     maxConcurrentStarts: 2 * availableParallelism(),
   };

@@ -9,6 +9,14 @@ export interface Node {
   readonly leaseUntil: Date;
   readonly startedAt: Date;
   readonly engineVersion: string;
+  /** Where other processes of the platform reach what runs here. Absent: whoever wants to is on the same machine. */
+  readonly gateway?: NodeGateway;
+}
+
+/** Where a node's gateway listens, as others reach it. */
+export interface NodeGateway {
+  readonly host: string;
+  readonly port: number;
 }
 
 export const nodes: Collection<Node, 'byCluster'> = { name: 'nodes', indexes: { byCluster: ['cluster'] } };

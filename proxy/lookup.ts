@@ -5,14 +5,17 @@ import type { Store } from '../core/store/store.ts';
 import { hashToken } from '../model/access-token.ts';
 import { backends, isEnding } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
+import { nodes } from '../model/node.ts';
+import type { NodeGateway } from '../model/node.ts';
 import { routes } from '../model/route.ts';
 import type { Route } from '../model/route.ts';
 import { ProxyFailure } from './failure.ts';
 
-/** Where a backend listens. */
+/** Where a backend listens. The address is one of its node's own network. */
 export interface Address {
   readonly host: string;
   readonly port: number;
+  readonly node?: string;
 }
 
 /** What matters about a backend to whoever wants to reach it. */
@@ -46,6 +49,7 @@ export class Lookup {
   readonly #onGone: (backend: string) => void;
   readonly #routes = new LRUCache<string, Entry<Route>>({ max: maxEntries });
   readonly #backends = new LRUCache<string, Entry<Whereabouts>>({ max: maxEntries });
+  readonly #gateways = new LRUCache<string, Entry<Promise<NodeGateway | undefined>>>({ max: maxEntries });
   readonly #reading = new Map<string, Promise<Whereabouts>>();
 
   /** `onGone` is told each time a backend is found to have ended. */
@@ -78,6 +82,21 @@ export class Lookup {
     const reading: Promise<Whereabouts> = this.#readWhereabouts(backend, () => this.#reading.get(backend) === reading);
     this.#reading.set(backend, reading);
     return reading;
+  }
+
+  /** The gateway of a node, `undefined` if it has none. Throws `unavailable`. */
+  gateway(node: string): Promise<NodeGateway | undefined> {
+    return this.#trusted(this.#gateways.get(node)) ?? this.refreshGateway(node);
+  }
+
+  /** The gateway of a node, read anew. Throws `unavailable`. */
+  refreshGateway(node: string): Promise<NodeGateway | undefined> {
+    const entry = this.#entry(this.#read(async () => (await this.#store.get(nodes, node))?.gateway));
+    this.#gateways.set(node, entry);
+    entry.value.catch(() => {
+      if (this.#gateways.get(node) === entry) this.#gateways.delete(node);
+    });
+    return entry.value;
   }
 
   /** Something changed about a backend: what is known about it counts no more, nor does what is being read just now. */
@@ -125,7 +144,10 @@ export class Lookup {
 
 function whereaboutsOf(backend: Backend | undefined): Whereabouts {
   if (!backend?.live) return { state: 'gone' };
-  if (backend.address) return { state: 'reachable', address: backend.address };
+  if (backend.address) {
+    const { address, node } = backend;
+    return { state: 'reachable', address: node === undefined ? address : { ...address, node } };
+  }
   // On its way out before it was ready: it never will be.
   return isEnding(backend) ? { state: 'gone' } : { state: 'starting', createdAt: backend.createdAt };
 }

@@ -6,9 +6,11 @@ import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
+import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import type { Store } from '../core/store/store.ts';
 import { Connections } from './connections.ts';
 import { plainExchange, upgradeExchange } from './exchange.ts';
+import { Dialer } from './forward/dial.ts';
 import { generalForwarder } from './forward/general.ts';
 import { Holds } from './hold.ts';
 import { Lookup } from './lookup.ts';
@@ -25,6 +27,13 @@ export interface ProxyDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** By it the gateways of nodes know this process. */
+  readonly secret: PlatformSecret;
+  /**
+   * The node whose backends this process reaches by their address; all others it reaches through their node's gateway.
+   * Default: none, but a node that has no gateway is taken for this machine.
+   */
+  readonly localNode?: string;
   /** The value of `x-verified-secret` for a connection token. */
   readonly secretFor: (connectionToken: string) => string;
   /** How long a backend may take from its creation to `ready`, and so the longest that a request is held. */
@@ -61,8 +70,9 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   const observer = opened.use(
     new Observer({ log, clock, metrics: deps.metrics, openConnections: () => connections.total }),
   );
-  const forwarder = opened.use(generalForwarder({ clock }));
   const lookup = new Lookup({ store: deps.store, clock, onGone: (backend) => forwarder.drop(backend) });
+  const dialer = new Dialer({ localNode: deps.localNode, secret: deps.secret, clock, lookup });
+  const forwarder = opened.use(generalForwarder({ clock, dialer }));
   const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs });
   const visits = new Visits({
     clock,

@@ -3,6 +3,7 @@ import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
+import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import type { Store } from '../core/store/store.ts';
 import type { Backend } from '../model/backend.ts';
 import type { RegistryGrants } from '../model/registry-grant.ts';
@@ -25,12 +26,14 @@ export interface WorkerDeps {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly grants: RegistryGrants;
+  /** By it other processes of the platform are known at the gateway. */
+  readonly secret: PlatformSecret;
   readonly engine: Engine;
   readonly settings: WorkerSettings;
 }
 
 /** What the parts of the worker share. */
-export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue'> {
+export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 'secret'> {
   /** Every backend that this node has taken and not yet cleared up, by ID. */
   readonly runs: Map<string, Run>;
   /** Backends that are just being taken. */

@@ -1,7 +1,7 @@
 /** How the worker tells that its node is alive, and what it does when it cannot. */
 import { upsert } from '../core/store/upsert.ts';
 import { nodeHeartbeatMs, nodeLeaseMs, nodes } from '../model/node.ts';
-import type { Node } from '../model/node.ts';
+import type { Node, NodeGateway } from '../model/node.ts';
 import type { WorkerContext } from './context.ts';
 import { LeaseDeadlines } from './lease-deadlines.ts';
 import { terminate } from './terminate.ts';
@@ -15,8 +15,11 @@ const beatAgainAfterMs = 2_000;
  * When a node counts as dead, its backends count as lost and their keys as free, whether or not each key was renewed. So the
  * backends that hold a key are stopped before the node's lease ends, too.
  */
-export async function beginHeartbeat(worker: WorkerContext): Promise<AsyncDisposable> {
-  const startedAt = await worker.store.now();
+export async function beginHeartbeat(
+  worker: WorkerContext,
+  gateway: NodeGateway | undefined,
+): Promise<AsyncDisposable> {
+  const about = { startedAt: await worker.store.now(), ...(gateway && { gateway }) };
   const deadlines = new LeaseDeadlines(worker.clock, (kind) => {
     worker.log.error({ kind }, 'node cannot tell that it is alive, stopping the backends that hold a key');
     for (const run of worker.runs.values()) {
@@ -24,8 +27,8 @@ export async function beginHeartbeat(worker: WorkerContext): Promise<AsyncDispos
     }
   });
   const over = new AbortController();
-  await beat(worker, deadlines, startedAt);
-  const beating = goOnBeating(worker, () => beat(worker, deadlines, startedAt), over.signal);
+  await beat(worker, deadlines, about);
+  const beating = goOnBeating(worker, () => beat(worker, deadlines, about), over.signal);
   return {
     [Symbol.asyncDispose]: async () => {
       over.abort();
@@ -50,7 +53,11 @@ async function goOnBeating(worker: WorkerContext, beat: () => Promise<void>, sig
   }
 }
 
-async function beat(worker: WorkerContext, deadlines: LeaseDeadlines, startedAt: Date): Promise<void> {
+async function beat(
+  worker: WorkerContext,
+  deadlines: LeaseDeadlines,
+  about: Pick<Node, 'startedAt' | 'gateway'>,
+): Promise<void> {
   const { store, settings, engine } = worker;
   const keep = deadlines.prepare(nodeLeaseMs);
   const now = await store.now();
@@ -58,8 +65,8 @@ async function beat(worker: WorkerContext, deadlines: LeaseDeadlines, startedAt:
     id: settings.node,
     cluster: settings.cluster,
     leaseUntil: new Date(now.getTime() + nodeLeaseMs),
-    startedAt,
     engineVersion: engine.version,
+    ...about,
   };
   await upsert(store, nodes, node.id, () => node);
   keep();

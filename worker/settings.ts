@@ -22,4 +22,15 @@ export interface WorkerSettings {
   readonly mountFolder?: string;
   /** Containers that are made and started at a time: CPU is the limit, more of them only wait for each other. */
   readonly maxConcurrentStarts: number;
+  /** Where proxies on other machines reach this node's backends. Default: not at all. */
+  readonly gateway?: GatewaySettings;
+}
+
+export interface GatewaySettings {
+  /** The address on which it listens. */
+  readonly host: string;
+  /** 0 takes a free port. */
+  readonly port: number;
+  /** The name or address by which other machines reach it. */
+  readonly advertisedHost: string;
 }

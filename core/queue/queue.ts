@@ -45,10 +45,27 @@ export interface ConsumerOptions {
   readonly concurrency: number;
 }
 
+/** `unavailable`: the queue cannot be reached. If it went away during an `add`, that may have happened all the same. */
+export type QueueErrorCode = 'unavailable';
+
+export class QueueError extends Error {
+  override readonly name = 'QueueError';
+  readonly code: QueueErrorCode;
+
+  constructor(code: QueueErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
 export interface Queue extends AsyncDisposable {
+  /** Throws `QueueError` when the queue cannot be reached. */
   ping(): Promise<void>;
 
-  /** Adds a job to a queue; resolves when the queue has it. */
+  /**
+   * Adds a job to a queue; resolves when the queue has it. Rejects with `QueueError` within a second or two if the queue is
+   * away: the nudge is lost then, and whoever reconciles with the store finds what it was about.
+   */
   add<Payload>(queue: string, kind: JobKind<Payload>, payload: Payload, options: AddOptions): Promise<void>;
 
   /** Takes jobs from a queue until the consumer is disposed, which waits for the jobs it runs after aborting their signal. */

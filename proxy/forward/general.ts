@@ -1,26 +1,30 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../core/clock/clock.ts';
+import type { Dialer } from './dial.ts';
 import type { Destination, Forwarder, Upgrading } from './forwarder.ts';
 import { HttpProxy } from './http-proxy.ts';
 import { endedGraceMs, Pools } from './pools.ts';
 import { forwardUpgrade } from './upgrade.ts';
+import type { Tied } from './upgrade.ts';
 
 /** The forwarder that carries everything HTTP/1.1 has. */
-export function generalForwarder(deps: { clock: Clock }): Forwarder {
-  return new GeneralForwarder(deps.clock);
+export function generalForwarder(deps: { clock: Clock; dialer: Dialer }): Forwarder {
+  return new GeneralForwarder(deps);
 }
 
 class GeneralForwarder implements Forwarder {
   readonly #clock: Clock;
+  readonly #dialer: Dialer;
   readonly #pools: Pools;
   readonly #plain: HttpProxy;
   /** Both ends of every upgraded connection, by backend. */
   readonly #upgraded = new Map<string, Set<Duplex>>();
 
-  constructor(clock: Clock) {
+  constructor({ clock, dialer }: { clock: Clock; dialer: Dialer }) {
     this.#clock = clock;
-    this.#pools = new Pools(clock);
+    this.#dialer = dialer;
+    this.#pools = new Pools({ clock, dialer });
     this.#plain = new HttpProxy(this.#pools);
   }
 
@@ -29,10 +33,11 @@ class GeneralForwarder implements Forwarder {
   }
 
   async upgrade(request: IncomingMessage, client: Upgrading, to: Destination): Promise<void> {
-    await forwardUpgrade(request, client, to, (tied) => {
+    const onTied = (tied: Tied) => {
       this.#keep(to.backend, tied.client);
       this.#keep(to.backend, tied.backend);
-    });
+    };
+    await forwardUpgrade(request, client, to, { dialer: this.#dialer, onTied });
   }
 
   drop(backend: string): void {
@@ -47,7 +52,6 @@ class GeneralForwarder implements Forwarder {
 
   [Symbol.dispose](): void {
     this.cutUpgraded();
-    this.#plain[Symbol.dispose]();
     this.#pools[Symbol.dispose]();
   }
 

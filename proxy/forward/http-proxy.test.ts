@@ -193,15 +193,18 @@ test('events come one by one, and the head before the first', async () => {
 
 test('a backend that breaks off cuts the client', async () => {
   await using house = await openHouse();
+  const framings: Record<string, string> = {
+    sized: 'Content-Length: 100\r\n\r\npart',
+    chunked: 'Transfer-Encoding: chunked\r\n\r\n4\r\npart\r\n',
+    'until-close': 'Connection: close\r\n\r\npart',
+  };
   await using program = await startRawProgram((socket, head) => {
-    const framing = head.includes('sized')
-      ? 'Content-Length: 100\r\n\r\npart'
-      : 'Transfer-Encoding: chunked\r\n\r\n4\r\npart\r\n';
+    const framing = framings[head.split(/[/ ]/)[2] ?? ''];
     socket.write(`HTTP/1.1 200 OK\r\n${framing}`);
     setImmediate(() => socket.resetAndDestroy());
   });
   const { token } = await spawnReady(house, program);
-  for (const path of ['sized', 'chunked']) {
+  for (const path of Object.keys(framings)) {
     const outgoing = send(`${house.url}/${token}/${path}`, { agent: false });
     outgoing.end();
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];

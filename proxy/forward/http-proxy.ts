@@ -1,16 +1,14 @@
 /** Plain requests, carried by http-proxy-3. What it would do to requests and answers on its own account is kept from it. */
-import { Agent } from 'node:http';
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import httpProxy from 'http-proxy-3';
 import type { ProxyServer } from 'http-proxy-3';
 import { ProxyFailure } from '../failure.ts';
 import { passedTrailers } from '../response-headers.ts';
+import type { BackendAgent } from './backend-agent.ts';
+import { connectLimitMs } from './dial.ts';
 import type { Destination } from './forwarder.ts';
 import type { Pools } from './pools.ts';
 import { relay } from './relay.ts';
-
-/** A backend is in the same house: it answers a connection in milliseconds, or its machine is gone. */
-export const connectLimitMs = 5_000;
 
 /** What a connection that was closed while it was idle says to whoever writes to it. */
 const closedWhileIdle: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE']);
@@ -24,9 +22,8 @@ interface Attempt {
   answered?: boolean;
 }
 
-export class HttpProxy implements Disposable {
+export class HttpProxy {
   readonly #pools: Pools;
-  readonly #fresh = new Agent({ keepAlive: false });
   readonly #attempts = new WeakMap<IncomingMessage, Attempt>();
   readonly #engine: ProxyServer;
 
@@ -45,24 +42,25 @@ export class HttpProxy implements Disposable {
 
   /** Carries a request to its backend; once more on a new connection if a pooled one turned out dead and nothing is lost by it. */
   async forward(request: IncomingMessage, response: ServerResponse, to: Destination): Promise<void> {
+    const { kept, fresh } = this.#pools.of(to);
     try {
-      await this.#attempt(request, response, { to, agent: this.#pools.of(to.backend) });
+      await this.#attempt(request, response, { to, agent: kept });
     } catch (error) {
       if (!isReplayable(request) || !this.#wasDeadConnection(request, error)) throw error;
       if (response.destroyed) return;
-      await this.#attempt(request, response, { to, agent: this.#fresh });
+      await this.#attempt(request, response, { to, agent: fresh });
     }
   }
 
-  [Symbol.dispose](): void {
-    this.#fresh.destroy();
-  }
-
-  #attempt(
+  async #attempt(
     request: IncomingMessage,
     response: ServerResponse,
-    { to, agent }: { to: Destination; agent: Agent },
+    { to, agent }: { to: Destination; agent: BackendAgent },
   ): Promise<void> {
+    if (agent.needsDialling) {
+      await prepare(agent, response);
+      if (response.destroyed) return;
+    }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#attempts.set(request, { to, resolve, reject });
     const { host, port } = to.address;
@@ -78,7 +76,7 @@ export class HttpProxy implements Disposable {
     } finally {
       Object.assign(request, { url, headers });
     }
-    return promise;
+    await promise;
   }
 
   #prepareRequests(): void {
@@ -130,6 +128,20 @@ export class HttpProxy implements Disposable {
     const attempt = this.#attempts.get(request);
     const cause = error instanceof ProxyFailure ? (error.cause as NodeJS.ErrnoException) : undefined;
     return attempt?.outgoing?.reusedSocket === true && !attempt.answered && closedWhileIdle.has(cause?.code);
+  }
+}
+
+/** Has a connection made, unless the client leaves meanwhile. */
+async function prepare(agent: BackendAgent, response: ServerResponse): Promise<void> {
+  const leaving = new AbortController();
+  const leave = () => leaving.abort();
+  response.once('close', leave);
+  try {
+    await agent.prepare(leaving.signal);
+  } catch (error) {
+    if (!response.destroyed) throw error instanceof ProxyFailure ? error : unreachable(error);
+  } finally {
+    response.off('close', leave);
   }
 }
 

@@ -1,6 +1,7 @@
 /** Connections to backends that are kept open between requests, a pool for each backend. */
-import { Agent } from 'node:http';
 import type { Clock } from '../../core/clock/clock.ts';
+import { BackendAgent } from './backend-agent.ts';
+import type { Dialer, Dialled } from './dial.ts';
 
 /** Shorter than what servers grant (gunicorn 2 s, Node 5 s), so that they seldom close a connection under a request. */
 export const idleMs = 1_500;
@@ -14,51 +15,75 @@ export const endedGraceMs = 5_000;
 /** A pool without a connection costs a few hundred bytes: once a minute is often enough to let go of them. */
 const sweepMs = 60_000;
 
+/** The connections to one backend. */
+interface Pool {
+  readonly kept: BackendAgent;
+  /** For requests that must not be given a connection that was used before. */
+  readonly fresh: BackendAgent;
+}
+
 export class Pools implements Disposable {
   readonly #clock: Clock;
-  readonly #agents = new Map<string, Agent>();
-  readonly #ending = new Set<Agent>();
+  readonly #dialer: Dialer;
+  readonly #pools = new Map<string, Pool>();
+  readonly #ending = new Set<Pool>();
   readonly #sweep: Disposable;
 
-  constructor(clock: Clock) {
+  constructor({ clock, dialer }: { clock: Clock; dialer: Dialer }) {
     this.#clock = clock;
+    this.#dialer = dialer;
     this.#sweep = clock.every(sweepMs, () => this.#forgetEmpty());
   }
 
   /** The pool of a backend. */
-  of(backend: string): Agent {
-    let agent = this.#agents.get(backend);
-    if (!agent) {
-      agent = new Agent({ keepAlive: true, timeout: idleMs, maxFreeSockets: maxIdle });
-      this.#agents.set(backend, agent);
+  of(to: Dialled): Pool {
+    let pool = this.#pools.get(to.backend);
+    if (!pool) {
+      pool = this.#open(to);
+      this.#pools.set(to.backend, pool);
     }
-    return agent;
+    return pool;
   }
 
   /** A backend has ended: its idle connections are closed now, and those in use when they had time to end by themselves. */
   drop(backend: string): void {
-    const agent = this.#agents.get(backend);
-    if (!agent) return;
-    this.#agents.delete(backend);
-    this.#ending.add(agent);
-    for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+    const pool = this.#pools.get(backend);
+    if (!pool) return;
+    this.#pools.delete(backend);
+    this.#ending.add(pool);
+    pool.kept.closeIdle();
     this.#clock.after(endedGraceMs, () => {
-      agent.destroy();
-      this.#ending.delete(agent);
+      close(pool);
+      this.#ending.delete(pool);
     });
   }
 
   [Symbol.dispose](): void {
     this.#sweep[Symbol.dispose]();
-    for (const agent of [...this.#agents.values(), ...this.#ending]) agent.destroy();
-    this.#agents.clear();
+    for (const pool of [...this.#pools.values(), ...this.#ending]) close(pool);
+    this.#pools.clear();
     this.#ending.clear();
   }
 
+  #open({ backend, address }: Dialled): Pool {
+    const dialer = this.#dialer;
+    const dial = dialer.isStraight(address)
+      ? undefined
+      : (signal: AbortSignal) => dialer.dial({ backend, address }, signal);
+    return {
+      kept: new BackendAgent({ keepAlive: true, timeout: idleMs, maxFreeSockets: maxIdle }, dial),
+      fresh: new BackendAgent({ keepAlive: false }, dial),
+    };
+  }
+
   #forgetEmpty(): void {
-    for (const [backend, agent] of this.#agents) {
-      const inUse = [agent.sockets, agent.freeSockets, agent.requests].some((each) => Object.keys(each).length > 0);
-      if (!inUse) this.#agents.delete(backend);
+    for (const [backend, { kept, fresh }] of this.#pools) {
+      if (!kept.isInUse && !fresh.isInUse) this.#pools.delete(backend);
     }
   }
+}
+
+function close({ kept, fresh }: Pool): void {
+  kept.destroy();
+  fresh.destroy();
 }

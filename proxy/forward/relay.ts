@@ -11,7 +11,14 @@ const nothing = Buffer.alloc(0);
  */
 export function relay(incoming: IncomingMessage, response: ServerResponse): void {
   response.writeHead(incoming.statusCode ?? 0, incoming.statusMessage ?? '', responseHeaders(incoming.rawHeaders));
+  // Node takes every end of the connection for the end of an answer that has no other, also when it was reset.
+  const { headers, socket: connection } = incoming;
+  const lastsUntilClose = headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
   incoming.once('end', () => {
+    if (lastsUntilClose && connection.errored) {
+      response.destroy();
+      return;
+    }
     const trailers = passedTrailers(incoming.rawTrailers);
     if (trailers.length > 0 && response.chunkedEncoding) response.addTrailers(trailers);
   });

@@ -9,8 +9,9 @@ import { pipeline } from 'node:stream';
 import type { Duplex } from 'node:stream';
 import { ProxyFailure } from '../failure.ts';
 import { responseHeaders } from '../response-headers.ts';
+import { connectLimitMs } from './dial.ts';
+import type { Dialer } from './dial.ts';
 import type { Destination, Upgrading } from './forwarder.ts';
-import { connectLimitMs } from './http-proxy.ts';
 import { relay } from './relay.ts';
 import { watchLeaving } from './watch-leaving.ts';
 import { watchPeer } from './watch-peer.ts';
@@ -19,14 +20,19 @@ import { watchPeer } from './watch-peer.ts';
 const halfOpenLimitMs = 30_000;
 
 /** Asks the backend for the upgrade, and ties the two connections together if it grants it. */
-export function forwardUpgrade(
+export async function forwardUpgrade(
   request: IncomingMessage,
   client: Upgrading,
   to: Destination,
-  onTied: (sockets: Tied) => void,
+  { dialer, onTied }: { dialer: Dialer; onTied: (sockets: Tied) => void },
 ): Promise<void> {
+  const dialled = dialer.isStraight(to.address) ? undefined : await dial(dialer, client, to);
+  if (client.socket.destroyed) {
+    dialled?.destroy();
+    return;
+  }
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const outgoing = ask(request, to);
+  const outgoing = ask(request, to, dialled);
   const watch = watchLeaving(client.socket);
   const leave = () => {
     outgoing.destroy();
@@ -54,7 +60,7 @@ export function forwardUpgrade(
     resolve();
   });
   outgoing.end();
-  return promise;
+  await promise;
 }
 
 /** Two pipelines, the server and the count each listen to both ends: a dozen in all, a few more than Node's warning allows. */
@@ -66,8 +72,26 @@ export interface Tied {
   readonly backend: Duplex;
 }
 
-function ask(request: IncomingMessage, to: Destination): ClientRequest {
-  const outgoing = sendHead(request, to);
+/** A connection to the backend; `undefined` if the client has left meanwhile. */
+async function dial(dialer: Dialer, client: Upgrading, to: Destination): Promise<Socket | undefined> {
+  const leaving = new AbortController();
+  const leave = () => leaving.abort();
+  using _watch = watchLeaving(client.socket);
+  client.socket.once('close', leave);
+  try {
+    return await dialer.dial(to, leaving.signal);
+  } catch (error) {
+    if (leaving.signal.aborted) return undefined;
+    if (error instanceof ProxyFailure) throw error;
+    throw new ProxyFailure('backend-unreachable', { cause: error });
+  } finally {
+    client.socket.off('close', leave);
+  }
+}
+
+function ask(request: IncomingMessage, to: Destination, dialled: Socket | undefined): ClientRequest {
+  const outgoing = sendHead(request, to, dialled);
+  if (dialled) return outgoing;
   outgoing.once('socket', (socket) => {
     const giveUp = () => outgoing.destroy(new Error('The backend does not take the connection'));
     socket.setTimeout(connectLimitMs, giveUp);
@@ -76,12 +100,14 @@ function ask(request: IncomingMessage, to: Destination): ClientRequest {
   return outgoing;
 }
 
-function sendHead(request: IncomingMessage, to: Destination): ClientRequest {
+function sendHead(request: IncomingMessage, to: Destination, dialled: Socket | undefined): ClientRequest {
   const { host, port } = to.address;
   const headers = { ...to.headers, connection: 'Upgrade', upgrade: request.headers.upgrade ?? '' };
+  const connection = dialled ? { createConnection: () => dialled } : { agent: false };
   try {
-    return send({ host, port, method: request.method ?? 'GET', path: to.path, headers, agent: false });
+    return send({ host, port, method: request.method ?? 'GET', path: to.path, headers, ...connection });
   } catch (error) {
+    dialled?.destroy();
     throw new ProxyFailure('bad-request', { cause: error });
   }
 }

@@ -1,4 +1,5 @@
 /** What the proxy's tests stand on: a proxy behind a real server, with a real store and bus, and backends on loopback. */
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
@@ -13,17 +14,20 @@ import { openInProcessBus } from '../../core/bus/in-process.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
+import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { backends, becomeReady, end, newBackend } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { newBackendId, newToken } from '../../model/ids.ts';
+import { nodes } from '../../model/node.ts';
 import { newRoute, routes } from '../../model/route.ts';
 import { openProxy } from '../open-proxy.ts';
 import type { Proxy, ProxyDeps } from '../open-proxy.ts';
 
 /** A proxy that listens, and the platform around it. */
 export interface House extends AsyncDisposable {
+  readonly secret: PlatformSecret;
   readonly proxy: Proxy;
   readonly server: Server;
   readonly port: number;
@@ -42,9 +46,10 @@ const maxHeaderSize = 256 * 1024;
 export async function openHouse(changes: Partial<ProxyDeps> = {}): Promise<House> {
   await using opened = new AsyncDisposableStack();
   const log = silentLog();
+  const secret = new PlatformSecret(randomBytes(32));
   const folder = await mkdtemp(join(tmpdir(), 'berth-proxy-'));
   opened.defer(() => rm(folder, { recursive: true }));
-  const store = opened.use(await openSqliteStore({ folder, collections: [backends, routes], log }));
+  const store = opened.use(await openSqliteStore({ folder, collections: [backends, nodes, routes], log }));
   const bus = opened.use(openInProcessBus({ log }));
   const told: Record<string, number>[] = [];
   opened.use(await bus.subscribe(connectionsOpen, ({ open }) => void told.push(open)));
@@ -57,6 +62,7 @@ export async function openHouse(changes: Partial<ProxyDeps> = {}): Promise<House
       clock: systemClock,
       log,
       metrics,
+      secret,
       secretFor: (token) => `secret of ${token}`,
       startTimeoutMs: 30_000,
       drainMs: 50,
@@ -69,6 +75,7 @@ export async function openHouse(changes: Partial<ProxyDeps> = {}): Promise<House
   opened.defer(() => closeServer(server));
   const resources = opened.move();
   return {
+    secret,
     proxy,
     server,
     port,

@@ -207,7 +207,14 @@ async function environmentsOf(options: PlatformOptions, place: Place): Promise<R
   return new Map([
     ...firsts,
     of('registry2', { BERTH_REGISTRY_PORT: registry }),
-    of('worker2', { BERTH_NODE: twinOf(place.node), DOCKER_HOST: options.twinsOn.host }),
+    of('worker2', {
+      BERTH_NODE: twinOf(place.node),
+      DOCKER_HOST: options.twinsOn.host,
+      // As on another machine: proxies come through its gateway.
+      BERTH_ADVERTISED_HOST: '127.0.0.1',
+      BERTH_GATEWAY_HOST: '127.0.0.1',
+      BERTH_GATEWAY_PORT: '0',
+    }),
     of('proxy2', { BERTH_PROXY_PORT: proxy }),
     of('api2', { BERTH_API_PORT: api }),
   ]);

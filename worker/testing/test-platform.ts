@@ -58,7 +58,8 @@ export async function openTestPlatform(engineHost?: string): Promise<TestPlatfor
   const folder = await mkdtemp(join(tmpdir(), 'berth-worker-'));
   parts.defer(() => rm(folder, { recursive: true, force: true }));
   const engine = parts.use(await openTestEngine(node, engineHost));
-  const grants = new RegistryGrants(new PlatformSecret(randomBytes(32)));
+  const secret = new PlatformSecret(randomBytes(32));
+  const grants = new RegistryGrants(secret);
   const store = parts.use(
     await openSqliteStore({ folder: join(folder, 'store'), collections: [backends, keys, nodes], log }),
   );
@@ -67,13 +68,14 @@ export async function openTestPlatform(engineHost?: string): Promise<TestPlatfor
   const images = parts.use(await openImageServer(grants));
   parts.defer(() => engine.removeImages(images.host));
   parts.defer(() => engine.removeContainers());
-  return new TestPlatform({ engine, node, folder, grants, store, bus, queue, images, parts: parts.move() });
+  return new TestPlatform({ engine, node, folder, secret, grants, store, bus, queue, images, parts: parts.move() });
 }
 
 interface Parts {
   readonly engine: TestEngine;
   readonly node: string;
   readonly folder: string;
+  readonly secret: PlatformSecret;
   readonly grants: RegistryGrants;
   readonly store: Store;
   readonly bus: Bus;
@@ -85,6 +87,7 @@ interface Parts {
 export class TestPlatform implements AsyncDisposable {
   readonly node: string;
   readonly cluster: string;
+  readonly secret: PlatformSecret;
   readonly folder: string;
   readonly store: Store;
   readonly bus: Bus;
@@ -98,6 +101,7 @@ export class TestPlatform implements AsyncDisposable {
     this.node = parts.node;
     this.cluster = `cluster-${parts.node}`;
     this.folder = parts.folder;
+    this.secret = parts.secret;
     this.store = parts.store;
     this.bus = parts.bus;
     this.queue = parts.queue;
@@ -108,11 +112,23 @@ export class TestPlatform implements AsyncDisposable {
 
   async openWorker(more: TestWorkerOptions = {}): Promise<Worker> {
     this.metrics.clear();
-    const { store, bus, queue, metrics } = this;
+    const { store, bus, queue, metrics, secret } = this;
     const { grants } = this.#parts;
     const { engine } = this.engine;
     const settings = { ...this.#settings(), ...more.settings };
-    return await openWorker({ clock: systemClock, store, bus, queue, log, metrics, grants, engine, ...more, settings });
+    return await openWorker({
+      clock: systemClock,
+      store,
+      bus,
+      queue,
+      log,
+      metrics,
+      grants,
+      secret,
+      engine,
+      ...more,
+      settings,
+    });
   }
 
   /** Stores a new backend; unless told otherwise, adds its job too. */

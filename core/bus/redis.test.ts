@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { startRedisCluster, startSentinelGroup } from '../../test/kit/redis-groups.ts';
+import { openTestRedis, redisProblem, startRedis } from '../../test/kit/redis.ts';
+import { describeBus } from '../../test/suites/bus-suite.ts';
+import { openLog, silentLog } from '../log/log.ts';
+import type { Bus, Topic } from './bus.ts';
+import { openRedisBus } from './redis.ts';
+
+const problem = await redisProblem();
+const hasRedis = problem === undefined || Boolean(process.env['REDIS_URL']);
+const counted: Topic<{ count: number }> = { name: 'counted', message: z.strictObject({ count: z.int() }) };
+const soon = { interval: 10, timeout: 15_000 };
+
+/** More than a second, less than anybody's patience. */
+const boundedMs = 2_500;
+
+describe.skipIf(!hasRedis)(`Redis${hasRedis ? '' : ` (skipped: ${problem})`}`, () => {
+  let redis: Awaited<ReturnType<typeof openTestRedis>>;
+  beforeAll(async () => void (redis = await openTestRedis()));
+  afterAll(async () => await redis[Symbol.asyncDispose]());
+  describeBus('Redis', async () => await openRedisBus({ url: redis.url, prefix: randomUUID(), log: silentLog() }));
+});
+
+describe.skipIf(problem !== undefined)(
+  `A Redis of our own${problem === undefined ? '' : ` (skipped: ${problem})`}`,
+  () => {
+    test('tells other processes', async () => {
+      await using redis = await startRedis();
+      await using here = await openRedisBus({ url: redis.url, log: silentLog() });
+      await using there = await openRedisBus({ url: redis.url, log: silentLog() });
+      await using elsewhere = await openRedisBus({ url: redis.url, prefix: 'other', log: silentLog() });
+      const [told, notTold] = [await listen(there), await listen(elsewhere)];
+      await here.publish(counted, { count: 1 });
+      await there.publish(counted, { count: 2 });
+      await expect.poll(() => told, soon).toStrictEqual([1, 2]);
+      expect(notTold).toStrictEqual([]);
+      expect((await redis.ask('PUBSUB', 'CHANNELS')).split('\n').sort()).toStrictEqual([
+        'berth:bus:counted',
+        'other:bus:counted',
+      ]);
+    });
+
+    test('lets go of a channel when the last one leaves', async () => {
+      await using redis = await startRedis();
+      await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
+      const first = await bus.subscribe(counted, () => {});
+      const second = await bus.subscribe(counted, () => {});
+      await first[Symbol.asyncDispose]();
+      expect(await redis.ask('PUBSUB', 'CHANNELS')).toBe('berth:bus:counted');
+      await second[Symbol.asyncDispose]();
+      expect(await redis.ask('PUBSUB', 'CHANNELS')).toBe('');
+    });
+
+    test('drops what does not fit, and says so', async () => {
+      await using redis = await startRedis();
+      const { log, messages } = collectLog();
+      await using bus = await openRedisBus({ url: redis.url, log });
+      const told = await listen(bus);
+      for (const text of ['{"count":', '{"count":"1"}', '{"count":1}']) {
+        await redis.ask('PUBLISH', 'berth:bus:counted', text);
+      }
+      await expect.poll(() => told, soon).toStrictEqual([1]);
+      expect(messages()).toStrictEqual([
+        'A malformed message on the bus was dropped',
+        'A malformed message on the bus was dropped',
+      ]);
+    });
+
+    test('loses messages while Redis is away, keeps nobody waiting, and listens again when it is back', async () => {
+      await using redis = await startRedis();
+      const { log, messages } = collectLog();
+      await using bus = await openRedisBus({ url: redis.url, log });
+      const told = await listen(bus);
+      for (let round = 1; round <= 2; round += 1) {
+        await redis.stop();
+        const beganMs = performance.now();
+        await Promise.all(Array.from({ length: 1_000 }, () => bus.publish(counted, { count: 0 })));
+        expect(performance.now() - beganMs).toBeLessThan(boundedMs);
+        await expect(bus.ping()).rejects.toThrow(/^Redis (?:is away|did not answer: the connection is lost)/);
+        const late: number[] = [];
+        await bus.subscribe(counted, ({ count }) => void late.push(count));
+        await redis.start();
+        told.length = 0;
+        await expect.poll(async () => await publishAndSee(bus, told, round), soon).toBe(true);
+        expect(late).toContain(round);
+        await bus.ping();
+      }
+      expect(messages().filter((message) => message === 'Messages on the bus are lost')).toHaveLength(2);
+      // One connection tells, one listens.
+      expect(messages().filter((message) => message === 'Redis is away')).toHaveLength(4);
+      expect(messages().filter((message) => message === 'Redis is back')).toHaveLength(4);
+    });
+
+    test('opens while Redis is away, and is there once Redis is', async () => {
+      await using redis = await startRedis();
+      await redis.stop();
+      await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
+      const told = await listen(bus);
+      await redis.start();
+      await expect.poll(async () => await publishAndSee(bus, told, 7), soon).toBe(true);
+    });
+
+    test('keeps nobody waiting for a Redis that hangs', async () => {
+      await using redis = await startRedis();
+      await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
+      const told = await listen(bus);
+      redis.freeze();
+      const beganMs = performance.now();
+      await bus.publish(counted, { count: 0 });
+      await expect(bus.ping()).rejects.toThrow('Redis');
+      expect(performance.now() - beganMs).toBeLessThan(2 * boundedMs);
+      redis.thaw();
+      await expect.poll(async () => await publishAndSee(bus, told, 5), soon).toBe(true);
+    });
+
+    test('speaks TLS with a password, and logs none', async () => {
+      await using redis = await startRedis({ tls: true, password: 's3cret/@' });
+      await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
+      const told = await listen(bus);
+      await bus.publish(counted, { count: 1 });
+      await expect.poll(() => told, soon).toStrictEqual([1]);
+
+      const wrong = collectLog();
+      await using refused = await openRedisBus({ url: redis.url.replace('s3cret', 'wr0ng'), log: wrong.log });
+      const reason = await refused.ping().catch((error: Error) => error.message);
+      expect(reason).toMatch(/WRONGPASS/);
+      expect(wrong.text()).toMatch(/WRONGPASS/);
+      expect(wrong.text()).not.toMatch(/wr0ng/);
+
+      const distrusting = collectLog();
+      await using _ = await openRedisBus({ url: redis.url.replace(/\?.*/, ''), log: distrusting.log });
+      expect(distrusting.text()).toMatch(/certificate/);
+    });
+
+    test('follows a sentinel to the next master', async () => {
+      await using group = await startSentinelGroup('s3cret');
+      await using bus = await openRedisBus({ url: group.url, log: silentLog() });
+      const told = await listen(bus);
+      await bus.publish(counted, { count: 1 });
+      await expect.poll(() => told, soon).toStrictEqual([1]);
+      await group.master.stop('SIGKILL');
+      await expect.poll(async () => await publishAndSee(bus, told, 2), { ...soon, timeout: 30_000 }).toBe(true);
+    });
+
+    test('tells all nodes of a cluster', async () => {
+      await using cluster = await startRedisCluster();
+      await using here = await openRedisBus({ url: cluster.url, log: silentLog() });
+      await using there = await openRedisBus({ url: cluster.url.replace(/\/[^/,]+,/, '/'), log: silentLog() });
+      const told = await listen(there);
+      await here.ping();
+      for (let count = 0; count < 100; count += 1) await here.publish(counted, { count });
+      await expect.poll(() => told, soon).toStrictEqual(Array.from({ length: 100 }, (_, count) => count));
+    });
+  },
+);
+
+async function listen(bus: Bus): Promise<number[]> {
+  const counts: number[] = [];
+  await bus.subscribe(counted, ({ count }) => void counts.push(count));
+  return counts;
+}
+
+async function publishAndSee(bus: Bus, told: readonly number[], count: number): Promise<boolean> {
+  await bus.publish(counted, { count });
+  return told.includes(count);
+}
+
+function collectLog() {
+  const lines: string[] = [];
+  return {
+    log: openLog('info', { write: (line) => void lines.push(line) }),
+    messages: () => lines.map((line) => (JSON.parse(line) as { msg: string }).msg),
+    text: () => lines.join(''),
+  };
+}

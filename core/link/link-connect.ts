@@ -1,0 +1,47 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { connect as secure } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
+import type { PlatformSecret } from '../secret/platform-secret.ts';
+import { linkIdentity, linkKey, linkSocketTerms, linkTerms } from './link-terms.ts';
+
+export interface LinkTarget {
+  readonly secret: PlatformSecret;
+  readonly host: string;
+  readonly port: number;
+  /** Gives up while the link is being made; it does nothing to one that stands. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Makes a link: a connection that nobody reads or changes on the way, to a process that has the same secret. Like any
+ * connection it ends its side when the other one has ended, unless `allowHalfOpen` is set on it.
+ *
+ * Rejects with the signal's reason, or with what the connection or the handshake failed of.
+ */
+export async function linkConnect({ secret, host, port, signal }: LinkTarget): Promise<TLSSocket> {
+  signal.throwIfAborted();
+  const connection = connect({ host, port, ...linkSocketTerms });
+  // What breaks it comes up in the link.
+  connection.on('error', () => {});
+  const giveUp = () => void connection.destroy(signal.reason as Error);
+  signal.addEventListener('abort', giveUp, { once: true });
+  try {
+    await once(connection, 'connect');
+    const link = secure({
+      ...linkTerms,
+      socket: connection,
+      pskCallback: () => ({ psk: linkKey(secret), identity: linkIdentity }),
+      // A certificate proves nothing here, whoever signed it.
+      ca: [],
+      checkServerIdentity: () => new Error('The other end shows a certificate instead of the secret'),
+    });
+    await once(link, 'secureConnect');
+    return link;
+  } catch (error) {
+    connection.destroy();
+    throw signal.aborted ? (signal.reason as Error) : error;
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}

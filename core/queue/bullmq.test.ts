@@ -1,0 +1,194 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { openTestRedis, redisProblem } from '../../test/kit/redis.ts';
+import { describeQueue } from '../../test/suites/queue-suite.ts';
+import { openLog, silentLog } from '../log/log.ts';
+import type { BullTimings } from './bullmq-consumer.ts';
+import { openBullQueue } from './bullmq.ts';
+import { JobHandlers } from './queue.ts';
+import type { JobKind, Queue } from './queue.ts';
+import { pauseAfterMs } from './retries.ts';
+
+const problem = process.env['REDIS_URL'] ? undefined : await redisProblem();
+const work: JobKind<{ part: number }> = { name: 'work', payload: z.strictObject({ part: z.int() }) };
+const soon = { interval: 5, timeout: 15_000 };
+
+/** Time cannot be handed to Redis: the suite waits for real, four times as fast. */
+const pace = 1 / 4;
+
+describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (skipped: ${problem})`}`, () => {
+  let redis: Awaited<ReturnType<typeof openTestRedis>>;
+  beforeAll(async () => void (redis = await openTestRedis()));
+  afterAll(async () => await redis[Symbol.asyncDispose]());
+
+  describeQueue('BullMQ', async () => {
+    const queue = await open({ pauseAfterMs: (failures) => pauseAfterMs(failures) * pace });
+    return {
+      queue,
+      pass: async (ms) => await delay(ms * pace),
+      [Symbol.asyncDispose]: async () => await queue[Symbol.asyncDispose](),
+    };
+  });
+
+  test('pauses after each failure, then gives up and says so', async () => {
+    const pauses: number[] = [];
+    const lines: { msg: string; level: string; id?: string; failures?: number }[] = [];
+    const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
+    await using queue = await open({ pauseAfterMs: (failures) => (pauses.push(failures), 10) }, log);
+    let tries = 0;
+    const handlers = new JobHandlers().on(work, async () => {
+      tries += 1;
+      throw new Error('Never works');
+    });
+    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await expect.poll(() => lines.at(-1)?.level, soon).toBe('error');
+    expect(tries).toBe(8);
+    // Asked once for the log and once by BullMQ.
+    expect(new Set(pauses)).toStrictEqual(new Set([1, 2, 3, 4, 5, 6, 7]));
+    expect(lines.map(({ level }) => level)).toStrictEqual([...Array.from({ length: 7 }, () => 'warn'), 'error']);
+    expect(lines.at(-1)).toMatchObject({ msg: 'Job failed for good', id: 'a', failures: 8, queue: 'hall' });
+
+    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await expect.poll(() => tries, soon).toBeGreaterThan(8);
+  });
+
+  test('runs a job with what was added last, also during its pause', async () => {
+    await using queue = await open({ pauseAfterMs: () => 300 });
+    const { parts, handlers } = partsOf(async (part) => {
+      if (part === 2) throw new Error('Not yet');
+    });
+    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await queue.add('hall', work, { part: 2 }, { id: 'a' });
+    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await expect.poll(() => parts, soon).toStrictEqual([2]);
+    await queue.add('hall', work, { part: 4 }, { id: 'b' });
+    await expect.poll(() => parts, soon).toStrictEqual([2, 4]);
+    await queue.add('hall', work, { part: 3 }, { id: 'a' });
+    await expect.poll(() => parts, soon).toStrictEqual([2, 4, 3]);
+  });
+
+  test('raises a job that waits, or pauses, when it is added with high priority', async () => {
+    await using queue = await open({ pauseAfterMs: () => 200 });
+    const { parts, handlers } = partsOf(async () => {});
+    for (const part of [1, 2, 3]) await queue.add('hall', work, { part }, { id: `${part}` });
+    await queue.add('hall', work, { part: 3 }, { id: '3', priority: 'high' });
+    await queue.add('hall', work, { part: 4 }, { id: '4', priority: 'high' });
+    await queue.add('hall', work, { part: 3 }, { id: '3' });
+    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await expect.poll(() => parts, soon).toStrictEqual([3, 4, 1, 2]);
+  });
+
+  test('tries a failed job again with what was added while it ran, once', async () => {
+    await using queue = await open({ pauseAfterMs: () => 50 });
+    const { parts, handlers } = partsOf(async (part) => {
+      if (part !== 1) return;
+      await queue.add('hall', work, { part: 2 }, { id: 'a' });
+      throw new Error('Not yet');
+    });
+    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await expect.poll(() => parts, soon).toStrictEqual([1, 2]);
+    await queue.add('hall', work, { part: 9 }, { id: 'b' });
+    await expect.poll(() => parts, soon).toStrictEqual([1, 2, 9]);
+  });
+
+  test('does not lose what was added during the last try', async () => {
+    await using queue = await open({ pauseAfterMs: () => 1 });
+    let tries = 0;
+    const handlers = new JobHandlers().on(work, async () => {
+      tries += 1;
+      if (tries === 8) await queue.add('hall', work, { part: 2 }, { id: 'a' });
+      if (tries <= 8) throw new Error('Not yet');
+    });
+    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await expect.poll(() => tries, soon).toBe(9);
+  });
+
+  test('wakes another consumer at once for a job that was interrupted', async () => {
+    await using queue = await open();
+    const begun = Promise.withResolvers<void>();
+    const interrupted = new JobHandlers().on(work, async (_, signal) => {
+      begun.resolve();
+      await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('Left'))));
+    });
+    const leaving = await queue.consume('hall', interrupted, { concurrency: 1 });
+    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await begun.promise;
+    const { parts, handlers } = partsOf(async () => {});
+    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await queue.add('hall', work, { part: 2 }, { id: 'b' });
+    await expect.poll(() => parts, soon).toStrictEqual([2]);
+    const leftMs = performance.now();
+    await leaving[Symbol.asyncDispose]();
+    await expect.poll(() => parts, soon).toStrictEqual([2, 1]);
+    expect(performance.now() - leftMs).toBeLessThan(1_500);
+  });
+
+  test('counts no failure when a job is interrupted, however often', async () => {
+    const lines: string[] = [];
+    await using queue = await open({}, openLog('info', { write: (line) => void lines.push(line) }));
+    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    for (let round = 0; round < 10; round += 1) {
+      const begun = Promise.withResolvers<void>();
+      const handlers = new JobHandlers().on(work, async (_, signal) => {
+        begun.resolve();
+        await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('Left'))));
+      });
+      await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+      await begun.promise;
+    }
+    const { parts, handlers } = partsOf(async () => {});
+    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await expect.poll(() => parts, soon).toStrictEqual([1]);
+    expect(lines).toStrictEqual([]);
+  });
+
+  test('many add and take the same few jobs at once, and what was added last is never lost', async () => {
+    await using queue = await open();
+    const [added, ran] = [new Map<string, number>(), new Map<string, number>()];
+    const { handlers } = partsOf(async (part) => {
+      await delay(Math.random() * 3);
+      ran.set(`${part % 5}`, part);
+    });
+    await using _ = await queue.consume('hall', handlers, { concurrency: 4 });
+    await using __ = await queue.consume('hall', handlers, { concurrency: 4 });
+    // One after another for each ID, five IDs side by side.
+    await Promise.all(
+      Array.from({ length: 5 }, async (_, id) => {
+        for (let round = 0; round < 100; round += 1) {
+          await queue.add(
+            'hall',
+            work,
+            { part: round * 5 + id },
+            { id: `${id}`, priority: round % 2 ? 'high' : 'normal' },
+          );
+          added.set(`${id}`, round * 5 + id);
+        }
+      }),
+    );
+    await expect.poll(() => ran, soon).toStrictEqual(added);
+  });
+
+  test('refuses names that would break the keys of others', async () => {
+    await using queue = await open();
+    await expect(queue.add('a:b', work, { part: 1 }, { id: 'a' })).rejects.toThrow(TypeError);
+    await expect(queue.consume('{a}', new JobHandlers(), { concurrency: 1 })).rejects.toThrow(TypeError);
+  });
+
+  async function open(timings: Partial<BullTimings> = {}, log = silentLog()): Promise<Queue> {
+    return await openBullQueue({ url: redis.url, prefix: randomUUID(), log, timings });
+  }
+});
+
+function partsOf(onPart: (part: number) => Promise<void>) {
+  const parts: number[] = [];
+  const handlers = new JobHandlers().on(work, async ({ part }) => {
+    parts.push(part);
+    await onPart(part);
+  });
+  return { parts, handlers };
+}

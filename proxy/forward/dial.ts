@@ -1,0 +1,112 @@
+/** How a connection to a backend is made: straight, where this process reaches its address, else through its node's gateway. */
+import { once } from 'node:events';
+import { request as send } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import type { Clock } from '../../core/clock/clock.ts';
+import { linkConnect } from '../../core/link/link-connect.ts';
+import type { PlatformSecret } from '../../core/secret/platform-secret.ts';
+import type { NodeGateway } from '../../model/node.ts';
+import type { Address, Lookup } from '../lookup.ts';
+import type { Destination } from './forwarder.ts';
+
+/** A backend is in the same house, or its node in the next one: they answer in milliseconds, or the machine is gone. */
+export const connectLimitMs = 5_000;
+
+export interface DialDeps {
+  /** The node whose containers this process reaches by their address. */
+  readonly localNode: string | undefined;
+  readonly secret: PlatformSecret;
+  readonly clock: Clock;
+  readonly lookup: Pick<Lookup, 'gateway' | 'refreshGateway'>;
+}
+
+/** Which backend, and where it is. */
+export type Dialled = Pick<Destination, 'backend' | 'address'>;
+
+export class Dialer {
+  readonly #deps: DialDeps;
+
+  constructor(deps: DialDeps) {
+    this.#deps = deps;
+  }
+
+  /** Whether a connection to the address needs nobody's help: there is no need to `dial`. */
+  isStraight({ node }: Address): boolean {
+    return node === undefined || node === this.#deps.localNode;
+  }
+
+  /**
+   * Makes a connection to a backend, wherever it is. It ends its side when the backend has ended its own. Rejects if the
+   * backend cannot be reached, with `unavailable` if nobody knows where its node is, or with the signal's reason.
+   */
+  async dial({ backend, address }: Dialled, signal: AbortSignal): Promise<Socket> {
+    const { localNode, lookup } = this.#deps;
+    const { node } = address;
+    const gateway = node === undefined ? undefined : await lookup.gateway(node);
+    if (node === undefined || !gateway) {
+      if (localNode === undefined) return await this.#inTime(signal, (limit) => straight(address, limit));
+      throw new Error('The node of the backend has no gateway');
+    }
+    try {
+      return await this.#through(gateway, backend, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      // It may have begun anew elsewhere, with the news still on its way.
+      const newer = await lookup.refreshGateway(node);
+      if (!newer || (newer.host === gateway.host && newer.port === gateway.port)) throw error;
+      return await this.#through(newer, backend, signal);
+    }
+  }
+
+  #through(gateway: NodeGateway, backend: string, signal: AbortSignal): Promise<Socket> {
+    const { secret } = this.#deps;
+    return this.#inTime(signal, async (limit) => {
+      const link = await linkConnect({ secret, host: gateway.host, port: gateway.port, signal: limit });
+      return await tunnel(link, backend, limit);
+    });
+  }
+
+  async #inTime<T>(signal: AbortSignal, make: (limit: AbortSignal) => Promise<T>): Promise<T> {
+    const late = new AbortController();
+    using _limit = this.#deps.clock.after(connectLimitMs, () => late.abort(new Error('Nobody takes the connection')));
+    return await make(AbortSignal.any([signal, late.signal]));
+  }
+}
+
+async function straight({ host, port }: Address, signal: AbortSignal): Promise<Socket> {
+  signal.throwIfAborted();
+  return await untilGiven(connect({ host, port }), (socket) => once(socket, 'connect', { signal }), signal);
+}
+
+/** Asks a gateway for a backend: what it makes of the link is a connection to the backend. */
+async function tunnel(link: Socket, backend: string, signal: AbortSignal): Promise<Socket> {
+  const ask = async () => {
+    const headers = { host: backend };
+    const request = send({ method: 'CONNECT', path: backend, headers, createConnection: () => link });
+    request.on('error', () => {});
+    request.end();
+    const [answer, , head] = (await once(request, 'connect', { signal })) as [IncomingMessage, Socket, Buffer];
+    if (answer.statusCode !== 200) throw new Error(`The gateway of the node answered ${answer.statusCode}`);
+    if (head.length > 0) link.unshift(head);
+  };
+  return await untilGiven(link, ask, signal);
+}
+
+/** The socket, when what is done to it is done; if that fails, it is gone. */
+async function untilGiven(
+  socket: Socket,
+  make: (socket: Socket) => Promise<unknown>,
+  signal: AbortSignal,
+): Promise<Socket> {
+  // Between being made and being used, nobody else listens.
+  socket.on('error', () => {});
+  try {
+    await make(socket);
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    throw signal.aborted ? (signal.reason as Error) : error;
+  }
+}

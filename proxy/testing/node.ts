@@ -1,0 +1,69 @@
+/** A node of its own for tests of the proxy: the real gateway of a worker, with programs on loopback for containers. */
+import { backendChanged } from '../../contract/messages.ts';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import { silentLog } from '../../core/log/log.ts';
+import { upsert } from '../../core/store/upsert.ts';
+import { assign, backends, becomeReady } from '../../model/backend.ts';
+import { nodes } from '../../model/node.ts';
+import type { Node } from '../../model/node.ts';
+import { openGateway } from '../../worker/gateway.ts';
+import { Run } from '../../worker/run.ts';
+import { Statuses } from '../../worker/statuses.ts';
+import type { House, Program } from './house.ts';
+
+export interface TestNode extends AsyncDisposable {
+  readonly id: string;
+  /** The port of its gateway. */
+  readonly port: number;
+  /** Runs a backend of the store, and tells that it is ready. Its address leads nowhere from anywhere else. */
+  adopt(backend: string, at: Pick<Program, 'address'>): Promise<void>;
+  /** Nothing is left of a backend here. */
+  end(backend: string): void;
+}
+
+/** An address for documentation, which nobody has (RFC 5737). */
+const elsewhere = { host: '192.0.2.1', port: 8080 };
+
+/** Starts a node and tells of it in the house's store. */
+export async function startNode(house: House, { id = 'node-1', secret = house.secret } = {}): Promise<TestNode> {
+  const closing = new AbortController();
+  const log = silentLog();
+  const { store, bus } = house;
+  const runs = new Map<string, Run>();
+  const parts = { runs, clock: systemClock, log, closing: closing.signal };
+  const gateway = await openGateway(parts, { host: '127.0.0.1', port: 0, advertisedHost: '127.0.0.1' }, secret);
+  gateway.open();
+  await tellOf(house, { id, gateway: gateway.address });
+  const adopt = async (backend: string, { address }: Pick<Program, 'address'>) => {
+    const document = await store.update(backends, backend, (current) =>
+      becomeReady(assign(current, id), elsewhere, new Date()),
+    );
+    if (!document) throw new Error(`No backend ${backend}`);
+    const statuses = new Statuses({ store, bus, clock: systemClock, log }, backend, closing.signal);
+    const run = new Run({ ...document, port: address.port }, statuses, closing.signal);
+    run.address = address.host;
+    run.container = { id: backend, started: true };
+    runs.set(backend, run);
+    await bus.publish(backendChanged, { backend, status: 'ready' });
+  };
+  return {
+    id,
+    port: gateway.address.port,
+    adopt,
+    end: (backend) => {
+      runs.get(backend)?.finish();
+      runs.delete(backend);
+    },
+    [Symbol.asyncDispose]: async () => {
+      closing.abort();
+      await gateway[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Puts a node into the house's store. */
+export async function tellOf({ store }: House, about: Pick<Node, 'id' | 'gateway'>): Promise<void> {
+  const now = new Date();
+  const node = { cluster: 'default', leaseUntil: now, startedAt: now, engineVersion: '', ...about };
+  await upsert(store, nodes, node.id, () => node);
+}

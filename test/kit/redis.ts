@@ -1,0 +1,189 @@
+/**
+ * Real Redis servers for tests: Debian's `redis-server`, or whatever is on the PATH under that name. Each is a process of its
+ * own on a free port, with a folder of its own, and dies with the tests.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
+
+export interface RedisServerOptions {
+  readonly password?: string;
+  /** Speaks TLS only, with a certificate for `localhost` that its own authority signed. */
+  readonly tls?: boolean;
+  /** Keeps its data over a restart, and over being killed. */
+  readonly appendOnly?: boolean;
+  /** Listens on a socket in its folder, and on no port. */
+  readonly socket?: boolean;
+  /** Watches others instead of holding data. */
+  readonly sentinel?: boolean;
+  /** Further lines of `redis.conf`. */
+  readonly lines?: readonly string[];
+}
+
+export interface RedisServer extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  readonly folder: string;
+  readonly pid: number;
+  /** Starts it again, on the same port, with what it kept. */
+  start(): Promise<void>;
+  /** Ends it in order, or with `SIGKILL` at once. */
+  stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
+  /** Stops it in the middle of what it does, so that it keeps its connections and answers nothing. */
+  freeze(): void;
+  thaw(): void;
+  /** Loses everything. */
+  flush(): Promise<void>;
+  /** Asks with `redis-cli`. */
+  ask(...command: string[]): Promise<string>;
+}
+
+/** A start takes 20 ms; a machine that does ten things at once takes longer. */
+const startTimeoutMs = 20_000;
+
+/** Why no Redis can be started here; nothing if one can. */
+export async function redisProblem(): Promise<string | undefined> {
+  for (const program of ['redis-server', 'redis-cli']) {
+    if ((await findProgram(program)) === undefined) return `there is no ${program} on the PATH (Debian: redis-server)`;
+  }
+  return undefined;
+}
+
+/** The Redis that `REDIS_URL` names, or one of our own. */
+export async function openTestRedis(): Promise<{ readonly url: string } & AsyncDisposable> {
+  const url = process.env['REDIS_URL'];
+  return url ? { url, [Symbol.asyncDispose]: async () => {} } : await startRedis();
+}
+
+/** Starts a Redis. */
+export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-redis-'));
+  const port = options.socket ? 0 : await freePort();
+  if (options.tls) await makeCertificate(folder);
+  const server = new LocalRedis(folder, port, options);
+  await writeFile(join(folder, 'redis.conf'), configOf(folder, port, options).join('\n'));
+  await server.start();
+  return server;
+}
+
+class LocalRedis implements RedisServer {
+  readonly folder: string;
+  readonly port: number;
+  readonly url: string;
+  readonly #options: RedisServerOptions;
+  #child: ChildProcess | undefined;
+
+  constructor(folder: string, port: number, options: RedisServerOptions) {
+    this.folder = folder;
+    this.port = port;
+    this.#options = options;
+    const secret = options.password === undefined ? '' : `:${encodeURIComponent(options.password)}@`;
+    if (options.socket) this.url = `redis+unix://${secret}${folder}/redis.sock`;
+    else if (options.tls) this.url = `rediss://${secret}localhost:${port}?ca=${folder}/ca.pem`;
+    else this.url = `redis://${secret}127.0.0.1:${port}`;
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? -1;
+  }
+
+  async start(): Promise<void> {
+    const args = [join(this.folder, 'redis.conf'), ...(this.#options.sentinel ? ['--sentinel'] : [])];
+    const child = spawn((await findProgram('redis-server')) ?? 'redis-server', args, {
+      cwd: this.folder,
+      stdio: 'ignore',
+    });
+    this.#child = child;
+    const deadline = performance.now() + startTimeoutMs;
+    while (performance.now() < deadline && child.exitCode === null) {
+      if ((await this.#cli('PING')).stdout.trim() === 'PONG') return;
+      await delay(10);
+    }
+    const lines = (await readFile(join(this.folder, 'log'), 'utf8').catch(() => '')).trim().split('\n').slice(-8);
+    throw new Error(`A Redis for tests does not start:\n${lines.join('\n')}`);
+  }
+
+  async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.kill(signal);
+    child.kill('SIGCONT');
+    await exited;
+  }
+
+  freeze(): void {
+    this.#child?.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#child?.kill('SIGCONT');
+  }
+
+  async flush(): Promise<void> {
+    await this.ask('FLUSHALL');
+  }
+
+  async ask(...command: string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.#cli(...command);
+    if (code !== 0) throw new Error(`redis-cli ${command.join(' ')}: ${stderr}`);
+    return stdout.trim();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop('SIGKILL');
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  async #cli(...command: string[]) {
+    const { socket, tls, password } = this.#options;
+    const where = socket ? ['-s', join(this.folder, 'redis.sock')] : ['-h', 'localhost', '-p', `${this.port}`];
+    if (tls) where.push('--tls', '--cacert', join(this.folder, 'ca.pem'));
+    const env = password === undefined ? {} : { REDISCLI_AUTH: password };
+    return await tryCommand('redis-cli', [...where, ...command], { env });
+  }
+}
+
+function configOf(folder: string, port: number, options: RedisServerOptions): string[] {
+  const { tls, password, appendOnly, socket, sentinel, lines = [] } = options;
+  const config = [`dir ${folder}`, `logfile ${folder}/log`, 'bind 127.0.0.1', `port ${tls ? 0 : port}`];
+  if (!sentinel) config.push('save ""', `appendonly ${appendOnly ? 'yes' : 'no'}`, 'appendfsync always');
+  if (socket) config.push(`unixsocket ${folder}/redis.sock`);
+  if (password !== undefined) config.push(`requirepass ${password}`, `masterauth ${password}`);
+  if (tls) {
+    config.push(`tls-port ${port}`, 'tls-auth-clients no', `tls-ca-cert-file ${folder}/ca.pem`);
+    config.push(`tls-cert-file ${folder}/server.pem`, `tls-key-file ${folder}/server.key`);
+  }
+  return [...config, ...lines, ''];
+}
+
+/** A certificate for `localhost`, and the authority that signed it, good for a day. */
+async function makeCertificate(folder: string): Promise<void> {
+  const openssl = async (...args: string[]) => await runCommand('openssl', args, { cwd: folder });
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  const authority = ['-keyout', 'ca.key', '-out', 'ca.pem', '-days', '1', '-subj', '/CN=Tests'];
+  await openssl('req', '-x509', ...key, ...authority);
+  await openssl('req', ...key, '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=localhost');
+  await writeFile(join(folder, 'names'), 'subjectAltName=DNS:localhost,IP:127.0.0.1');
+  const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile', 'names', '-days', '1'];
+  await openssl('x509', '-req', '-in', 'server.csr', ...signing, '-out', 'server.pem');
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  // A Redis Cluster listens on this port and on the one 10,000 above it.
+  const port = typeof address === 'object' && address ? address.port : 0;
+  return port > 55_000 ? await freePort() : port;
+}
