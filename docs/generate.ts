@@ -45,8 +45,12 @@ ${rows.join('\n')}
 }
 
 function errorsText(): string {
-  const service = Object.entries(serviceErrors).map(([code, { status, when }]) => `| \`${code}\` | ${status} | ${when} |`);
-  const proxy = Object.entries(proxyErrors).map(([code, { status, message }]) => `| \`${code}\` | ${status} | ${message} |`);
+  const service = Object.entries(serviceErrors).map(
+    ([code, { status, when }]) => `| \`${code}\` | ${status} | ${when} |`,
+  );
+  const proxy = Object.entries(proxyErrors).map(
+    ([code, { status, message }]) => `| \`${code}\` | ${status} | ${message} |`,
+  );
   return `# Errors
 
 ## The service API

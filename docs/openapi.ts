@@ -39,7 +39,10 @@ function operation(name: string, endpoint: Endpoint): ZodOpenApiOperationObject 
     }),
     requestParams: { path: pathSchema(endpoint.path), query: endpoint.query as z.ZodObject },
     ...(isPost && { requestBody: { required: false, content: { 'application/json': { schema: endpoint.body } } } }),
-    responses: { '200': { description: 'Done', content: { [type]: { schema: endpoint.answer } } }, ...refusals(endpoint) },
+    responses: {
+      '200': { description: 'Done', content: { [type]: { schema: endpoint.answer } } },
+      ...refusals(endpoint),
+    },
   };
 }
 
