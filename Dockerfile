@@ -1,0 +1,41 @@
+# The one image that runs every role of Berth. It works with BuildKit and with the classic builder.
+#
+#   docker build --tag berth .
+#
+# Reproducible: the base is pinned (by digest if you want: NODE_IMAGE=node:24.21.0-slim@sha256:…), packages come from
+# package-lock.json, and only what .dockerignore names is sent. With BuildKit the bytes are the same each time, too:
+#
+#   SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) docker buildx build --tag berth \
+#     --output type=docker,rewrite-timestamp=true .
+ARG NODE_IMAGE=node:24.21.0-slim
+
+FROM ${NODE_IMAGE} AS build
+WORKDIR /app
+ENV NODE_ENV=production
+COPY package.json package-lock.json .npmrc ./
+# No package needs an install script. (`npm ci` refuses a lock file that lacks optional packages of other platforms.)
+RUN npm install --no-save --omit=dev --ignore-scripts --cache /tmp/npm && rm -r /tmp/npm
+COPY . .
+# Compiling what a process loads takes longer than anything else at its start, so it is done here, drivers included.
+RUN NODE_COMPILE_CACHE=/app/.compiled node --eval "Promise.all(['main/platform', 'core/store/mongodb', 'core/blobs/gridfs', 'core/queue/bullmq', 'core/bus/redis'].map((name) => import('/app/' + name + '.ts')))" \
+ && NODE_COMPILE_CACHE=/app/.compiled node main/berth.ts --help \
+ && mkdir /data
+
+# Nothing is run from here on, so that a base without a shell will do.
+FROM ${NODE_IMAGE}
+WORKDIR /app
+ENV NODE_ENV=production \
+    NODE_COMPILE_CACHE=/app/.compiled \
+    BERTH_DATA_FOLDER=/data \
+    BERTH_LISTEN_HOST=0.0.0.0
+COPY --from=build /app /app
+COPY --from=build --chown=1000:1000 /data /data
+VOLUME /data
+# `node` in Node's own images. Only a worker needs more: the group of the Docker socket.
+USER 1000:1000
+EXPOSE 7100 7101 7102 7104
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
+  CMD ["node", "--eval", "require('node:http').get({ port: process.env.BERTH_OPERATIONS_PORT || 7103, path: '/readyz' }, (answer) => process.exit(answer.statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]
+# Settings that hold passwords can come from a file, where `docker inspect` does not show them.
+ENTRYPOINT ["node", "--env-file-if-exists=/run/secrets/berth.env", "main/berth.ts"]
+CMD ["serve"]

@@ -1,0 +1,107 @@
+/** docker-compose.yml brought up for real: the main job goes through it, and sessions outlive that processes are replaced. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectResponse } from '../../contract/connect.ts';
+import type { ConnectResponse } from '../../contract/connect.ts';
+import { runCommand } from '../../setup/command.ts';
+import { pushTestImage, testImage } from '../kit/images.ts';
+import { deploy } from './deployment.ts';
+import type { Deployment } from './deployment.ts';
+import { problem } from './problem.ts';
+
+const missing = await problem();
+
+/** Building, and starting seven containers, take 50 seconds on two cores. */
+const deployTimeoutMs = 240_000;
+
+const account = 'home';
+
+describe.skipIf(missing !== undefined)(
+  `docker compose up${missing === undefined ? '' : ` (skipped: ${missing})`}`,
+  () => {
+    let deployment: Deployment;
+
+    beforeAll(async () => {
+      deployment = await deploy();
+      const image = await testImage('serve');
+      await pushTestImage(deployment.engine, { ...deployment, account }, { image, service: 'serve' });
+    }, deployTimeoutMs);
+    afterAll(() => deployment?.[Symbol.asyncDispose](), deployTimeoutMs);
+
+    test('what was pushed is connected to, answers through Caddy, proxy and gateway, and ends when asked to', async () => {
+      const session = await connect({ key: 'main-job' });
+      const answer = await fetch(session.url);
+      expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('Hello from a test backend')]);
+      const { statuses } = await ask<{ statuses: { status: string }[] }>(`/v2/backend/${session.backend_id}`);
+      expect(statuses.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'starting', 'waiting', 'ready']);
+      await ask(`/v2/backend/${session.backend_id}/terminate`, {});
+      expect(await statusesOf(session)).toContain('"status":"terminated"');
+      expect((await fetch(session.url)).status).toBe(410);
+    });
+
+    test('a session outlives that every process of ours is replaced', async () => {
+      const session = await connect({ key: 'upgrade' });
+      expect((await fetch(session.url)).status).toBe(200);
+      const container = await containerOf(session);
+      for (const room of ['registry', 'api', 'worker', 'proxy']) {
+        await deployment.compose.run('up', '--detach', '--no-build', '--no-deps', '--force-recreate', '--wait', room);
+        expect([room, (await fetch(session.url)).status]).toEqual([room, 200]);
+      }
+      expect(await containerOf(session)).toBe(container);
+      const again = await connect({ key: 'upgrade' });
+      expect([again.spawned, again.backend_id]).toEqual([false, session.backend_id]);
+    });
+
+    test('a Redis that comes back empty costs no session', async () => {
+      const session = await connect({ key: 'redis' });
+      expect((await fetch(session.url)).status).toBe(200);
+      const ask = `REDISCLI_AUTH=$(sed -n 's/^requirepass //p' /run/secrets/redis.conf) redis-cli flushall`;
+      expect(await deployment.compose.run('exec', '--no-TTY', 'redis', 'sh', '-c', ask)).toContain('OK');
+      await deployment.compose.run('restart', 'redis');
+      expect((await fetch(session.url)).status).toBe(200);
+      const next = await connect({ key: 'redis-2' });
+      expect((await fetch(next.url)).status).toBe(200);
+    });
+
+    test('our containers run as nobody in particular, and their configuration shows no password', async () => {
+      const found = await docker('ps', '--quiet', '--filter', 'label=com.docker.compose.project');
+      const format = '{{index .Config.Labels "com.docker.compose.service"}} {{.Config.User}} {{json .}}';
+      const lines = (await docker('inspect', '--format', format, ...found.trim().split('\n'))).trim().split('\n');
+      expect(lines).toHaveLength(7);
+      const secrets = await deployment.compose.run('exec', '--no-TTY', 'api', 'cat', '/run/secrets/berth.env');
+      const passwords = Array.from(secrets.matchAll(/:([0-9a-f]{64})@/g), ([, password]) => password ?? '');
+      expect(passwords.length).toBeGreaterThanOrEqual(2);
+      for (const line of lines) {
+        const [service = '', user] = line.split(' ');
+        if (['registry', 'api', 'proxy', 'worker'].includes(service))
+          expect([service, user]).toEqual([service, '1000:1000']);
+        expect([service, passwords.filter((password) => line.includes(password))]).toEqual([service, []]);
+      }
+    });
+
+    async function connect(request: object): Promise<ConnectResponse> {
+      return connectResponse.parse(await ask(`/v2/service/${account}/serve/connect`, request));
+    }
+
+    /** Asks the API; with a body it is a POST. */
+    async function ask<Answer>(path: string, body?: object): Promise<Answer> {
+      const headers = { authorization: `Bearer ${deployment.token}`, 'content-type': 'application/json' };
+      const init = body && { method: 'POST', body: JSON.stringify(body) };
+      const answer = await fetch(`${deployment.apiUrl}${path}`, { headers, ...init });
+      expect([path, answer.status]).toEqual([path, 200]);
+      return (await answer.json()) as Answer;
+    }
+
+    /** Every status of a backend, once it has ended. */
+    async function statusesOf({ backend_id: id }: ConnectResponse): Promise<string> {
+      return await (await fetch(`${deployment.apiUrl}/v2/backend/${id}/status/stream`)).text();
+    }
+
+    async function containerOf({ backend_id: id }: ConnectResponse): Promise<string> {
+      return (await docker('ps', '--quiet', '--filter', `label=berth.backend=${id}`)).trim();
+    }
+
+    async function docker(...args: string[]): Promise<string> {
+      return await runCommand('docker', args, { env: { DOCKER_HOST: deployment.engine.host } });
+    }
+  },
+);

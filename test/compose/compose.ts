@@ -1,0 +1,41 @@
+/** Runs the current docker-compose on docker-compose.yml of this checkout, as an operator does. */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { findProgram, runCommand } from '../../setup/command.ts';
+import { modernFolder } from '../kit/docker-packages.ts';
+import { isThere } from './cached.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Settings as they stand in `.env`, and what else docker-compose reads from the environment. */
+export type ComposeSettings = Readonly<Record<string, string>>;
+
+/** The program, if it is here: of the modern engine's packages, or installed. */
+export async function composeProgram(): Promise<string | undefined> {
+  const unpacked = join(modernFolder(), 'usr/bin/docker-compose');
+  return (await isThere(unpacked)) ? unpacked : await findProgram('docker-compose');
+}
+
+export class Compose {
+  readonly #program: string;
+  readonly #files: readonly string[];
+  readonly #settings: ComposeSettings;
+
+  /** @param files - besides docker-compose.yml, relative to the checkout */
+  constructor(program: string, settings: ComposeSettings, files: readonly string[] = []) {
+    this.#program = program;
+    this.#settings = settings;
+    this.#files = ['docker-compose.yml', ...files].flatMap((name) => ['--file', join(root, name)]);
+  }
+
+  /** Throws `CommandError` with what docker-compose said. The person's own `.env` stays out of it. */
+  async run(...args: string[]): Promise<string> {
+    const options = ['--progress', 'plain', ...this.#files, '--env-file', '/dev/null', '--project-directory', root];
+    return await runCommand(this.#program, [...options, ...args], { env: this.#settings });
+  }
+
+  /** The file with everything filled in. */
+  async config(): Promise<unknown> {
+    return JSON.parse(await this.run('config', '--format', 'json'));
+  }
+}

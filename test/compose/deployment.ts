@@ -1,0 +1,143 @@
+/** docker-compose.yml brought up for real, on a modern engine, with stand-ins for the images that it would pull. */
+import { randomBytes, randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { appendFile, mkdtemp, rm, stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { runCommand, tryCommand } from '../../setup/command.ts';
+import { packImage } from '../../setup/image.ts';
+import { startEngine } from '../kit/docker-engine.ts';
+import type { TestEngine } from '../kit/docker-engine.ts';
+import { testEngines } from '../kit/engines.ts';
+import { Compose, composeProgram } from './compose.ts';
+import { standIns } from './stand-ins.ts';
+
+const makeSecrets = fileURLToPath(new URL('../../deploy/make-secrets.sh', import.meta.url));
+
+const named = z.object({ image: z.string() });
+
+/** The part of docker-compose.yml that says which images it calls for. */
+const called = z.object({
+  services: z.object({
+    mongodb: named,
+    redis: named,
+    caddy: named,
+    registry: z.object({ build: z.object({ args: z.object({ NODE_IMAGE: z.string() }) }) }),
+  }),
+});
+
+export interface Deployment extends AsyncDisposable {
+  readonly engine: TestEngine;
+  readonly compose: Compose;
+  readonly apiUrl: string;
+  readonly registry: string;
+  readonly token: string;
+}
+
+/** They are healthy after ten seconds; on a busy machine it takes longer. */
+const upTimeoutSeconds = 90;
+
+/** Brings everything up, and waits until it is healthy. */
+export async function deploy(): Promise<Deployment> {
+  await using opening = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'berth-deployment-'));
+  opening.defer(async () => await rm(folder, { recursive: true, force: true }));
+  const engine = await openEngine(opening);
+  const settings = await settingsFor(engine, folder);
+  const compose = new Compose((await composeProgram()) ?? 'docker-compose', settings, ['test/compose/override.yml']);
+  await loadStandIns(engine, compose);
+  opening.defer(async () => await tearDown(engine, compose, settings['BERTH_NODE']));
+  await compose.run('build');
+  await up(compose);
+  const token = (await compose.run('exec', '--no-TTY', 'api', 'cat', '/data/token')).trim();
+  const owned = opening.move();
+  return {
+    engine,
+    compose,
+    apiUrl: `http://127.0.0.1:${settings['BERTH_API_PORT']}`,
+    registry: `127.0.0.1:${settings['BERTH_REGISTRY_PORT']}`,
+    token,
+    [Symbol.asyncDispose]: async () => await owned.disposeAsync(),
+  };
+}
+
+/** The modern engine of this test run, else one of our own. */
+async function openEngine(opening: AsyncDisposableStack): Promise<TestEngine> {
+  return testEngines().find(({ kind }) => kind === 'modern') ?? opening.use(await startEngine('modern'));
+}
+
+/** Backends outlive their platform, so they are ended here. Images go with the engine. */
+async function tearDown(engine: TestEngine, compose: Compose, node: string): Promise<void> {
+  const at = { env: { DOCKER_HOST: engine.host } };
+  await compose.run('down', '--volumes', '--timeout', '5');
+  const { stdout } = await tryCommand('docker', ['ps', '--all', '--quiet', '--filter', `label=berth.node=${node}`], at);
+  const backends = stdout.split('\n').filter(Boolean);
+  if (backends.length > 0) await tryCommand('docker', ['rm', '--force', '--volumes', ...backends], at);
+  await tryCommand('docker', ['network', 'rm', `berth-${node}`], at);
+}
+
+/** The engine has them under the names that the file and the Dockerfile call for, so nothing is pulled. */
+async function loadStandIns(engine: TestEngine, compose: Compose): Promise<void> {
+  const { mongodb, redis, caddy, registry } = called.parse(await compose.config()).services;
+  const made = await standIns({
+    node: registry.build.args.NODE_IMAGE,
+    mongodb: mongodb.image,
+    redis: redis.image,
+    caddy: caddy.image,
+  });
+  if ('missing' in made) throw new Error(made.missing);
+  for (const image of made) {
+    await runCommand('docker', ['load', '--quiet'], { env: { DOCKER_HOST: engine.host }, input: packImage(image) });
+  }
+}
+
+async function settingsFor(engine: TestEngine, folder: string) {
+  const socket = engine.host.slice('unix://'.length);
+  const secrets = join(folder, 'secrets');
+  await runCommand('sh', [makeSecrets, secrets]);
+  // The protocol server knows no users and no replica sets.
+  await appendFile(join(secrets, 'berth.env'), 'BERTH_MONGODB_URL=mongodb://mongodb:27017/berth\n');
+  const [api, registry, proxy, gateway, operations, http, https] = await freePorts(7);
+  const name = `compose-${randomBytes(4).toString('hex')}`;
+  return {
+    COMPOSE_PROJECT_NAME: name,
+    DOCKER_HOST: engine.host,
+    DOCKER_CONFIG: folder,
+    DOCKER_SOCKET: socket,
+    DOCKER_GID: `${(await stat(socket)).gid}`,
+    SECRETS_FOLDER: secrets,
+    // An address that no other Redis or MongoDB of this machine has, nor another run of this test.
+    STORES_ADDRESS: `127.${randomInt(1, 255)}.${randomInt(1, 255)}.${randomInt(1, 255)}`,
+    DOMAIN: '',
+    BERTH_NODE: name,
+    BERTH_API_PORT: `${api}`,
+    BERTH_REGISTRY_PORT: `${registry}`,
+    BERTH_PROXY_PORT: `${proxy}`,
+    BERTH_GATEWAY_PORT: `${gateway}`,
+    BERTH_OPERATIONS_PORT: `${operations}`,
+    HTTP_PORT: `${http}`,
+    HTTPS_PORT: `${https}`,
+  };
+}
+
+/** Throws with what the services have logged if they do not become healthy. */
+async function up(compose: Compose): Promise<void> {
+  try {
+    await compose.run('up', '--detach', '--no-build', '--wait', '--wait-timeout', `${upTimeoutSeconds}`);
+  } catch (error) {
+    const log = await compose.run('logs', '--no-color', '--tail', '20').catch(() => '');
+    throw new Error(`The services do not become healthy:\n${log}`, { cause: error });
+  }
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
+  await Promise.all(servers.map((server) => once(server, 'listening')));
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  for (const server of servers) server.close();
+  return ports;
+}

@@ -1,0 +1,19 @@
+/** Why docker-compose.yml cannot be brought up on this machine, before anything is made for it. */
+import { findProgram } from '../../setup/command.ts';
+import { modernFolder, staticBusybox } from '../kit/docker-packages.ts';
+import { join } from 'node:path';
+import { isThere } from './cached.ts';
+
+/** What the stand-in images are made of, and who makes them. */
+const programs = ['docker', 'redis-server', 'java', 'javac', 'jlink', 'mvn', 'npm'];
+
+/** The first thing that is missing; nothing if it can be tried. */
+export async function problem(): Promise<string | undefined> {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root on Linux can start a Docker Engine';
+  if (!(await isThere(join(modernFolder(), 'usr/sbin/dockerd'))))
+    return 'npm test has not unpacked a modern Docker Engine';
+  if ((await staticBusybox()) === undefined) return 'the package busybox-static is missing';
+  for (const name of programs) if ((await findProgram(name)) === undefined) return `there is no ${name} on the PATH`;
+  if ((await findProgram('caddy')) ?? (await findProgram('apt-get'))) return undefined;
+  return 'there is no caddy';
+}
