@@ -125,7 +125,7 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     const leftMs = performance.now();
     await leaving[Symbol.asyncDispose]();
     await expect.poll(() => parts, soon).toStrictEqual([2, 1]);
-    expect(performance.now() - leftMs).toBeLessThan(1_500);
+    expect(performance.now() - leftMs).toBeLessThan(8_000);
   });
 
   test('counts no failure when a job is interrupted, however often', async () => {
