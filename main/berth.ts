@@ -1,10 +1,9 @@
 /** The process: `node main/berth.ts serve [--roles …] [--json]`. */
 import { flushCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
-import { ConfigError } from '../core/config/settings.ts';
 import { openLog } from '../core/log/log.ts';
-import { StoreError } from '../core/store/store.ts';
 import { loadConfig } from './config.ts';
+import { isMendable } from './mendable.ts';
 import { openPlatform } from './platform.ts';
 import type { Platform } from './platform.ts';
 import { parseRoles } from './roles.ts';
@@ -41,7 +40,7 @@ async function main(args: string[]): Promise<number> {
     await serve(parseRoles(values.roles), values.json);
     return 0;
   } catch (error) {
-    if (!isExpected(error)) throw error;
+    if (!isMendable(error)) throw error;
     process.stderr.write(`${error.message}\n`);
     return 1;
   }
@@ -69,11 +68,4 @@ function describe({ urls, account, worker }: Platform) {
     ...(worker && { docker: worker.running }),
     ...(worker?.running === false && { docker_problem: worker.reason }),
   };
-}
-
-/** What the person who started the process can mend: told in a sentence, without a stack. */
-function isExpected(error: unknown): error is Error {
-  if (error instanceof ConfigError) return true;
-  if (error instanceof StoreError) return error.code === 'locked';
-  return error instanceof Error && 'code' in error && (error.code === 'EADDRINUSE' || error.code === 'EACCES');
 }

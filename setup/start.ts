@@ -7,11 +7,10 @@ import { flushCompileCache } from 'node:module';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ConfigError } from '../core/config/settings.ts';
 import { openLog } from '../core/log/log.ts';
-import { StoreError } from '../core/store/store.ts';
 import { loadConfig } from '../main/config.ts';
 import type { Config } from '../main/config.ts';
+import { isMendable } from '../main/mendable.ts';
 import { openWholePlatform } from '../main/platform.ts';
 import type { WholePlatform } from '../main/platform.ts';
 import { stopSignal } from '../main/signals.ts';
@@ -52,7 +51,7 @@ async function main(args: string[], environment: NodeJS.ProcessEnv): Promise<num
   try {
     return await start(options, environment);
   } catch (error) {
-    if (!isExpected(error)) throw error;
+    if (!isMendable(error)) throw error;
     process.stderr.write(`${error.message}\n`);
     return 1;
   }
@@ -155,11 +154,4 @@ async function pushAndConnect(options: SampleOptions, dockerHost: string): Promi
 
 function exitCodeOf(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
-}
-
-/** What the person who started this can mend: told in a sentence, without a stack. */
-function isExpected(error: unknown): error is Error {
-  if (error instanceof ConfigError) return true;
-  if (error instanceof StoreError) return error.code === 'locked';
-  return error instanceof Error && 'code' in error && (error.code === 'EADDRINUSE' || error.code === 'EACCES');
 }
