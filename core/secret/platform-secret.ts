@@ -1,4 +1,4 @@
-import { createHmac, hkdfSync } from 'node:crypto';
+import { createHmac, createSecretKey, hkdfSync } from 'node:crypto';
 
 /** Shorter secrets could be guessed. */
 const minSecretBytes = 32;
@@ -23,7 +23,7 @@ export class PlatformSecret {
 
   /** A function that makes an unguessable text (base64url, 256 bits) of another, always the same one. */
   deriver(purpose: string): (text: string) => string {
-    const key = this.keyFor(purpose);
+    const key = createSecretKey(this.keyFor(purpose));
     return (text) => createHmac('sha256', key).update(text).digest('base64url');
   }
 }

@@ -12,6 +12,8 @@ import type { StoredDocument } from './store.ts';
 /** A document's fields but for its ID, ready for the driver. */
 export type MongoFields = Readonly<Record<string, unknown>>;
 
+const ordinary = { configurable: true, enumerable: true, writable: true };
+
 const unsafeCharacters = /[%$.\0]|^_(?=bsontype$)/g;
 const escapedCharacters = /%([0-9A-F]{2})/g;
 
@@ -50,8 +52,13 @@ function isNested(value: unknown): value is object {
 }
 
 function mapEntries(object: object, toKey: (key: string) => string, toValue: (value: unknown) => unknown): object {
-  // Unlike an assignment, `fromEntries` makes an ordinary field of `__proto__`.
-  return Object.fromEntries(Object.entries(object).map(([key, value]) => [toKey(key), toValue(value)]));
+  const mapped: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(object)) {
+    // What an assignment would take for something else becomes an ordinary field, too.
+    if (key === '__proto__') Object.defineProperty(mapped, key, { ...ordinary, value: toValue(value) });
+    else mapped[toKey(key)] = toValue(value);
+  }
+  return mapped;
 }
 
 function hexadecimal(text: string): string {

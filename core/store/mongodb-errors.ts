@@ -1,5 +1,6 @@
 /** What went wrong, in MongoDB's words. */
 import {
+  MongoBulkWriteError,
   MongoError,
   MongoErrorLabel,
   MongoNetworkError,
@@ -35,7 +36,26 @@ export function isOutOfSpace(error: unknown): boolean {
 export function isUncertain(error: unknown): boolean {
   if (error instanceof MongoNetworkTimeoutError) return false;
   if (error instanceof MongoNetworkError || error instanceof MongoWriteConcernError) return true;
+  if (error instanceof MongoBulkWriteError) return isUnconfirmed(error);
   return error instanceof MongoError && error.hasErrorLabel(MongoErrorLabel.RetryableWriteError);
+}
+
+/**
+ * What an unordered bulk write's error says of one of its documents: `undefined` if that one was written. The driver wraps
+ * what broke the whole write, such as a connection that was lost, in an error of its own; here it comes unwrapped.
+ */
+export function bulkOutcome(error: unknown, index: number): unknown {
+  if (!(error instanceof MongoBulkWriteError)) return error;
+  const wrapped: unknown = error.errorResponse;
+  if (wrapped instanceof MongoError) return wrapped;
+  const refused = [error.writeErrors].flat().find((each) => each.index === index);
+  if (refused) return new MongoServerError({ message: refused.errmsg ?? error.message, code: refused.code });
+  return isUnconfirmed(error) ? error : undefined;
+}
+
+/** Whether the documents that a bulk write did write were not confirmed as durably as was asked. */
+function isUnconfirmed(error: MongoBulkWriteError): boolean {
+  return error.result.getWriteConcernError() !== undefined || [error.writeErrors].flat().length === 0;
 }
 
 /** Why the database cannot be used, if that is what an error says. The driver's messages name hosts, never passwords. */

@@ -100,6 +100,21 @@ await describeOnMongo('MongoDB, failing', stoppableMongo, (mongo) => {
     expect(relay.lost).toBe(2);
   });
 
+  test('Inserts that went together and whose answer is lost have happened, but for those whose ID was taken', async () => {
+    await using database = mongo.newDatabase();
+    await using relay = await openRelay(mongo.url);
+    await using store = await openMongoStore({ ...database, url: relay.url, collections, log });
+    await store.insert(things, { id: '3', count: 9 });
+    relay.loseAnswerTo('insert');
+    const ids = ['1', '2', '3', '4'];
+    const inserts = await Promise.allSettled(ids.map(async (id) => await store.insert(things, { id, count: 1 })));
+    expect(inserts.map(({ status }) => status)).toStrictEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+    expect(inserts[2]).toMatchObject({ reason: { code: 'duplicate' } });
+    const counts = await Promise.all(ids.map(async (id) => (await store.get(things, id))?.count));
+    expect(counts).toStrictEqual([1, 1, 9, 1]);
+    expect(relay.lost).toBe(1);
+  });
+
   test('A deletion whose answer is lost has happened; where the server cannot tell, the store does not claim it', async () => {
     await using database = mongo.newDatabase();
     await using relay = await openRelay(mongo.url);

@@ -5,7 +5,7 @@ import { describeOnMongo } from '../../test/kit/mongodb-tests.ts';
 import { testMongo } from '../../test/kit/mongodb.ts';
 import { silentLog } from '../log/log.ts';
 import { connectMongo } from './mongodb-client.ts';
-import { insertRecord, removeRecord, replaceRecord } from './mongodb-records.ts';
+import { insertRecord, recordsOf, removeRecord, replaceRecord } from './mongodb-records.ts';
 import type { MongoRecord } from './mongodb-records.ts';
 import { openMongoStore } from './mongodb.ts';
 import type { AnyCollection } from './query-plan.ts';
@@ -38,14 +38,15 @@ await describeOnMongo('MongoDB, shared', testMongo, (mongo) => {
   test('A document that was made anew is not taken for the one that was read', async () => {
     await using database = mongo.newDatabase();
     await using client = new MongoClient(database.url);
-    const records = client.db(database.database).collection<MongoRecord>('things');
+    const collection = client.db(database.database).collection<MongoRecord>('things');
+    const records = recordsOf(collection);
     await insertRecord(records, 'one', { count: 1 });
-    const read = (await records.findOne({ _id: 'one' })) as MongoRecord;
+    const read = (await collection.findOne({ _id: 'one' })) as MongoRecord;
     expect(await removeRecord(records, read)).toBe(true);
     expect(await insertRecord(records, 'one', { count: 1 })).toBe(true);
     expect(await replaceRecord(records, read, { count: 2 })).toBe(false);
     expect(await removeRecord(records, read)).toBe(false);
-    expect(await records.findOne({ _id: 'one' })).toMatchObject({ document: { count: 1 } });
+    expect(await collection.findOne({ _id: 'one' })).toMatchObject({ document: { count: 1 } });
   });
 
   test('Indexes are those that are declared; those of others stay', async () => {

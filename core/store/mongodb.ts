@@ -7,6 +7,7 @@
  * driver had it come a moment earlier or later; each document it gives is as it stood at some moment of the search.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { serialize } from 'node:v8';
 import type { Db, MongoClient } from 'mongodb';
 import type { Log } from '../log/log.ts';
 import { connectMongo, serverHello, withPatientMongo } from './mongodb-client.ts';
@@ -17,11 +18,12 @@ import { isUnknownHint, mongoProblem } from './mongodb-errors.ts';
 import { makeIndexes } from './mongodb-index.ts';
 import { mongoQuery } from './mongodb-query.ts';
 import type { MongoQuery } from './mongodb-query.ts';
-import { insertRecord, removeRecord, replaceRecord } from './mongodb-records.ts';
+import { insertRecord, recordsOf, removeRecord, replaceRecord } from './mongodb-records.ts';
 import type { MongoRecord, MongoRecords } from './mongodb-records.ts';
 import { Turns } from './turns.ts';
 import { assertIndexable } from './query-plan.ts';
 import type { AnyCollection } from './query-plan.ts';
+import { SharedQuestions } from './shared-questions.ts';
 import { StoreError } from './store.ts';
 import type { Collection, Query, Store, StoredDocument } from './store.ts';
 
@@ -66,6 +68,8 @@ class MongoStore implements Store {
   readonly #collections: ReadonlyMap<string, AnyCollection>;
   readonly #time: ServerTime;
   readonly #turns = new Turns();
+  readonly #searches = new SharedQuestions<readonly MongoRecord[]>();
+  readonly #opened = new Map<string, MongoRecords>();
   #closed: Promise<void> | undefined;
 
   constructor({ client, db, collections, log }: Parts) {
@@ -87,7 +91,7 @@ class MongoStore implements Store {
   async get<T extends StoredDocument>(collection: Collection<T>, id: string): Promise<T | undefined> {
     const records = this.#records(collection);
     return await this.#run(async () => {
-      const record = await records.findOne({ _id: id });
+      const record = await records.reads.ask(id);
       return record ? (documentOf(record) as T) : undefined;
     });
   }
@@ -134,7 +138,7 @@ class MongoStore implements Store {
     const planned = mongoQuery(this.#declared(collection.name), query);
     // MongoDB takes a limit of 0 for none.
     if (planned.limit === 0) return [];
-    const found = await this.#run(async () => await this.#search(records, planned));
+    const found = await this.#run(async () => await this.#searchOnce(records, planned));
     // A document that moves within the index during the search may come twice; it counts as it stood the last time.
     return Array.from(
       new Map(found.map((record) => [record._id, record])).values(),
@@ -147,14 +151,19 @@ class MongoStore implements Store {
     await this.#closed;
   }
 
-  async #search(records: MongoRecords, { filter, sort, hint, limit }: MongoQuery): Promise<MongoRecord[]> {
+  async #searchOnce(records: MongoRecords, planned: MongoQuery): Promise<readonly MongoRecord[]> {
+    const name = `${records.collection.collectionName} ${serialize(planned).toString('latin1')}`;
+    return await this.#searches.ask(name, async () => await this.#search(records, planned));
+  }
+
+  async #search({ collection }: MongoRecords, { filter, sort, hint, limit }: MongoQuery): Promise<MongoRecord[]> {
     const search = { sort, ...(limit !== undefined && { limit }) };
     try {
-      return await records.find(filter, { ...search, hint }).toArray();
+      return await collection.find(filter, { ...search, hint }).toArray();
     } catch (error) {
       if (!isUnknownHint(error)) throw error;
-      this.#log.warn({ collection: records.collectionName, index: Object.keys(hint) }, 'An index is missing');
-      return await records.find(filter, search).toArray();
+      this.#log.warn({ collection: collection.collectionName, index: Object.keys(hint) }, 'An index is missing');
+      return await collection.find(filter, search).toArray();
     }
   }
 
@@ -167,7 +176,7 @@ class MongoStore implements Store {
     const records = this.#records(collection);
     const inTurn = this.#turns.inTurn(`${collection.name}/${id}`, async () => {
       for (let conflicts = 0; ; conflicts += 1) {
-        const record = await records.findOne({ _id: id });
+        const record = await records.reads.ask(id);
         if (!record) return undefined;
         const changed = await change(records, record);
         if (changed) return changed.result;
@@ -191,7 +200,10 @@ class MongoStore implements Store {
 
   #records(collection: { readonly name: string }): MongoRecords {
     this.#assertOpen();
-    return this.#db.collection<MongoRecord>(this.#declared(collection.name).name);
+    const { name } = this.#declared(collection.name);
+    let records = this.#opened.get(name);
+    if (!records) this.#opened.set(name, (records = recordsOf(this.#db.collection<MongoRecord>(name))));
+    return records;
   }
 
   #declared(name: string): AnyCollection {

@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import { Batches } from './batches.ts';
+import type { Outcome } from './batches.ts';
+
+/** A server that answers when it is told to, and remembers what it was asked. */
+function manualServer(limits: { atOnce: number; size: number }) {
+  const asked: { readonly requests: readonly number[]; readonly answer: (outcomes?: Outcome<number>[]) => void }[] = [];
+  const batches = new Batches<number, number>(
+    async (requests) =>
+      await new Promise((resolve) => {
+        const doubled = requests.map((request) => ({ answer: 2 * request }));
+        asked.push({ requests, answer: (outcomes) => resolve(outcomes ?? doubled) });
+      }),
+    limits,
+  );
+  return { batches, asked };
+}
+
+const turn = async () => await new Promise((resolve) => setImmediate(resolve));
+
+test('who asks in one turn goes together, and everyone gets their own answer', async () => {
+  const { batches, asked } = manualServer({ atOnce: 1, size: 10 });
+  const answers = [1, 2, 3].map(async (request) => await batches.ask(request));
+  await turn();
+  expect(asked.map(({ requests }) => requests)).toStrictEqual([[1, 2, 3]]);
+  asked[0]?.answer();
+  expect(await Promise.all(answers)).toStrictEqual([2, 4, 6]);
+});
+
+test('no more batches are under way than may be, and those who wait go together', async () => {
+  const { batches, asked } = manualServer({ atOnce: 2, size: 10 });
+  const answers: Promise<number>[] = [];
+  for (const request of [1, 2, 3, 4]) {
+    answers.push(batches.ask(request));
+    await turn();
+  }
+  expect(asked.map(({ requests }) => requests)).toStrictEqual([[1], [2]]);
+  asked[0]?.answer();
+  await answers[0];
+  await turn();
+  expect(asked.map(({ requests }) => requests)).toStrictEqual([[1], [2], [3, 4]]);
+  for (const { answer } of asked) answer();
+  expect(await Promise.all(answers)).toStrictEqual([2, 4, 6, 8]);
+});
+
+test('a batch is bounded', async () => {
+  const { batches, asked } = manualServer({ atOnce: 1, size: 2 });
+  const answers = [1, 2, 3, 4, 5].map(async (request) => await batches.ask(request));
+  for (const size of [2, 2, 1]) {
+    await turn();
+    expect(asked.at(-1)?.requests).toHaveLength(size);
+    asked.at(-1)?.answer();
+    await turn();
+  }
+  expect(await Promise.all(answers)).toStrictEqual([2, 4, 6, 8, 10]);
+});
+
+test('one request fails alone, and a batch fails for all in it and no one after', async () => {
+  const { batches, asked } = manualServer({ atOnce: 1, size: 10 });
+  const [first, second] = [batches.ask(1), batches.ask(2)];
+  await turn();
+  asked[0]?.answer([{ error: new Error('refused') }, { answer: 4 }]);
+  await expect(first).rejects.toThrow('refused');
+  expect(await second).toBe(4);
+
+  let isAway = true;
+  const failing = new Batches<number, number>(
+    async (requests) => {
+      if (isAway) throw new Error('away');
+      return requests.map((answer) => ({ answer }));
+    },
+    { atOnce: 1, size: 10 },
+  );
+  const both = await Promise.allSettled([failing.ask(1), failing.ask(2)]);
+  expect(both.map(({ status }) => status)).toStrictEqual(['rejected', 'rejected']);
+  isAway = false;
+  expect(await failing.ask(3)).toBe(3);
+});
