@@ -32,6 +32,9 @@ export interface Mounted {
   readonly mount: (app: Express, api: Api) => void;
 }
 
+/** Made once: an error of its own for each request would cost more than the rest of it. */
+const clientGone = new Error('The client has left');
+
 const nobody: Caller = { account: '', rights: [] };
 
 /** Binds a handler to its endpoint. */
@@ -78,7 +81,9 @@ async function parseCall<Path extends string, Body, Query>(
   requestId(request, response);
   const caller = endpoint.access === 'none' ? nobody : await authenticate(api, request, endpoint.access);
   const gone = new AbortController();
-  response.once('close', () => gone.abort());
+  response.once('close', () => {
+    if (!response.writableFinished) gone.abort(clientGone);
+  });
   return {
     parameters: request.params as PathParameters<Path>,
     body: endpoint.body.parse(request.body ?? {}),

@@ -12,7 +12,7 @@ import { claimKey, keyId, keyState, keys } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
 import { Refusal } from '../model/refusal.ts';
 import { newRoute, routes } from '../model/route.ts';
-import { environmentOf, serviceId, services, withSpawn } from '../model/service.ts';
+import { environmentOf, serviceId, services } from '../model/service.ts';
 import type { Environment, Service } from '../model/service.ts';
 import { nudge } from './nudge.ts';
 import type { Api } from './room.ts';
@@ -138,7 +138,7 @@ async function spawn(api: Api, { service, environment, request, claim }: Spawn &
     api.store.insert(routes, newRoute({ token, backend: id, ...request }, now)),
   ]);
   await nudge(api, clusterQueue(backend.cluster), spawnJob, { backend: id });
-  await api.store.update(services, service.id, (current) => withSpawn(current, environment.name, now));
+  api.spawnTimes.note(service.id, environment.name, now);
   return { backend, token, spawned: true };
 }
 

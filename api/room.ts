@@ -5,6 +5,7 @@ import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import type { Store } from '../core/store/store.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
+import type { SpawnTimes } from './spawn-times.ts';
 
 /** Where clients find what this room talks about. No URL ends with a slash. */
 export interface PublicUrls {
@@ -44,6 +45,7 @@ export interface ApiDependencies {
 /** What its handlers share. */
 export interface Api extends ApiDependencies {
   readonly watch: BackendWatch;
+  readonly spawnTimes: SpawnTimes;
   /** Aborts when the room closes: streams end then. */
   readonly closing: AbortSignal;
 }

@@ -61,10 +61,14 @@ export function withImageTag(service: Service, environment: string, imageTag: st
   return changeEnvironment(service, environment, (current) => ({ ...current, imageTag }));
 }
 
-/** Notes that a backend was spawned. */
-export function withSpawn(service: Service, environment: string, now: Date): Service {
-  const changed = changeEnvironment(service, environment, (current) => ({ ...current, lastSpawnedAt: now }));
-  return { ...changed, lastSpawnedAt: now };
+/** Notes that a backend was spawned. Notes may come late and in any order; a service forgets those it has no environment for. */
+export function withSpawn(service: Service, environment: string, time: Date): Service {
+  if (!service.environments.some(({ name }) => name === environment)) return service;
+  const changed = changeEnvironment(service, environment, (current) => ({
+    ...current,
+    lastSpawnedAt: later(current.lastSpawnedAt, time),
+  }));
+  return { ...changed, lastSpawnedAt: later(service.lastSpawnedAt, time) };
 }
 
 /** Notes that an image was pushed. */
@@ -78,4 +82,8 @@ function changeEnvironment(service: Service, name: string, change: (current: Env
     ...service,
     environments: service.environments.map((each) => (each === current ? change(current) : each)),
   };
+}
+
+function later(known: Date | undefined, time: Date): Date {
+  return known && known > time ? known : time;
 }

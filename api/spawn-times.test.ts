@@ -1,0 +1,87 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { silentLog } from '../core/log/log.ts';
+import { openSqliteStore } from '../core/store/sqlite.ts';
+import type { Store } from '../core/store/store.ts';
+import { modelCollections } from '../model/collections.ts';
+import { newService, services } from '../model/service.ts';
+import { SpawnTimes } from './spawn-times.ts';
+
+const log = silentLog();
+const closing = new AsyncDisposableStack();
+let store: Store;
+let made = 0;
+
+beforeAll(async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-spawn-times-'));
+  closing.defer(() => rm(folder, { recursive: true }));
+  store = closing.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
+});
+
+afterAll(() => closing.disposeAsync());
+
+async function newId(): Promise<string> {
+  const service = newService({ account: 'acme', name: `draw${(made += 1)}`, cluster: 'default' }, new Date(0));
+  await store.insert(services, service);
+  return service.id;
+}
+
+const lastSpawn = async (id: string) => (await store.get(services, id))?.lastSpawnedAt?.getTime();
+
+test('the first spawn is noted at once, those within a second together', async () => {
+  const id = await newId();
+  const clock = new ManualClock();
+  let writes = 0;
+  const counting: Store = {
+    ...bound(store),
+    update: async (collection, key, change) => {
+      writes += 1;
+      return await store.update(collection, key, change);
+    },
+  };
+  await using times = new SpawnTimes({ store: counting, clock, log });
+  for (const ms of [1, 2, 3]) times.note(id, 'default', new Date(ms));
+  await expect.poll(async () => await lastSpawn(id)).toBe(1);
+  await clock.advance(1_000);
+  await expect.poll(async () => await lastSpawn(id)).toBe(3);
+  expect(writes).toBe(2);
+});
+
+test('closing writes what is noted', async () => {
+  const id = await newId();
+  const times = new SpawnTimes({ store, clock: new ManualClock(), log });
+  times.note(id, 'default', new Date(1));
+  times.note(id, 'default', new Date(2));
+  await times[Symbol.asyncDispose]();
+  expect(await lastSpawn(id)).toBe(2);
+});
+
+test('a note that comes late, or for what is gone, changes nothing', async () => {
+  const id = await newId();
+  await using times = new SpawnTimes({ store, clock: new ManualClock(), log });
+  times.note(id, 'default', new Date(5));
+  await expect.poll(async () => await lastSpawn(id)).toBe(5);
+  const late = new SpawnTimes({ store, clock: new ManualClock(), log });
+  late.note(id, 'default', new Date(4));
+  late.note(id, 'gone', new Date(9));
+  late.note('acme/gone', 'default', new Date(9));
+  await late[Symbol.asyncDispose]();
+  expect(await lastSpawn(id)).toBe(5);
+});
+
+/** A store's methods, to replace one of them. */
+function bound(of: Store): Store {
+  return {
+    now: async () => await of.now(),
+    ping: async () => await of.ping(),
+    get: async (collection, id) => await of.get(collection, id),
+    insert: async (collection, document) => await of.insert(collection, document),
+    update: async (collection, id, change) => await of.update(collection, id, change),
+    delete: async (collection, id, when) => await of.delete(collection, id, when),
+    find: async (collection, query) => await of.find(collection, query),
+    [Symbol.asyncDispose]: async () => {},
+  };
+}
