@@ -8,6 +8,7 @@ import { median, table } from './figures.ts';
 import type { Row } from './figures.ts';
 import { requestsPerSecond } from './load.ts';
 import { pin } from './pinned.ts';
+import { queueLatency } from './queue-latency.ts';
 import { pullBlob, pushBlob, pushEmptyImage, repositoryOf } from './raw-image.ts';
 
 const rounds = 5;
@@ -29,6 +30,7 @@ const rows = [
   await connects('connect to a held key', 2_000, () => JSON.stringify({ key: 'held' })),
   await connects('connect that spawns', 1_000, () => '{}'),
   ...(await transfers()),
+  await queueLatency(shared.redisUrl),
 ];
 process.stdout.write(`${table(rows)}\n`);
 

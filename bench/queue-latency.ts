@@ -1,0 +1,79 @@
+/** From `queue.add` to the moment a worker begins, against BullMQ used bare, on the same Redis and in the same run. */
+import { randomUUID } from 'node:crypto';
+import { Queue as BullQueue, Worker as BullWorker } from 'bullmq';
+import { Redis } from 'ioredis';
+import { z } from 'zod';
+import { silentLog } from '../core/log/log.ts';
+import { openBullQueue } from '../core/queue/bullmq.ts';
+import { JobHandlers } from '../core/queue/queue.ts';
+import { median } from './figures.ts';
+import type { Row } from './figures.ts';
+
+/** Jobs of each, in turn, one at a time: the time of one, not of a line. */
+const jobs = 500;
+
+/** The first ones open connections and load scripts. */
+const warmUp = 50;
+
+const kind = { name: 'bench', payload: z.strictObject({ at: z.number() }) };
+
+/** Adds a job, and gives the milliseconds until it began. */
+type Latency = () => Promise<number>;
+
+export async function queueLatency(redisUrl: string): Promise<Row> {
+  await using opened = new AsyncDisposableStack();
+  const ours = await openOurs(redisUrl, opened);
+  const peer = openBare(redisUrl, opened);
+  const latencies = { ours: [] as number[], peer: [] as number[] };
+  for (let n = 0; n < warmUp + jobs; n += 1) {
+    const [our, their] = [await ours(), await peer()];
+    if (n < warmUp) continue;
+    latencies.ours.push(our);
+    latencies.peer.push(their);
+  }
+  const [our, their] = [median(latencies.ours), median(latencies.peer)];
+  return {
+    what: 'a job from add to its begin, median: our queue / BullMQ used bare',
+    ours: `${our.toFixed(2)} ms`,
+    peer: `${their.toFixed(2)} ms`,
+    ratio: `${(our / their).toFixed(2)} ×`,
+    aim: '≤ 1.5 ×',
+  };
+}
+
+async function openOurs(url: string, opened: AsyncDisposableStack): Promise<Latency> {
+  const queue = opened.use(await openBullQueue({ url, prefix: `bench-${randomUUID()}`, log: silentLog() }));
+  let begun = (_atMs: number) => {};
+  const handlers = new JobHandlers().on(kind, async () => begun(performance.now()));
+  opened.use(await queue.consume('bench', handlers, { concurrency: 1 }));
+  return async () => {
+    const addedAtMs = performance.now();
+    const begins = new Promise<number>((resolve) => (begun = resolve));
+    await queue.add('bench', kind, { at: addedAtMs }, { id: randomUUID() });
+    return (await begins) - addedAtMs;
+  };
+}
+
+function openBare(url: string, opened: AsyncDisposableStack): Latency {
+  const prefix = `bench-${randomUUID()}`;
+  const connect = () => {
+    const connection = new Redis(url, { maxRetriesPerRequest: null });
+    opened.defer(() => connection.disconnect());
+    return connection;
+  };
+  let begun = (_atMs: number) => {};
+  const queue = new BullQueue('bench', {
+    connection: connect(),
+    prefix,
+    defaultJobOptions: { removeOnComplete: true },
+  });
+  opened.defer(async () => await queue.close());
+  const worker = new BullWorker('bench', async () => begun(performance.now()), { connection: connect(), prefix });
+  opened.defer(async () => await worker.close());
+  return async () => {
+    const addedAtMs = performance.now();
+    const begins = new Promise<number>((resolve) => (begun = resolve));
+    await queue.add('bench', { at: addedAtMs }, { jobId: randomUUID() });
+    return (await begins) - addedAtMs;
+  };
+}
