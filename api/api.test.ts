@@ -467,6 +467,25 @@ describe('services', () => {
     expect([unknown.status, unknown.body.error.code]).toEqual([404, 'ImageNotFound']);
   });
 
+  test('are private until they are made public, by who may manage them', async () => {
+    const path = '/v2/service/acme/draw/visibility';
+    expect((await get(path)).body).toEqual({ public: false });
+    expect((await post(path, { public: true })).body).toEqual({ status: 'ok' });
+    expect((await get(path)).body).toEqual({ public: true });
+    expect((await get('/v2/service/acme/draw')).body).not.toHaveProperty('public');
+    const pusher = await tokenFor('acme', ['read', 'push', 'connect']);
+    expect((await post(path, { public: false }, pusher)).body.error.code).toBe('Forbidden');
+    const stranger = await tokenFor('other', ['read', 'push', 'connect', 'manage']);
+    expect((await post(path, { public: false }, stranger)).body.error.code).toBe('ServiceNotFound');
+    expect((await get(path, stranger)).body.error.code).toBe('ServiceNotFound');
+    for (const body of [{}, { public: 'yes' }, { public: true, more: 1 }]) {
+      expect((await post(path, body)).status).toBe(400);
+    }
+    expect((await get(path)).body).toEqual({ public: true });
+    await post(path, { public: false });
+    expect((await get(path)).body).toEqual({ public: false });
+  });
+
   test('show their images, the newest first', async () => {
     await pushImage('v3', digest('d'));
     const { images: shown } = (await get('/v2/service/acme/draw/images')).body;

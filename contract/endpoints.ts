@@ -4,7 +4,7 @@ import type { ZodType } from 'zod';
 import { backendListItem, backendMetadata, runningBackend, statusObject, terminateRequest } from './backend.ts';
 import { connectRequest, connectResponse } from './connect.ts';
 import type { ServiceErrorCode } from './errors.ts';
-import { createServiceRequest, imageObject, serviceObject, updateRequest } from './service.ts';
+import { createServiceRequest, imageObject, serviceObject, updateRequest, visibility } from './service.ts';
 
 /** What a caller's access token must allow. `none`: no token is needed, and every origin may read the answer. */
 export type EndpointAccess = 'none' | 'read' | 'push' | 'connect' | 'manage';
@@ -155,6 +155,20 @@ export const endpoints = {
     body: updateRequest,
     answer: ok,
     errors: ['ServiceNotFound', 'EnvironmentNotFound', 'ImageNotFound'],
+  }),
+  // Beside the documented service object, which existing clients compare field by field.
+  visibility: get('/v2/service/{account}/{service}/visibility', {
+    summary: 'Whether anybody may pull the images of a service',
+    access: 'read',
+    answer: visibility,
+    errors: ['ServiceNotFound'],
+  }),
+  setVisibility: post('/v2/service/{account}/{service}/visibility', {
+    summary: 'Let anybody pull the images of a service, or only its account',
+    access: 'manage',
+    body: visibility,
+    answer: ok,
+    errors: ['ServiceNotFound'],
   }),
 };
 

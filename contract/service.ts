@@ -49,5 +49,9 @@ export const updateRequest = z
   .strictObject({ image_tag: imageReference })
   .meta({ id: 'UpdateRequest', description: 'The default image of new backends' });
 
+export const visibility = z
+  .strictObject({ public: z.boolean().meta({ description: 'Whether anybody may pull the images, without a token' }) })
+  .meta({ id: 'Visibility' });
+
 export type ServiceObject = z.infer<typeof serviceObject>;
 export type ImageObject = z.infer<typeof imageObject>;

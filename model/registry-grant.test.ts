@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { expect, test } from 'vitest';
 import { PlatformSecret } from '../core/secret/platform-secret.ts';
 import { RegistryGrants } from './registry-grant.ts';
@@ -27,18 +28,75 @@ test('forgeries are refused: no algorithm, another algorithm, another audience, 
   const [header, payload, signature] = (await grants.issue(grant, 60, now)).split('.') as [string, string, string];
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
-  const sign = (body: string) =>
-    createHmac('sha256', secret.keyFor('registry grants')).update(body).digest('base64url');
-  const elsewhere = `${header}.${encode({ ...claims, aud: 'somewhere-else' })}`;
+  const sign = (body: string, key = secret.keyFor('registry grants 2026-01-01')) =>
+    `${body}.${createHmac('sha256', key).update(body).digest('base64url')}`;
+  const own = { alg: 'HS256', typ: 'JWT', kid: '2026-01-01' };
+  // What is signed here is taken where nothing is wrong with it: otherwise the rest would prove nothing.
+  expect(await grants.verify(sign(`${encode(own)}.${payload}`), now)).toEqual(grant);
+  const withHeader = (fields: object, key?: Buffer) => sign(`${encode({ ...own, ...fields })}.${payload}`, key);
+  const withClaims = (fields: object) => sign(`${header}.${encode({ ...claims, ...fields })}`);
+  const theirs = Buffer.alloc(32, 1);
+  const jwk = { kty: 'oct', k: theirs.toString('base64url') };
   const forgeries = [
     `${encode({ alg: 'none', typ: 'JWT' })}.${payload}.`,
     `${encode({ alg: 'HS512', typ: 'JWT' })}.${payload}.${signature}`,
     `${header}.${encode({ ...claims, sub: 'other' })}.${signature}`,
-    `${elsewhere}.${sign(elsewhere)}`,
+    withClaims({ aud: 'somewhere-else' }),
+    withClaims({ iss: 'somebody-else' }),
+    withClaims({ exp: undefined }),
+    withClaims({ access: [{ type: 'repository', name: 'acme/draw', actions: ['pull', '*'] }] }),
+    withClaims({ access: [{ type: 'registry', name: 'other', actions: ['*'] }] }),
+    withHeader({ typ: 'at+jwt' }),
+    withHeader({ typ: undefined }),
+    withHeader({ kid: undefined }),
+    withHeader({ kid: '../../dev/null' }, secret.keyFor('registry grants ../../dev/null')),
+    withHeader({ kid: '2026-01-01 ' }, secret.keyFor('registry grants 2026-01-01 ')),
+    withHeader({ jwk }),
+    withHeader({ jwk }, theirs),
+    withHeader({ jku: 'https://evil.example/keys' }),
+    withHeader({ x5c: ['AAAA'] }),
+    withHeader({ crit: ['exp'] }),
     'not a token',
     '',
   ];
   for (const forgery of forgeries) expect(await grants.verify(forgery, now)).toBeUndefined();
+});
+
+test('each day has a key of its own, which is taken as long as its grants live, in all processes', async () => {
+  const elsewhere = new RegistryGrants(secret);
+  const at = (hours: number) => new Date(now.getTime() + hours * 3_600_000);
+  const kidOf = (token: string) => decodeProtectedHeader(token).kid;
+  const token = await grants.issue(grant, 25 * 3600, at(23.9));
+  expect(kidOf(token)).toBe('2026-01-01');
+  expect(kidOf(await grants.issue(grant, 60, at(24)))).toBe('2026-01-02');
+  // The grant's whole life long, and in a process whose clock is behind; then never again.
+  for (const hours of [-0.1, 23.9, 24, 48, 48.8]) {
+    expect(await new RegistryGrants(secret).verify(token, at(hours))).toEqual(grant);
+  }
+  expect(await elsewhere.verify(token, at(48.91))).toBeUndefined();
+  // Even if it said that it lives on: what a stolen key of an old day has signed.
+  const payload = Buffer.from(JSON.stringify({ ...decodeJwt(token), exp: 9_999_999_999 })).toString('base64url');
+  const body = `${token.split('.')[0]}.${payload}`;
+  const key = secret.keyFor('registry grants 2026-01-01');
+  const stolen = `${body}.${createHmac('sha256', key).update(body).digest('base64url')}`;
+  expect(await elsewhere.verify(stolen, at(47))).toEqual(grant);
+  expect(await new RegistryGrants(secret).verify(stolen, at(72))).toBeUndefined();
+  expect(await elsewhere.verify(stolen, at(72))).toBeUndefined();
+});
+
+test('no grant outlives its key', async () => {
+  await expect(grants.issue(grant, 25 * 3600 + 1, now)).rejects.toThrow(RangeError);
+});
+
+test('a grant that was checked before still ends when it ends, and one that was refused stays refused', async () => {
+  const fresh = new RegistryGrants(secret);
+  const token = await fresh.issue(grant, 60, now);
+  const at = (seconds: number) => new Date(now.getTime() + seconds * 1000);
+  const first = await fresh.verify(token, at(1));
+  expect(await fresh.verify(token, at(59.9))).toBe(first);
+  expect(await fresh.verify(token, at(60))).toBeUndefined();
+  expect(await fresh.verify(`${token}x`, at(1))).toBeUndefined();
+  expect(await fresh.verify(token.slice(0, -1), at(1))).toBeUndefined();
 });
 
 test('the platform secret must be long, and gives every purpose its own key', () => {

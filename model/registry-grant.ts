@@ -1,66 +1,147 @@
 /** Registry grants: short-lived bearer tokens that say what their holder may do in which repository. */
+import { createSecretKey } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { SignJWT, errors, jwtVerify } from 'jose';
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 
-const access = z.strictObject({
+const repositoryAccess = z.strictObject({
   type: z.literal('repository'),
   name: z.string(),
   actions: z.array(z.enum(['pull', 'push', 'delete'])),
 });
 
-const claims = z.object({ sub: z.string(), access: z.array(access) });
+/** What clients ask for to list repositories: `registry:catalog:*`. */
+const catalogAccess = z.strictObject({
+  type: z.literal('registry'),
+  name: z.literal('catalog'),
+  actions: z.tuple([z.literal('*')]),
+});
+
+const claims = z.object({
+  sub: z.string(),
+  exp: z.int(),
+  access: z.array(z.discriminatedUnion('type', [repositoryAccess, catalogAccess])),
+});
 
 /** What may be done in one repository: the `access` claim of the registry token specification. */
-export type RepositoryAccess = z.infer<typeof access>;
+export type RepositoryAccess = z.infer<typeof repositoryAccess>;
+
+/** That the repositories of the subject may be listed. */
+export type CatalogAccess = z.infer<typeof catalogAccess>;
 
 /** Whom a grant is for, and what it allows. */
 export interface RegistryGrant {
   /** The account, or the node. Empty for a caller without credentials. */
   readonly subject: string;
-  readonly access: readonly RepositoryAccess[];
+  readonly access: readonly (RepositoryAccess | CatalogAccess)[];
 }
 
 /** Who issues grants, and for whom they are meant. */
 const issuer = 'berth';
 const audience = 'berth-registry';
-const algorithm = 'HS256';
 
-/** Signs and checks registry grants with a key derived from the platform secret. */
+/** Nothing else may stand in a header: keys that a token brings along, or says where to fetch, are never looked at. */
+const header = z.strictObject({
+  alg: z.literal('HS256'),
+  typ: z.literal('JWT'),
+  kid: z.string().regex(/^\d{4}-\d{2}-\d{2}$/),
+});
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** A node that fetches a large image keeps its grant for up to a day, and a minute to begin. */
+const maxGrantSeconds = 25 * 60 * 60;
+
+/** How many days after its own a key is still taken: as long as grants of its last minute may live. */
+const keyOutlivesDays = Math.ceil((maxGrantSeconds * 1000) / dayMs);
+
+/** How many keys are taken at a time: with tomorrow's, since the clocks of two processes are never quite the same. */
+const acceptedKeys = keyOutlivesDays + 2;
+
+/** Grants are checked on every request, and a client sends the same one hundreds of times: remembered up to this size. */
+const maxKnownCharacters = 8 * 1024 * 1024;
+
+interface KnownGrant {
+  readonly grant: RegistryGrant;
+  readonly expiresAtMs: number;
+}
+
+/**
+ * Signs and checks registry grants. Each UTC day has a key of its own, derived from the platform secret: all processes have
+ * it without asking each other, and what one day's key gives away is worth nothing two days later.
+ */
 export class RegistryGrants {
-  readonly #key: Buffer;
+  readonly #secret: PlatformSecret;
+  /** Those of the days that are taken, no more. */
+  readonly #keys = new LRUCache<string, KeyObject>({ max: acceptedKeys });
+  readonly #known = new LRUCache<string, KnownGrant>({
+    maxSize: maxKnownCharacters,
+    sizeCalculation: (_known, token) => token.length,
+  });
 
   constructor(secret: PlatformSecret) {
-    this.#key = secret.keyFor('registry grants');
+    this.#secret = secret;
   }
 
-  /** A bearer token that is good for `seconds` from `now`. */
+  /** A bearer token that is good for `seconds` from `now`. Throws a `RangeError` for longer than its key is taken. */
   async issue(grant: RegistryGrant, seconds: number, now: Date): Promise<string> {
+    if (seconds > maxGrantSeconds) throw new RangeError(`A grant lives for at most ${maxGrantSeconds} seconds`);
     const issuedAt = Math.floor(now.getTime() / 1000);
+    const kid = now.toISOString().slice(0, 10);
     return await new SignJWT({ access: [...grant.access] })
-      .setProtectedHeader({ alg: algorithm, typ: 'JWT' })
+      .setProtectedHeader({ alg: 'HS256', typ: 'JWT', kid })
       .setSubject(grant.subject)
       .setIssuer(issuer)
       .setAudience(audience)
       .setIssuedAt(issuedAt)
       .setExpirationTime(issuedAt + seconds)
-      .sign(this.#key);
+      .sign(this.#keyOf(kid));
   }
 
   /** The grant behind a bearer token, or `undefined` if it is forged, expired or meant for somebody else. */
   async verify(token: string, now: Date): Promise<RegistryGrant | undefined> {
+    const known = this.#known.get(token);
+    if (known) return now.getTime() < known.expiresAtMs ? known.grant : undefined;
+    const verified = await this.#check(token, now);
+    if (verified) this.#known.set(token, verified);
+    return verified?.grant;
+  }
+
+  async #check(token: string, now: Date): Promise<KnownGrant | undefined> {
     try {
-      const { payload } = await jwtVerify(token, this.#key, {
-        algorithms: [algorithm],
-        issuer,
-        audience,
-        currentDate: now,
-      });
+      const options = { algorithms: ['HS256'], issuer, audience, currentDate: now };
+      const { payload, protectedHeader } = await jwtVerify(token, (given: object) => this.#keyFor(given, now), options);
       const parsed = claims.safeParse(payload);
-      return parsed.success ? { subject: parsed.data.sub, access: parsed.data.access } : undefined;
+      if (!parsed.success) return undefined;
+      const { sub, access, exp } = parsed.data;
+      const expiresAtMs = Math.min(exp * 1000, lifeOf(protectedHeader.kid).endMs);
+      return { grant: { subject: sub, access }, expiresAtMs };
     } catch (error) {
       if (error instanceof errors.JOSEError) return undefined;
       throw error;
     }
   }
+
+  #keyFor(given: object, now: Date): KeyObject {
+    const parsed = header.safeParse(given);
+    if (!parsed.success) throw new errors.JWKSNoMatchingKey();
+    const { beginMs, endMs } = lifeOf(parsed.data.kid);
+    // Not a date, no life: NaN compares with nothing.
+    if (!(beginMs <= now.getTime() && now.getTime() < endMs)) throw new errors.JWKSNoMatchingKey();
+    return this.#keyOf(parsed.data.kid);
+  }
+
+  #keyOf(day: string): KeyObject {
+    let key = this.#keys.get(day);
+    if (!key) this.#keys.set(day, (key = createSecretKey(this.#secret.keyFor(`registry grants ${day}`))));
+    return key;
+  }
+}
+
+/** From when until when the key of a UTC day is taken. */
+function lifeOf(day: string | undefined): { beginMs: number; endMs: number } {
+  const dayBeginsMs = Date.parse(`${day}T00:00:00.000Z`);
+  return { beginMs: dayBeginsMs - dayMs, endMs: dayBeginsMs + (1 + keyOutlivesDays) * dayMs };
 }

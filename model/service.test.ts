@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { environmentOf, newService, withImageTag, withSpawn } from './service.ts';
+import { environmentOf, newService, withImageTag, withSpawn, withVisibility } from './service.ts';
 
 const now = new Date('2026-01-01T00:00:00.000Z');
 const service = newService({ account: 'acme', name: 'draw', cluster: 'default' }, now);
@@ -14,6 +14,13 @@ test('an environment gets another image without touching the rest', () => {
   expect(environmentOf(updated).imageTag).toBe('v2');
   expect(environmentOf(service).imageTag).toBe('latest');
   expect(withSpawn(updated, 'default', now)).toMatchObject({ lastSpawnedAt: now });
+});
+
+test('a service is private until it is made public, and nothing is written for nothing', () => {
+  const shown = withVisibility(service, true);
+  expect([service.public, shown.public, withVisibility(shown, false).public]).toEqual([undefined, true, false]);
+  expect(withVisibility(service, false)).toBe(service);
+  expect(withVisibility(shown, true)).toBe(shown);
 });
 
 test('an unknown environment is refused', () => {

@@ -23,6 +23,8 @@ export interface Service {
   readonly lastImageDigest?: string;
   readonly lastImageUploadTime?: Date;
   readonly lastSpawnedAt?: Date;
+  /** Whether anybody may pull its images. Absent: no. */
+  readonly public?: boolean;
 }
 
 export const services: Collection<Service, 'byAccount'> = {
@@ -74,6 +76,11 @@ export function withSpawn(service: Service, environment: string, time: Date): Se
 /** Notes that an image was pushed. */
 export function withImage(service: Service, digest: string, uploadTime: Date): Service {
   return { ...service, lastImageDigest: digest, lastImageUploadTime: uploadTime };
+}
+
+/** Lets anybody pull a service's images, or only its account. */
+export function withVisibility(service: Service, isPublic: boolean): Service {
+  return (service.public ?? false) === isPublic ? service : { ...service, public: isPublic };
 }
 
 function changeEnvironment(service: Service, name: string, change: (current: Environment) => Environment): Service {

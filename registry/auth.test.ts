@@ -75,10 +75,10 @@ test('several scopes, repeated or in one parameter, and what may not be granted 
     'scope=repository:acmex/d:pull&scope=repository:acme:pull&scope=nonsense',
   ].join('&');
   const grant = await grantFor(scopes, registry.basic('acme', registry.token));
-  expect(grant.scope).toBe('repository:acme/a:pull,push repository:acme/b:pull,push,delete');
+  expect(grant.scope).toBe('repository:acme/a:pull,push repository:acme/b:pull,push,delete registry:catalog:*');
   const reader = await registry.addToken('acme', ['read']);
   expect((await grantFor(scopes, registry.basic('acme', reader))).scope).toBe(
-    'repository:acme/a:pull repository:acme/b:pull',
+    'repository:acme/a:pull repository:acme/b:pull registry:catalog:*',
   );
   const stranger = await registry.addToken('other', ['connect']);
   expect((await grantFor(scopes, registry.basic('other', stranger))).scope).toBe('');

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { GrantedExchange, RegistryContext } from './context.ts';
 import { answer } from './answer.ts';
+import { mayPull } from './caller.ts';
 import { findSource, linkBlob, linkedBlobSize } from './blob-links.ts';
 import { parseChunkRange } from './byte-range.ts';
 import { RunningHash, algorithmOf, checkedAlgorithm, checkedDigest } from './digests.ts';
@@ -80,7 +81,7 @@ async function mountBlob(
   const readable = (name: string) => exchange.caller.may(name, 'pull');
   const from = singleParameter(exchange.query, 'from');
   const source = from === undefined ? await findSource(context, digest, readable) : from;
-  if (source === undefined || !readable(source)) return false;
+  if (source === undefined || !(await mayPull(context, exchange.caller, source))) return false;
   const sizeBytes = await linkedBlobSize(context, source, digest);
   if (sizeBytes === undefined) return false;
   await linkBlob(context, repository, { digest, sizeBytes });

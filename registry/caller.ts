@@ -1,13 +1,16 @@
 /** Who asks, and whether they may: bearer grants and basic logins, and the challenge for those who have neither. */
 import type { IncomingMessage } from 'node:http';
 import type { AccessRight } from '../model/access-token.ts';
-import type { RepositoryAccess } from '../model/registry-grant.ts';
+import type { RegistryGrant, RepositoryAccess } from '../model/registry-grant.ts';
 import type { Exchange, RegistryContext } from './context.ts';
 import { checkLogin, parseBasic } from './credentials.ts';
 import { RegistryError } from './errors.ts';
 import { realmOf } from './realm.ts';
 import { isRepositoryName, singleParameter } from './routes.ts';
 import type { GrantedOperation } from './routes.ts';
+import { isPublic } from './visibility.ts';
+
+type InRepository = Extract<GrantedOperation, { readonly repository: string }>;
 
 export type RepositoryAction = RepositoryAccess['actions'][number];
 
@@ -15,7 +18,10 @@ export interface Caller {
   /** The account or node; empty for an anonymous grant. */
   readonly subject: string;
   readonly by: 'grant' | 'login';
+  /** By its own right. Whether a repository is public is another question: `mayPull` asks both. */
   may(repository: string, action: RepositoryAction): boolean;
+  /** Whether it may list the repositories of its account. */
+  readonly mayList: boolean;
 }
 
 /** The service name in challenges: what a client repeats when it asks for a token. */
@@ -25,7 +31,7 @@ const challengeService = 'berth-registry';
 const rightFor: Record<RepositoryAction, AccessRight> = { pull: 'read', push: 'push', delete: 'push' };
 
 /** Any one of these actions is enough. Who pushes needs to ask what is there already, even without the right to pull. */
-const actionsFor: Record<Exclude<GrantedOperation['name'], 'ping'>, RepositoryAction[]> = {
+const actionsFor: Record<InRepository['name'], RepositoryAction[]> = {
   'blob-get': ['pull'],
   'blob-head': ['pull', 'push'],
   'blob-delete': ['delete'],
@@ -56,19 +62,23 @@ export async function authorize(
   operation: GrantedOperation,
 ): Promise<Caller> {
   const caller = await identify(context, request);
-  if (operation.name === 'ping') {
-    if (caller) return caller;
-    throw unauthorized(context, request, {});
-  }
-  const { repository } = operation;
-  const [action, ...others] = actionsFor[operation.name];
-  if (action === undefined) throw new Error(`No action is named for ${operation.name}`);
-  if (caller && [action, ...others].some((each) => caller.may(repository, each))) return caller;
+  if (caller && (await isAllowed(context, caller, operation))) return caller;
   if (caller?.by === 'login') throw new RegistryError('denied');
-  const scopes = [`repository:${repository}:${scopeFor[action]}`];
-  const source = operation.name === 'upload-start' ? singleParameter(query, 'from') : undefined;
-  if (source !== undefined && isRepositoryName(source)) scopes.push(`repository:${source}:pull`);
-  throw unauthorized(context, request, { scope: scopes.join(' '), ...(caller && { error: 'insufficient_scope' }) });
+  const scope = scopeOf(operation, query);
+  throw unauthorized(context, request, { ...(scope && { scope }), ...(caller && { error: 'insufficient_scope' }) });
+}
+
+/**
+ * Whether a caller may pull from a repository. A grant says all it allows, public repositories included; for a login they are
+ * looked up now.
+ */
+export async function mayPull({ store }: RegistryContext, caller: Caller, repository: string): Promise<boolean> {
+  return caller.may(repository, 'pull') || (caller.by === 'login' && (await isPublic(store, repository)));
+}
+
+/** Whether an access token may list the repositories of its account. */
+export function tokenMayList(token: { readonly rights: readonly AccessRight[] }): boolean {
+  return token.rights.includes(rightFor.pull);
 }
 
 /** What an access token allows in a repository. */
@@ -80,24 +90,53 @@ export function tokenMay(
   return repository.startsWith(`${token.account}/`) && token.rights.includes(rightFor[action]);
 }
 
+async function isAllowed(context: RegistryContext, caller: Caller, operation: GrantedOperation): Promise<boolean> {
+  if (operation.name === 'ping') return true;
+  if (operation.name === 'catalog') return caller.mayList;
+  const { repository } = operation;
+  const actions = actionsFor[operation.name];
+  if (actions.some((action) => caller.may(repository, action))) return true;
+  return actions.includes('pull') && (await mayPull(context, caller, repository));
+}
+
+/** What to ask for to be allowed an operation. */
+function scopeOf(operation: GrantedOperation, query: URLSearchParams): string | undefined {
+  if (operation.name === 'ping') return undefined;
+  if (operation.name === 'catalog') return 'registry:catalog:*';
+  const [action] = actionsFor[operation.name];
+  if (action === undefined) throw new Error(`No action is named for ${operation.name}`);
+  const scope = `repository:${operation.repository}:${scopeFor[action]}`;
+  const source = operation.name === 'upload-start' ? singleParameter(query, 'from') : undefined;
+  return source !== undefined && isRepositoryName(source) ? `${scope} repository:${source}:pull` : scope;
+}
+
 async function identify(context: RegistryContext, request: IncomingMessage): Promise<Caller | undefined> {
   const { authorization } = request.headers;
   if (authorization === undefined) return undefined;
   const bearer = /^bearer +(\S+)$/i.exec(authorization)?.[1];
   if (bearer !== undefined) {
     const grant = await context.grants.verify(bearer, context.clock.now());
-    if (!grant) return undefined;
-    return {
-      subject: grant.subject,
-      by: 'grant',
-      may: (repository, action) =>
-        grant.access.some((access) => access.name === repository && access.actions.includes(action)),
-    };
+    return grant && grantee(grant);
   }
   const login = parseBasic(authorization);
   const token = login && (await checkLogin(context, login));
   if (!token) return undefined;
-  return { subject: token.account, by: 'login', may: (repository, action) => tokenMay(token, repository, action) };
+  return {
+    subject: token.account,
+    by: 'login',
+    may: (repository, action) => tokenMay(token, repository, action),
+    mayList: tokenMayList(token),
+  };
+}
+
+function grantee({ subject, access }: RegistryGrant): Caller {
+  return {
+    subject,
+    by: 'grant',
+    may: (repository, action) =>
+      access.some((each) => each.type === 'repository' && each.name === repository && each.actions.includes(action)),
+    mayList: access.some((each) => each.type === 'registry'),
+  };
 }
 
 function unauthorized(

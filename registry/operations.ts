@@ -2,6 +2,7 @@ import { answerJson } from './answer.ts';
 import { deleteBlob, getBlob, headBlob } from './blob-read.ts';
 import { appendChunk, finishUpload, startUpload } from './blob-push.ts';
 import { authorize } from './caller.ts';
+import { listCatalog } from './catalog.ts';
 import type { Exchange, GrantedExchange, RegistryContext } from './context.ts';
 import { deleteManifest } from './manifest-delete.ts';
 import { putManifest } from './manifest-push.ts';
@@ -29,6 +30,8 @@ async function performGranted(
   switch (operation.name) {
     case 'ping':
       return answerJson(exchange.response, 200, {});
+    case 'catalog':
+      return await listCatalog(context, exchange);
     case 'blob-get':
       return await getBlob(context, exchange, operation);
     case 'blob-head':

@@ -14,6 +14,7 @@ export type Operation = { readonly name: 'token-get' } | { readonly name: 'token
 /** An operation for which the caller must have a right. */
 export type GrantedOperation =
   | { readonly name: 'ping' }
+  | { readonly name: 'catalog' }
   | (InRepository & { readonly name: 'blob-get' | 'blob-head' | 'blob-delete'; readonly digest: string })
   | (InRepository & { readonly name: 'upload-start' })
   | (InRepository & {
@@ -69,6 +70,7 @@ export function isRepositoryName(name: string): boolean {
 function parsePath(method: string, path: string): Operation {
   if (path === '/v2' || path === '/v2/') return byMethod(method, { GET: { name: 'ping' }, HEAD: { name: 'ping' } });
   if (path === '/token') return byMethod(method, { GET: { name: 'token-get' }, POST: { name: 'token-post' } });
+  if (path === '/v2/_catalog') return byMethod(method, { GET: { name: 'catalog' } });
   if (!path.startsWith('/v2/')) throw new RegistryError('not-found');
   const segments = path.slice('/v2/'.length).split('/');
   const last = (segments.pop() ?? '').replace(/%3a/i, ':');

@@ -33,8 +33,9 @@ export async function listTags(
   answerJson(response, 200, { name: repository, tags: page }, { ...link });
 }
 
-function pageSize(text: string | undefined): number {
+/** The `n` of a listing: how many names a page has. Throws `parameter-invalid`. */
+export function pageSize(text: string | undefined): number {
   if (text === undefined) return maxPage;
-  if (!/^[0-9]+$/.test(text)) throw new RegistryError('parameter-invalid', { detail: 'n is not a number of tags' });
+  if (!/^[0-9]+$/.test(text)) throw new RegistryError('parameter-invalid', { detail: 'n is not a number' });
   return Math.min(Number(text), maxPage);
 }

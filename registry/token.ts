@@ -4,9 +4,10 @@
  */
 import type { RegistryContext, Exchange } from './context.ts';
 import type { AccessToken } from '../model/access-token.ts';
-import type { RepositoryAccess } from '../model/registry-grant.ts';
+import type { Store } from '../core/store/store.ts';
+import type { CatalogAccess, RepositoryAccess } from '../model/registry-grant.ts';
 import { answerJson } from './answer.ts';
-import { tokenMay } from './caller.ts';
+import { tokenMay, tokenMayList } from './caller.ts';
 import type { RepositoryAction } from './caller.ts';
 import { checkLogin, parseBasic } from './credentials.ts';
 import type { Login } from './credentials.ts';
@@ -14,6 +15,7 @@ import { RegistryError } from './errors.ts';
 import { realmOf } from './realm.ts';
 import { readBody } from './request-body.ts';
 import { isRepositoryName } from './routes.ts';
+import { isPublic } from './visibility.ts';
 
 /** Long enough for a push that begins now, short enough that a revoked access token is soon without effect. */
 const grantSeconds = 300;
@@ -26,7 +28,7 @@ const maxScopes = 32;
 
 const allActions: readonly RepositoryAction[] = ['pull', 'push', 'delete'];
 
-/** Answers a grant. Without credentials it is one that allows nothing; with wrong ones, throws `credentials-wrong`. */
+/** Answers a grant. Without credentials it allows to pull what is public; with wrong ones, throws `credentials-wrong`. */
 export async function tokenGet(context: RegistryContext, exchange: Exchange): Promise<void> {
   const { authorization } = exchange.request.headers;
   let token: AccessToken | undefined;
@@ -63,7 +65,7 @@ async function grant(
 ): Promise<void> {
   const wanted = scopes.flatMap((scope) => scope.split(' ')).filter((scope) => scope !== '');
   if (wanted.length > maxScopes) throw new RegistryError('parameter-invalid', { detail: 'Too many scopes' });
-  const access = token ? permitted(token, wanted) : [];
+  const access = [...(await permitted(context.store, token, wanted)), ...catalogAccess(token, wanted)];
   facts.subject = token?.account ?? '';
   const now = context.clock.now();
   const bearer = await context.grants.issue({ subject: token?.account ?? '', access }, grantSeconds, now);
@@ -79,18 +81,31 @@ async function grant(
   answerJson(response, 200, body, { 'cache-control': 'no-store' });
 }
 
-/** Of the scopes asked for, what an access token allows. Several scopes for one repository become one. */
-function permitted(token: AccessToken, scopes: readonly string[]): RepositoryAccess[] {
+/**
+ * Of the scopes asked for, what an access token allows, and what is public. Several scopes for one repository become one.
+ */
+async function permitted(
+  store: Store,
+  token: AccessToken | undefined,
+  scopes: readonly string[],
+): Promise<RepositoryAccess[]> {
   const actionsByName = new Map<string, Set<RepositoryAction>>();
   for (const scope of scopes) {
     const { name, actions } = parseScope(scope);
-    const allowed = actions.filter((action) => isRepositoryName(name) && tokenMay(token, name, action));
+    if (!isRepositoryName(name)) continue;
+    const allowed = actions.filter((action) => token && tokenMay(token, name, action));
+    if (actions.includes('pull') && !allowed.includes('pull') && (await isPublic(store, name))) allowed.push('pull');
     if (allowed.length === 0) continue;
     const known = actionsByName.get(name) ?? new Set();
     for (const action of allowed) known.add(action);
     actionsByName.set(name, known);
   }
   return Array.from(actionsByName, ([name, actions]) => ({ type: 'repository' as const, name, actions: [...actions] }));
+}
+
+function catalogAccess(token: AccessToken | undefined, scopes: readonly string[]): CatalogAccess[] {
+  if (!token || !tokenMayList(token) || !scopes.includes('registry:catalog:*')) return [];
+  return [{ type: 'registry', name: 'catalog', actions: ['*'] }];
 }
 
 /** `repository:<name>:<action>,<action>`; anything else asks for nothing that could be granted. */

@@ -2,7 +2,7 @@ import { endpoints } from '../../contract/endpoints.ts';
 import { StoreError } from '../../core/store/store.ts';
 import { findImage, images } from '../../model/image.ts';
 import { Refusal } from '../../model/refusal.ts';
-import { environmentOf, newService, services, withImageTag } from '../../model/service.ts';
+import { environmentOf, newService, services, withImageTag, withVisibility } from '../../model/service.ts';
 import { answer } from '../app.ts';
 import type { Caller } from '../authenticate.ts';
 import { presentImage, presentService } from '../present.ts';
@@ -34,6 +34,15 @@ export const serviceEndpoints = [
   }),
   answer(endpoints.updateEnvironment, async (api, { parameters, body, caller }) => {
     await update(api, caller, { ...parameters, imageTag: body.image_tag });
+    return { status: 'ok' };
+  }),
+  answer(endpoints.visibility, async (api, { parameters, caller }) => {
+    const service = await visibleService(api.store, caller, parameters);
+    return { public: service.public ?? false };
+  }),
+  answer(endpoints.setVisibility, async (api, { parameters, body, caller }) => {
+    const { id } = await visibleService(api.store, caller, parameters);
+    await api.store.update(services, id, (current) => withVisibility(current, body.public));
     return { status: 'ok' };
   }),
 ];

@@ -55,7 +55,9 @@ export async function openImageServer(grants: RegistryGrants): Promise<ImageServ
     const [, repository, kind, digest = ''] = /^\/v2\/(.+)\/(blobs|manifests)\/(.+)$/.exec(request.url ?? '') ?? [];
     const token = request.headers.authorization?.replace(/^Bearer /, '') ?? '';
     const grant = await grants.verify(token, new Date());
-    const isAllowed = grant?.access.some(({ name, actions }) => name === repository && actions.includes('pull'));
+    const isAllowed = grant?.access.some(
+      (access) => access.type === 'repository' && access.name === repository && access.actions.includes('pull'),
+    );
     if (!grant || (repository !== undefined && !isAllowed)) return void response.writeHead(401, challenge).end();
     if (repository === undefined) return void response.writeHead(200).end();
     subjects.add(grant.subject);
