@@ -28,3 +28,30 @@ export const connectionsHeartbeatMs = 1_000;
 
 /** A proxy that has not been heard for this long (five heartbeats) is gone, and its connections with it. */
 export const proxySilentAfterMs = 5_000;
+
+/** A manifest was pushed, told after the store has it. Pushing what is there already is told again. */
+export const manifestPushed = {
+  name: 'manifest-pushed',
+  message: z.strictObject({
+    /** `<account>/<service>`. */
+    repository: z.string(),
+    digest: z.string(),
+    mediaType: z.string(),
+    /** The tags that point to it by this push; none if it was pushed by its digest alone. */
+    tags: z.array(z.string()),
+    /** The account whose access token it was pushed with. */
+    by: z.string(),
+  }),
+};
+
+/** A manifest was deleted, and every tag that pointed to it. */
+export const manifestDeleted = {
+  name: 'manifest-deleted',
+  message: z.strictObject({ repository: z.string(), digest: z.string(), by: z.string() }),
+};
+
+/** A tag was deleted; its manifest is still there. */
+export const tagDeleted = {
+  name: 'tag-deleted',
+  message: z.strictObject({ repository: z.string(), tag: z.string(), by: z.string() }),
+};

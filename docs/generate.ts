@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { serviceErrors } from '../contract/errors.ts';
 import { proxyErrors, proxyErrorHeader } from '../contract/proxy-errors.ts';
 import { settings } from '../main/config.ts';
+import { registryErrors } from '../registry/errors.ts';
 import { openApiText } from './openapi.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -51,6 +52,9 @@ function errorsText(): string {
   const proxy = Object.entries(proxyErrors).map(
     ([code, { status, message }]) => `| \`${code}\` | ${status} | ${message} |`,
   );
+  const registry = Object.values(registryErrors).map(
+    ({ code, status, message, when }) => `| \`${code}\` | ${status} | ${message} | ${when} |`,
+  );
   return `# Errors
 
 ## The service API
@@ -70,5 +74,14 @@ application's. The header never comes from an application: the proxy removes it 
 | code | status | message |
 |---|---|---|
 ${proxy.join('\n')}
+
+## The registry
+
+Every refused request is answered with \`{"errors":[{"code","message"}]}\`, as the OCI distribution specification has it. More
+about the case at hand may follow the message. Where the status is 500 or more, \`detail.id\` is in the server's log.
+
+| code | status | message | when |
+|---|---|---|---|
+${registry.join('\n').replaceAll('<', '&lt;')}
 `;
 }

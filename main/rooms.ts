@@ -15,11 +15,20 @@ import type { Ground } from './ground.ts';
 import type { Roles } from './roles.ts';
 
 export function startRegistry(ground: Ground): Registry {
+  const { config } = ground;
   return openRegistry({
     ...ground,
     log: ground.log.child({ room: 'registry' }),
-    defaultCluster: ground.config.cluster,
-    publicUrl: ground.config.registryUrl,
+    defaultCluster: config.cluster,
+    publicUrl: config.registryUrl,
+    behindLoadBalancer: config.behindLoadBalancer,
+    limits: {
+      accountBytes: config.registryAccountBytes,
+      blobBytes: config.registryBlobBytes,
+      openUploads: config.registryOpenUploads,
+      requestsPerSecond: config.registryRequestsPerSecond,
+      failedLoginsPerMinute: config.registryFailedLoginsPerMinute,
+    },
   });
 }
 

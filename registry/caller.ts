@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { AccessRight } from '../model/access-token.ts';
 import type { RegistryGrant, RepositoryAccess } from '../model/registry-grant.ts';
 import type { Exchange, RegistryContext } from './context.ts';
-import { checkLogin, parseBasic } from './credentials.ts';
+import { logIn, parseBasic } from './credentials.ts';
 import { RegistryError } from './errors.ts';
 import { realmOf } from './realm.ts';
 import { isRepositoryName, singleParameter } from './routes.ts';
@@ -62,6 +62,7 @@ export async function authorize(
   operation: GrantedOperation,
 ): Promise<Caller> {
   const caller = await identify(context, request);
+  context.rates.admit(request, caller?.subject);
   if (caller && (await isAllowed(context, caller, operation))) return caller;
   if (caller?.by === 'login') throw new RegistryError('denied');
   const scope = scopeOf(operation, query);
@@ -119,7 +120,7 @@ async function identify(context: RegistryContext, request: IncomingMessage): Pro
     return grant && grantee(grant);
   }
   const login = parseBasic(authorization);
-  const token = login && (await checkLogin(context, login));
+  const token = login && (await logIn(context, request, login));
   if (!token) return undefined;
   return {
     subject: token.account,

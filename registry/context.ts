@@ -1,12 +1,15 @@
 /** What every handler of the registry is handed. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Blobs } from '../core/blobs/blobs.ts';
+import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Store } from '../core/store/store.ts';
 import type { RegistryGrants } from '../model/registry-grant.ts';
 import type { Caller } from './caller.ts';
+import type { RegistryLimits } from './limits.ts';
+import type { RateLimits } from './rate-limits.ts';
 import type { UploadWork } from './upload-work.ts';
 
 export interface RegistryDeps {
@@ -16,6 +19,10 @@ export interface RegistryDeps {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly grants: RegistryGrants;
+  readonly bus: Bus;
+  readonly limits: RegistryLimits;
+  /** Whether `X-Forwarded-For` is the word of a load balancer. It tells whose requests are counted together. */
+  readonly behindLoadBalancer: boolean;
   /** The cluster of services that a push makes. */
   readonly defaultCluster: string;
   /** Where clients reach the registry, such as `https://registry.example.com`. Without it, the Host header tells. */
@@ -24,6 +31,7 @@ export interface RegistryDeps {
 
 export interface RegistryContext extends RegistryDeps {
   readonly uploads: UploadWork;
+  readonly rates: RateLimits;
   /** Aborts when the registry closes. */
   readonly signal: AbortSignal;
 }

@@ -1,9 +1,11 @@
 /** Basic credentials: an account and one of its access tokens, in each of the shapes that existing tools send them. */
+import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Store } from '../core/store/store.ts';
 import { accessTokens, hashToken, isUsable, looksLikeAccessToken } from '../model/access-token.ts';
 import type { AccessToken } from '../model/access-token.ts';
 import { accounts } from '../model/account.ts';
+import type { RegistryContext } from './context.ts';
 
 export interface Login {
   readonly user: string;
@@ -23,6 +25,21 @@ export function parseBasic(authorization: string): Login | undefined {
   const decoded = Buffer.from(encoded, 'base64').toString('utf8');
   const colonAt = decoded.indexOf(':');
   return colonAt < 0 ? undefined : { user: decoded.slice(0, colonAt), password: decoded.slice(colonAt + 1) };
+}
+
+/**
+ * As `checkLogin`, for a request. Throws `too-many-failures` where too many have failed already, before it looks at this one:
+ * whoever guesses learns nothing more.
+ */
+export async function logIn(
+  context: RegistryContext,
+  request: IncomingMessage,
+  login: Login,
+): Promise<AccessToken | undefined> {
+  const failed = context.rates.beginLogin(request, login.user);
+  const token = await checkLogin(context, login);
+  if (!token) failed();
+  return token;
 }
 
 /**

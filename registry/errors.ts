@@ -159,6 +159,36 @@ export const registryErrors = {
     message: 'The access token does not give this right here',
     when: 'Basic credentials are right and lack the right, whether or not the repository exists',
   },
+  'quota-exceeded': {
+    code: 'DENIED',
+    status: 403,
+    message: 'The storage quota of this account is used up, delete images or ask for more',
+    when: 'An upload, a mount or a manifest would take the account over its quota',
+  },
+  'blob-too-large': {
+    code: 'DENIED',
+    status: 413,
+    message: 'The blob is larger than this registry takes, make smaller layers',
+    when: 'An upload has more bytes, or announces more, than one blob may have',
+  },
+  'too-many-uploads': {
+    code: 'TOOMANYREQUESTS',
+    status: 429,
+    message: 'Too many uploads of this account are open, finish or cancel some',
+    when: 'An account begins another upload while it has as many open as it may',
+  },
+  'too-many-requests': {
+    code: 'TOOMANYREQUESTS',
+    status: 429,
+    message: 'Too many requests, slow down',
+    when: 'An account, or an address without one, sends more requests a second than it may',
+  },
+  'too-many-failures': {
+    code: 'TOOMANYREQUESTS',
+    status: 429,
+    message: 'Too many logins have failed, wait before the next one',
+    when: 'Logins of one user, or of many, have failed again and again from one address',
+  },
   'no-space': {
     code: 'UNAVAILABLE',
     status: 507,

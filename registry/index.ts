@@ -3,6 +3,7 @@ import { blobLinks, manifests, tags, uploadSessions } from './documents.ts';
 
 export { openRegistry } from './registry.ts';
 export type { Registry } from './registry.ts';
+export type { RegistryLimits } from './limits.ts';
 
 /** The collections that the registry keeps in the store. */
 export const registryCollections = [manifests, tags, blobLinks, uploadSessions] as const;

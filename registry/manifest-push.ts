@@ -1,4 +1,5 @@
 /** Pushing manifests. */
+import { manifestPushed } from '../contract/messages.ts';
 import { tagPattern } from '../contract/names.ts';
 import { upsert } from '../core/store/upsert.ts';
 import type { GrantedExchange, RegistryContext } from './context.ts';
@@ -7,6 +8,7 @@ import { algorithmOf, digestOfBytes } from './digests.ts';
 import { blobLinks, contentId, manifests, tagId, tags } from './documents.ts';
 import type { StoredManifest } from './documents.ts';
 import { RegistryError } from './errors.ts';
+import { tell } from './events.ts';
 import { maxManifestBytes, parseManifest, referencesOf } from './manifest.ts';
 import type { Descriptor, Manifest } from './manifest.ts';
 import { noteImage } from './pushed-image.ts';
@@ -26,7 +28,7 @@ const lookupBatch = 32;
  */
 export async function putManifest(
   context: RegistryContext,
-  { request, response, query }: GrantedExchange,
+  { request, response, query, caller }: GrantedExchange,
   { repository, reference }: { readonly repository: string; readonly reference: Reference },
 ): Promise<void> {
   const bytes = await readBody(request, maxManifestBytes, 'manifest-too-large');
@@ -40,10 +42,18 @@ export async function putManifest(
 
   await ensureRepository(context, repository);
   const stored = await storeManifest(context, { repository, digest, bytes, manifest });
-  for (const tag of 'tag' in reference ? [reference.tag, ...tagParameters] : tagParameters) {
+  const newTags = 'tag' in reference ? [reference.tag, ...tagParameters] : tagParameters;
+  for (const tag of newTags) {
     const pushedAt = await storeTag(context, stored, tag);
     await noteImage(context, { repository, tag, digest, manifest, pushedAt });
   }
+  tell(context, manifestPushed, {
+    repository,
+    digest,
+    mediaType: manifest.mediaType,
+    tags: [...new Set(newTags)],
+    by: caller.subject,
+  });
   answer(response, 201, {
     location: `/v2/${repository}/manifests/${digest}`,
     'docker-content-digest': digest,

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Counter, Histogram } from 'prom-client';
 import type { Metrics } from '../core/metrics/metrics.ts';
+import type { RegistryErrorName } from './errors.ts';
 
 /** What went over a connection for one request, heads included. */
 interface Traffic {
@@ -15,6 +16,8 @@ export interface Measures extends Disposable {
     request: IncomingMessage,
     about: { readonly operation: string; readonly code: number | 'gone'; readonly durationMs: number },
   ): Traffic;
+  /** Counts a request that is refused, by the entry of the error catalogue. */
+  refused(reason: RegistryErrorName): void;
 }
 
 /** From a look-up in memory to minutes for a large layer. */
@@ -40,6 +43,12 @@ export function openMeasures(metrics: Metrics): Measures {
     help: 'Bytes that the registry sent to clients',
     registers,
   });
+  const refusals = new Counter({
+    name: 'berth_registry_refusals_total',
+    help: 'Requests that the registry refused, by reason',
+    labelNames: ['reason'],
+    registers,
+  });
   /** A connection's totals at the end of its last request. */
   const counted = new WeakMap<Socket, Traffic>();
   return {
@@ -53,10 +62,12 @@ export function openMeasures(metrics: Metrics): Measures {
       sent.inc(traffic.bytesOut);
       return traffic;
     },
+    refused: (reason) => refusals.inc({ reason }),
     [Symbol.dispose]: () => {
       metrics.removeSingleMetric('berth_registry_request_seconds');
       metrics.removeSingleMetric('berth_registry_received_bytes_total');
       metrics.removeSingleMetric('berth_registry_sent_bytes_total');
+      metrics.removeSingleMetric('berth_registry_refusals_total');
     },
   };
 }

@@ -15,6 +15,7 @@ import { cancelUpload, uploadStatus } from './upload-session.ts';
 
 /** Does one operation, for those who may, and answers it. Throws what it is refused with. */
 export async function perform(context: RegistryContext, exchange: Exchange, operation: Operation): Promise<void> {
+  if (operation.name === 'token-get' || operation.name === 'token-post') context.rates.admit(exchange.request);
   if (operation.name === 'token-get') return await tokenGet(context, exchange);
   if (operation.name === 'token-post') return await tokenPost(context, exchange);
   const caller = await authorize(context, exchange, operation);

@@ -8,6 +8,7 @@ import { RegistryError, registryErrors } from './errors.ts';
 import { openMeasures } from './measures.ts';
 import type { Measures } from './measures.ts';
 import { perform } from './operations.ts';
+import { RateLimits } from './rate-limits.ts';
 import { asRegistryError, isLeaving } from './refusals.ts';
 import { parseRoute } from './routes.ts';
 import type { Operation, Route } from './routes.ts';
@@ -28,7 +29,12 @@ const sweepEveryMs = 3_600_000;
 /** Opens the registry. Disposing it cuts what is under way and waits for it; stop listening before. */
 export function openRegistry(deps: RegistryDeps): Registry {
   const closing = new AbortController();
-  const context: RegistryContext = { ...deps, uploads: new UploadWork(), signal: closing.signal };
+  const context: RegistryContext = {
+    ...deps,
+    uploads: new UploadWork(),
+    rates: new RateLimits(deps),
+    signal: closing.signal,
+  };
   const measures = openMeasures(deps.metrics);
   const underWay = new Set<Promise<void>>();
   const track = (work: Promise<void>) => {
@@ -75,6 +81,7 @@ async function serve(context: RegistryContext, measures: Measures, raw: RawExcha
     await perform(context, { request, response, query: route.query, facts }, route.operation);
   } catch (error) {
     refusal = asRegistryError(error);
+    measures.refused(refusal.entry);
     await refuse({ ...context, log }, raw, { refusal, id });
   }
   await finished(response);

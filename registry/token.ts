@@ -9,7 +9,7 @@ import type { CatalogAccess, RepositoryAccess } from '../model/registry-grant.ts
 import { answerJson } from './answer.ts';
 import { tokenMay, tokenMayList } from './caller.ts';
 import type { RepositoryAction } from './caller.ts';
-import { checkLogin, parseBasic } from './credentials.ts';
+import { logIn, parseBasic } from './credentials.ts';
 import type { Login } from './credentials.ts';
 import { RegistryError } from './errors.ts';
 import { realmOf } from './realm.ts';
@@ -34,7 +34,7 @@ export async function tokenGet(context: RegistryContext, exchange: Exchange): Pr
   let token: AccessToken | undefined;
   if (authorization !== undefined) {
     const login = parseBasic(authorization);
-    token = login && (await checkLogin(context, login));
+    token = login && (await logIn(context, exchange.request, login));
     if (!token) throw wrongCredentials(context, exchange);
   }
   await grant(context, exchange, { token, scopes: exchange.query.getAll('scope') });
@@ -46,7 +46,7 @@ export async function tokenPost(context: RegistryContext, exchange: Exchange): P
   if (type !== 'application/x-www-form-urlencoded') throw new RegistryError('body-invalid');
   const body = await readBody(exchange.request, maxFormBytes, 'body-invalid');
   const form = new URLSearchParams(body.toString('utf8'));
-  const token = await checkLogin(context, loginOf(form));
+  const token = await logIn(context, exchange.request, loginOf(form));
   if (!token) throw wrongCredentials(context, exchange);
   await grant(context, exchange, { token, scopes: form.getAll('scope') });
 }

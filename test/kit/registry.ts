@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { openFileBlobs } from '../../core/blobs/filesystem.ts';
+import type { Bus } from '../../core/bus/bus.ts';
+import { openInProcessBus } from '../../core/bus/in-process.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
@@ -21,6 +23,7 @@ import { images } from '../../model/image.ts';
 import { RegistryGrants } from '../../model/registry-grant.ts';
 import { services } from '../../model/service.ts';
 import { openRegistry, registryCollections } from '../../registry/index.ts';
+import type { RegistryLimits } from '../../registry/index.ts';
 
 export interface Sent {
   readonly method?: string;
@@ -41,9 +44,20 @@ export type TestRegistry = Awaited<ReturnType<typeof openTestRegistry>>;
 export interface TestRegistryOptions {
   readonly clock?: Clock;
   readonly publicUrl?: string;
+  readonly limits?: Partial<RegistryLimits>;
+  readonly behindLoadBalancer?: boolean;
+  readonly bus?: Bus;
   /** Called before each write to the store or the blobs; what it throws is what the write fails with. */
   readonly beforeWrite?: (method: string) => void;
 }
+
+const noLimits: RegistryLimits = {
+  accountBytes: 0,
+  blobBytes: 0,
+  openUploads: 0,
+  requestsPerSecond: 0,
+  failedLoginsPerMinute: 0,
+};
 
 /** Opens a registry in which the accounts `acme` and `other` exist. */
 export async function openTestRegistry(options: TestRegistryOptions = {}) {
@@ -60,7 +74,18 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   const metrics = openMetrics();
   const { beforeWrite = () => {} } = options;
   const faulty = { store: withFaults(store, beforeWrite), blobs: withFaults(blobs, beforeWrite) };
-  const deps = { ...faulty, clock, log, metrics, grants, defaultCluster: 'main', publicUrl: options.publicUrl };
+  const deps = {
+    ...faulty,
+    bus: options.bus ?? openInProcessBus({ log }),
+    clock,
+    log,
+    metrics,
+    grants,
+    limits: { ...noLimits, ...options.limits },
+    behindLoadBalancer: options.behindLoadBalancer ?? false,
+    defaultCluster: 'main',
+    publicUrl: options.publicUrl,
+  };
   // Replaced by `restart`, as if the process had ended: what it knew in memory is gone.
   let registry = openRegistry(deps);
   const server = newServer();
