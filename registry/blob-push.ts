@@ -12,6 +12,7 @@ import { findSource, linkBlob, linkedBlobSize } from './blob-links.ts';
 import { parseChunkRange } from './byte-range.ts';
 import { RunningHash, algorithmOf, checkedAlgorithm, checkedDigest } from './digests.ts';
 import type { DigestAlgorithm } from './digests.ts';
+import { isOverLimit } from './quota.ts';
 import { uploadSessions } from './documents.ts';
 import { RegistryError } from './errors.ts';
 import { hasBody } from './request-body.ts';
@@ -68,7 +69,7 @@ export async function finishUpload(
   const algorithm = sizeBytes === 0 ? algorithmOf(digest) : session.algorithm;
   const size = hasBody(request) ? await receive(context, request, { ...target, sizeBytes, algorithm }) : sizeBytes;
   await publish(context, { ...target, digest, sizeBytes: size });
-  await context.store.delete(uploadSessions, target.uploadId);
+  if (await context.store.delete(uploadSessions, target.uploadId)) context.quota.endUpload(target.repository);
   answerBlob(exchange, target.repository, digest);
 }
 
@@ -84,6 +85,7 @@ async function mountBlob(
   if (source === undefined || !(await mayPull(context, exchange.caller, source))) return false;
   const sizeBytes = await linkedBlobSize(context, source, digest);
   if (sizeBytes === undefined) return false;
+  await context.quota.takeBlob(repository, { digest, sizeBytes });
   await linkBlob(context, repository, { digest, sizeBytes });
   answerBlob(exchange, repository, digest);
   return true;
@@ -98,29 +100,37 @@ async function pushWhole(
   const uploadId = randomUUID();
   await context.blobs.createUpload(uploadId);
   try {
-    const upload = { uploadId, sizeBytes: 0, algorithm: algorithmOf(digest) };
+    const upload = { repository, uploadId, sizeBytes: 0, algorithm: algorithmOf(digest) };
     const sizeBytes = hasBody(exchange.request) ? await receive(context, exchange.request, upload) : 0;
     await publish(context, { repository, uploadId, digest, sizeBytes });
   } catch (error) {
-    await discardUpload(context, uploadId);
+    await discardUpload(context, { repository, uploadId });
     throw error;
   }
   answerBlob(exchange, repository, digest);
 }
 
-/** Writes a request's body to the end of an upload, hashing it. What arrives before the client leaves is kept. */
+/**
+ * Writes a request's body to the end of an upload, hashing it. What arrives before the client leaves is kept; an upload that
+ * grows too large is discarded.
+ */
 async function receive(
-  { blobs, uploads, signal }: RegistryContext,
+  context: RegistryContext,
   request: IncomingMessage,
-  upload: { readonly uploadId: string; readonly sizeBytes: number; readonly algorithm: DigestAlgorithm },
+  upload: UploadTarget & { readonly sizeBytes: number; readonly algorithm: DigestAlgorithm },
 ): Promise<number> {
+  const { blobs, uploads, quota, signal } = context;
   const { uploadId, sizeBytes } = upload;
-  // Destroying the request when writing fails would keep the client from reading why.
-  const body: AsyncIterable<Uint8Array> = request.iterator({ destroyOnReturn: false });
+  const body = quota.meter(request, upload);
   const hash = sizeBytes === 0 ? new RunningHash(upload.algorithm) : uploads.takeHash(uploadId, sizeBytes);
-  const size = await blobs.appendUpload(uploadId, sizeBytes, hash ? hash.over(body) : body, signal);
-  if (hash?.sizeBytes === size) uploads.keepHash(uploadId, hash);
-  return size;
+  try {
+    const size = await blobs.appendUpload(uploadId, sizeBytes, hash ? hash.over(body) : body, signal);
+    if (hash?.sizeBytes === size) uploads.keepHash(uploadId, hash);
+    return size;
+  } catch (error) {
+    if (isOverLimit(error)) await discardUpload(context, upload);
+    throw error;
+  }
 }
 
 /** Checks an upload against its digest, publishes it and links it. One with another digest is discarded. */
@@ -131,7 +141,7 @@ async function publish(
   const { repository, uploadId, digest, sizeBytes } = upload;
   const actual = await digestOfUpload(context, upload);
   if (actual !== digest) {
-    await discardUpload(context, uploadId);
+    await discardUpload(context, upload);
     throw new RegistryError('digest-mismatch', { detail: `The content has ${actual}` });
   }
   const published = await context.blobs.publishUpload(uploadId, digest);
@@ -141,7 +151,9 @@ async function publish(
     await context.blobs.delete(digest);
     throw new Error(`Blob ${digest} has ${published.sizeBytes} bytes in place of ${sizeBytes}`);
   }
+  const isCounted = await context.quota.counts(repository, digest);
   await linkBlob(context, repository, { digest, sizeBytes });
+  if (isCounted) context.quota.giveBack(repository, sizeBytes);
 }
 
 async function digestOfUpload(

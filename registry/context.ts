@@ -9,6 +9,7 @@ import type { Store } from '../core/store/store.ts';
 import type { RegistryGrants } from '../model/registry-grant.ts';
 import type { Caller } from './caller.ts';
 import type { RegistryLimits } from './limits.ts';
+import type { Quota } from './quota.ts';
 import type { RateLimits } from './rate-limits.ts';
 import type { UploadWork } from './upload-work.ts';
 
@@ -32,6 +33,7 @@ export interface RegistryDeps {
 export interface RegistryContext extends RegistryDeps {
   readonly uploads: UploadWork;
   readonly rates: RateLimits;
+  readonly quota: Quota;
   /** Aborts when the registry closes. */
   readonly signal: AbortSignal;
 }

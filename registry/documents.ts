@@ -66,9 +66,9 @@ export const blobLinks: Collection<BlobLink, 'byRepository' | 'byDigest'> = {
   indexes: { byRepository: ['repository', 'digest'], byDigest: ['digest', 'repository'] },
 };
 
-export const uploadSessions: Collection<UploadSession, 'byStart'> = {
+export const uploadSessions: Collection<UploadSession, 'byStart' | 'byRepository'> = {
   name: 'registry-uploads',
-  indexes: { byStart: ['startedAt'] },
+  indexes: { byStart: ['startedAt'], byRepository: ['repository'] },
 };
 
 /** The ID of a manifest or a blob link. */

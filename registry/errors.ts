@@ -162,7 +162,7 @@ export const registryErrors = {
   'quota-exceeded': {
     code: 'DENIED',
     status: 403,
-    message: 'The storage quota of this account is used up, delete images or ask for more',
+    message: 'This would exceed the storage quota of the account, delete images or ask for more',
     when: 'An upload, a mount or a manifest would take the account over its quota',
   },
   'blob-too-large': {

@@ -40,6 +40,7 @@ export async function putManifest(
   const tagParameters = checkedTags(query.getAll('tag'));
   await checkReferences(context, repository, referencesOf(manifest));
 
+  await context.quota.takeManifest(repository, { digest, bytes });
   await ensureRepository(context, repository);
   const stored = await storeManifest(context, { repository, digest, bytes, manifest });
   const newTags = 'tag' in reference ? [reference.tag, ...tagParameters] : tagParameters;

@@ -8,6 +8,7 @@ import { RegistryError, registryErrors } from './errors.ts';
 import { openMeasures } from './measures.ts';
 import type { Measures } from './measures.ts';
 import { perform } from './operations.ts';
+import { Quota } from './quota.ts';
 import { RateLimits } from './rate-limits.ts';
 import { asRegistryError, isLeaving } from './refusals.ts';
 import { parseRoute } from './routes.ts';
@@ -33,6 +34,7 @@ export function openRegistry(deps: RegistryDeps): Registry {
     ...deps,
     uploads: new UploadWork(),
     rates: new RateLimits(deps),
+    quota: new Quota(deps),
     signal: closing.signal,
   };
   const measures = openMeasures(deps.metrics);

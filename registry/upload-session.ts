@@ -15,10 +15,11 @@ interface UploadTarget {
 
 /** Begins a session and answers where it goes on. */
 export async function beginUpload(
-  { store, blobs, clock }: RegistryContext,
+  { store, blobs, clock, quota }: RegistryContext,
   { response, caller }: GrantedExchange,
   { repository, algorithm }: { readonly repository: string; readonly algorithm: DigestAlgorithm },
 ): Promise<void> {
+  await quota.beginUpload(repository);
   const id = randomUUID();
   // A crash between the two leaves an upload that nobody can reach; the sweep of old uploads takes it away.
   await blobs.createUpload(id);
@@ -42,7 +43,7 @@ export async function cancelUpload(
 ): Promise<void> {
   using _taken = context.uploads.enter(target.uploadId);
   await openUpload(context, caller.subject, target);
-  await discardUpload(context, target.uploadId);
+  await discardUpload(context, target);
   answer(response, 204, {});
 }
 
@@ -60,9 +61,13 @@ export async function openUpload(
 }
 
 /** Ends a session without a blob. After a crash between the two, the sweep of old uploads takes the bytes away. */
-export async function discardUpload({ store, blobs }: RegistryContext, uploadId: string): Promise<void> {
-  await store.delete(uploadSessions, uploadId);
-  await blobs.deleteUpload(uploadId);
+export async function discardUpload(
+  { store, blobs, quota }: RegistryContext,
+  { repository, uploadId }: UploadTarget,
+): Promise<void> {
+  if (await store.delete(uploadSessions, uploadId)) quota.endUpload(repository);
+  const upload = await blobs.statUpload(uploadId);
+  if (upload && (await blobs.deleteUpload(uploadId))) quota.giveBack(repository, upload.sizeBytes);
 }
 
 /** Where a session goes on, relative so that it fits however the client reached us, and what it holds. */
