@@ -121,7 +121,10 @@ async function receive(
 ): Promise<number> {
   const { blobs, uploads, quota, signal } = context;
   const { uploadId, sizeBytes } = upload;
-  const body = quota.meter(request, upload);
+  // Destroying the request when this ends early would keep the client from reading why.
+  const sent: AsyncIterable<Uint8Array> = request.iterator({ destroyOnReturn: false });
+  const announcedBytes = Number(request.headers['content-length'] ?? 0);
+  const body = quota.meter(sent, { ...upload, announcedBytes });
   const hash = sizeBytes === 0 ? new RunningHash(upload.algorithm) : uploads.takeHash(uploadId, sizeBytes);
   try {
     const size = await blobs.appendUpload(uploadId, sizeBytes, hash ? hash.over(body) : body, signal);

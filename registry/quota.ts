@@ -2,7 +2,6 @@
  * What an account may store. Usage is what its repositories link to and what its open uploads hold; it is measured now and
  * then and counted on in between, so that two processes may overshoot by what comes in at the other one meanwhile.
  */
-import type { IncomingMessage } from 'node:http';
 import type { Blobs } from '../core/blobs/blobs.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Store } from '../core/store/store.ts';
@@ -24,6 +23,16 @@ interface QuotaParts {
   readonly blobs: Blobs;
   readonly clock: Clock;
   readonly limits: RegistryLimits;
+}
+
+/** An upload that is going to grow. */
+interface MeteredUpload {
+  readonly repository: string;
+  readonly uploadId: string;
+  /** What it has so far. */
+  readonly sizeBytes: number;
+  /** How much more the client says that it sends; 0 if it does not say. */
+  readonly announcedBytes: number;
 }
 
 /** An upload that a request of this process is writing to. */
@@ -70,21 +79,16 @@ export class Quota {
     this.#uploads.count(accountOf(repository), -1);
   }
 
-  /** The body of a request that goes to the end of an upload, as it comes. Throws `blob-too-large` or `quota-exceeded`. */
-  async *meter(
-    request: IncomingMessage,
-    upload: { readonly repository: string; readonly uploadId: string; readonly sizeBytes: number },
-  ): AsyncGenerator<Uint8Array> {
-    const { repository, uploadId, sizeBytes: startBytes } = upload;
+  /** What goes to the end of an upload, as it comes. Throws `blob-too-large` or `quota-exceeded`, before it reads if it can. */
+  async *meter(body: AsyncIterable<Uint8Array>, upload: MeteredUpload): AsyncGenerator<Uint8Array, void, undefined> {
+    const { repository, uploadId, sizeBytes: startBytes, announcedBytes } = upload;
     const account = accountOf(repository);
-    const announced = Number(request.headers['content-length'] ?? 0);
-    this.#requireBlobSize(startBytes + announced);
-    await this.#require(account, announced);
+    this.#requireBlobSize(startBytes + announcedBytes);
+    await this.#require(account, announcedBytes);
     const growing = { uploadId, account, startBytes, grownBytes: 0 };
     this.#growing.add(growing);
     try {
-      // Destroying the request when this ends early would keep the client from reading why.
-      for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
+      for await (const chunk of body) {
         const moreBytes = chunk.byteLength;
         this.#requireBlobSize(startBytes + growing.grownBytes + moreBytes);
         if (!this.#surelyFits(account, moreBytes)) await this.#require(account, moreBytes);
