@@ -9,6 +9,7 @@ import type { Platform } from './platform.ts';
 import { parseRoles } from './roles.ts';
 import type { Roles } from './roles.ts';
 import { stopSignal } from './signals.ts';
+import { sizeThreadPool } from './thread-pool.ts';
 
 const usage = `Usage: berth serve [--roles ROLES] [--json]
 
@@ -19,6 +20,7 @@ docs/configuration.md.
   --json          once everything is open, write one line of JSON that says where
 `;
 
+sizeThreadPool();
 // Everything is closed in order by then; what a library left running must not hold the process.
 process.exit(await main(process.argv.slice(2)));
 

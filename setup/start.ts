@@ -14,6 +14,7 @@ import { isMendable } from '../main/mendable.ts';
 import { openWholePlatform } from '../main/platform.ts';
 import type { WholePlatform } from '../main/platform.ts';
 import { stopSignal } from '../main/signals.ts';
+import { sizeThreadPool } from '../main/thread-pool.ts';
 import { runCommand } from './command.ts';
 import { ensureDockerEngine } from './docker-engine.ts';
 import type { DockerEngine } from './docker-engine.ts';
@@ -40,6 +41,7 @@ const pushSample = join(import.meta.dirname, 'push-sample.ts');
 const sampleService = 'pad';
 const sampleKey = 'welcome';
 
+sizeThreadPool();
 process.exitCode = await main(process.argv.slice(2), process.env);
 
 async function main(args: string[], environment: NodeJS.ProcessEnv): Promise<number> {

@@ -60,6 +60,18 @@ describe('Files', () => {
     await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'no-space' });
   });
 
+  test.runIf(existsSync('/dev/null'))('discard what the disk cannot keep, and say so', async () => {
+    await using folder = await temporaryFolder();
+    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await blobs.createUpload('one');
+    await unlink(join(folder.path, 'uploads/one'));
+    // It takes everything and keeps nothing, so it cannot be synced.
+    await symlink('/dev/null', join(folder.path, 'uploads/one'));
+    const append = blobs.appendUpload('one', 0, Readable.from(Array.from({ length: 20 }, () => Buffer.alloc(1 << 20))));
+    await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'unavailable' });
+    expect(await blobs.statUpload('one')).toBeUndefined();
+  });
+
   test('say when their folder cannot be used', async () => {
     await using folder = await temporaryFolder();
     const opening = openFileBlobs({ folder: '/dev/null/blobs', log });

@@ -15,7 +15,6 @@
  * time.
  */
 import { access, constants, open, opendir, rename, stat, unlink } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { makeDurableFolder, syncFolder } from '../files/durable-folder.ts';
@@ -24,6 +23,7 @@ import { assertDigest, assertUploadId } from './blob-names.ts';
 import { BlobsError } from './blobs.ts';
 import type { BlobInfo, Blobs, ByteRange, UploadInfo } from './blobs.ts';
 import { fileErrors, ifPresent, systemCode } from './file-errors.ts';
+import { FlushError, makeDurable } from './make-durable.ts';
 import { writeChunks } from './write-chunks.ts';
 
 export interface FileBlobsOptions {
@@ -146,7 +146,7 @@ class FileBlobs implements Blobs {
       if (size !== offset) {
         throw new BlobsError('wrong-offset', `Upload "${uploadId}" has ${size} bytes, so it cannot go on at ${offset}`);
       }
-      await writeChunks(file, offset, source, stop);
+      await orDiscard(path, async () => await writeChunks(file, offset, source, stop));
       const after = await fileErrors(() => file.stat());
       if (after.nlink === 0) throw unknownUpload(uploadId);
       return after.size;
@@ -168,7 +168,7 @@ class FileBlobs implements Blobs {
         if (existing) {
           await unlink(uploadPath);
         } else {
-          await syncOrDiscard(file, uploadPath);
+          await orDiscard(uploadPath, async () => await makeDurable(async () => await file.sync()));
           await this.#makeFolder(dirname(blobPath));
           await rename(uploadPath, blobPath);
         }
@@ -238,14 +238,14 @@ class FileBlobs implements Blobs {
 }
 
 /**
- * Makes an upload's bytes durable, or removes it: after a sync that failed, the system may have dropped them, and would
- * take a second one for a success (https://wiki.postgresql.org/wiki/Fsync_Errors).
+ * Removes an upload whose bytes could not be made durable: the system may have dropped them, and would take a second attempt
+ * for a success (https://wiki.postgresql.org/wiki/Fsync_Errors).
  */
-async function syncOrDiscard(file: FileHandle, path: string): Promise<void> {
+async function orDiscard(path: string, action: () => Promise<void>): Promise<void> {
   try {
-    await file.sync();
+    await action();
   } catch (error) {
-    await unlink(path);
+    if (error instanceof FlushError) await remove(path);
     throw error;
   }
 }

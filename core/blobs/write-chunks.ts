@@ -1,10 +1,18 @@
 import type { FileHandle } from 'node:fs/promises';
 import { fileErrors } from './file-errors.ts';
+import { makeDurable } from './make-durable.ts';
 import { untilAborted } from './until-aborted.ts';
 
+/** How far writing may lag behind receiving: enough for the next chunks to arrive and be hashed meanwhile. */
+const maxBehindBytes = 1024 * 1024;
+
+/** Written bytes are sent to the disk in such portions, so that little is left to wait for when all have arrived. */
+const flushBytes = 8 * 1024 * 1024;
+
 /**
- * Writes what a source gives to a file, from `offset` on, each chunk as it comes. When the source fails or the signal
- * aborts, it rejects with that reason, and what was written stays.
+ * Writes what a source gives to a file, from `offset` on, while the next chunks arrive. When the source fails or the signal
+ * aborts, it rejects with that reason, and what was given before is written. A chunk must not change after it was given.
+ * Throws `FlushError` if the disk fails.
  */
 export async function writeChunks(
   file: FileHandle,
@@ -12,17 +20,87 @@ export async function writeChunks(
   source: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<void> {
-  let position = offset;
-  for await (const chunk of untilAborted(source, signal)) {
-    await fileErrors(() => writeWhole(file, chunk, position));
-    position += chunk.byteLength;
+  const writer = new WriteBehind(file, offset);
+  try {
+    for await (const chunk of untilAborted(source, signal)) await writer.add(chunk);
+  } finally {
+    await writer.finish();
   }
 }
 
-async function writeWhole(file: FileHandle, chunk: Uint8Array, position: number): Promise<void> {
-  let done = 0;
-  while (done < chunk.byteLength) {
-    const { bytesWritten } = await file.write(chunk, done, chunk.byteLength - done, position + done);
-    done += bytesWritten;
+class WriteBehind {
+  readonly #file: FileHandle;
+  #position: number;
+  #gathered: Uint8Array[] = [];
+  #gatheredBytes = 0;
+  #unflushedBytes = 0;
+  #writing: Promise<void> | undefined;
+  #flushing: Promise<void> | undefined;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(file: FileHandle, position: number) {
+    this.#file = file;
+    this.#position = position;
+  }
+
+  /** Takes a chunk; resolves when the next one may come. Rejects when one before could not be written. */
+  async add(chunk: Uint8Array): Promise<void> {
+    this.#gathered.push(chunk);
+    this.#gatheredBytes += chunk.byteLength;
+    this.#writing ??= this.#writeGathered();
+    if (this.#gatheredBytes >= maxBehindBytes) await this.#writing;
+    this.#throwFailure();
+  }
+
+  /** Resolves when everything is written. */
+  async finish(): Promise<void> {
+    await this.#writing;
+    await this.#flushing;
+    this.#throwFailure();
+  }
+
+  async #writeGathered(): Promise<void> {
+    while (this.#gathered.length > 0 && !this.#failure) {
+      const chunks = this.#gathered;
+      this.#gathered = [];
+      this.#gatheredBytes = 0;
+      try {
+        await fileErrors(async () => await this.#write(chunks));
+      } catch (error) {
+        this.#failure = { error };
+      }
+      if (this.#unflushedBytes >= flushBytes) this.#flushing ??= this.#flush();
+    }
+    this.#writing = undefined;
+  }
+
+  async #write(chunks: readonly Uint8Array[]): Promise<void> {
+    const sizeBytes = chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    let { bytesWritten: done } = await this.#file.writev(chunks, this.#position);
+    if (done < sizeBytes) {
+      // Rare: a disk that is just full, or a signal. One write says which.
+      const rest = Buffer.concat(chunks).subarray(done);
+      for (let at = 0; at < rest.length;) {
+        const { bytesWritten } = await this.#file.write(rest, at, rest.length - at, this.#position + done);
+        at += bytesWritten;
+        done += bytesWritten;
+      }
+    }
+    this.#position += sizeBytes;
+    this.#unflushedBytes += sizeBytes;
+  }
+
+  async #flush(): Promise<void> {
+    this.#unflushedBytes = 0;
+    try {
+      await makeDurable(async () => await this.#file.datasync());
+    } catch (error) {
+      this.#failure ??= { error };
+    }
+    this.#flushing = undefined;
+  }
+
+  #throwFailure(): void {
+    if (this.#failure) throw this.#failure.error;
   }
 }

@@ -1,0 +1,155 @@
+/** What is asked of a registry, as its clients ask it; digests are computed before any clock runs. */
+import { createHash, randomBytes } from 'node:crypto';
+import { Agent, request } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
+import { RawConnection } from './raw-connection.ts';
+
+/** A repository of a registry, and how to be let in. */
+export interface Repository {
+  readonly host: string;
+  readonly port: number;
+  /** Such as `acme/draw`. */
+  readonly name: string;
+  readonly authorization: string;
+}
+
+export interface Blob {
+  readonly digest: string;
+  readonly bytes: Buffer;
+}
+
+/** Makes blobs that nobody has yet. They differ in their first bytes only: all of them random would take longer than a push. */
+export function newBlobs(count: number, sizeBytes: number): Blob[] {
+  const pattern = randomBytes(Math.min(sizeBytes, 1024 * 1024));
+  return Array.from({ length: count }, () => {
+    const bytes = Buffer.alloc(sizeBytes, pattern);
+    randomBytes(16).copy(bytes);
+    return { digest: digestOf(bytes), bytes };
+  });
+}
+
+export function digestOf(bytes: Uint8Array): string {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+/** Connections that are kept between requests. */
+export class Pusher implements Disposable {
+  readonly #agent = new Agent({ keepAlive: true });
+  readonly #repository: Repository;
+
+  constructor(repository: Repository) {
+    this.#repository = repository;
+  }
+
+  /** Pushes a blob by POST and PUT. */
+  async blob({ digest, bytes }: Blob): Promise<void> {
+    const begun = await this.#send('POST', 'blobs/uploads/', {});
+    const { host, port, name } = this.#repository;
+    const location = new URL(begun.location ?? '', `http://${host}:${port}/v2/${name}/`);
+    location.searchParams.set('digest', digest);
+    const headers = { 'content-type': 'application/octet-stream', 'content-length': bytes.length };
+    await this.#send('PUT', `${location.pathname}${location.search}`, headers, bytes);
+  }
+
+  /** Pushes an image of layers that are there, as `tag`. Returns the size of its manifest. */
+  async image(layers: readonly Blob[], tag: string): Promise<number> {
+    const rootfs = { type: 'layers', diff_ids: layers.map(({ digest }) => digest) };
+    const config = Buffer.from(JSON.stringify({ architecture: 'amd64', os: 'linux', rootfs }));
+    await this.blob({ digest: digestOf(config), bytes: config });
+    const type = 'application/vnd.oci.image.manifest.v1+json';
+    const describe = (mediaType: string, bytes: Buffer) => ({
+      mediaType: `application/vnd.oci.image.${mediaType}`,
+      digest: digestOf(bytes),
+      size: bytes.length,
+    });
+    const manifest = Buffer.from(
+      JSON.stringify({
+        schemaVersion: 2,
+        mediaType: type,
+        config: describe('config.v1+json', config),
+        layers: layers.map(({ bytes }) => describe('layer.v1.tar', bytes)),
+      }),
+    );
+    await this.#send('PUT', `manifests/${tag}`, { 'content-type': type, 'content-length': manifest.length }, manifest);
+    return manifest.length;
+  }
+
+  [Symbol.dispose](): void {
+    this.#agent.destroy();
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string | number>>,
+    body?: Buffer,
+  ): Promise<IncomingHttpHeaders> {
+    const { host, port, name, authorization } = this.#repository;
+    return await new Promise((resolve, reject) => {
+      const sent = request({
+        host,
+        port,
+        method,
+        agent: this.#agent,
+        path: path.startsWith('/') ? path : `/v2/${name}/${path}`,
+        headers: { ...headers, ...(authorization && { authorization }) },
+      });
+      sent.once('error', reject);
+      sent.once('response', (answer) => {
+        answer.resume();
+        answer.once('error', reject);
+        answer.once('end', () => {
+          if (answer.statusCode === 201 || answer.statusCode === 202) resolve(answer.headers);
+          else reject(new Error(`${method} ${path} was answered with ${answer.statusCode}`));
+        });
+      });
+      sent.end(body);
+    });
+  }
+}
+
+/** A client that reads: one connection, one question after the other. */
+export class Puller implements Disposable {
+  readonly #connection: RawConnection;
+  readonly #repository: Repository;
+
+  private constructor(connection: RawConnection, repository: Repository) {
+    this.#connection = connection;
+    this.#repository = repository;
+  }
+
+  static async open(repository: Repository): Promise<Puller> {
+    return new Puller(await RawConnection.open(repository.host, repository.port), repository);
+  }
+
+  /** Asks for a blob or a manifest. Throws if its length is another. */
+  async ask(method: 'GET' | 'HEAD', path: string, sizeBytes: number): Promise<void> {
+    const { host, port, name, authorization } = this.#repository;
+    const lines = [
+      `${method} /v2/${name}/${path} HTTP/1.1`,
+      `host: ${host}:${port}`,
+      'accept: application/vnd.oci.image.manifest.v1+json',
+      ...(authorization ? [`authorization: ${authorization}`] : []),
+    ];
+    const length = await this.#connection.ask(`${lines.join('\r\n')}\r\n\r\n`, method === 'GET');
+    if (length !== sizeBytes) throw new Error(`${path} has ${length} bytes in place of ${sizeBytes}`);
+  }
+
+  [Symbol.dispose](): void {
+    this.#connection[Symbol.dispose]();
+  }
+}
+
+/** Does `work` on each item, so many at a time; `worker` is which of them does it. */
+export async function atATime<Item>(
+  concurrency: number,
+  items: readonly Item[],
+  work: (item: Item, worker: number) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: concurrency }, async (_, worker) => {
+      while (next < items.length) await work(items[next++] as Item, worker);
+    }),
+  );
+}
