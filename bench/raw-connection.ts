@@ -55,7 +55,7 @@ export class RawConnection implements Disposable {
           if (end < 0) return;
           const text = pending.toString('latin1', 0, end);
           const length = Number(/^content-length: *(\d+)/im.exec(text)?.[1]);
-          if (!/^HTTP\/1\.1 2/.test(text) || Number.isNaN(length)) {
+          if (!text.startsWith('HTTP/1.1 2') || Number.isNaN(length)) {
             reject(new Error(`Answered with\n${text}`));
             return;
           }

@@ -20,7 +20,7 @@ docs/configuration.md.
   --json          once everything is open, write one line of JSON that says where
 `;
 
-sizeThreadPool();
+sizeThreadPool(process.env);
 // Everything is closed in order by then; what a library left running must not hold the process.
 process.exit(await main(process.argv.slice(2)));
 

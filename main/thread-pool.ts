@@ -5,7 +5,7 @@
  */
 const threads = 16;
 
-/** Sizes the pool, unless the environment did. Works before the first file is touched, so it is the first thing to do. */
-export function sizeThreadPool(): void {
-  process.env['UV_THREADPOOL_SIZE'] ??= String(threads);
+/** Sizes the pool of this process, whose environment it must be, unless the environment did. Works before the first file is touched, so it is the first thing to do. */
+export function sizeThreadPool(environment: NodeJS.ProcessEnv): void {
+  environment['UV_THREADPOOL_SIZE'] ??= String(threads);
 }

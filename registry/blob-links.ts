@@ -1,5 +1,5 @@
 /** Which repository has which blob. */
-import type { Blobs } from '../core/blobs/blobs.ts';
+import type { Blobs, OpenBlob } from '../core/blobs/blobs.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Store } from '../core/store/store.ts';
 import { upsert } from '../core/store/upsert.ts';
@@ -25,6 +25,15 @@ export async function linkedBlobSize(
 ): Promise<number | undefined> {
   const link = await store.get(blobLinks, contentId(repository, digest));
   return link && (await blobs.stat(digest))?.sizeBytes;
+}
+
+/** A blob that a repository has, opened for reading, or `undefined`. */
+export async function openLinkedBlob(
+  { store, blobs }: Parts,
+  repository: string,
+  digest: string,
+): Promise<OpenBlob | undefined> {
+  return (await store.get(blobLinks, contentId(repository, digest))) && (await blobs.open(digest));
 }
 
 /** Makes a published blob visible in a repository. */

@@ -41,7 +41,7 @@ const pushSample = join(import.meta.dirname, 'push-sample.ts');
 const sampleService = 'pad';
 const sampleKey = 'welcome';
 
-sizeThreadPool();
+sizeThreadPool(process.env);
 process.exitCode = await main(process.argv.slice(2), process.env);
 
 async function main(args: string[], environment: NodeJS.ProcessEnv): Promise<number> {

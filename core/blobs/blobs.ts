@@ -5,7 +5,7 @@
  * The port does not hash: whoever publishes an upload under a digest has checked it. What is no digest of `contract/`, or no
  * upload ID (1 to 64 letters, digits and hyphens), is refused with a `TypeError`.
  */
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 
 export interface BlobInfo {
   readonly sizeBytes: number;
@@ -23,11 +23,25 @@ export interface UploadInfo {
   readonly touchedAt: Date;
 }
 
+/** A blob that can be read to its end, also when it is deleted meanwhile. */
+export interface OpenBlob extends AsyncDisposable {
+  readonly sizeBytes: number;
+
+  /**
+   * Writes its bytes, or some of them, to a stream, which stays open; resolves when the stream has handed them on. The
+   * stream must not keep the chunks it is given: their memory is used again. Rejects when the stream is destroyed.
+   */
+  copyTo(to: Writable, range?: ByteRange): Promise<void>;
+}
+
 export interface Blobs extends AsyncDisposable {
   /** Throws `BlobsError` when blobs cannot be stored or read. */
   ping(): Promise<void>;
 
   stat(digest: string): Promise<BlobInfo | undefined>;
+
+  /** Opens a blob for the quickest way out; dispose it. `undefined` if absent. */
+  open(digest: string): Promise<OpenBlob | undefined>;
 
   /** The bytes of a blob, read as they are consumed; destroying the stream frees what it holds. `undefined` if absent. */
   read(digest: string, range?: ByteRange): Promise<Readable | undefined>;

@@ -21,7 +21,8 @@ import { makeDurableFolder, syncFolder } from '../files/durable-folder.ts';
 import type { Log } from '../log/log.ts';
 import { assertDigest, assertUploadId } from './blob-names.ts';
 import { BlobsError } from './blobs.ts';
-import type { BlobInfo, Blobs, ByteRange, UploadInfo } from './blobs.ts';
+import type { BlobInfo, Blobs, ByteRange, OpenBlob, UploadInfo } from './blobs.ts';
+import { copyFile } from './copy-file.ts';
 import { fileErrors, ifPresent, systemCode } from './file-errors.ts';
 import { FlushError, makeDurable } from './make-durable.ts';
 import { writeChunks } from './write-chunks.ts';
@@ -96,6 +97,21 @@ class FileBlobs implements Blobs {
       throw new RangeError(`Not a range of bytes: ${range.start} to ${range.end}`);
     }
     return await readFile(path, range);
+  }
+
+  async open(digest: string): Promise<OpenBlob | undefined> {
+    const path = this.#blobPath(digest);
+    return await fileErrors(async () => {
+      const file = await ifPresent(open(path, 'r'));
+      if (!file) return undefined;
+      const { size: sizeBytes } = await file.stat();
+      return {
+        sizeBytes,
+        copyTo: async (to, { start, end } = { start: 0, end: sizeBytes - 1 }) =>
+          await copyFile(file, { start, end: Math.min(end, sizeBytes - 1) }, to),
+        [Symbol.asyncDispose]: async () => await file.close(),
+      };
+    });
   }
 
   async delete(digest: string): Promise<boolean> {

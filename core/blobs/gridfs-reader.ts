@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import type { Writable } from 'node:stream';
 import type { ObjectId } from 'mongodb';
 import { BlobsError } from './blobs.ts';
 import type { ByteRange } from './blobs.ts';
@@ -6,6 +7,7 @@ import { blobErrors } from './gridfs-errors.ts';
 import { chunkKey } from './gridfs-layout.ts';
 import type { Layout } from './gridfs-layout.ts';
 import { postponeRemoval, removalGraceMs } from './gridfs-trash.ts';
+import { keptQuiet, send } from './send.ts';
 
 /** Chunks asked for ahead of the reader: hides the way to the server, and all the memory that a stream takes. */
 const chunksAhead = 3;
@@ -22,14 +24,24 @@ export interface FileBytes {
  * likes, and a server may restart in between.
  */
 export function readFile(layout: Layout, source: FileBytes, range?: ByteRange): Readable {
-  const start = range?.start ?? 0;
-  const end = Math.min(range?.end ?? Number.POSITIVE_INFINITY, source.sizeBytes - 1);
-  const chunks = readChunks(layout, source, { start, end });
+  const chunks = readChunks(layout, source, range);
   return Readable.from(chunks, { objectMode: false, highWaterMark: source.chunkBytes });
 }
 
-async function* readChunks(layout: Layout, source: FileBytes, { start, end }: ByteRange): AsyncGenerator<Uint8Array> {
+/** Writes a file, or a range of it, to a stream, which stays open. Rejects with what the stream fails with. */
+export async function copyChunks(
+  layout: Layout,
+  source: FileBytes,
+  { to, range }: { readonly to: Writable; readonly range: ByteRange | undefined },
+): Promise<void> {
+  using _quiet = keptQuiet(to);
+  for await (const chunk of readChunks(layout, source, range)) await send(to, chunk);
+}
+
+async function* readChunks(layout: Layout, source: FileBytes, range?: ByteRange): AsyncGenerator<Uint8Array> {
   const { file, sizeBytes, chunkBytes } = source;
+  const start = range?.start ?? 0;
+  const end = Math.min(range?.end ?? Number.POSITIVE_INFINITY, sizeBytes - 1);
   const last = Math.floor(end / chunkBytes);
   const ahead: Promise<Uint8Array>[] = [];
   let asked = Math.floor(start / chunkBytes);

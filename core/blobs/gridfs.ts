@@ -11,7 +11,7 @@ import { ServerTime } from '../store/mongodb-clock.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
 import { assertDigest, assertUploadId } from './blob-names.ts';
 import { BlobsError } from './blobs.ts';
-import type { BlobInfo, Blobs, ByteRange, UploadInfo } from './blobs.ts';
+import type { BlobInfo, Blobs, ByteRange, OpenBlob, UploadInfo } from './blobs.ts';
 import { again, blobErrors, deletes } from './gridfs-errors.ts';
 import { layoutOf, makeChunkIndex } from './gridfs-layout.ts';
 import type { BlobRecord, Layout } from './gridfs-layout.ts';
@@ -19,7 +19,7 @@ import { removeIfPublished, takeUpload, UploadLease } from './gridfs-lease.ts';
 import type { HeldUpload } from './gridfs-lease.ts';
 import { namesIn } from './gridfs-names.ts';
 import { showBlob } from './gridfs-publish.ts';
-import { readFile } from './gridfs-reader.ts';
+import { copyChunks, readFile } from './gridfs-reader.ts';
 import { untilAborted } from './until-aborted.ts';
 import { doom, removalGraceMs, tidy } from './gridfs-trash.ts';
 import { ChunkWriter } from './gridfs-writer.ts';
@@ -102,6 +102,17 @@ class GridFsBlobs implements Blobs {
       throw new RangeError(`Not a range of bytes: ${range.start} to ${range.end}`);
     }
     return blob && readFile(this.#layout, blob, range);
+  }
+
+  async open(digest: string): Promise<OpenBlob | undefined> {
+    const blob = await this.#find(digest);
+    return (
+      blob && {
+        sizeBytes: blob.sizeBytes,
+        copyTo: async (to, range) => await copyChunks(this.#layout, blob, { to, range }),
+        [Symbol.asyncDispose]: async () => {},
+      }
+    );
   }
 
   async delete(digest: string): Promise<boolean> {

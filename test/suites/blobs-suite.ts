@@ -1,11 +1,11 @@
 /** What every driver of blobs must do. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { Readable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import type { TestAPI } from 'vitest';
 import { BlobsError } from '../../core/blobs/blobs.ts';
-import type { Blobs, BlobsErrorCode } from '../../core/blobs/blobs.ts';
+import type { Blobs, BlobsErrorCode, OpenBlob } from '../../core/blobs/blobs.ts';
 
 /** Data that outlives the blobs opened on it. */
 export interface BlobsData extends AsyncDisposable {
@@ -85,6 +85,52 @@ function describeReading(blobsTest: BlobsTest): void {
     }
     await expect(blobs.read(digest, { start: 2, end: 1 })).rejects.toThrow(RangeError);
     await expect(blobs.read(digest, { start: -1, end: 1 })).rejects.toThrow(RangeError);
+  });
+
+  blobsTest('copies to a stream what it was asked for, and leaves the stream open', async ({ blobs }) => {
+    const bytes = randomBytes(largeBytes);
+    await using blob = (await blobs.open(await publish(blobs, bytes))) as OpenBlob;
+    expect(blob.sizeBytes).toBe(bytes.length);
+    const last = bytes.length - 1;
+    const ranges = [
+      { start: 0, end: last },
+      { start: 5, end: 2 * 1024 * 1024 + 5 },
+      { start: last, end: last + 100 },
+      { start: 1, end: 2 },
+    ];
+    for (const range of ranges) {
+      const to = new Collecting();
+      await blob.copyTo(to, range);
+      await blob.copyTo(to);
+      const expected = Buffer.concat([bytes.subarray(range.start, range.end + 1), bytes]);
+      expect(Buffer.compare(Buffer.concat(to.received), expected)).toBe(0);
+    }
+    await using empty = (await blobs.open(await publish(blobs, Buffer.alloc(0)))) as OpenBlob;
+    const nothing = new Collecting();
+    await empty.copyTo(nothing);
+    expect([nothing.received, nothing.writable]).toStrictEqual([[], true]);
+    expect(await blobs.open(digestOf(Buffer.from('absent')))).toBeUndefined();
+  });
+
+  blobsTest('copies to many streams at a time, some of which break off, and mixes nothing up', async ({ blobs }) => {
+    const contents = Array.from({ length: 12 }, () => randomBytes(largeBytes));
+    const digests = await Promise.all(contents.map(async (bytes) => await publish(blobs, bytes)));
+    const copies = digests.flatMap((digest, index) => [
+      { digest, index, breaksAt: Infinity },
+      { digest, index, breaksAt: index * 1e5 },
+    ]);
+    await Promise.all(
+      copies.map(async ({ digest, index, breaksAt }) => {
+        await using blob = (await blobs.open(digest)) as OpenBlob;
+        const to = new Collecting(breaksAt);
+        const copied = blob.copyTo(to);
+        if (breaksAt < Infinity) await expect(copied).rejects.toThrow('Broken off');
+        else await copied;
+        const received = Buffer.concat(to.received);
+        expect(Buffer.compare(received, (contents[index] as Buffer).subarray(0, received.length))).toBe(0);
+        if (breaksAt === Infinity) expect(received.length).toBe(largeBytes);
+      }),
+    );
   });
 
   blobsTest('lists what there is', async ({ blobs }) => {
@@ -361,4 +407,25 @@ async function expectCode(operation: Promise<unknown>, code: BlobsErrorCode): Pr
   );
   expect(error).toBeInstanceOf(BlobsError);
   expect(error).toHaveProperty('code', code);
+}
+
+/** Takes its time, copies what it is given, and breaks off after some bytes. */
+class Collecting extends Writable {
+  readonly received: Buffer[] = [];
+  readonly #breaksAt: number;
+  #bytes = 0;
+
+  constructor(breaksAt = Infinity) {
+    super({ highWaterMark: 1 });
+    this.#breaksAt = breaksAt;
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
+    setImmediate(() => {
+      // Only now, as a socket would: whoever has used the memory again by then is found out.
+      this.received.push(Buffer.from(chunk));
+      this.#bytes += chunk.length;
+      done(this.#bytes >= this.#breaksAt ? new Error('Broken off') : undefined);
+    });
+  }
 }
