@@ -55,10 +55,25 @@ test('a client trades credentials for a grant and pulls with it', async () => {
   expect((await registry.send('/v2/', bearer(grant.token))).status).toBe(200);
   expect((await registry.send(`/v2/acme/draw/blobs/${digest}`, bearer(grant.token))).status).toBe(200);
   const lacking = await registry.send(`/v2/acme/draw/blobs/${digest}`, { method: 'DELETE', ...bearer(grant.token) });
-  expect([lacking.status, lacking.headers['www-authenticate']]).toEqual([
+  expect([lacking.status, lacking.code, lacking.headers['www-authenticate']]).toEqual([
     401,
+    'DENIED',
     expect.stringMatching(/scope="repository:acme\/draw:delete",error="insufficient_scope"/),
   ]);
+});
+
+test('a grant that may push may delete a manifest; one that may pull may not, and one for nobody is told to log in', async () => {
+  const manifests = '/v2/acme/draw/manifests';
+  const codes = [];
+  for (const login of [
+    undefined,
+    registry.basic('acme', await registry.addToken('acme', ['read'])),
+    registry.basic('acme', registry.token),
+  ]) {
+    const grant = await grantFor('scope=repository:acme/draw:push,pull', login);
+    codes.push((await registry.send(`${manifests}/absent`, { method: 'DELETE', ...bearer(grant.token) })).code);
+  }
+  expect(codes).toEqual(['UNAUTHORIZED', 'DENIED', 'MANIFEST_UNKNOWN']);
 });
 
 test('a grant for one repository opens no other, whatever their names have in common', async () => {

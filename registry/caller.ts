@@ -44,7 +44,8 @@ const actionsFor: Record<InRepository['name'], RepositoryAction[]> = {
   'manifest-get': ['pull'],
   'manifest-head': ['pull', 'push'],
   'manifest-put': ['push'],
-  'manifest-delete': ['delete'],
+  // Who may push may point a tag elsewhere, too, and clients delete with the grant they pushed with.
+  'manifest-delete': ['delete', 'push'],
   'tags-list': ['pull'],
   'referrers-list': ['pull'],
 };
@@ -66,7 +67,8 @@ export async function authorize(
   if (caller && (await isAllowed(context, caller, operation))) return caller;
   if (caller?.by === 'login') throw new RegistryError('denied');
   const scope = scopeOf(operation, query);
-  throw unauthorized(context, request, { ...(scope && { scope }), ...(caller && { error: 'insufficient_scope' }) });
+  const about = { ...(scope && { scope }), ...(caller && { error: 'insufficient_scope' }) };
+  throw unauthorized(context, request, about, caller);
 }
 
 /**
@@ -140,12 +142,15 @@ function grantee({ subject, access }: RegistryGrant): Caller {
   };
 }
 
+/** 401 for all, so that clients ask for another grant; the words are for the one who reads them when that does not help. */
 function unauthorized(
   context: RegistryContext,
   request: IncomingMessage,
   about: { readonly scope?: string; readonly error?: string },
+  caller?: Caller,
 ): RegistryError {
   const fields = { realm: realmOf(context.publicUrl, request), service: challengeService, ...about };
   const challenge = Object.entries(fields).map(([name, value]) => `${name}="${value}"`);
-  return new RegistryError('unauthorized', { headers: { 'www-authenticate': `Bearer ${challenge.join(',')}` } });
+  const headers = { 'www-authenticate': `Bearer ${challenge.join(',')}` };
+  return new RegistryError(caller?.subject ? 'grant-denied' : 'unauthorized', { headers });
 }

@@ -145,7 +145,7 @@ export const registryErrors = {
     code: 'UNAUTHORIZED',
     status: 401,
     message: 'Log in first, with the account as user and an access token as password',
-    when: 'There are no credentials, or a grant without the right',
+    when: 'There are no credentials, or a grant for nobody without the right',
   },
   'credentials-wrong': {
     code: 'UNAUTHORIZED',
@@ -158,6 +158,12 @@ export const registryErrors = {
     status: 403,
     message: 'The access token does not give this right here',
     when: 'Basic credentials are right and lack the right, whether or not the repository exists',
+  },
+  'grant-denied': {
+    code: 'DENIED',
+    status: 401,
+    message: 'The access token does not give this right here',
+    when: 'A grant lacks the right; the client may ask for another, of the scope in the challenge, and shows this if it lacks it too',
   },
   'quota-exceeded': {
     code: 'DENIED',

@@ -13,6 +13,7 @@ import { runCommand } from '../setup/command.ts';
 import { pingEngine } from '../setup/docker-engine.ts';
 import { openTerminal } from '../setup/terminal.ts';
 import type { Terminal } from '../setup/terminal.ts';
+import { installClients } from './kit/client-packages.ts';
 import { startEngine } from './kit/docker-engine.ts';
 import type { EngineKind, TestEngine } from './kit/docker-engine.ts';
 import { installBusybox, installEngine } from './kit/docker-packages.ts';
@@ -64,6 +65,7 @@ async function testOnEngines(args: string[], run: TestRun): Promise<number> {
   if (problem !== undefined) run.skipped.push(`stories in containers: ${problem}`);
   const engines = problem === undefined ? await openEngines(run, owned) : [];
   for (const { kind, version } of engines) run.terminal.say(`Stories run on Docker Engine ${version} (${kind})`);
+  run.skipped.push(...(await installClients(run.terminal)));
   const shared = await openSharedGround(run.terminal, owned);
   if ('missing' in shared) run.skipped.push(`what needs MongoDB and Redis: ${shared.missing}`);
   if (run.interrupted.signal !== undefined) return 128 + constants.signals[run.interrupted.signal];

@@ -2,7 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram, runCommand } from '../../setup/command.ts';
-import { cached } from './cached.ts';
+import { cached } from '../kit/cached.ts';
 
 /** Where it is, or why there is none. */
 export async function caddyProgram(): Promise<string | { readonly missing: string }> {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findProgram, runCommand } from '../../setup/command.ts';
 import { modernFolder } from '../kit/docker-packages.ts';
-import { isThere } from './cached.ts';
+import { isThere } from '../kit/cached.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 

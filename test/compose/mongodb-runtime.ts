@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findProgram, runCommand } from '../../setup/command.ts';
 import { protocolServer } from '../kit/mongodb-install.ts';
-import { cached } from './cached.ts';
+import { cached } from '../kit/cached.ts';
 
 const source = fileURLToPath(new URL('Contained.java', import.meta.url));
 

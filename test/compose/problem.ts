@@ -2,7 +2,7 @@
 import { findProgram } from '../../setup/command.ts';
 import { modernFolder, staticBusybox } from '../kit/docker-packages.ts';
 import { join } from 'node:path';
-import { isThere } from './cached.ts';
+import { isThere } from '../kit/cached.ts';
 
 /** What the stand-in images are made of, and who makes them. */
 const programs = ['docker', 'redis-server', 'java', 'javac', 'jlink', 'mvn', 'npm'];

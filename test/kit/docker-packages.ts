@@ -1,11 +1,12 @@
 /** Installing what the tests' Docker Engines need, where root and apt make that possible. */
-import { access, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { installWithApt } from '../../setup/apt.ts';
-import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
+import { findProgram, tryCommand } from '../../setup/command.ts';
 import type { Terminal } from '../../setup/terminal.ts';
+import { cachedPath, isThere } from './cached.ts';
 import type { EngineKind } from './docker-engine.ts';
+import { debianKeyring, notDebian, unpackUnstable } from './unstable-packages.ts';
 
 /** Programs that the tests call, and the packages that bring them. */
 const neededPrograms = {
@@ -19,16 +20,13 @@ const neededPrograms = {
 /** What is taken from the unstable suite. Its runc is left out: it needs a newer C library, and the machine's serves both. */
 const modernPackages = ['docker.io', 'docker-cli', 'containerd'];
 
-const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
-
 /** Where the modern engine is unpacked. It is 300 MB, so it stays for the next run. */
 export function modernFolder(): string {
   return join(cacheFolder(), 'root');
 }
 
 function cacheFolder(): string {
-  const base = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
-  return join(base, 'berth-tests', 'docker-modern');
+  return cachedPath('docker-modern');
 }
 
 /** Makes sure that an engine can be started. Returns why not, or nothing. */
@@ -37,7 +35,7 @@ export async function installEngine(kind: EngineKind, terminal: Terminal): Promi
   const problem = await installStable(terminal);
   if (problem !== undefined || kind === 'stable') return problem;
   if (await isThere(join(cacheFolder(), '.complete'))) return undefined;
-  if (!(await isThere(keyring))) return 'it is taken from Debian’s unstable suite, and this is not Debian';
+  if (!(await isThere(debianKeyring))) return notDebian;
   try {
     await terminal.during('Unpacking a modern Docker Engine', installModern);
     return undefined;
@@ -72,42 +70,9 @@ async function installStable(terminal: Terminal): Promise<string | undefined> {
 
 async function installModern(detail: (words: string) => void): Promise<void> {
   const cache = cacheFolder();
-  const apt = join(cache, 'apt');
   await rm(cache, { recursive: true, force: true });
-  await mkdir(join(apt, 'lists/partial'), { recursive: true });
-  await mkdir(join(apt, 'archives/partial'), { recursive: true });
   await mkdir(modernFolder(), { recursive: true });
-  await writeFile(join(apt, 'sources.list'), `deb [signed-by=${keyring}] ${await mirror()} sid main\n`);
-  const options = [
-    ['Dir::Etc::sourcelist', join(apt, 'sources.list')],
-    ['Dir::Etc::sourceparts', '/dev/null'],
-    ['Dir::State::lists', join(apt, 'lists')],
-    ['Dir::Cache', apt],
-    ['APT::Sandbox::User', 'root'],
-  ].flatMap(([name, value]) => ['-o', `${name}=${value}`]);
-  detail('reading the package lists');
-  await runCommand('apt-get', ['-q', ...options, 'update']);
-  detail('downloading');
-  await runCommand('apt-get', ['-q', ...options, 'download', ...modernPackages], { cwd: apt });
-  detail('unpacking');
-  for (const name of await readdir(apt)) {
-    if (name.endsWith('.deb')) await runCommand('dpkg', ['-x', join(apt, name), modernFolder()]);
-  }
+  await unpackUnstable(modernPackages, modernFolder(), detail);
   for (const folder of ['bin', 'sbin']) await rm(join(modernFolder(), 'usr', folder, 'runc'), { force: true });
-  await rm(apt, { recursive: true });
   await writeFile(join(cache, '.complete'), '');
-}
-
-/** The package mirror that this machine uses already, which may be a company's own. */
-async function mirror(): Promise<string> {
-  const sites = await runCommand('apt-get', ['indextargets', '--format', '$(SITE)']);
-  const site = sites.split('\n').find((line) => line && !line.includes('security'));
-  return site ?? 'http://deb.debian.org/debian';
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { openFileBlobs } from '../../core/blobs/filesystem.ts';
+import { openGridFsBlobs } from '../../core/blobs/gridfs.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
@@ -15,6 +16,7 @@ import { listen, newServer } from '../../core/http/listener.ts';
 import { openLog } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
+import { openMongoStore } from '../../core/store/mongodb.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/access-token.ts';
 import type { AccessRight } from '../../model/access-token.ts';
@@ -47,6 +49,8 @@ export interface TestRegistryOptions {
   readonly limits?: Partial<RegistryLimits>;
   readonly behindLoadBalancer?: boolean;
   readonly bus?: Bus;
+  /** Where it keeps all it has, in place of SQLite and files. */
+  readonly mongo?: { readonly url: string; readonly database: string } | undefined;
   /** Called before each write to the store or the blobs; what it throws is what the write fails with. */
   readonly beforeWrite?: (method: string) => void;
 }
@@ -67,8 +71,15 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   const logLines: string[] = [];
   const log = openLog('info', { write: (line) => void logLines.push(line) });
   const collections = [...registryCollections, accounts, accessTokens, images, services];
-  const store = resources.use(await openSqliteStore({ folder: join(folder, 'store'), collections, log }));
-  const blobs = resources.use(await openFileBlobs({ folder: join(folder, 'blobs'), log }));
+  const { mongo } = options;
+  const store = resources.use(
+    await (mongo
+      ? openMongoStore({ ...mongo, collections, log })
+      : openSqliteStore({ folder: join(folder, 'store'), collections, log })),
+  );
+  const blobs = resources.use(
+    await (mongo ? openGridFsBlobs({ ...mongo, log }) : openFileBlobs({ folder: join(folder, 'blobs'), log })),
+  );
   const clock = options.clock ?? systemClock;
   const grants = new RegistryGrants(new PlatformSecret(Buffer.alloc(32, 7)));
   const metrics = openMetrics();

@@ -1,0 +1,152 @@
+/** The registry with buildah, which makes images where it runs, and compresses their layers as it is told. */
+import { randomBytes } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { runCommand, tryCommand } from '../../setup/command.ts';
+import type { CommandOptions } from '../../setup/command.ts';
+import { isThere } from '../kit/cached.ts';
+import { clientProgram } from '../kit/client-packages.ts';
+import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
+import { makeStore, removeStore, trustFlags } from './containers-store.ts';
+import { parseManifest } from './json.ts';
+import type { DescriptorParts } from './json.ts';
+import type { LayoutTag } from './layout.ts';
+import { codesOf } from './stage.ts';
+import type { Stage } from './stage.ts';
+import { describeClient } from './suite.ts';
+
+// Without root, buildah needs user namespaces and programs that set them up.
+const program = process.getuid?.() === 0 ? await clientProgram('buildah') : undefined;
+
+const buildah = program === undefined ? undefined : kindOf(program);
+
+/** Of each file in a layer that is pulled in parts. */
+const partBytes = 200_000;
+
+const zstdLayer = 'application/vnd.oci.image.layer.v1.tar+zstd';
+
+describeClient(buildah, 'buildah', (scene) => {
+  test('an image built from scratch, with zstd layers', async () => {
+    const { client, stage, at } = scene();
+    await client.build('built', 1);
+    await client.pushAs('zstd', 'built', at('zstd:v1'));
+    expect(await layersOf(stage, 'zstd')).toMatchObject([{ mediaType: zstdLayer }]);
+    expect(await client.pull(at('zstd:v1'))).toBe(await stage.digestOf('zstd', 'v1'));
+  });
+
+  test('of a layer of zstd:chunked only those parts are pulled that are not there', async ({ skip }) => {
+    const { client, stage, at } = scene();
+    for (const [name, parts] of [
+      ['parts', 6],
+      ['more-parts', 7],
+    ] as const) {
+      await client.build(name, parts);
+      await client.pushAs('zstd:chunked', name, at(`${name}:v1`));
+    }
+    const store = await client.openStore('overlay');
+    if (store === undefined) return skip('overlay does not work on the file system of the temporary folder');
+    stage.operations();
+    for (const name of ['parts', 'more-parts'])
+      await client.run(['pull', '--quiet', ...client.security, at(`${name}:v1`)], store);
+    const operations = stage.operations();
+    const [first] = await layersOf(stage, 'parts');
+    const [second] = await layersOf(stage, 'more-parts');
+    const codes = (digest?: string) =>
+      codesOf(
+        operations.filter((each) => each.digest === digest),
+        'blob-get',
+      );
+    // The table of contents; then many ranges in one request, which are answered with the whole.
+    expect(codes(first?.digest)).toEqual([206, 200]);
+    expect(codes(second?.digest)).toEqual([206, 206]);
+    const sent = operations.filter((each) => each.digest === second?.digest).map(({ bytesOut }) => bytesOut);
+    expect(Math.max(...sent)).toBeLessThan(2 * partBytes);
+  });
+
+  test('an index is made of images, and pushed with them', async () => {
+    const { client, stage, layouts, at } = scene();
+    await client.run(['manifest', 'create', 'many']);
+    await client.run(['manifest', 'add', '--all', 'many', `oci:${layouts.folder}/index:index`]);
+    await client.run(['manifest', 'push', '--all', ...client.security, 'many', `docker://${at('many:v1')}`]);
+    const answer = await stage.registry.as('/v2/acme/many/manifests/v1');
+    expect(parseManifest(answer.body.toString()).manifests).toHaveLength(2);
+  });
+});
+
+async function layersOf(stage: Stage, service: string): Promise<readonly DescriptorParts[]> {
+  const { body } = await stage.registry.as(`/v2/acme/${service}/manifests/v1`);
+  return parseManifest(body.toString()).layers ?? [];
+}
+
+function kindOf(program: string): ClientKind<Awaited<ReturnType<typeof openBuildah>>> {
+  return {
+    name: 'buildah',
+    words: {
+      wrongPassword: /invalid username\/password/,
+      noLogin: /unauthorized|authentication required/i,
+      noRight: /denied/i,
+      absent: /manifest unknown|name unknown/,
+      untrusted: /certificate signed by unknown authority/,
+    },
+    open: async (options, trust) => await openBuildah(program, options, trust),
+  };
+}
+
+async function openBuildah(program: string, { place, layouts }: ClientOptions, trust: boolean) {
+  const { folder, host } = place;
+  const stores: string[] = [];
+  const openStore = async (driver?: 'overlay') => {
+    const store = join(folder, `store-${stores.length}`);
+    stores.push(store);
+    const env = { ...(await makeStore(store, driver)), REGISTRY_AUTH_FILE: join(folder, 'auth.json') };
+    return (await tryCommand(program, ['images'], { env })).code === 0 ? { env } : undefined;
+  };
+  const own = await openStore();
+  if (!own) throw new Error('buildah cannot make a store in the temporary folder');
+  const security = trustFlags(place, trust);
+  const run = async (args: string[], options: CommandOptions = {}) =>
+    await runCommand(program, args, { ...own, ...options });
+  const part = async (i: number) => {
+    const file = join(folder, `part-${i}`);
+    if (!(await isThere(file))) await writeFile(file, randomBytes(partBytes));
+    return file;
+  };
+  return {
+    run,
+    security,
+    openStore,
+    /** Builds an image of one layer with this many files, the same ones each time. */
+    build: async (image: string, parts: number) => {
+      const container = (await run(['from', 'scratch'])).trim();
+      for (let i = 0; i < parts; i++) await run(['add', '--quiet', container, await part(i), `/part-${i}`]);
+      await run(['commit', '--quiet', container, image]);
+    },
+    pushAs: async (compression: string, image: string, target: string) =>
+      void (await run([
+        'push',
+        '--quiet',
+        ...security,
+        '--compression-format',
+        compression,
+        image,
+        `docker://${target}`,
+      ])),
+    login: async ({ user, password }: Login) =>
+      void (await run(['login', ...security, '-u', user, '--password-stdin', host], { input: password })),
+    logout: async () => void (await run(['logout', host])),
+    push: async (tag: LayoutTag, target: string, options: PushOptions = {}) => {
+      const image = await run(['pull', '--quiet', `oci:${layouts.folder}/${tag}:${tag}`]);
+      await run(['push', '--quiet', ...security, image.trim(), `docker://${target}`], options);
+    },
+    pull: async (source: string) => {
+      const store = await openStore();
+      await run(['pull', '--quiet', ...security, source], store);
+      const described = await run(['inspect', '--type', 'image', '--format', '{{.FromImageDigest}}', source], store);
+      return described.trim();
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const store of stores) await removeStore(store);
+    },
+  };
+}

@@ -1,0 +1,147 @@
+/** The registry with ctr, and so with containerd's own code for registries, of Debian 12 and of today. */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
+import { modernProgram } from '../kit/client-packages.ts';
+import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
+import { digestInLayout } from './json.ts';
+import type { LayoutTag } from './layout.ts';
+import { codesOf } from './stage.ts';
+import { describeClient } from './suite.ts';
+
+/** A containerd answers within a second. */
+const startTimeoutMs = 30_000;
+
+/** Between two looks whether it does. */
+const lookEveryMs = 50;
+
+interface Programs {
+  readonly containerd: string;
+  readonly ctr: string;
+  /** Whether ctr leaves transfers to containerd, unless it is told not to. */
+  readonly transfers: boolean;
+}
+
+for (const [name, programs] of [
+  ['containerd 1', await stablePrograms()],
+  ['containerd 2', await modernPrograms()],
+] as const) {
+  describeClient(programs && kindOf(name, programs), `ctr of ${name}`, (scene) => {
+    test('a layer is sent in one request, without a PATCH', async () => {
+      const { client, stage, at } = scene();
+      stage.operations();
+      await client.push('index', at('many:v1'));
+      const operations = stage.operations();
+      expect(codesOf(operations, 'upload-append')).toEqual([]);
+      expect(new Set(codesOf(operations, 'upload-finish'))).toEqual(new Set([201]));
+      expect(await stage.digestOf('many', 'v1')).toBe(await digestInLayout(join(client.layouts.folder, 'index')));
+    });
+  });
+}
+
+async function stablePrograms(): Promise<Programs | undefined> {
+  const [containerd, ctr] = [await findProgram('containerd'), await findProgram('ctr')];
+  if (process.getuid?.() !== 0 || !containerd || !ctr) return undefined;
+  return { containerd, ctr, transfers: !(await runCommand(ctr, ['--version'])).includes(' 1.') };
+}
+
+async function modernPrograms(): Promise<Programs | undefined> {
+  const [containerd, ctr] = [await modernProgram('bin/containerd'), await modernProgram('bin/ctr')];
+  if (process.getuid?.() !== 0 || !containerd || !ctr) return undefined;
+  return { containerd, ctr, transfers: true };
+}
+
+function kindOf(name: string, programs: Programs): ClientKind<Awaited<ReturnType<typeof openCtr>>> {
+  return {
+    name: `ctr of ${name}`,
+    words: {
+      wrongPassword: /401 Unauthorized/,
+      noLogin: /authorization failed/,
+      noRight: /authorization failed/,
+      absent: /not found/,
+      untrusted: /certificate signed by unknown authority/,
+    },
+    open: async (options, trust) => await openCtr(programs, options, trust),
+  };
+}
+
+async function openCtr(programs: Programs, { place, layouts }: ClientOptions, trust: boolean) {
+  const { folder, security } = place;
+  const { child, socket } = await startContainerd(programs.containerd, join(folder, 'containerd'));
+  let login: Login | undefined;
+  const run = async (args: string[], options: object = {}) =>
+    await runCommand(programs.ctr, ['-a', socket, ...args], options);
+  const remote = () => [
+    ...(security === 'plain' ? ['--plain-http'] : trust ? ['--tlscacert', security.authority] : []),
+    ...(login ? ['--user', `${login.user}:${login.password}`] : []),
+  ];
+  // With a certificate of our own, a transfer by containerd would need it configured there.
+  const byItself = programs.transfers ? ['--local'] : [];
+  let pulls = 0;
+  return {
+    layouts,
+    // There is no such thing: credentials go with each command.
+    login: async (given: Login) => void (login = given),
+    logout: async () => void (login = undefined),
+    push: async (tag: LayoutTag, target: string, options: PushOptions = {}) => {
+      const archive = join(folder, `${tag}.tar`);
+      const { folder: from, name } = layouts;
+      await runCommand('tar', ['-C', join(from, tag), '-cf', archive, '--exclude=manifest.json', '.']);
+      await run(['images', 'import', '--no-unpack', '--all-platforms', '--base-name', name, archive]);
+      await run(['images', 'tag', '--force', `${name}:${tag}`, target]);
+      const flags = [...remote(), ...(security === 'plain' ? [] : byItself)];
+      await run(['images', 'push', ...flags, target], options);
+    },
+    pull: async (source: string) => {
+      // Namespaces know nothing of each other's content.
+      const namespace = ['--namespace', `pull-${(pulls += 1)}`];
+      await run([...namespace, 'images', 'pull', '--snapshotter', 'native', ...byItself, ...remote(), source]);
+      const list = await run([...namespace, 'images', 'ls', `name==${source}`]);
+      return /sha256:[0-9a-f]{64}/.exec(list)?.[0] ?? list;
+    },
+    [Symbol.asyncDispose]: async () => {
+      const exited = once(child, 'exit');
+      child.kill();
+      await exited;
+    },
+  };
+}
+
+async function startContainerd(program: string, folder: string): Promise<{ child: ChildProcess; socket: string }> {
+  await mkdir(folder);
+  const socket = join(folder, 'socket');
+  // What would reach beyond this folder.
+  const disabled = ['grpc.v1.cri', 'cri.v1.images', 'cri.v1.runtime', 'internal.v1.opt', 'nri.v1.nri'];
+  const config = [
+    'version = 2',
+    `root = "${folder}/root"`,
+    `state = "${folder}/state"`,
+    `disabled_plugins = [${disabled.map((name) => `"io.containerd.${name}"`).join(', ')}]`,
+    '[grpc]',
+    `address = "${socket}"`,
+    '[plugins."io.containerd.metadata.v1.bolt"]',
+    'content_sharing_policy = "isolated"',
+  ];
+  await writeFile(join(folder, 'config.toml'), config.join('\n'));
+  await using log = await open(join(folder, 'log'), 'a');
+  const path = [dirname(program), process.env['PATH'] ?? ''].join(delimiter);
+  // Should this process be killed, the kernel ends it; nobody else would.
+  const child = spawn('setpriv', ['--pdeathsig', 'TERM', program, '--config', join(folder, 'config.toml')], {
+    stdio: ['ignore', log.fd, log.fd],
+    env: { ...process.env, PATH: path },
+  });
+  await expect
+    .poll(async () => (await tryCommand('ctr', ['-a', socket, 'version'])).code, {
+      timeout: startTimeoutMs,
+      interval: lookEveryMs,
+    })
+    .toBe(0)
+    .catch(async () => {
+      throw new Error(`A containerd for tests does not start:\n${await readFile(join(folder, 'log'), 'utf8')}`);
+    });
+  return { child, socket };
+}

@@ -1,0 +1,130 @@
+/** The registry with docker: each engine of this run, with its own command where it has one. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
+import { modernProgram } from '../kit/client-packages.ts';
+import type { TestEngine } from '../kit/docker-engine.ts';
+import { testEngines } from '../kit/engines.ts';
+import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
+import { parseManifest } from './json.ts';
+import type { LayoutTag } from './layout.ts';
+import { codesOf } from './stage.ts';
+import { describeClient, describeClientOnMongo } from './suite.ts';
+
+/** Where engines look for the authorities of registries. */
+const trustFolder = '/etc/docker/certs.d';
+
+const engines = testEngines();
+if (engines.length === 0) describeClient(undefined, 'docker', () => {});
+
+for (const [i, engine] of engines.entries()) {
+  const docker = await kindFor(engine);
+  describeClient(docker, `docker ${engine.version}`, (scene) => {
+    test('layers that another repository has are mounted', async () => {
+      const { client, stage, at } = scene();
+      await client.push('small', at('from:v1'), { keep: true });
+      stage.operations();
+      await client.push('small', at('to:v1'));
+      const operations = stage.operations();
+      expect(codesOf(operations, 'upload-start').filter((code) => code === 201)).toHaveLength(3);
+      await client.forget(at('from:v1'));
+    });
+
+    test('an index is made of images that are there, and pushed', async () => {
+      const { client, stage, at } = scene();
+      await client.push('small', at('many:small'));
+      const many = at('many:v1');
+      await client.run(['manifest', 'create', '--insecure', many, at('many:small')]);
+      await client.run(['manifest', 'annotate', '--os', 'linux', '--arch', 'arm64', many, at('many:small')]);
+      await client.run(['manifest', 'push', '--insecure', many]);
+      const { manifests } = parseManifest(await client.run(['manifest', 'inspect', '--insecure', many]));
+      expect(manifests).toMatchObject([{ digest: await stage.digestOf('many', 'small') }]);
+    });
+
+    test('several tags are pushed at once', async () => {
+      const { client, stage, layouts, at } = scene();
+      await client.load('small');
+      for (const tag of ['v1', 'v2', 'v3']) await client.run(['tag', `${layouts.name}:small`, at(`tags:${tag}`)]);
+      await client.run(['push', '--all-tags', at('tags')]);
+      for (const tag of ['v1', 'v2', 'v3']) {
+        expect(await stage.digestOf('tags', tag)).toBe(await stage.digestOf('tags', 'v1'));
+        await client.forget(at(`tags:${tag}`));
+      }
+    });
+  });
+  if (i === 0) describeClientOnMongo(docker);
+}
+
+async function kindFor(engine: TestEngine): Promise<ClientKind<ReturnType<typeof openDocker>> | undefined> {
+  const own = engine.kind === 'modern' ? await modernProgram('bin/docker') : undefined;
+  const program = own ?? (await findProgram('docker'));
+  if (program === undefined) return undefined;
+  return {
+    name: `docker ${engine.version}`,
+    words: {
+      wrongPassword: /Wrong credentials/,
+      noLogin: /denied|unauthorized/,
+      noRight: /denied: requested access to the resource is denied|denied: The access token/,
+      absent: /not found|manifest unknown|name unknown|no such repository/i,
+      untrusted: /certificate signed by unknown authority/,
+    },
+    open: async (options, trust) => {
+      const { host, security } = options.place;
+      if (security !== 'plain' && trust) {
+        await mkdir(join(trustFolder, host), { recursive: true });
+        await cp(security.authority, join(trustFolder, host, 'ca.crt'));
+      }
+      return openDocker({ program, engine }, options);
+    },
+  };
+}
+
+function openDocker(
+  { program, engine }: { readonly program: string; readonly engine: TestEngine },
+  { place, layouts }: ClientOptions,
+) {
+  const { folder, host } = place;
+  const env = { DOCKER_HOST: engine.host, DOCKER_CONFIG: join(folder, 'docker') };
+  const run = async (args: string[], options: object = {}) => await runCommand(program, args, { env, ...options });
+  const forget = async (...images: string[]) =>
+    void (await tryCommand(program, ['rmi', '--force', ...images], { env }));
+  const load = async (tag: LayoutTag) => {
+    const tar = spawn('tar', ['-C', join(layouts.folder, tag), '-cf', '-', '.'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await run(['load', '--quiet'], { input: tar.stdout });
+  };
+  return {
+    run,
+    load,
+    forget,
+    login: async ({ user, password }: Login) =>
+      void (await run(['login', '-u', user, '--password-stdin', host], { input: password })),
+    logout: async () => void (await run(['logout', host])),
+    /** What was pushed is forgotten by the engine, unless it is to be kept: a pull brings all of it. */
+    push: async (
+      tag: LayoutTag,
+      target: string,
+      { keep, ...options }: PushOptions & { readonly keep?: boolean } = {},
+    ) => {
+      await load(tag);
+      try {
+        await run(['tag', `${layouts.name}:${tag}`, target]);
+        await run(['push', '--quiet', target], options);
+      } finally {
+        await forget(`${layouts.name}:${tag}`, ...(keep ? [] : [target]));
+      }
+    },
+    pull: async (source: string) => {
+      const said = await run(['pull', source]);
+      await forget(source);
+      return /Digest: (sha256:[0-9a-f]{64})/.exec(said)?.[1] ?? said;
+    },
+    [Symbol.asyncDispose]: async () => {
+      await rm(join(trustFolder, host), { recursive: true, force: true });
+    },
+  };
+}

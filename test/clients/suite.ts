@@ -1,0 +1,195 @@
+/** What every client must be able to do with the registry, in the words of one who uses it. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sharedGroundVariable } from '../kit/grounds.ts';
+import { testMongo } from '../kit/mongodb.ts';
+import type { TestDatabase } from '../kit/mongodb.ts';
+import { outerAddress } from './certificate.ts';
+import type { ClientKind, RegistryClient } from './client.ts';
+import { largeBytes, writeLayouts } from './layout.ts';
+import type { LayoutTag, Layouts } from './layout.ts';
+import { openStage } from './stage.ts';
+import type { Stage, StageOptions } from './stage.ts';
+
+/** What a test is told with. */
+export interface Scene<Client extends RegistryClient = RegistryClient> {
+  readonly stage: Stage;
+  readonly client: Client;
+  readonly layouts: Layouts;
+  /** `<host>/acme/<name>`. */
+  at(name: string): string;
+}
+
+/** Declares a client's tests; `undefined` stands for a client that is not here. `more` adds what this one is known for. */
+export function describeClient<Client extends RegistryClient>(
+  kind: ClientKind<Client> | undefined,
+  name: string,
+  more: (scene: () => Scene<Client>) => void,
+): void {
+  if (kind === undefined) {
+    describe.skip(`${name} is not installed`, () => test('skipped', () => expect.unreachable()));
+    return;
+  }
+  describe(kind.name, () => {
+    inScene(kind, { mongo: false }, (scene) => {
+      describePushAndPull(scene);
+      describeRefusals(kind, scene);
+      more(scene);
+    });
+    const address = outerAddress();
+    describe.skipIf(address === undefined)('through TLS', () => {
+      describeTls(kind, address ?? '');
+    });
+  });
+}
+
+/** As `describeClient`, of the essentials only, with a registry that keeps everything in MongoDB. */
+export function describeClientOnMongo(kind: ClientKind | undefined): void {
+  const given = kind && process.env[sharedGroundVariable];
+  describe.skipIf(!given)('on MongoDB and GridFS', () => {
+    if (kind) inScene(kind, { mongo: true }, describePushAndPull);
+  });
+}
+
+function inScene<Client extends RegistryClient>(
+  kind: ClientKind<Client>,
+  options: { readonly mongo: boolean },
+  tell: (scene: () => Scene<Client>) => void,
+): void {
+  let scene: Scene<Client> & AsyncDisposable;
+  beforeAll(async () => {
+    scene = await openScene(kind, { ...options, images: ['small', 'large', 'index'] });
+    await scene.client.login({ user: 'acme', password: scene.stage.password });
+  });
+  afterAll(async () => await scene[Symbol.asyncDispose]());
+  tell(() => scene);
+}
+
+interface SceneOptions extends StageOptions {
+  readonly mongo?: boolean;
+  readonly trust?: boolean;
+  readonly images?: readonly LayoutTag[];
+}
+
+async function openScene<Client extends RegistryClient>(
+  kind: ClientKind<Client>,
+  { mongo, trust = true, images = ['small'], ...options }: SceneOptions,
+): Promise<Scene<Client> & AsyncDisposable> {
+  await using opening = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'berth-layout-'));
+  opening.defer(async () => await rm(folder, { recursive: true, force: true }));
+  const layouts = await writeLayouts(folder, images);
+  const database = mongo ? opening.use(await openDatabase()) : undefined;
+  const stage = opening.use(await openStage({ ...options, database }));
+  const client = await kind.open({ place: stage.place, layouts }, trust);
+  opening.defer(async () => await client[Symbol.asyncDispose]?.());
+  const owned = opening.move();
+  const at = (name: string) => `${stage.place.host}/acme/${name}`;
+  return { stage, client, layouts, at, [Symbol.asyncDispose]: async () => await owned.disposeAsync() };
+}
+
+async function openDatabase(): Promise<TestDatabase> {
+  const mongo = await testMongo();
+  if ('missing' in mongo) throw new Error(mongo.missing);
+  return mongo.newDatabase();
+}
+
+function describePushAndPull(scene: () => Scene): void {
+  test('what was pushed is what is pulled', async () => {
+    const { client, stage, at } = scene();
+    await client.push('small', at('one:v1'));
+    await client.push('small', at('one:v2'));
+    expect(await client.pull(at('one:v1'))).toBe(await stage.digestOf('one', 'v1'));
+    if (client.tags) expect(await client.tags(at('one'))).toEqual(['v1', 'v2']);
+  });
+
+  test('a push that was killed in a large layer is pushed again', async () => {
+    const { client, stage, at } = scene();
+    const kill = new AbortController();
+    const stopped = stage.front.stopAfter(largeBytes / 6);
+    const killed = expect(client.push('large', at('large:v1'), { signal: kill.signal })).rejects.toThrow(
+      /abort|killed|terminated/i,
+    );
+    await stopped;
+    kill.abort();
+    await killed;
+    stage.front.goOn();
+    expect(await stage.digestOf('large', 'v1')).toBeUndefined();
+    await client.push('large', at('large:v1'));
+    const digest = await stage.digestOf('large', 'v1');
+    expect(digest).toBeDefined();
+    expect(await client.pull(at('large:v1'))).toBe(digest);
+  });
+
+  test('what was deleted is gone', async () => {
+    const { client, stage, at } = scene();
+    await client.push('small', at('gone:v1'));
+    if (!client.remove) return;
+    await client.remove(at('gone:v1'));
+    expect(await stage.digestOf('gone', 'v1')).toBeUndefined();
+  });
+}
+
+function describeRefusals(kind: ClientKind, scene: () => Scene): void {
+  const as = async (password: string, act: () => Promise<unknown>) => {
+    const { client, stage } = scene();
+    try {
+      await client.login({ user: 'acme', password });
+      return await act();
+    } finally {
+      await client.login({ user: 'acme', password: stage.password });
+    }
+  };
+
+  test('a wrong password is told from a right one', async () => {
+    const { client, at } = scene();
+    await expect(as('wrong', () => client.push('small', at('wrong:v1')))).rejects.toThrow(kind.words.wrongPassword);
+  });
+
+  test('without a login nothing is pulled', async () => {
+    const { client, stage, at } = scene();
+    await client.push('small', at('hidden:v1'));
+    await client.logout();
+    await expect(client.pull(at('hidden:v1'))).rejects.toThrow(kind.words.noLogin);
+    await client.login({ user: 'acme', password: stage.password });
+  });
+
+  test('who may only pull is told so when pushing', async () => {
+    const { client, stage, at } = scene();
+    const push = () => client.push('small', at('read:v1'));
+    await expect(as(stage.readPassword, push)).rejects.toThrow(kind.words.noRight);
+    expect(await stage.digestOf('read', 'v1')).toBeUndefined();
+    await push();
+    expect(await as(stage.readPassword, () => client.pull(at('read:v1')))).toBe(await stage.digestOf('read', 'v1'));
+  });
+
+  test('what is not there is told from what is hidden', async () => {
+    const { client, at } = scene();
+    await client.push('small', at('here:v1'));
+    await expect(client.pull(at('here:v2'))).rejects.toThrow(kind.words.absent);
+    await expect(client.pull(at('never:v1'))).rejects.toThrow(kind.words.absent);
+  });
+}
+
+function describeTls(kind: ClientKind, address: string): void {
+  test('with the certificate of its authority, push and pull', async () => {
+    await using scene = await openScene(kind, { tlsAt: address });
+    const { client, stage, at } = scene;
+    await client.login({ user: 'acme', password: stage.password });
+    await client.push('small', at('one:v1'));
+    expect(await client.pull(at('one:v1'))).toBe(await stage.digestOf('one', 'v1'));
+  });
+
+  test('without, nothing is sent', async () => {
+    await using scene = await openScene(kind, { tlsAt: address, trust: false });
+    const { client, stage, at } = scene;
+    const push = async () => {
+      await client.login({ user: 'acme', password: stage.password });
+      await client.push('small', at('one:v1'));
+    };
+    await expect(push()).rejects.toThrow(kind.words.untrusted);
+    expect(stage.operations()).toEqual([]);
+  });
+}

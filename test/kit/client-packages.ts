@@ -1,0 +1,108 @@
+/**
+ * Registry clients for tests. skopeo, podman and buildah are this machine's; crane, oras and buildx come from Debian's unstable
+ * suite, and regctl is compiled where Go is. What was made stays in a cache folder for the next run.
+ */
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { installWithApt } from '../../setup/apt.ts';
+import { findProgram, runCommand } from '../../setup/command.ts';
+import type { Terminal } from '../../setup/terminal.ts';
+import { cached, cachedPath, isThere } from './cached.ts';
+import { modernFolder } from './docker-packages.ts';
+import { debianKeyring, notDebian, unpackUnstable } from './unstable-packages.ts';
+
+export type ClientProgram = keyof typeof places;
+
+/** The newest that Go 1.25 compiles. */
+const regctlVersion = 'v0.11.5';
+
+const regctlFolder = `regctl-${regctlVersion}`;
+const unpackedFolder = 'registry-clients';
+
+/** Compiling takes a minute on two cores, and as long again while all else is installed. */
+const compileTimeoutMs = 300_000;
+
+/** Where each program is, if it is not on the PATH: in a folder of the cache. */
+const places = {
+  skopeo: [],
+  podman: [],
+  buildah: [],
+  crane: [unpackedFolder, 'usr/bin/crane'],
+  oras: [unpackedFolder, 'usr/bin/oras'],
+  'docker-buildx': [unpackedFolder, 'usr/libexec/docker/cli-plugins/docker-buildx'],
+  regctl: [regctlFolder, 'regctl'],
+} as const satisfies Record<string, readonly [] | readonly [folder: string, path: string]>;
+
+/** Where a client is, if it is there. */
+export async function clientProgram(name: ClientProgram): Promise<string | undefined> {
+  const installed = await findProgram(name);
+  const [folder, path] = places[name];
+  if (installed !== undefined || folder === undefined) return installed;
+  const cached = join(cachedPath(folder), path);
+  return (await isThere(cached)) ? cached : undefined;
+}
+
+/** A program of the modern engine's packages, if they are there. */
+export async function modernProgram(path: string): Promise<string | undefined> {
+  const program = join(modernFolder(), 'usr', path);
+  return (await isThere(program)) ? program : undefined;
+}
+
+/** Makes sure of the clients, as far as this machine allows. Returns what cannot be tested, and why. */
+export async function installClients(terminal: Terminal): Promise<string[]> {
+  const installs = [
+    { names: ['skopeo', 'podman', 'buildah'], install: async () => await installOwn(terminal) },
+    { names: ['crane', 'oras', 'docker-buildx'], install: async () => await installUnpacked(terminal) },
+    { names: ['regctl'], install: async () => await installRegctl(terminal) },
+  ] as const;
+  const skipped: string[] = [];
+  for (const { names, install } of installs) {
+    if ((await missing(names)).length === 0) continue;
+    const problem = await install().catch((error: unknown) => (error instanceof Error ? error.message : String(error)));
+    const still = await missing(names);
+    if (still.length > 0) skipped.push(`the registry with ${still.join(', ')}: ${problem ?? 'not to be had here'}`);
+  }
+  return skipped;
+}
+
+async function missing(names: readonly ClientProgram[]): Promise<ClientProgram[]> {
+  const found = await Promise.all(names.map(async (name) => ({ name, path: await clientProgram(name) })));
+  return found.flatMap(({ name, path }) => (path === undefined ? [name] : []));
+}
+
+async function installOwn(terminal: Terminal): Promise<string | undefined> {
+  if (process.getuid?.() !== 0 || !(await findProgram('apt-get'))) return 'only root can install them, with apt';
+  // crun, the first choice of podman, would serve as well; runc is there for the engines.
+  return await installWithApt(terminal, 'Installing registry clients', ['runc', 'skopeo', 'podman', 'buildah']);
+}
+
+async function installUnpacked(terminal: Terminal): Promise<string | undefined> {
+  if (!(await isThere(debianKeyring))) return notDebian;
+  await terminal.during('Unpacking registry clients', async (detail) => {
+    await cached(
+      unpackedFolder,
+      async (folder) => await unpackUnstable(['crane', 'oras', 'docker-buildx'], folder, detail),
+    );
+  });
+  return undefined;
+}
+
+async function installRegctl(terminal: Terminal): Promise<string | undefined> {
+  if (!(await findProgram('go'))) return 'it is compiled, and Go is not installed';
+  await terminal.during('Compiling regctl', async () => {
+    await cached(regctlFolder, async (folder) => {
+      const modules = join(folder, 'modules');
+      await mkdir(modules);
+      const args = [
+        'install',
+        '-trimpath',
+        '-modcacherw',
+        `github.com/regclient/regclient/cmd/regctl@${regctlVersion}`,
+      ];
+      const env = { GOBIN: folder, GOMODCACHE: modules, CGO_ENABLED: '0' };
+      await runCommand('go', args, { cwd: folder, env, signal: AbortSignal.timeout(compileTimeoutMs) });
+      await rm(modules, { recursive: true });
+    });
+  });
+  return undefined;
+}

@@ -1,0 +1,49 @@
+/** Programs of Debian's unstable suite, unpacked into a folder: nothing of the machine's own system changes. */
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runCommand } from '../../setup/command.ts';
+
+/** What Debian signs its suites with. Without it there is nothing to check the packages against. */
+export const debianKeyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
+
+/** Why nothing can be unpacked where `debianKeyring` is missing. */
+export const notDebian = 'it is taken from Debian’s unstable suite, and this is not Debian';
+
+/** Downloads packages and unpacks them into a folder. `detail` hears what is being done. */
+export async function unpackUnstable(
+  packages: readonly string[],
+  folder: string,
+  detail: (words: string) => void,
+): Promise<void> {
+  const apt = await mkdtemp(join(tmpdir(), 'berth-apt-'));
+  try {
+    await mkdir(join(apt, 'lists/partial'), { recursive: true });
+    await mkdir(join(apt, 'archives/partial'), { recursive: true });
+    await writeFile(join(apt, 'sources.list'), `deb [signed-by=${debianKeyring}] ${await mirror()} sid main\n`);
+    const options = [
+      ['Dir::Etc::sourcelist', join(apt, 'sources.list')],
+      ['Dir::Etc::sourceparts', '/dev/null'],
+      ['Dir::State::lists', join(apt, 'lists')],
+      ['Dir::Cache', apt],
+      ['APT::Sandbox::User', 'root'],
+    ].flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+    detail('reading the package lists');
+    await runCommand('apt-get', ['-q', ...options, 'update']);
+    detail('downloading');
+    await runCommand('apt-get', ['-q', ...options, 'download', ...packages], { cwd: apt });
+    detail('unpacking');
+    for (const name of await readdir(apt)) {
+      if (name.endsWith('.deb')) await runCommand('dpkg', ['-x', join(apt, name), folder]);
+    }
+  } finally {
+    await rm(apt, { recursive: true });
+  }
+}
+
+/** The package mirror that this machine uses already, which may be a company's own. */
+async function mirror(): Promise<string> {
+  const sites = await runCommand('apt-get', ['indextargets', '--format', '$(SITE)']);
+  const site = sites.split('\n').find((line) => line && !line.includes('security'));
+  return site ?? 'http://deb.debian.org/debian';
+}
