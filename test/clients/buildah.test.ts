@@ -57,8 +57,8 @@ describeClient(buildah, 'buildah', (scene) => {
         operations.filter((each) => each.digest === digest),
         'blob-get',
       );
-    // The table of contents; then many ranges in one request, which are answered with the whole.
-    expect(codes(first?.digest)).toEqual([206, 200]);
+    // The table of contents; then many ranges in one request, which may be answered with the whole.
+    expect(codes(first?.digest)).toEqual([206, expect.toBeOneOf([200, 206])]);
     expect(codes(second?.digest)).toEqual([206, 206]);
     const sent = operations.filter((each) => each.digest === second?.digest).map(({ bytesOut }) => bytesOut);
     expect(Math.max(...sent)).toBeLessThan(2 * partBytes);
@@ -82,6 +82,7 @@ async function layersOf(stage: Stage, service: string): Promise<readonly Descrip
 function kindOf(program: string): ClientKind<Awaited<ReturnType<typeof openBuildah>>> {
   return {
     name: 'buildah',
+    deletes: false,
     words: {
       wrongPassword: /invalid username\/password/,
       noLogin: /unauthorized|authentication required/i,

@@ -53,6 +53,10 @@ export interface Words {
 export interface ClientKind<Client extends RegistryClient = RegistryClient> {
   readonly name: string;
   readonly words: Words;
+  /** Whether it has `remove`. */
+  readonly deletes: boolean;
+  /** It cannot be told here which authority to trust. */
+  readonly untrusting?: boolean;
   /** Without `trust`, as by somebody who forgot to say which authority's certificates are good. */
   open(options: ClientOptions, trust: boolean): Promise<Client>;
 }

@@ -51,6 +51,7 @@ describeClient(crane, 'crane', (scene) => {
 function kindOf(program: string): ClientKind<ReturnType<typeof openCrane>> {
   return {
     name: 'crane',
+    deletes: true,
     words: {
       wrongPassword: /Wrong credentials/,
       noLogin: /UNAUTHORIZED: Log in first/,

@@ -4,8 +4,8 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
-import { expect, test } from 'vitest';
-import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
+import { expect, test, vi } from 'vitest';
+import { findProgram, runCommand } from '../../setup/command.ts';
 import { modernProgram } from '../kit/client-packages.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { digestInLayout } from './json.ts';
@@ -58,6 +58,7 @@ async function modernPrograms(): Promise<Programs | undefined> {
 function kindOf(name: string, programs: Programs): ClientKind<Awaited<ReturnType<typeof openCtr>>> {
   return {
     name: `ctr of ${name}`,
+    deletes: false,
     words: {
       wrongPassword: /401 Unauthorized/,
       noLogin: /authorization failed/,
@@ -134,14 +135,9 @@ async function startContainerd(program: string, folder: string): Promise<{ child
     stdio: ['ignore', log.fd, log.fd],
     env: { ...process.env, PATH: path },
   });
-  await expect
-    .poll(async () => (await tryCommand('ctr', ['-a', socket, 'version'])).code, {
-      timeout: startTimeoutMs,
-      interval: lookEveryMs,
-    })
-    .toBe(0)
-    .catch(async () => {
-      throw new Error(`A containerd for tests does not start:\n${await readFile(join(folder, 'log'), 'utf8')}`);
-    });
+  const answers = async () => void (await runCommand('ctr', ['-a', socket, 'version']));
+  await vi.waitFor(answers, { timeout: startTimeoutMs, interval: lookEveryMs }).catch(async () => {
+    throw new Error(`A containerd for tests does not start:\n${await readFile(join(folder, 'log'), 'utf8')}`);
+  });
   return { child, socket };
 }

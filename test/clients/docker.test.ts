@@ -64,6 +64,9 @@ async function kindFor(engine: TestEngine): Promise<ClientKind<ReturnType<typeof
   if (program === undefined) return undefined;
   return {
     name: `docker ${engine.version}`,
+    deletes: false,
+    // The folder is root's.
+    untrusting: process.getuid?.() !== 0,
     words: {
       wrongPassword: /Wrong credentials/,
       noLogin: /denied|unauthorized/,

@@ -10,6 +10,7 @@ export interface ManifestParts {
 }
 
 export interface DescriptorParts {
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly mediaType: string;
   readonly digest: string;
   readonly artifactType?: string;

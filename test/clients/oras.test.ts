@@ -63,6 +63,7 @@ describeClient(oras, 'oras', (scene) => {
 function kindOf(program: string): ClientKind<ReturnType<typeof openOras>> {
   return {
     name: 'oras',
+    deletes: true,
     words: {
       wrongPassword: /Wrong credentials/,
       noLogin: /unauthorized|basic credential not found/i,

@@ -39,6 +39,7 @@ describeClient(podman, 'podman', (scene) => {
 function kindOf(program: string): ClientKind<Awaited<ReturnType<typeof openPodman>>> {
   return {
     name: 'podman',
+    deletes: false,
     words: {
       wrongPassword: /invalid username\/password/,
       noLogin: /unauthorized|authentication required/i,
@@ -64,8 +65,8 @@ async function openPodman(program: string, { place, layouts }: ClientOptions, tr
       void (await run(['login', ...flags, '-u', user, '--password-stdin', host], { input: password })),
     logout: async () => void (await run(['logout', host])),
     tags: async (repository: string) => {
-      const lines = await run(['search', ...flags, '--list-tags', '--format', '{{.Tag}}', repository]);
-      return lines.trim().split('\n');
+      const found = await run(['search', ...flags, '--list-tags', '--format', 'json', repository]);
+      return (JSON.parse(found) as { Tags: string[] }[]).flatMap(({ Tags }) => Tags);
     },
     push: async (tag: LayoutTag, target: string, options: PushOptions = {}) => {
       const image = await run(['pull', '--quiet', `oci:${layouts.folder}/${tag}:${tag}`]);

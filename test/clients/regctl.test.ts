@@ -65,6 +65,7 @@ describeClient(regctl, 'regctl', (scene) => {
 function kindOf(program: string): ClientKind<Awaited<ReturnType<typeof openRegctl>>> {
   return {
     name: 'regctl',
+    deletes: true,
     words: {
       wrongPassword: /unauthorized|Wrong credentials/i,
       noLogin: /unauthorized/i,

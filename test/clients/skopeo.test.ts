@@ -60,6 +60,7 @@ describeClientOnMongo(skopeo);
 function kindOf(program: string): ClientKind<ReturnType<typeof openSkopeo>> {
   return {
     name: 'skopeo',
+    deletes: true,
     words: {
       wrongPassword: /invalid username\/password/,
       noLogin: /unauthorized|authentication required/i,

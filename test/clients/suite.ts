@@ -1,5 +1,6 @@
 /** What every client must be able to do with the registry, in the words of one who uses it. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -34,12 +35,12 @@ export function describeClient<Client extends RegistryClient>(
   }
   describe(kind.name, () => {
     inScene(kind, { mongo: false }, (scene) => {
-      describePushAndPull(scene);
+      describePushAndPull(kind, scene);
       describeRefusals(kind, scene);
       more(scene);
     });
     const address = outerAddress();
-    describe.skipIf(address === undefined)('through TLS', () => {
+    describe.skipIf(address === undefined || kind.untrusting)('through TLS', () => {
       describeTls(kind, address ?? '');
     });
   });
@@ -49,7 +50,7 @@ export function describeClient<Client extends RegistryClient>(
 export function describeClientOnMongo(kind: ClientKind | undefined): void {
   const given = kind && process.env[sharedGroundVariable];
   describe.skipIf(!given)('on MongoDB and GridFS', () => {
-    if (kind) inScene(kind, { mongo: true }, describePushAndPull);
+    if (kind) inScene(kind, { mongo: true }, (scene) => describePushAndPull(kind, scene));
   });
 }
 
@@ -58,13 +59,13 @@ function inScene<Client extends RegistryClient>(
   options: { readonly mongo: boolean },
   tell: (scene: () => Scene<Client>) => void,
 ): void {
-  let scene: Scene<Client> & AsyncDisposable;
+  let scene: (Scene<Client> & AsyncDisposable) | undefined;
   beforeAll(async () => {
     scene = await openScene(kind, { ...options, images: ['small', 'large', 'index'] });
     await scene.client.login({ user: 'acme', password: scene.stage.password });
   });
-  afterAll(async () => await scene[Symbol.asyncDispose]());
-  tell(() => scene);
+  afterAll(async () => await scene?.[Symbol.asyncDispose]());
+  tell(() => scene!);
 }
 
 interface SceneOptions extends StageOptions {
@@ -78,7 +79,9 @@ async function openScene<Client extends RegistryClient>(
   { mongo, trust = true, images = ['small'], ...options }: SceneOptions,
 ): Promise<Scene<Client> & AsyncDisposable> {
   await using opening = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'berth-layout-'));
+  // podman takes this path for the name of an image, which has no capital letters.
+  const folder = join(tmpdir(), `berth-layout-${randomBytes(6).toString('hex')}`);
+  await mkdir(folder);
   opening.defer(async () => await rm(folder, { recursive: true, force: true }));
   const layouts = await writeLayouts(folder, images);
   const database = mongo ? opening.use(await openDatabase()) : undefined;
@@ -96,7 +99,7 @@ async function openDatabase(): Promise<TestDatabase> {
   return mongo.newDatabase();
 }
 
-function describePushAndPull(scene: () => Scene): void {
+function describePushAndPull(kind: ClientKind, scene: () => Scene): void {
   test('what was pushed is what is pulled', async () => {
     const { client, stage, at } = scene();
     await client.push('small', at('one:v1'));
@@ -109,12 +112,10 @@ function describePushAndPull(scene: () => Scene): void {
     const { client, stage, at } = scene();
     const kill = new AbortController();
     const stopped = stage.front.stopAfter(largeBytes / 6);
-    const killed = expect(client.push('large', at('large:v1'), { signal: kill.signal })).rejects.toThrow(
-      /abort|killed|terminated/i,
-    );
-    await stopped;
+    const push = client.push('large', at('large:v1'), { signal: kill.signal });
+    await Promise.race([stopped, push.then(() => expect.unreachable('It was pushed although nothing passed'))]);
     kill.abort();
-    await killed;
+    await expect(push).rejects.toThrow(/abort/);
     stage.front.goOn();
     expect(await stage.digestOf('large', 'v1')).toBeUndefined();
     await client.push('large', at('large:v1'));
@@ -123,11 +124,11 @@ function describePushAndPull(scene: () => Scene): void {
     expect(await client.pull(at('large:v1'))).toBe(digest);
   });
 
+  if (!kind.deletes) return;
   test('what was deleted is gone', async () => {
     const { client, stage, at } = scene();
     await client.push('small', at('gone:v1'));
-    if (!client.remove) return;
-    await client.remove(at('gone:v1'));
+    await client.remove?.(at('gone:v1'));
     expect(await stage.digestOf('gone', 'v1')).toBeUndefined();
   });
 }

@@ -35,15 +35,15 @@ const stopTimeoutMs = 60_000;
 /** As many engines as the address range below has room for. */
 const maxEngines = 64;
 
-/** Starts an engine. Its packages must be there (`installEngine`). */
-export async function startEngine(kind: EngineKind): Promise<RunningEngine> {
+/** Starts an engine, with further arguments for it. Its packages must be there (`installEngine`). */
+export async function startEngine(kind: EngineKind, args: readonly string[] = []): Promise<RunningEngine> {
   await using opening = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), `berth-${kind}-engine-`));
   opening.defer(async () => await removeFolder(folder));
   const { number, bridge } = await takeBridge();
   opening.defer(async () => await removeBridge(bridge));
   const host = `unix://${folder}/docker.sock`;
-  const child = await startDaemon(kind, { folder, number, bridge, host });
+  const child = await startDaemon(kind, { folder, number, bridge, host, args });
   opening.defer(async () => {
     const bridges = await networkBridges(host);
     await stopDaemon(child);
@@ -60,9 +60,13 @@ interface Place {
   readonly number: number;
   readonly bridge: string;
   readonly host: string;
+  readonly args: readonly string[];
 }
 
-async function startDaemon(kind: EngineKind, { folder, number, bridge, host }: Place): Promise<ChildProcess> {
+async function startDaemon(
+  kind: EngineKind,
+  { folder, number, bridge, host, args: more }: Place,
+): Promise<ChildProcess> {
   const path = [process.env['PATH'] ?? '', '/usr/sbin', '/sbin'];
   if (kind === 'modern') path.unshift(join(modernFolder(), 'usr/bin'), join(modernFolder(), 'usr/sbin'));
   const dockerd = kind === 'modern' ? join(modernFolder(), 'usr/sbin/dockerd') : await findProgram('dockerd');
@@ -72,6 +76,7 @@ async function startDaemon(kind: EngineKind, { folder, number, bridge, host }: P
   args.push('--exec-root', join(folder, 'exec'), '--pidfile', join(folder, 'pid'), '--host', host, '--bridge', bridge);
   args.push('--containerd-namespace', bridge, '--containerd-plugins-namespace', `${bridge}-plugins`);
   args.push('--default-address-pool', `base=10.232.${number * 4}.0/22,size=24`);
+  args.push(...more);
   // A group of its own: Ctrl-C reaches the tests first, and they stop the engine when they are done with it.
   const stdio = ['ignore', log.fd, log.fd] as const;
   return spawn('setpriv', args, {

@@ -1,0 +1,85 @@
+/**
+ * The registry with buildx, and so with BuildKit, in an engine that keeps its images in containerd, as new ones do from the
+ * start: images of several platforms with attestations, and the cache of a build.
+ */
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runCommand } from '../../setup/command.ts';
+import { clientProgram, modernProgram } from '../kit/client-packages.ts';
+import { startEngine } from '../kit/docker-engine.ts';
+import { testEngines } from '../kit/engines.ts';
+import { parseManifest } from './json.ts';
+import { codesOf, openStage } from './stage.ts';
+import type { Stage } from './stage.ts';
+
+const docker = await modernProgram('bin/docker');
+const buildx = await clientProgram('docker-buildx');
+
+// Where a modern engine runs for this run's tests, another one can be started.
+const canStart = testEngines().some(({ kind }) => kind === 'modern') && process.getuid?.() === 0;
+
+describe.skipIf(!canStart || !docker || !buildx)('buildx, on an engine with images in containerd', () => {
+  let stage: Stage;
+  let env: Record<string, string>;
+  const owned = new AsyncDisposableStack();
+  const run = async (...args: string[]) => await runCommand(docker ?? '', args, { env, cwd: stage.place.folder });
+  const at = (name: string) => `${stage.place.host}/acme/${name}`;
+  const manifest = async (service: string, reference: string) => {
+    const { body } = await stage.registry.as(`/v2/acme/${service}/manifests/${reference}`);
+    return parseManifest(body.toString());
+  };
+
+  beforeAll(async () => {
+    stage = owned.use(await openStage());
+    const engine = owned.use(await startEngine('modern', ['--feature', 'containerd-snapshotter=true']));
+    const config = join(stage.place.folder, 'docker');
+    await mkdir(join(config, 'cli-plugins'), { recursive: true });
+    await symlink(buildx ?? '', join(config, 'cli-plugins/docker-buildx'));
+    env = { DOCKER_HOST: engine.host, DOCKER_CONFIG: config };
+    await mkdir(join(stage.place.folder, 'context'));
+    await writeFile(join(stage.place.folder, 'context/file'), 'a file');
+    await writeFile(join(stage.place.folder, 'context/Dockerfile'), 'FROM scratch\nCOPY file /file\nWORKDIR /work\n');
+    const login = ['login', '-u', 'acme', '--password-stdin', stage.place.host];
+    await runCommand(docker ?? '', login, { env, input: stage.password });
+  });
+  afterAll(async () => await owned.disposeAsync());
+
+  test('an image for two platforms is built and pushed with its attestations, and pulled', async () => {
+    const platforms = ['--platform', 'linux/amd64,linux/arm64', '--provenance=true', '--sbom=false'];
+    await run('buildx', 'build', '--push', ...platforms, '--tag', at('built:v1'), 'context');
+    const { manifests = [] } = await manifest('built', 'v1');
+    const types = manifests.map((each) => each.annotations?.['vnd.docker.reference.type']);
+    expect(types).toEqual([undefined, undefined, 'attestation-manifest', 'attestation-manifest']);
+    await run('rmi', '--force', at('built:v1'));
+    await run('pull', '--platform', 'linux/arm64', at('built:v1'));
+    expect(await run('inspect', '--format', '{{.Architecture}}', at('built:v1'))).toBe('arm64\n');
+  });
+
+  test("a build's cache is an index of layers, which another build takes", async () => {
+    const build = async (...args: string[]) =>
+      await run('buildx', 'build', '--push', '--progress', 'plain', '--tag', at('cached:v1'), ...args, 'context');
+    const cache = `type=registry,ref=${at('cached:cache')}`;
+    await build('--cache-to', `${cache},mode=max,image-manifest=false,oci-mediatypes=true`);
+    const { mediaType, manifests = [] } = await manifest('cached', 'cache');
+    expect(mediaType).toBe('application/vnd.oci.image.index.v1+json');
+    expect(manifests.map((each) => each.mediaType)).toContain('application/vnd.buildkit.cacheconfig.v0');
+    await run('builder', 'prune', '--all', '--force');
+    await run('rmi', '--force', at('cached:v1'));
+    stage.operations();
+    await build('--cache-from', cache);
+    const configs = manifests.filter((each) => each.mediaType === 'application/vnd.buildkit.cacheconfig.v0');
+    const reads = stage.operations().filter(({ digest }) => digest === configs[0]?.digest);
+    expect(codesOf(reads, 'blob-get')).toContain(200);
+  });
+
+  test('what was pushed under one name is mounted under another', async () => {
+    await run('buildx', 'build', '--push', '--provenance=false', '--tag', at('from:v1'), 'context');
+    await run('pull', at('from:v1'));
+    await run('tag', at('from:v1'), at('to:v1'));
+    stage.operations();
+    await run('push', at('to:v1'));
+    expect(codesOf(stage.operations(), 'upload-finish')).toEqual([]);
+    expect(await stage.digestOf('to', 'v1')).toBe(await stage.digestOf('from', 'v1'));
+  });
+});
