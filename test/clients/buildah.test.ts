@@ -19,14 +19,14 @@ import { describeClient } from './suite.ts';
 // Without root, buildah needs user namespaces and programs that set them up.
 const program = process.getuid?.() === 0 ? await clientProgram('buildah') : undefined;
 
-const buildah = program === undefined ? undefined : kindOf(program);
+const buildah = kindOf(program);
 
 /** Of each file in a layer that is pulled in parts. */
 const partBytes = 200_000;
 
 const zstdLayer = 'application/vnd.oci.image.layer.v1.tar+zstd';
 
-describeClient(buildah, 'buildah', (scene) => {
+describeClient(buildah, (scene) => {
   test('an image built from scratch, with zstd layers', async () => {
     const { client, stage, at } = scene();
     await client.build('built', 1);
@@ -45,7 +45,7 @@ describeClient(buildah, 'buildah', (scene) => {
       await client.pushAs('zstd:chunked', name, at(`${name}:v1`));
     }
     const store = await client.openStore('overlay');
-    if (store === undefined) return skip('overlay does not work on the file system of the temporary folder');
+    skip(store === undefined, 'overlay does not work on the file system of the temporary folder');
     stage.operations();
     for (const name of ['parts', 'more-parts'])
       await client.run(['pull', '--quiet', ...client.security, at(`${name}:v1`)], store);
@@ -79,9 +79,10 @@ async function layersOf(stage: Stage, service: string): Promise<readonly Descrip
   return parseManifest(body.toString()).layers ?? [];
 }
 
-function kindOf(program: string): ClientKind<Awaited<ReturnType<typeof openBuildah>>> {
+function kindOf(program: string | undefined): ClientKind<Awaited<ReturnType<typeof openBuildah>>> {
   return {
     name: 'buildah',
+    installed: program !== undefined,
     deletes: false,
     words: {
       wrongPassword: /invalid username\/password/,
@@ -90,7 +91,7 @@ function kindOf(program: string): ClientKind<Awaited<ReturnType<typeof openBuild
       absent: /manifest unknown|name unknown/,
       untrusted: /certificate signed by unknown authority/,
     },
-    open: async (options, trust) => await openBuildah(program, options, trust),
+    open: async (options, trust) => await openBuildah(program ?? 'buildah', options, trust),
   };
 }
 

@@ -52,6 +52,7 @@ export interface Words {
 
 export interface ClientKind<Client extends RegistryClient = RegistryClient> {
   readonly name: string;
+  readonly installed: boolean;
   readonly words: Words;
   /** Whether it has `remove`. */
   readonly deletes: boolean;

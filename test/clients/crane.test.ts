@@ -11,9 +11,9 @@ import { describeClient } from './suite.ts';
 
 const program = await clientProgram('crane');
 
-const crane = program === undefined ? undefined : kindOf(program);
+const crane = kindOf(program);
 
-describeClient(crane, 'crane', (scene) => {
+describeClient(crane, (scene) => {
   test('an image copied to another repository is mounted', async () => {
     const { client, stage, at } = scene();
     await client.push('small', at('from:v1'));
@@ -48,9 +48,10 @@ describeClient(crane, 'crane', (scene) => {
   });
 });
 
-function kindOf(program: string): ClientKind<ReturnType<typeof openCrane>> {
+function kindOf(program: string | undefined): ClientKind<ReturnType<typeof openCrane>> {
   return {
     name: 'crane',
+    installed: program !== undefined,
     deletes: true,
     words: {
       wrongPassword: /Wrong credentials/,
@@ -59,7 +60,7 @@ function kindOf(program: string): ClientKind<ReturnType<typeof openCrane>> {
       absent: /MANIFEST_UNKNOWN|NAME_UNKNOWN/,
       untrusted: /certificate signed by unknown authority/,
     },
-    open: async (options, trust) => openCrane(program, options, trust),
+    open: async (options, trust) => openCrane(program ?? 'crane', options, trust),
   };
 }
 

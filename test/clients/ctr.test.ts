@@ -26,11 +26,13 @@ interface Programs {
   readonly transfers: boolean;
 }
 
+const nothing: Programs = { containerd: 'containerd', ctr: 'ctr', transfers: false };
+
 for (const [name, programs] of [
   ['containerd 1', await stablePrograms()],
   ['containerd 2', await modernPrograms()],
 ] as const) {
-  describeClient(programs && kindOf(name, programs), `ctr of ${name}`, (scene) => {
+  describeClient(kindOf(name, programs), (scene) => {
     test('a layer is sent in one request, without a PATCH', async () => {
       const { client, stage, at } = scene();
       stage.operations();
@@ -55,9 +57,10 @@ async function modernPrograms(): Promise<Programs | undefined> {
   return { containerd, ctr, transfers: true };
 }
 
-function kindOf(name: string, programs: Programs): ClientKind<Awaited<ReturnType<typeof openCtr>>> {
+function kindOf(name: string, programs: Programs | undefined): ClientKind<Awaited<ReturnType<typeof openCtr>>> {
   return {
     name: `ctr of ${name}`,
+    installed: programs !== undefined,
     deletes: false,
     words: {
       wrongPassword: /401 Unauthorized/,
@@ -66,7 +69,7 @@ function kindOf(name: string, programs: Programs): ClientKind<Awaited<ReturnType
       absent: /not found/,
       untrusted: /certificate signed by unknown authority/,
     },
-    open: async (options, trust) => await openCtr(programs, options, trust),
+    open: async (options, trust) => await openCtr(programs ?? nothing, options, trust),
   };
 }
 

@@ -102,7 +102,7 @@ async function image(folder: string, layers: readonly Layer[], architecture = 'a
   const rootfs = { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) };
   const config = await json(folder, `${ociType}.config.v1+json`, { architecture, os: 'linux', config: {}, rootfs });
   const mediaType = `${ociType}.manifest.v1+json`;
-  const descriptors = layers.map(({ diffId: _, ...descriptor }) => descriptor);
+  const descriptors = layers.map(({ mediaType, digest, size }) => ({ mediaType, digest, size }));
   const manifest = await json(folder, mediaType, { schemaVersion: 2, mediaType, config, layers: descriptors });
   return { manifest, config, layers };
 }

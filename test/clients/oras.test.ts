@@ -12,9 +12,9 @@ import { describeClient } from './suite.ts';
 
 const program = await clientProgram('oras');
 
-const oras = program === undefined ? undefined : kindOf(program);
+const oras = kindOf(program);
 
-describeClient(oras, 'oras', (scene) => {
+describeClient(oras, (scene) => {
   test('files are pushed and pulled', async () => {
     const { client, stage, at } = scene();
     const folder = join(stage.place.folder, 'files');
@@ -60,9 +60,10 @@ describeClient(oras, 'oras', (scene) => {
   });
 });
 
-function kindOf(program: string): ClientKind<ReturnType<typeof openOras>> {
+function kindOf(program: string | undefined): ClientKind<ReturnType<typeof openOras>> {
   return {
     name: 'oras',
+    installed: program !== undefined,
     deletes: true,
     words: {
       wrongPassword: /Wrong credentials/,
@@ -71,7 +72,7 @@ function kindOf(program: string): ClientKind<ReturnType<typeof openOras>> {
       absent: /not found/,
       untrusted: /certificate signed by unknown authority/,
     },
-    open: async (options, trust) => openOras(program, options, trust),
+    open: async (options, trust) => openOras(program ?? 'oras', options, trust),
   };
 }
 

@@ -13,9 +13,9 @@ import { describeClient } from './suite.ts';
 // Without root, podman needs user namespaces and programs that set them up.
 const program = process.getuid?.() === 0 ? await clientProgram('podman') : undefined;
 
-const podman = program === undefined ? undefined : kindOf(program);
+const podman = kindOf(program);
 
-describeClient(podman, 'podman', (scene) => {
+describeClient(podman, (scene) => {
   test('layers that another repository has are mounted', async () => {
     const { client, stage, at } = scene();
     await client.push('small', at('from:v1'));
@@ -36,9 +36,10 @@ describeClient(podman, 'podman', (scene) => {
   });
 });
 
-function kindOf(program: string): ClientKind<Awaited<ReturnType<typeof openPodman>>> {
+function kindOf(program: string | undefined): ClientKind<Awaited<ReturnType<typeof openPodman>>> {
   return {
     name: 'podman',
+    installed: program !== undefined,
     deletes: false,
     words: {
       wrongPassword: /invalid username\/password/,
@@ -47,7 +48,7 @@ function kindOf(program: string): ClientKind<Awaited<ReturnType<typeof openPodma
       absent: /manifest unknown|name unknown/,
       untrusted: /certificate signed by unknown authority/,
     },
-    open: async (options, trust) => await openPodman(program, options, trust),
+    open: async (options, trust) => await openPodman(program ?? 'podman', options, trust),
   };
 }
 

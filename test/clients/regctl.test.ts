@@ -13,12 +13,12 @@ import { describeClient } from './suite.ts';
 
 const program = await clientProgram('regctl');
 
-const regctl = program === undefined ? undefined : kindOf(program);
+const regctl = kindOf(program);
 
 /** Of each chunk, where the test makes regctl send a large layer in several. */
 const chunkBytes = 8 * 1024 * 1024;
 
-describeClient(regctl, 'regctl', (scene) => {
+describeClient(regctl, (scene) => {
   test('a large layer comes in chunks that say where they belong', async () => {
     const { client, stage, at } = scene();
     await client.configure(['--blob-max', `${chunkBytes}`, '--blob-chunk', `${chunkBytes}`]);
@@ -62,9 +62,10 @@ describeClient(regctl, 'regctl', (scene) => {
   });
 });
 
-function kindOf(program: string): ClientKind<Awaited<ReturnType<typeof openRegctl>>> {
+function kindOf(program: string | undefined): ClientKind<Awaited<ReturnType<typeof openRegctl>>> {
   return {
     name: 'regctl',
+    installed: program !== undefined,
     deletes: true,
     words: {
       wrongPassword: /unauthorized|Wrong credentials/i,
@@ -74,7 +75,7 @@ function kindOf(program: string): ClientKind<Awaited<ReturnType<typeof openRegct
       absent: /not found/,
       untrusted: /certificate signed by unknown authority/,
     },
-    open: async (options, trust) => await openRegctl(program, options, trust),
+    open: async (options, trust) => await openRegctl(program ?? 'regctl', options, trust),
   };
 }
 

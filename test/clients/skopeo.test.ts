@@ -12,9 +12,9 @@ import { describeClient, describeClientOnMongo } from './suite.ts';
 
 const program = await clientProgram('skopeo');
 
-const skopeo = program === undefined ? undefined : kindOf(program);
+const skopeo = kindOf(program);
 
-describeClient(skopeo, 'skopeo', (scene) => {
+describeClient(skopeo, (scene) => {
   test('layers that another repository has are mounted', async () => {
     const { client, stage, at } = scene();
     await client.push('small', at('from:v1'));
@@ -57,9 +57,10 @@ describeClient(skopeo, 'skopeo', (scene) => {
 
 describeClientOnMongo(skopeo);
 
-function kindOf(program: string): ClientKind<ReturnType<typeof openSkopeo>> {
+function kindOf(program: string | undefined): ClientKind<ReturnType<typeof openSkopeo>> {
   return {
     name: 'skopeo',
+    installed: program !== undefined,
     deletes: true,
     words: {
       wrongPassword: /invalid username\/password/,
@@ -68,7 +69,7 @@ function kindOf(program: string): ClientKind<ReturnType<typeof openSkopeo>> {
       absent: /manifest unknown|name unknown/,
       untrusted: /certificate signed by unknown authority/,
     },
-    open: async (options, trust) => openSkopeo(program, options, trust),
+    open: async (options, trust) => openSkopeo(program ?? 'skopeo', options, trust),
   };
 }
 

@@ -20,20 +20,15 @@ export interface Scene<Client extends RegistryClient = RegistryClient> {
   readonly client: Client;
   readonly layouts: Layouts;
   /** `<host>/acme/<name>`. */
-  at(name: string): string;
+  readonly at: (name: string) => string;
 }
 
-/** Declares a client's tests; `undefined` stands for a client that is not here. `more` adds what this one is known for. */
+/** Declares a client's tests; they are skipped where it is not installed. `more` adds what this one is known for. */
 export function describeClient<Client extends RegistryClient>(
-  kind: ClientKind<Client> | undefined,
-  name: string,
+  kind: ClientKind<Client>,
   more: (scene: () => Scene<Client>) => void,
 ): void {
-  if (kind === undefined) {
-    describe.skip(`${name} is not installed`, () => test('skipped', () => expect.unreachable()));
-    return;
-  }
-  describe(kind.name, () => {
+  describe.skipIf(!kind.installed)(`with ${kind.name}`, () => {
     inScene(kind, { mongo: false }, (scene) => {
       describePushAndPull(kind, scene);
       describeRefusals(kind, scene);
@@ -47,10 +42,9 @@ export function describeClient<Client extends RegistryClient>(
 }
 
 /** As `describeClient`, of the essentials only, with a registry that keeps everything in MongoDB. */
-export function describeClientOnMongo(kind: ClientKind | undefined): void {
-  const given = kind && process.env[sharedGroundVariable];
-  describe.skipIf(!given)('on MongoDB and GridFS', () => {
-    if (kind) inScene(kind, { mongo: true }, (scene) => describePushAndPull(kind, scene));
+export function describeClientOnMongo(kind: ClientKind): void {
+  describe.skipIf(!kind.installed || !process.env[sharedGroundVariable])(`with ${kind.name}, on MongoDB`, () => {
+    inScene(kind, { mongo: true }, (scene) => describePushAndPull(kind, scene));
   });
 }
 
