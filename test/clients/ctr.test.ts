@@ -75,7 +75,7 @@ function kindOf(name: string, programs: Programs | undefined): ClientKind<Awaite
 
 async function openCtr(programs: Programs, { place, layouts }: ClientOptions, trust: boolean) {
   const { folder, security } = place;
-  const { child, socket } = await startContainerd(programs.containerd, join(folder, 'containerd'));
+  const { child, socket } = await startContainerd(programs, join(folder, 'containerd'));
   let login: Login | undefined;
   const run = async (args: string[], options: object = {}) =>
     await runCommand(programs.ctr, ['-a', socket, ...args], options);
@@ -107,15 +107,14 @@ async function openCtr(programs: Programs, { place, layouts }: ClientOptions, tr
       const list = await run([...namespace, 'images', 'ls', `name==${source}`]);
       return /sha256:[0-9a-f]{64}/.exec(list)?.[0] ?? list;
     },
-    [Symbol.asyncDispose]: async () => {
-      const exited = once(child, 'exit');
-      child.kill();
-      await exited;
-    },
+    [Symbol.asyncDispose]: async () => await stop(child),
   };
 }
 
-async function startContainerd(program: string, folder: string): Promise<{ child: ChildProcess; socket: string }> {
+async function startContainerd(
+  { containerd, ctr }: Programs,
+  folder: string,
+): Promise<{ child: ChildProcess; socket: string }> {
   await mkdir(folder);
   const socket = join(folder, 'socket');
   // What would reach beyond this folder.
@@ -132,15 +131,23 @@ async function startContainerd(program: string, folder: string): Promise<{ child
   ];
   await writeFile(join(folder, 'config.toml'), config.join('\n'));
   await using log = await open(join(folder, 'log'), 'a');
-  const path = [dirname(program), process.env['PATH'] ?? ''].join(delimiter);
+  const path = [dirname(containerd), process.env['PATH'] ?? ''].join(delimiter);
   // Should this process be killed, the kernel ends it; nobody else would.
-  const child = spawn('setpriv', ['--pdeathsig', 'TERM', program, '--config', join(folder, 'config.toml')], {
+  const child = spawn('setpriv', ['--pdeathsig', 'TERM', containerd, '--config', join(folder, 'config.toml')], {
     stdio: ['ignore', log.fd, log.fd],
     env: { ...process.env, PATH: path },
   });
-  const answers = async () => void (await runCommand('ctr', ['-a', socket, 'version']));
+  const answers = async () => void (await runCommand(ctr, ['-a', socket, 'version']));
   await vi.waitFor(answers, { timeout: startTimeoutMs, interval: lookEveryMs }).catch(async () => {
+    await stop(child);
     throw new Error(`A containerd for tests does not start:\n${await readFile(join(folder, 'log'), 'utf8')}`);
   });
   return { child, socket };
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill();
+  await exited;
 }

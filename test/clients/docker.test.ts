@@ -128,6 +128,7 @@ function openDocker(
       return /Digest: (sha256:[0-9a-f]{64})/.exec(said)?.[1] ?? said;
     },
     [Symbol.asyncDispose]: async () => {
+      await forget(`${layouts.name}:small`, `${layouts.name}:large`);
       await rm(join(trustFolder, host), { recursive: true, force: true });
     },
   };

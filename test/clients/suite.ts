@@ -147,8 +147,11 @@ function describeRefusals(kind: ClientKind, scene: () => Scene): void {
     const { client, stage, at } = scene();
     await client.push('small', at('hidden:v1'));
     await client.logout();
-    await expect(client.pull(at('hidden:v1'))).rejects.toThrow(kind.words.noLogin);
-    await client.login({ user: 'acme', password: stage.password });
+    try {
+      await expect(client.pull(at('hidden:v1'))).rejects.toThrow(kind.words.noLogin);
+    } finally {
+      await client.login({ user: 'acme', password: stage.password });
+    }
   });
 
   test('who may only pull is told so when pushing', async () => {

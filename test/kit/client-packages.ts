@@ -13,7 +13,7 @@ import { debianKeyring, notDebian, unpackUnstable } from './unstable-packages.ts
 
 export type ClientProgram = keyof typeof places;
 
-/** The newest that Go 1.25 compiles. */
+/** Takes Go 1.25 or newer. */
 const regctlVersion = 'v0.11.5';
 
 const regctlFolder = `regctl-${regctlVersion}`;
@@ -99,7 +99,7 @@ async function installRegctl(terminal: Terminal): Promise<string | undefined> {
         '-modcacherw',
         `github.com/regclient/regclient/cmd/regctl@${regctlVersion}`,
       ];
-      const env = { GOBIN: folder, GOMODCACHE: modules, CGO_ENABLED: '0' };
+      const env = { GOBIN: folder, GOMODCACHE: modules, CGO_ENABLED: '0', GOTOOLCHAIN: 'local' };
       await runCommand('go', args, { cwd: folder, env, signal: AbortSignal.timeout(compileTimeoutMs) });
       await rm(modules, { recursive: true });
     });
