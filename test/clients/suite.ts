@@ -4,6 +4,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { services } from '../../model/service.ts';
 import { sharedGroundVariable } from '../kit/grounds.ts';
 import { testMongo } from '../kit/mongodb.ts';
 import type { TestDatabase } from '../kit/mongodb.ts';
@@ -143,12 +144,16 @@ function describeRefusals(kind: ClientKind, scene: () => Scene): void {
     await expect(as('wrong', () => client.push('small', at('wrong:v1')))).rejects.toThrow(kind.words.wrongPassword);
   });
 
-  test('without a login nothing is pulled', async () => {
+  test('without a login nothing is pulled but what is public, and nothing pushed', async () => {
     const { client, stage, at } = scene();
     await client.push('small', at('hidden:v1'));
+    await client.push('small', at('open:v1'));
+    await stage.registry.store.update(services, 'acme/open', (service) => ({ ...service, public: true }));
     await client.logout();
     try {
       await expect(client.pull(at('hidden:v1'))).rejects.toThrow(kind.words.noLogin);
+      expect(await client.pull(at('open:v1'))).toBe(await stage.digestOf('open', 'v1'));
+      await expect(client.push('small', at('open:v2'))).rejects.toThrow(kind.words.noLogin);
     } finally {
       await client.login({ user: 'acme', password: stage.password });
     }
