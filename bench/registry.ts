@@ -43,12 +43,18 @@ const isWanted = (kind: string) => wanted.length === 0 || wanted.includes(kind);
 const rows: Row[] = [];
 for (const { sizeBytes, pushes, pulls } of sizes) {
   for (const concurrency of concurrencies) {
-    if (isWanted('push')) rows.push(await pushRow(sizeBytes, concurrency, pushes));
-    if (isWanted('pull')) rows.push(await pullRow(sizeBytes, concurrency, pulls));
+    if (isWanted('push')) add(await pushRow(sizeBytes, concurrency, pushes));
+    if (isWanted('pull')) add(await pullRow(sizeBytes, concurrency, pulls));
   }
 }
-if (isWanted('small')) rows.push(...(await smallRows()));
+if (isWanted('small')) for (const row of await smallRows()) add(row);
 process.stdout.write(`${table(rows)}\n`);
+
+/** It takes minutes, so each row is told as it comes. */
+function add(row: Row): void {
+  rows.push(row);
+  process.stderr.write(`${row.what}: ${row.ratio}\n`);
+}
 
 async function pushRow(sizeBytes: number, concurrency: number, count: number): Promise<Row> {
   const rates = await inTurn(async (repository) => {
