@@ -2,8 +2,10 @@
 import { dirname } from 'node:path';
 import { startPlatform } from '../test/kit/platform.ts';
 import { startDebianRegistry } from './debian-registry.ts';
+import { openDocker } from './docker-transfer.ts';
 import { median, table } from './figures.ts';
 import type { Row } from './figures.ts';
+import { peakBytesOfPushes } from './push-memory.ts';
 import { Puller, Pusher, atATime, newBlobs } from './registry-load.ts';
 import type { Blob, Repository } from './registry-load.ts';
 
@@ -36,7 +38,7 @@ const us = async (): Promise<Repository> => ({
 });
 const them: Repository = { host: '127.0.0.1', port: debian.port, name: 'acme/bench', authorization: '' };
 
-/** Only rows of these kinds, where the command line names any: `push`, `pull`, `small`. */
+/** Only rows of these kinds, where the command line names any: `push`, `pull`, `small`, `docker`, `memory`. */
 const wanted = process.argv.slice(2);
 const isWanted = (kind: string) => wanted.length === 0 || wanted.includes(kind);
 
@@ -48,6 +50,8 @@ for (const { sizeBytes, pushes, pulls } of sizes) {
   }
 }
 if (isWanted('small')) for (const row of await smallRows()) add(row);
+if (isWanted('docker')) for (const row of await dockerRows()) add(row);
+if (isWanted('memory')) add(await memoryRow());
 process.stdout.write(`${table(rows)}\n`);
 
 /** It takes minutes, so each row is told as it comes. */
@@ -104,6 +108,35 @@ async function smallRows(): Promise<Row[]> {
     small.push(row(`HEAD of a blob, ${concurrency} at a time`, head, 1, '/s'));
   }
   return small;
+}
+
+async function dockerRows(): Promise<Row[]> {
+  await using docker = await openDocker();
+  const login = { user: platform.account, password: platform.token };
+  const push: Pairs = { ours: [], peer: [] };
+  const pull: Pairs = { ours: [], peer: [] };
+  for (let round = 0; round < rounds; round += 1) {
+    const our = await docker.transfer({ repository: `${platform.registry}/${name}`, login });
+    const their = await docker.transfer({ repository: `${them.host}:${them.port}/${them.name}` });
+    push.ours.push(1 / our.pushSeconds);
+    push.peer.push(1 / their.pushSeconds);
+    pull.ours.push(1 / our.pullSeconds);
+    pull.peer.push(1 / their.pullSeconds);
+  }
+  return [row('docker push of 200 MB', push, 1 / 200, ' MB/s'), row('docker pull of 200 MB', pull, 1 / 200, ' MB/s')];
+}
+
+/** The platform as a whole, against the reference registry alone. */
+async function memoryRow(): Promise<Row> {
+  const our = await peakBytesOfPushes(await us(), platform.pid ?? 0);
+  const their = await peakBytesOfPushes(them, debian.pid);
+  return {
+    what: 'peak memory of 20 pushes of 100 MiB at a time: Berth / docker-registry',
+    ours: `${(our / 1e6).toFixed(0)} MB`,
+    peer: `${(their / 1e6).toFixed(0)} MB`,
+    ratio: `${(our / their).toFixed(2)} ×`,
+    aim: '< 200 MB',
+  };
 }
 
 interface Reading {

@@ -4,7 +4,7 @@ import { makeDurable } from './make-durable.ts';
 import { untilAborted } from './until-aborted.ts';
 
 /** How far writing may lag behind receiving: enough for the next chunks to arrive and be hashed meanwhile. */
-const maxBehindBytes = 1024 * 1024;
+const maxBehindBytes = 256 * 1024;
 
 /** Written bytes are sent to the disk in such portions, so that little is left to wait for when all have arrived. */
 const flushBytes = 8 * 1024 * 1024;
