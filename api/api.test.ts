@@ -42,6 +42,7 @@ beforeAll(async () => {
   const { port } = closing.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 }));
   base = `http://127.0.0.1:${port}`;
   const room = await openApi({
+    archives: undefined,
     store,
     queue,
     bus,

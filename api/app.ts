@@ -29,6 +29,8 @@ export type Handler<Path extends string, Body, Query> = (api: Api, call: Call<Pa
 
 /** An endpoint and what answers it, ready to be mounted. */
 export interface Mounted {
+  /** Whether the handler reads the body itself, since it is no JSON. */
+  readonly readsBody?: boolean;
   readonly mount: (app: Express, api: Api) => void;
 }
 
@@ -43,6 +45,7 @@ export function answer<Path extends string, Body, Query>(
   handler: Handler<Path, Body, Query>,
 ): Mounted {
   return {
+    readsBody: endpoint.archive === 'request',
     mount: (app, api) => {
       const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1');
       if (endpoint.access === 'none')
@@ -50,7 +53,7 @@ export function answer<Path extends string, Body, Query>(
       const run: RequestHandler = async (request, response) => {
         const call = await parseCall(api, endpoint, request, response);
         const result = await handler(api, call);
-        if (!endpoint.stream) sendJson(response, 200, result);
+        if (!endpoint.stream && endpoint.archive !== 'answer') sendJson(response, endpoint.status, result);
       };
       const before = endpoint.access === 'none' ? [allowEveryOrigin] : [];
       app[endpoint.method === 'GET' ? 'get' : 'post'](path, ...before, run);
@@ -63,8 +66,9 @@ export function newApp(api: Api, mounted: readonly Mounted[]): Express {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple').set('strict routing', false);
   app.use(observeRequests(api.log, api.metrics));
+  for (const each of mounted) if (each.readsBody) each.mount(app, api);
   app.use(refuseForeignBodies, jsonBody());
-  for (const each of mounted) each.mount(app, api);
+  for (const each of mounted) if (!each.readsBody) each.mount(app, api);
   app.use((request) => {
     throw new Refusal('NotFound', `There is no ${request.method} ${request.path}`);
   });

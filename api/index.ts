@@ -8,9 +8,10 @@ import type { Api, ApiDependencies } from './room.ts';
 import { SpawnTimes } from './spawn-times.ts';
 import { backendEndpoints } from './v2/backends.ts';
 import { connectEndpoints } from './v2/connect.ts';
+import { imageArchiveEndpoints } from './v2/image-archives.ts';
 import { serviceEndpoints } from './v2/services.ts';
 
-export type { ApiDependencies, PublicUrls, SpawnRules } from './room.ts';
+export type { ApiDependencies, ImageArchives, PublicUrls, SpawnRules } from './room.ts';
 
 export interface ApiRoom extends AsyncDisposable {
   /** Answers one request. */
@@ -27,7 +28,13 @@ export async function openApi(deps: ApiDependencies): Promise<ApiRoom> {
   opening.defer(() => closing.abort());
   const api: Api = { ...deps, watch, spawnTimes, closing: closing.signal };
   const pages = { mount: mountReadyPage };
-  const app = newApp(api, [...connectEndpoints, ...backendEndpoints, ...serviceEndpoints, pages]);
+  const app = newApp(api, [
+    ...connectEndpoints,
+    ...backendEndpoints,
+    ...serviceEndpoints,
+    ...imageArchiveEndpoints,
+    pages,
+  ]);
   const owned = opening.move();
   return {
     handle: (request, response) => void app(request, response),

@@ -1,9 +1,13 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import type { Store } from '../core/store/store.ts';
+import type { Image } from '../model/image.ts';
+import type { UploadQuery } from '../contract/service.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
 import type { SpawnTimes } from './spawn-times.ts';
 
@@ -28,6 +32,25 @@ export interface SpawnRules {
   readonly schedulingTimeoutSeconds: number;
 }
 
+/** Images in and out as archives: what the registry does for this room. What it throws are `Refusal`s. */
+export interface ImageArchives {
+  /** Reads the archive in a request's body, stores what is missing of it, and tags the image. */
+  receive(upload: {
+    /** `<account>/<service>`; the service is made if it is not there. */
+    readonly repository: string;
+    readonly request: IncomingMessage;
+    readonly response: ServerResponse;
+    readonly wish: UploadQuery;
+    /** Aborts when the client leaves. */
+    readonly signal: AbortSignal;
+  }): Promise<Image>;
+  /** An image of a repository as an archive, or `undefined` if there is no such image. */
+  write(
+    repository: string,
+    digest: string,
+  ): Promise<{ readonly fileName: string; readonly sizeBytes: number; read(): Readable } | undefined>;
+}
+
 /** What the API room is handed. */
 export interface ApiDependencies {
   readonly store: Store;
@@ -38,6 +61,8 @@ export interface ApiDependencies {
   readonly metrics: Metrics;
   readonly urls: PublicUrls;
   readonly rules: SpawnRules;
+  /** Absent where this process cannot reach the bytes of images. */
+  readonly archives: ImageArchives | undefined;
   /** The secret token that belongs to a connection token. */
   readonly secretFor: (connectionToken: string) => string;
 }

@@ -4,7 +4,14 @@ import type { ZodType } from 'zod';
 import { backendListItem, backendMetadata, runningBackend, statusObject, terminateRequest } from './backend.ts';
 import { connectRequest, connectResponse } from './connect.ts';
 import type { ServiceErrorCode } from './errors.ts';
-import { createServiceRequest, imageObject, serviceObject, updateRequest, visibility } from './service.ts';
+import {
+  createServiceRequest,
+  imageObject,
+  serviceObject,
+  updateRequest,
+  uploadQuery,
+  visibility,
+} from './service.ts';
 
 /** What a caller's access token must allow. `none`: no token is needed, and every origin may read the answer. */
 export type EndpointAccess = 'none' | 'read' | 'push' | 'connect' | 'manage';
@@ -21,6 +28,10 @@ export interface Endpoint<Path extends string = string, Body = unknown, Query = 
   /** The answer; of a stream, each of its events. */
   readonly answer: ZodType;
   readonly stream: boolean;
+  /** Where an image archive stands in place of JSON. */
+  readonly archive: 'none' | 'request' | 'answer';
+  /** Of an answer that is no error. */
+  readonly status: 200 | 201;
   readonly errors: readonly ServiceErrorCode[];
 }
 
@@ -30,7 +41,9 @@ const anyTime = z.iso.datetime({ offset: true }).transform((text) => new Date(te
 
 type NoFields = z.infer<typeof noFields>;
 
-type EndpointDetails<Body, Query> = Partial<Pick<Endpoint<string, Body, Query>, 'body' | 'query' | 'stream'>> &
+type EndpointDetails<Body, Query> = Partial<
+  Pick<Endpoint<string, Body, Query>, 'body' | 'query' | 'stream' | 'archive' | 'status'>
+> &
   Pick<Endpoint, 'summary' | 'access' | 'answer' | 'errors'>;
 
 function get<const Path extends string, Query = NoFields>(
@@ -43,20 +56,24 @@ function get<const Path extends string, Query = NoFields>(
     body: noFields,
     query: noFields as unknown as ZodType<Query>,
     stream: false,
+    archive: 'none',
+    status: 200,
     ...details,
   };
 }
 
-function post<const Path extends string, Body = NoFields>(
+function post<const Path extends string, Body = NoFields, Query = NoFields>(
   path: Path,
-  details: EndpointDetails<Body, NoFields>,
-): Endpoint<Path, Body, NoFields> {
+  details: EndpointDetails<Body, Query>,
+): Endpoint<Path, Body, Query> {
   return {
     method: 'POST',
     path,
     body: noFields as unknown as ZodType<Body>,
-    query: noFields,
+    query: noFields as unknown as ZodType<Query>,
     stream: false,
+    archive: 'none',
+    status: 200,
     ...details,
   };
 }
@@ -141,6 +158,22 @@ export const endpoints = {
     access: 'read',
     answer: z.strictObject({ images: z.array(imageObject) }),
     errors: ['ServiceNotFound'],
+  }),
+  uploadImage: post('/v2/service/{account}/{service}/images', {
+    summary: 'Upload an image without Docker: an archive of `docker save`, or an OCI layout',
+    access: 'push',
+    query: uploadQuery,
+    archive: 'request',
+    status: 201,
+    answer: imageObject,
+    errors: ['ServiceNotFound', 'ImagesElsewhere', 'InsufficientStorage'],
+  }),
+  imageArchive: get('/v2/service/{account}/{service}/images/{digest}/archive', {
+    summary: 'Download an image as an archive, for `docker load`, podman and skopeo',
+    access: 'read',
+    archive: 'answer',
+    answer: z.string(),
+    errors: ['ServiceNotFound', 'ImageNotFound', 'ImagesElsewhere'],
   }),
   update: post('/v2/service/{account}/{service}/update', {
     summary: 'Set the image that new backends run by default',

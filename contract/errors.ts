@@ -27,7 +27,12 @@ export const serviceErrors = {
   UnsupportedMediaType: { status: 415, when: 'The body has another content type than the endpoint takes' },
   TooManyRequests: { status: 429, when: 'Too many requests in too short a time' },
   InternalError: { status: 500, when: 'Something went wrong on our side; the log has the details under the ID' },
+  ImagesElsewhere: {
+    status: 501,
+    when: 'This process of the platform cannot reach the bytes of images, another one can',
+  },
   Unavailable: { status: 503, when: 'A part of the platform is down or starting; try again' },
+  InsufficientStorage: { status: 507, when: 'The platform has no space left for images' },
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ServiceErrorCode = keyof typeof serviceErrors;

@@ -1,6 +1,6 @@
 /** Services and images as v2 shows them (sections 2.9 and 2.10 of the API document). */
 import { z } from 'zod';
-import { imageReference, serviceName } from './names.ts';
+import { imageReference, serviceName, tagPattern } from './names.ts';
 import { timestamp } from './timestamp.ts';
 
 export const environmentObject = z
@@ -52,6 +52,22 @@ export const updateRequest = z
 export const visibility = z
   .strictObject({ public: z.boolean().meta({ description: 'Whether anybody may pull the images, without a token' }) })
   .meta({ id: 'Visibility' });
+
+/** What may be said of an uploaded archive, in the URL or as fields of the form. */
+export const uploadQuery = z.strictObject({
+  tag: z
+    .string()
+    .regex(tagPattern, 'Use up to 128 letters, digits, dots, hyphens and underscores')
+    .optional()
+    .meta({ description: 'The tag to set; without it those that the archive names, or `latest`' }),
+  image: z
+    .string()
+    .max(512)
+    .optional()
+    .meta({ description: 'Which image, where the archive holds several: its name, tag or digest' }),
+});
+
+export type UploadQuery = z.infer<typeof uploadQuery>;
 
 export type ServiceObject = z.infer<typeof serviceObject>;
 export type ImageObject = z.infer<typeof imageObject>;

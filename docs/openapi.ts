@@ -1,6 +1,6 @@
 /** The OpenAPI document of the service API, made from the endpoints and schemas of the contract. */
 import { createDocument } from 'zod-openapi';
-import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject } from 'zod-openapi';
+import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject, ZodOpenApiRequestBodyObject } from 'zod-openapi';
 import { z } from 'zod';
 import { endpoints } from '../contract/endpoints.ts';
 import type { Endpoint } from '../contract/endpoints.ts';
@@ -29,7 +29,7 @@ export function openApiText(version: string): string {
 
 function operation(name: string, endpoint: Endpoint): ZodOpenApiOperationObject {
   const isPost = endpoint.method === 'POST';
-  const type = endpoint.stream ? 'text/event-stream' : 'application/json';
+  const type = answerType(endpoint);
   return {
     operationId: name,
     summary: endpoint.summary,
@@ -38,10 +38,30 @@ function operation(name: string, endpoint: Endpoint): ZodOpenApiOperationObject 
       description: `Needs an access token with the right \`${endpoint.access}\`.`,
     }),
     requestParams: { path: pathSchema(endpoint.path), query: endpoint.query as z.ZodObject },
-    ...(isPost && { requestBody: { required: false, content: { 'application/json': { schema: endpoint.body } } } }),
+    ...(isPost && { requestBody: requestBody(endpoint) }),
     responses: {
-      '200': { description: 'Done', content: { [type]: { schema: endpoint.answer } } },
+      [endpoint.status]: { description: 'Done', content: { [type]: { schema: endpoint.answer } } },
       ...refusals(endpoint),
+    },
+  };
+}
+
+function answerType({ stream, archive }: Endpoint): string {
+  if (archive === 'answer') return 'application/x-tar';
+  return stream ? 'text/event-stream' : 'application/json';
+}
+
+/** An archive comes as a file of a form, or as the body itself. Of a form, what may stand in the query may be a field. */
+function requestBody({ archive, body, query }: Endpoint): ZodOpenApiRequestBodyObject {
+  if (archive !== 'request') return { required: false, content: { 'application/json': { schema: body } } };
+  const file = z.string().meta({ description: 'The archive: a tar, which may be compressed with gzip or zstd' });
+  return {
+    required: true,
+    content: {
+      'multipart/form-data': { schema: z.object({ archive: file, ...(query as z.ZodObject).shape }) },
+      'application/x-tar': {},
+      'application/gzip': {},
+      'application/zstd': {},
     },
   };
 }

@@ -192,6 +192,12 @@ export const settings = {
     defaultText: '`30`',
     help: 'How many logins of one user at the registry may fail from one address. 0: no limit.',
   },
+  maxArchiveBytes: {
+    variable: 'BERTH_MAX_ARCHIVE_BYTES',
+    schema: whole({ min: 1024 * 1024, max: Number.MAX_SAFE_INTEGER, or: 32 * 1024 * 1024 * 1024 }),
+    defaultText: '`34359738368` (32 GiB)',
+    help: 'How large an image may be that is uploaded to the API as an archive, both as it is sent and unpacked.',
+  },
   logLevel: {
     variable: 'BERTH_LOG_LEVEL',
     schema: oneOf(['debug', 'info', 'warn', 'error', 'silent'], 'info'),

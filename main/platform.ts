@@ -11,7 +11,7 @@ import { openGround } from './ground.ts';
 import type { Ground } from './ground.ts';
 import { allRoles, assertShared } from './roles.ts';
 import type { Roles } from './roles.ts';
-import { startApi, startProxy, startRegistry, startWorker } from './rooms.ts';
+import { startApi, startImageArchives, startProxy, startRegistry, startWorker } from './rooms.ts';
 import type { WorkerState } from './rooms.ts';
 
 /** A running platform, or the part of one that this process is. Disposing it shuts it down in order; backends run on. */
@@ -56,7 +56,8 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   if (proxy) doors.proxy?.open(proxy);
   // The worker adopts what runs before anybody can ask for it anew.
   const worker = roles.has('worker') ? await startWorker(ground, urls.registry, opening) : undefined;
-  const api = doors.api && opening.use(await startApi(ground, urls));
+  const archives = doors.api && opening.use(startImageArchives(ground, urls, roles));
+  const api = doors.api && opening.use(await startApi(ground, urls, archives));
   if (api) doors.api?.open(api);
   doors.operations.open({ handle: operationsHandler(ground.metrics, readinessChecks(ground, roles, worker)) });
 

@@ -6,8 +6,8 @@ import { openApi } from '../api/index.ts';
 import type { ApiRoom } from '../api/index.ts';
 import { openProxy } from '../proxy/index.ts';
 import type { Proxy } from '../proxy/index.ts';
-import { openRegistry } from '../registry/index.ts';
-import type { Registry } from '../registry/index.ts';
+import { openImageArchives, openRegistry } from '../registry/index.ts';
+import type { ImageArchives, Registry } from '../registry/index.ts';
 import { EngineError, openEngine, openWorker } from '../worker/index.ts';
 import type { WorkerSettings } from '../worker/index.ts';
 import type { PlatformUrls } from './doors.ts';
@@ -29,6 +29,23 @@ export function startRegistry(ground: Ground): Registry {
       requestsPerSecond: config.registryRequestsPerSecond,
       failedLoginsPerMinute: config.registryFailedLoginsPerMinute,
     },
+  });
+}
+
+/**
+ * Images as archives, which the API takes and gives: where this process can reach the bytes of images. Those in files belong
+ * to the process with the registry.
+ */
+export function startImageArchives(ground: Ground, urls: PlatformUrls, roles: Roles): ImageArchives | undefined {
+  const { config } = ground;
+  if (!roles.has('registry') && config.blobs === 'files') return undefined;
+  return openImageArchives({
+    ...ground,
+    log: ground.log.child({ room: 'registry' }),
+    defaultCluster: config.cluster,
+    publicUrl: config.registryUrl,
+    registryHost: urls.registry,
+    maxArchiveBytes: config.maxArchiveBytes,
   });
 }
 
@@ -69,11 +86,16 @@ export async function startWorker(
   }
 }
 
-export async function startApi(ground: Ground, urls: PlatformUrls): Promise<ApiRoom> {
+export async function startApi(
+  ground: Ground,
+  urls: PlatformUrls,
+  archives: ImageArchives | undefined,
+): Promise<ApiRoom> {
   const { config } = ground;
   return await openApi({
     ...ground,
     log: ground.log.child({ room: 'api' }),
+    archives,
     urls: { api: urls.api, proxy: urls.proxy, registryHost: urls.registry },
     rules: {
       defaultMaxIdleSeconds: config.defaultMaxIdleSeconds,

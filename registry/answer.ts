@@ -1,11 +1,8 @@
 /** Writing answers, always with their length, never compressed, never through a framework that would touch their type. */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { drained } from '../core/http/linger.ts';
 import { registryErrors } from './errors.ts';
 import type { RegistryError } from './errors.ts';
-
-/** A refused client is listened to this long and this far before the connection is cut, so that it reads the answer. */
-const lingerBytes = 8 * 1024 * 1024;
-const lingerMs = 5_000;
 
 /** Answers with a body, or with none and a length of 0. */
 export function answer(
@@ -41,24 +38,4 @@ export async function answerError(
   const sentence = refusal.detail === undefined ? message : `${message}: ${refusal.detail}`;
   const detail = status >= 500 ? { id } : undefined;
   answerJson(response, status, { errors: [{ code, message: sentence, detail }] }, refusal.headers);
-}
-
-/** Whether the request's body came to its end soon: then the connection can be kept. */
-async function drained(request: IncomingMessage, signal: AbortSignal): Promise<boolean> {
-  if (request.complete || request.destroyed || signal.aborted) return request.complete;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  let bytes = 0;
-  const onData = (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > lingerBytes) resolve();
-  };
-  const onEnd = () => resolve();
-  const timer = setTimeout(onEnd, lingerMs);
-  signal.addEventListener('abort', onEnd);
-  request.on('data', onData).on('end', onEnd).on('close', onEnd);
-  await promise;
-  clearTimeout(timer);
-  signal.removeEventListener('abort', onEnd);
-  request.off('data', onData).off('end', onEnd).off('close', onEnd);
-  return request.complete;
 }

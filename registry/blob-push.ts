@@ -141,12 +141,20 @@ async function publish(
   context: RegistryContext,
   upload: UploadTarget & { readonly digest: string; readonly sizeBytes: number },
 ): Promise<void> {
-  const { repository, uploadId, digest, sizeBytes } = upload;
   const actual = await digestOfUpload(context, upload);
-  if (actual !== digest) {
+  if (actual !== upload.digest) {
     await discardUpload(context, upload);
     throw new RegistryError('digest-mismatch', { detail: `The content has ${actual}` });
   }
+  await publishChecked(context, upload);
+}
+
+/** Publishes an upload that is known to have this digest and size, and links it. */
+export async function publishChecked(
+  context: RegistryContext,
+  upload: UploadTarget & { readonly digest: string; readonly sizeBytes: number },
+): Promise<void> {
+  const { repository, uploadId, digest, sizeBytes } = upload;
   const published = await context.blobs.publishUpload(uploadId, digest);
   if (published.sizeBytes !== sizeBytes) {
     // A blob that was there before is damaged, or another process wrote to this upload after it was hashed. Either way

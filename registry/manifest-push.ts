@@ -22,10 +22,18 @@ const maxTags = 64;
 /** How many references are looked up at a time. */
 const lookupBatch = 32;
 
-/**
- * `PUT …/manifests/<reference>`. What a push leaves behind is written in this order: service, manifest, tag, image. Each
- * step stands by itself, so after a crash in between the same push, repeated, does the steps that are missing.
- */
+/** A manifest whose bytes have this digest, and the tags that shall point to it. */
+interface PushedManifest {
+  readonly repository: string;
+  readonly digest: string;
+  readonly bytes: Uint8Array;
+  readonly manifest: Manifest;
+  readonly tagNames: readonly string[];
+  /** Who pushes: the account. */
+  readonly by: string;
+}
+
+/** `PUT …/manifests/<reference>`. */
 export async function putManifest(
   context: RegistryContext,
   { request, response, query, caller }: GrantedExchange,
@@ -38,29 +46,33 @@ export async function putManifest(
     throw new RegistryError('digest-mismatch', { detail: `The content has ${digest}` });
   }
   const tagParameters = checkedTags(query.getAll('tag'));
-  await checkReferences(context, repository, referencesOf(manifest));
-
-  await context.quota.takeManifest(repository, { digest, bytes });
-  await ensureRepository(context, repository);
-  const stored = await storeManifest(context, { repository, digest, bytes, manifest });
-  const newTags = 'tag' in reference ? [reference.tag, ...tagParameters] : tagParameters;
-  for (const tag of newTags) {
-    const pushedAt = await storeTag(context, stored, tag);
-    await noteImage(context, { repository, tag, digest, manifest, pushedAt });
-  }
-  tell(context, manifestPushed, {
-    repository,
-    digest,
-    mediaType: manifest.mediaType,
-    tags: [...new Set(newTags)],
-    by: caller.subject,
-  });
+  const tagNames = 'tag' in reference ? [reference.tag, ...tagParameters] : tagParameters;
+  await acceptManifest(context, { repository, digest, bytes, manifest, tagNames, by: caller.subject });
   answer(response, 201, {
     location: `/v2/${repository}/manifests/${digest}`,
     'docker-content-digest': digest,
     ...(manifest.subject && { 'oci-subject': manifest.subject.digest }),
     ...(tagParameters.length > 0 && { 'oci-tag': tagParameters }),
   });
+}
+
+/**
+ * Takes a manifest, if all that it refers to is in its repository. What a push leaves behind is written in this order:
+ * service, manifest, tag, image. Each step stands by itself, so after a crash in between the same push, repeated, does the
+ * steps that are missing. Throws `manifest-blob-unknown`, `size-invalid`, `quota-exceeded`.
+ */
+export async function acceptManifest(context: RegistryContext, pushed: PushedManifest): Promise<void> {
+  const { repository, digest, manifest, tagNames, by } = pushed;
+  await checkReferences(context, repository, referencesOf(manifest));
+  await context.quota.takeManifest(repository, pushed);
+  await ensureRepository(context, repository);
+  const stored = await storeManifest(context, pushed);
+  for (const tag of tagNames) {
+    const pushedAt = await storeTag(context, stored, tag);
+    await noteImage(context, { repository, tag, digest, manifest, pushedAt });
+  }
+  const { mediaType } = manifest;
+  tell(context, manifestPushed, { repository, digest, mediaType, tags: [...new Set(tagNames)], by });
 }
 
 function checkedTags(list: readonly string[]): string[] {
@@ -94,15 +106,7 @@ async function checkReference({ store }: RegistryContext, repository: string, re
   }
 }
 
-async function storeManifest(
-  { store }: RegistryContext,
-  pushed: {
-    readonly repository: string;
-    readonly digest: string;
-    readonly bytes: Uint8Array;
-    readonly manifest: Manifest;
-  },
-): Promise<StoredManifest> {
+async function storeManifest({ store }: RegistryContext, pushed: PushedManifest): Promise<StoredManifest> {
   const { repository, digest, bytes, manifest } = pushed;
   const document: StoredManifest = {
     id: contentId(repository, digest),

@@ -106,7 +106,7 @@ export function parseManifest(bytes: Uint8Array, contentType: string | undefined
   if (typeof type !== 'string' || !mediaTypePattern.test(type)) throw invalid('The Content-Type is not a media type');
   if (outdatedTypePattern.test(type))
     throw invalid('Manifests of schema version 1 are not taken, push version 2 or OCI');
-  const kind = kinds[type] ?? 'other';
+  const kind = kindOf(type);
   const result = schemas[kind].safeParse(json);
   if (!result.success) throw invalid(explain(result.error));
   const parsed = result.data;
@@ -126,6 +126,11 @@ export function parseManifest(bytes: Uint8Array, contentType: string | undefined
   };
 }
 
+/** What a manifest of a media type is. */
+export function kindOf(mediaType: string): Manifest['kind'] {
+  return kinds[mediaType] ?? 'other';
+}
+
 /** Everything a manifest needs to have in its repository. Not its subject, which may come later or never. */
 export function referencesOf(manifest: Manifest): Descriptor[] {
   const { config, layers, manifests, blobs } = manifest;
@@ -133,7 +138,7 @@ export function referencesOf(manifest: Manifest): Descriptor[] {
 }
 
 /** Foreign layers stand elsewhere, by their licence; clients do not push them. */
-function isForeign({ mediaType }: Descriptor): boolean {
+export function isForeign({ mediaType }: Descriptor): boolean {
   return mediaType.includes('.foreign.') || mediaType.includes('nondistributable');
 }
 

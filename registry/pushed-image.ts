@@ -14,13 +14,16 @@ import { parseManifest } from './manifest.ts';
 import type { Descriptor, Manifest } from './manifest.ts';
 
 /** Configs are a few kilobytes; labels beyond this are not looked for. */
-const maxConfigBytes = 4 * 1024 * 1024;
+export const maxConfigBytes = 4 * 1024 * 1024;
 
 /** An index of indexes is rare; deeper ones are built to hurt. */
 const maxDepth = 4;
 
 /** Configs of images that a container can be made of. Signatures, charts and build caches have others, or none. */
-const imageConfigTypes = ['application/vnd.oci.image.config.v1+json', 'application/vnd.docker.container.image.v1+json'];
+export const imageConfigTypes = [
+  'application/vnd.oci.image.config.v1+json',
+  'application/vnd.docker.container.image.v1+json',
+];
 
 /** Go's names, which images use, for Node's. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
@@ -82,7 +85,7 @@ async function readFacts(
 }
 
 /** The manifest itself, or of an index the child for this node's platform, or the first that is an image. */
-async function resolveImage(
+export async function resolveImage(
   store: Store,
   repository: string,
   manifest: Manifest,
@@ -114,7 +117,7 @@ async function readConfig(
 ): Promise<z.infer<typeof imageConfig> | undefined> {
   const sizeBytes = await linkedBlobSize(context, repository, digest);
   if (sizeBytes === undefined || sizeBytes > maxConfigBytes) return undefined;
-  const text = await readText(context.blobs, digest);
+  const text = (await readBlob(context.blobs, digest)).toString('utf8');
   try {
     return imageConfig.safeParse(JSON.parse(text)).data;
   } catch {
@@ -122,8 +125,9 @@ async function readConfig(
   }
 }
 
-async function readText(blobs: Blobs, digest: string): Promise<string> {
+/** The content of a small blob. */
+export async function readBlob(blobs: Blobs, digest: string): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of (await blobs.read(digest)) ?? []) chunks.push(chunk as Uint8Array);
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }

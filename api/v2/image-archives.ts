@@ -1,0 +1,74 @@
+/** Images as archives, for those who have no Docker. What is in an archive is the registry's business. */
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Response } from 'express';
+import { endpoints } from '../../contract/endpoints.ts';
+import { digestPattern, serviceName } from '../../contract/names.ts';
+import { drained } from '../../core/http/linger.ts';
+import { Refusal } from '../../model/refusal.ts';
+import { serviceId } from '../../model/service.ts';
+import { answer } from '../app.ts';
+import { presentImage } from '../present.ts';
+import type { Api, ImageArchives } from '../room.ts';
+import { ownService, visibleService } from '../visible.ts';
+
+/** A connection on which nothing moves for this long is dead or an attack; checking a large layer takes less. */
+const idleMs = 600_000;
+
+export const imageArchiveEndpoints = [
+  answer(endpoints.uploadImage, async (api, { parameters, query, caller, request, response, signal }) => {
+    request.socket.setTimeout(idleMs);
+    try {
+      ownService(caller, parameters);
+      checkServiceName(parameters.service);
+      const repository = serviceId(parameters.account, parameters.service);
+      const image = await archivesOf(api).receive({ repository, request, response, wish: query, signal });
+      response.setHeader('location', `${api.urls.api}/v2/service/${repository}/images/${image.digest}/archive`);
+      return presentImage(image);
+    } catch (error) {
+      // Who still sends gigabytes must stop, and yet come to read why.
+      if (!(await drained(request, signal)) && !response.headersSent) response.setHeader('connection', 'close');
+      throw error;
+    } finally {
+      request.socket.setTimeout(0);
+    }
+  }),
+  answer(endpoints.imageArchive, async (api, { parameters, caller, request, response, signal }) => {
+    const { id: repository } = await visibleService(api.store, caller, parameters);
+    const { digest } = parameters;
+    const archive = digestPattern.test(digest) ? await archivesOf(api).write(repository, digest) : undefined;
+    if (!archive) throw new Refusal('ImageNotFound', `Service "${repository}" has no image "${digest}"`);
+    response.writeHead(200, {
+      'content-type': 'application/x-tar',
+      'content-length': archive.sizeBytes,
+      'content-disposition': `attachment; filename="${archive.fileName}"`,
+    });
+    if (request.method === 'HEAD') response.end();
+    else await send(archive.read(), response, signal);
+  }),
+];
+
+async function send(bytes: Readable, response: Response, signal: AbortSignal): Promise<void> {
+  response.socket?.setTimeout(idleMs);
+  try {
+    await pipeline(bytes, response, { signal });
+  } catch (error) {
+    // A client that leaves in the middle is no fault of ours.
+    if (!response.socket?.destroyed && !signal.aborted) throw error;
+  } finally {
+    response.socket?.setTimeout(0);
+  }
+}
+
+function archivesOf({ archives }: Api): ImageArchives {
+  if (archives) return archives;
+  throw new Refusal(
+    'ImagesElsewhere',
+    'This process has the API without the registry, whose images are files of another process; use docker push and pull, or set BERTH_BLOBS=gridfs',
+  );
+}
+
+function checkServiceName(name: string): void {
+  const { error } = serviceName.safeParse(name);
+  if (error) throw new Refusal('BadRequest', `service: ${error.issues[0]?.message ?? 'Not a legal name'}`);
+}

@@ -1,0 +1,142 @@
+/** Finds the images in what an archive held: in an OCI layout, or in an archive of `docker save`. */
+import { z } from 'zod';
+import { digestPattern } from '../../contract/names.ts';
+import type { RegistryContext } from '../context.ts';
+import { digestOfBytes } from '../digests.ts';
+import { indexMediaType, maxManifestBytes, parseManifest } from '../manifest.ts';
+import type { Descriptor } from '../manifest.ts';
+import { readBlob } from '../pushed-image.ts';
+import { RegistryError } from '../errors.ts';
+import type { Candidate, Wish } from './candidates.ts';
+import type { ArchiveContents, ArchiveFile } from './contents.ts';
+import { badArchive } from './refusals.ts';
+
+/** The manifest of an image: bytes, and the media type under which they are pushed. */
+export interface Root {
+  readonly digest: string;
+  readonly mediaType: string;
+  readonly bytes: Uint8Array;
+}
+
+/** An image whose manifest is made or read when it has been chosen. */
+export type FindRoot = () => Promise<Root>;
+
+const manifestMediaType = 'application/vnd.oci.image.manifest.v1+json';
+const configMediaType = 'application/vnd.oci.image.config.v1+json';
+const layerMediaType = 'application/vnd.oci.image.layer.v1.tar';
+
+/** Where tools write what an image is called: containerd and Docker, then the OCI. */
+const nameAnnotations = ['io.containerd.image.name', 'org.opencontainers.image.ref.name'] as const;
+
+/** `manifest.json` of `docker save`: which config, tags and layers make an image. */
+const savedImages = z.array(
+  z.object({
+    Config: z.string(),
+    RepoTags: z.array(z.string()).nullish(),
+    Layers: z.array(z.string()).nullish(),
+  }),
+);
+
+/**
+ * Newer engines save both forms in one archive; then the layout counts, since it has the image's own manifest. Of a layout,
+ * an image that stands deeper in its index can be wished for by its digest.
+ */
+export function imagesIn(context: RegistryContext, contents: ArchiveContents, { image }: Wish): Candidate<FindRoot>[] {
+  const index = contents.document('index.json');
+  if (index && contents.document('oci-layout')) {
+    const listed = imagesInLayout(context, contents, index);
+    const [digest = ''] = digestPattern.exec(image ?? '') ?? [];
+    const isNested = listed.every((each) => each.digest !== digest) && contents.byDigest(digest);
+    return isNested ? [{ digest, names: [], root: () => nestedRoot(context, contents, digest) }] : listed;
+  }
+  const saved = contents.document('manifest.json');
+  if (saved) return imagesInSaved(context, contents, saved);
+  throw badArchive('is neither of `docker save` (manifest.json) nor an OCI layout (oci-layout, index.json)');
+}
+
+/** Bytes of a manifest that the archive has. Throws `BadRequest`. */
+export async function readManifestBlob(
+  { blobs }: RegistryContext,
+  contents: ArchiveContents,
+  digest: string,
+): Promise<Buffer | undefined> {
+  const file = contents.byDigest(digest);
+  if (!file) return undefined;
+  if (file.sizeBytes > maxManifestBytes) throw badArchive(`has a manifest of more than ${maxManifestBytes} bytes`);
+  return await readBlob(blobs, digest);
+}
+
+function imagesInLayout(context: RegistryContext, contents: ArchiveContents, index: Uint8Array): Candidate<FindRoot>[] {
+  return within('index.json', () => parseManifest(index, indexMediaType)).manifests.map((descriptor) => ({
+    digest: descriptor.digest,
+    names: namesOf(descriptor),
+    root: async () => {
+      const { digest, mediaType, size } = descriptor;
+      const bytes = await readManifestBlob(context, contents, digest);
+      if (!bytes) throw badArchive(`lacks ${digest}, which its index.json names`);
+      if (bytes.length !== size)
+        throw badArchive(`has ${bytes.length} bytes of ${digest}, its index.json says ${size}`);
+      return { digest, mediaType, bytes };
+    },
+  }));
+}
+
+/** A manifest that says itself what it is. */
+async function nestedRoot(context: RegistryContext, contents: ArchiveContents, digest: string): Promise<Root> {
+  const bytes = (await readManifestBlob(context, contents, digest)) ?? Buffer.alloc(0);
+  const { mediaType } = within(digest, () => parseManifest(bytes, undefined));
+  return { digest, mediaType, bytes };
+}
+
+function namesOf({ annotations }: Descriptor): string[] {
+  const name = nameAnnotations.map((key) => annotations?.[key]).find((value) => value !== undefined);
+  return name === undefined ? [] : [name];
+}
+
+function imagesInSaved(context: RegistryContext, contents: ArchiveContents, saved: Uint8Array): Candidate<FindRoot>[] {
+  const images = within('manifest.json', () => savedImages.parse(JSON.parse(Buffer.from(saved).toString('utf8'))));
+  return images.map(({ Config, RepoTags, Layers }) => {
+    const config = contents.file(Config);
+    return {
+      digest: config.digest,
+      names: RepoTags ?? [],
+      root: async () =>
+        makeManifest(
+          config,
+          (Layers ?? []).map((name) => contents.file(name)),
+        ),
+    };
+  });
+}
+
+/** A manifest for an image that was saved without one. The same image gives the same bytes, so it is pushed once. */
+function makeManifest(config: ArchiveFile, layers: readonly ArchiveFile[]): Root {
+  const manifest = {
+    schemaVersion: 2,
+    mediaType: manifestMediaType,
+    config: { mediaType: configMediaType, digest: config.digest, size: config.sizeBytes },
+    layers: layers.map(({ digest, sizeBytes, compression }) => ({
+      mediaType: compression === 'none' ? layerMediaType : `${layerMediaType}+${compression}`,
+      digest,
+      size: sizeBytes,
+    })),
+  };
+  const bytes = Buffer.from(JSON.stringify(manifest));
+  return { digest: digestOfBytes(bytes, 'sha256'), mediaType: manifestMediaType, bytes };
+}
+
+/** Says which document of the archive cannot be understood. */
+function within<T>(name: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw badArchive(`has a ${name} that cannot be understood (${explain(error)})`, error);
+  }
+}
+
+function explain(error: unknown): string {
+  if (error instanceof RegistryError) return error.detail ?? error.message;
+  if (error instanceof z.ZodError)
+    return error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`)[0] ?? '';
+  return error instanceof Error ? error.message : String(error);
+}

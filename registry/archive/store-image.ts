@@ -1,0 +1,147 @@
+/** Checks everything that an image of an archive refers to, and takes it as a push of its manifests would. */
+import { z } from 'zod';
+import type { RegistryContext } from '../context.ts';
+import { contentId, manifests } from '../documents.ts';
+import { RegistryError } from '../errors.ts';
+import { kindOf, parseManifest } from '../manifest.ts';
+import type { Descriptor, Manifest } from '../manifest.ts';
+import { acceptManifest } from '../manifest-push.ts';
+import { imageConfigTypes, maxConfigBytes, readBlob } from '../pushed-image.ts';
+import type { Choice } from './candidates.ts';
+import type { ArchiveContents } from './contents.ts';
+import { readManifestBlob } from './images-in-archive.ts';
+import type { Root } from './images-in-archive.ts';
+import { maxIndexDepth } from './limits.ts';
+import type { ArchiveLimits } from './limits.ts';
+import { badArchive, tooLarge } from './refusals.ts';
+
+export interface Storing {
+  readonly context: RegistryContext;
+  readonly repository: string;
+  readonly contents: ArchiveContents;
+  readonly limits: ArchiveLimits;
+}
+
+const config = z.object({ rootfs: z.object({ diff_ids: z.array(z.string()).nullish() }).nullish() });
+
+/**
+ * Takes an image and whatever is below it into the repository, children first: after a crash in between, nothing points to
+ * what is not there. Throws `BadRequest` for content that is missing, or not what its descriptor says.
+ */
+export async function storeImage(storing: Storing, { root, tagNames }: Choice<Root>): Promise<void> {
+  const found: Found[] = [];
+  await collect(storing, root, { depth: 0, found, seen: new Set() });
+  if (!found.some(({ manifest }) => isContainerImage(manifest))) throw badArchive('holds no image of a container');
+  const { context, repository } = storing;
+  for (const { digest, manifest } of found) {
+    const bytes = digest === root.digest ? root.bytes : await bytesOf(storing, digest);
+    await acceptManifest(context, {
+      repository,
+      digest,
+      bytes,
+      manifest,
+      tagNames: digest === root.digest ? tagNames : [],
+    });
+  }
+}
+
+/** Not with its bytes: hundreds of manifests may have some megabytes each. */
+interface Found {
+  readonly digest: string;
+  readonly manifest: Manifest;
+}
+
+interface Walk {
+  readonly depth: number;
+  /** Manifests of the archive, each after all that are below it. */
+  readonly found: Found[];
+  readonly seen: Set<string>;
+}
+
+async function collect(storing: Storing, { digest, mediaType, bytes }: Root, walk: Walk): Promise<void> {
+  const { context, contents, repository, limits } = storing;
+  const { depth, found, seen } = walk;
+  if (seen.has(digest)) return;
+  seen.add(digest);
+  if (depth > maxIndexDepth) throw badArchive(`has indexes nested deeper than ${maxIndexDepth} levels`);
+  if (seen.size > limits.maxManifests) throw tooLarge(`has more than ${limits.maxManifests} manifests in one image`);
+  const manifest = parseWithin(digest, bytes, mediaType);
+  checkSizes(contents, manifest);
+  if (isContainerImage(manifest)) await checkLayers(storing, manifest);
+  for (const child of manifest.manifests) {
+    if (kindOf(child.mediaType) === 'other') continue;
+    const childBytes = await readManifestBlob(context, contents, child.digest);
+    if (childBytes) {
+      await collect(
+        storing,
+        { digest: child.digest, mediaType: child.mediaType, bytes: childBytes },
+        { ...walk, depth: depth + 1 },
+      );
+    } else if (!(await context.store.get(manifests, contentId(repository, child.digest)))) {
+      throw badArchive(`lacks ${child.digest}, which its index names: save all platforms, or one only`);
+    }
+  }
+  found.push({ digest, manifest });
+}
+
+function parseWithin(digest: string, bytes: Uint8Array, mediaType: string): Manifest {
+  try {
+    return parseManifest(bytes, mediaType);
+  } catch (error) {
+    const why = error instanceof RegistryError ? (error.detail ?? error.message) : String(error);
+    throw badArchive(`has a manifest that is none, ${digest}: ${why}`, error);
+  }
+}
+
+/** That what the archive has is as large as is said. What it lacks may be in the repository: that is asked later. */
+function checkSizes(contents: ArchiveContents, manifest: Manifest): void {
+  for (const { digest, size } of [
+    ...(manifest.config ? [manifest.config] : []),
+    ...manifest.layers,
+    ...manifest.manifests,
+  ]) {
+    const file = contents.byDigest(digest);
+    if (file && file.sizeBytes !== size)
+      throw badArchive(`has ${file.sizeBytes} bytes of ${digest}, its manifest says ${size}`);
+  }
+}
+
+/** That an image's config and its layers belong together. What is in compressed layers, engines check when they unpack. */
+async function checkLayers({ context, contents }: Storing, manifest: Manifest): Promise<void> {
+  const digest = manifest.config?.digest ?? '';
+  const file = contents.byDigest(digest);
+  if (!file) return;
+  if (file.sizeBytes > maxConfigBytes) throw badArchive(`has a config of more than ${maxConfigBytes} bytes`);
+  const diffIds = diffIdsOf(digest, await readBlob(context.blobs, digest));
+  const { layers } = manifest;
+  if (diffIds.length !== layers.length) {
+    throw badArchive(`has ${layers.length} layers for an image of ${diffIds.length}: ${digest}`);
+  }
+  layers.forEach((layer, i) => {
+    if (isPlainTar(layer) && layer.digest !== diffIds[i]) {
+      throw badArchive(`has the layer ${layer.digest} in place of ${diffIds[i]}`);
+    }
+  });
+}
+
+function diffIdsOf(digest: string, bytes: Buffer): readonly string[] {
+  try {
+    return config.parse(JSON.parse(bytes.toString('utf8'))).rootfs?.diff_ids ?? [];
+  } catch (error) {
+    throw badArchive(`has a config that cannot be understood: ${digest}`, error);
+  }
+}
+
+function isPlainTar({ mediaType, digest }: Descriptor): boolean {
+  return mediaType.endsWith('.tar') && digest.startsWith('sha256:');
+}
+
+function isContainerImage({ kind, config }: Manifest): boolean {
+  return kind === 'image' && config !== undefined && imageConfigTypes.includes(config.mediaType);
+}
+
+async function bytesOf({ context, contents }: Storing, digest: string): Promise<Buffer> {
+  const bytes = await readManifestBlob(context, contents, digest);
+  if (!bytes) throw new Error(`The manifest ${digest} was in the archive a moment ago`);
+  return bytes;
+}

@@ -1,0 +1,116 @@
+/**
+ * From the entries of an archive to blobs. What an entry is for is often known only at the end (the index may be the last
+ * one), so every file becomes a blob of the repository as it goes by, under the digest that its bytes have. Whoever leaves
+ * in the middle has pushed some blobs, which a second try need not store again and garbage collection takes away.
+ */
+import { randomUUID } from 'node:crypto';
+import { digestPattern } from '../../contract/names.ts';
+import { publishChecked } from '../blob-push.ts';
+import { linkedBlobSize, noteUse } from '../blob-links.ts';
+import type { RegistryContext } from '../context.ts';
+import { algorithmOf, RunningHash } from '../digests.ts';
+import { maxManifestBytes } from '../manifest.ts';
+import { compressionOf } from './compression.ts';
+import type { Compression } from './compression.ts';
+import { ArchiveContents, documentNames } from './contents.ts';
+import type { ArchiveFile, DocumentName } from './contents.ts';
+import { badArchive } from './refusals.ts';
+import type { TarEntry } from './tar-entries.ts';
+
+/** What `docker save` adds for engines of before 2016. */
+const outdatedPattern = /^(?:repositories|[^/]+\/(?:VERSION|json))$/;
+
+/** Reads an archive to its end. Throws what its source fails with, and `BadRequest`. */
+export async function takeEntries(
+  context: RegistryContext,
+  repository: string,
+  entries: AsyncIterable<TarEntry>,
+): Promise<ArchiveContents> {
+  const contents = new ArchiveContents();
+  for await (const entry of entries) {
+    if (entry.kind === 'link') contents.addLink(entry.name, entry.target);
+    else if (isDocument(entry.name)) contents.addDocument(entry.name, await readDocument(entry));
+    else if (!outdatedPattern.test(entry.name)) {
+      contents.addFile(entry.name, await takeFile(context, repository, entry));
+    }
+  }
+  return contents;
+}
+
+type FileEntry = Extract<TarEntry, { kind: 'file' }>;
+
+function isDocument(name: string): name is DocumentName {
+  return (documentNames as readonly string[]).includes(name);
+}
+
+async function readDocument({ name, sizeBytes, bytes }: FileEntry): Promise<Uint8Array> {
+  if (sizeBytes > maxManifestBytes) throw badArchive(`has a ${name} of more than ${maxManifestBytes} bytes`);
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of bytes) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+async function takeFile(context: RegistryContext, repository: string, entry: FileEntry): Promise<ArchiveFile> {
+  const announced = announcedDigest(entry.name);
+  const hash = new RunningHash(announced === undefined ? 'sha256' : algorithmOf(announced));
+  const sniffed: { compression?: Compression } = {};
+  const bytes = hash.over(sniff(entry.bytes, sniffed));
+  const isHere = announced !== undefined && (await linkedBlobSize(context, repository, announced)) === entry.sizeBytes;
+  const digest = isHere
+    ? await check(bytes, hash, entry.name)
+    : await store(context, repository, { bytes, hash, name: entry.name });
+  if (isHere) await noteUse(context, repository, digest);
+  return { digest, sizeBytes: entry.sizeBytes, compression: sniffed.compression ?? 'none' };
+}
+
+/** The digest that a file of an OCI layout has by its name. */
+function announcedDigest(name: string): string | undefined {
+  const [, algorithm, hex] = /^blobs\/(\w+)\/(\w+)$/.exec(name) ?? [];
+  const digest = `${algorithm}:${hex}`;
+  return digestPattern.test(digest) ? digest : undefined;
+}
+
+interface RunningFile {
+  readonly bytes: AsyncIterable<Uint8Array>;
+  /** Runs along while the bytes are read. */
+  readonly hash: RunningHash;
+  readonly name: string;
+}
+
+/** Reads a file whose blob the repository has. */
+async function check(bytes: AsyncIterable<Uint8Array>, hash: RunningHash, name: string): Promise<string> {
+  for await (const _chunk of bytes);
+  return checkedName(name, hash.digest());
+}
+
+async function store(context: RegistryContext, repository: string, file: RunningFile): Promise<string> {
+  const { blobs, signal } = context;
+  const uploadId = randomUUID();
+  await blobs.createUpload(uploadId);
+  try {
+    const sizeBytes = await blobs.appendUpload(uploadId, 0, file.bytes, signal);
+    const digest = checkedName(file.name, file.hash.digest());
+    await publishChecked(context, { repository, uploadId, digest, sizeBytes });
+    return digest;
+  } catch (error) {
+    await blobs.deleteUpload(uploadId);
+    throw error;
+  }
+}
+
+function checkedName(name: string, digest: string): string {
+  const announced = announcedDigest(name);
+  if (announced === undefined || announced === digest) return digest;
+  throw badArchive(`is damaged: the content of "${name}" has ${digest}`);
+}
+
+async function* sniff(
+  source: AsyncIterable<Uint8Array>,
+  sniffed: { compression?: Compression },
+): AsyncGenerator<Uint8Array, void, undefined> {
+  for await (const chunk of source) {
+    // Entries come in chunks of kilobytes; one that begins with less than four bytes is taken for uncompressed.
+    sniffed.compression ??= compressionOf(chunk);
+    yield chunk;
+  }
+}

@@ -1,0 +1,113 @@
+/** The entries of a tar, one after the other, held to the limits. Nothing of it ever touches a file system. */
+import { normalize } from 'node:path/posix';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { extract } from 'tar-stream';
+import type { Header } from 'tar-stream';
+import { Refusal } from '../../model/refusal.ts';
+import type { ArchiveLimits } from './limits.ts';
+import { badArchive, tooLarge } from './refusals.ts';
+
+export type TarEntry =
+  | {
+      readonly kind: 'file';
+      readonly name: string;
+      readonly sizeBytes: number;
+      readonly bytes: AsyncIterable<Uint8Array>;
+    }
+  | { readonly kind: 'link'; readonly name: string; readonly target: string };
+
+/** Files and links in the order of the archive. The bytes of a file are to be read before the next entry is asked for. */
+export async function* tarEntries(
+  source: AsyncIterable<Uint8Array>,
+  limits: ArchiveLimits,
+): AsyncGenerator<TarEntry, void, undefined> {
+  const fault: Fault = {};
+  const tar = extract();
+  const fed = pipeline(Readable.from(noting(source, fault), { objectMode: true }), tar);
+  fed.catch(() => {});
+  const seen = new Set<string>();
+  let count = 0;
+  try {
+    for await (const each of tar) {
+      count += 1;
+      if (count > limits.maxEntries) throw tooLarge(`has more than ${limits.maxEntries} entries`);
+      const entry = readEntry(each, limits);
+      if (entry) {
+        // Two readers could see two different images.
+        if (seen.has(entry.name)) throw badArchive(`has two entries named "${entry.name}"`);
+        seen.add(entry.name);
+        yield entry;
+      }
+      each.resume();
+    }
+  } catch (error) {
+    if (fault.error !== undefined) throw fault.error;
+    if (error instanceof Refusal) throw error;
+    throw badArchive(`is not a whole tar (${error instanceof Error ? error.message : String(error)})`, error);
+  } finally {
+    tar.destroy();
+  }
+  if (count === 0) throw badArchive('has no entries');
+}
+
+/** An entry as tar-stream hands it out. */
+type Source = AsyncIterable<unknown> & { readonly header: Header };
+
+interface Fault {
+  error?: unknown;
+}
+
+/** Notes what a source fails with, so that it is not taken for a fault of the tar. */
+async function* noting(source: AsyncIterable<Uint8Array>, fault: Fault): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* source;
+  } catch (error) {
+    fault.error = error;
+    throw error;
+  }
+}
+
+function readEntry(entry: Source, limits: ArchiveLimits): TarEntry | undefined {
+  const { header } = entry;
+  const sizeBytes = header.size ?? 0;
+  if (Buffer.byteLength(header.name) > limits.maxPathBytes) throw badArchive('has an entry whose name is too long');
+  const name = insideName(header.name);
+  if (sizeBytes > limits.maxBytes) throw tooLarge(`has an entry of more than ${limits.maxBytes} bytes: "${name}"`);
+  if (isSparse(header)) throw badArchive(`has a sparse file, "${name}"; make it without --sparse`);
+  switch (header.type) {
+    case 'directory':
+      return undefined;
+    case 'file':
+    case 'contiguous-file':
+      return { kind: 'file', name, sizeBytes, bytes: entry as AsyncIterable<Buffer> };
+    case 'symlink':
+      return { kind: 'link', name, target: linkTarget(`${name}/../`, header, limits) };
+    case 'link':
+      return { kind: 'link', name, target: linkTarget('', header, limits) };
+    default:
+      throw badArchive(`has an entry that is neither file, folder nor link: "${name}"`);
+  }
+}
+
+function linkTarget(base: string, { linkname, name }: Header, limits: ArchiveLimits): string {
+  const target = linkname ?? '';
+  if (target === '' || target.startsWith('/') || Buffer.byteLength(target) > limits.maxPathBytes) {
+    throw badArchive(`has a link that does not stay inside: "${name}"`);
+  }
+  return insideName(`${base}${target}`);
+}
+
+/** A name without `./` and the like. Throws `BadRequest` for one that leads out of the archive. */
+function insideName(path: string): string {
+  const name = normalize(path).replace(/^\.\//, '');
+  if (name.startsWith('/') || name === '..' || name.startsWith('../') || name.includes('\0')) {
+    throw badArchive('has an entry that leads out of it');
+  }
+  return name;
+}
+
+/** What GNU tar says of sparse files in its newer formats; the older one has a type of entry of its own. */
+function isSparse({ pax }: Header): boolean {
+  return pax !== null && pax !== undefined && Object.keys(pax).some((key) => key.startsWith('GNU.sparse.'));
+}
