@@ -28,7 +28,7 @@ export const imageArchiveEndpoints = [
     } catch (error) {
       // Who still sends gigabytes must stop, and yet come to read why.
       if (!(await drained(request, signal)) && !response.headersSent) response.setHeader('connection', 'close');
-      throw error;
+      throw signal.aborted ? interrupted(api) : error;
     } finally {
       request.socket.setTimeout(0);
     }
@@ -58,6 +58,13 @@ async function send(bytes: Readable, response: Response, signal: AbortSignal): P
   } finally {
     response.socket?.setTimeout(0);
   }
+}
+
+/** The client left, and nobody reads this; or the platform is being stopped. */
+function interrupted({ closing }: Api): Refusal {
+  return closing.aborted
+    ? new Refusal('Unavailable', 'The platform is being stopped, try again in a moment')
+    : new Refusal('BadRequest', 'The upload was cut off');
 }
 
 function archivesOf({ archives }: Api): ImageArchives {

@@ -1,4 +1,5 @@
 /** What an archive held, once it has been read: files by name, and the few documents that say what they are. */
+import { normalize } from 'node:path/posix';
 import type { Compression } from './compression.ts';
 import { maxLinkHops } from './limits.ts';
 import { badArchive } from './refusals.ts';
@@ -44,7 +45,7 @@ export class ArchiveContents {
 
   /** The file of a name, or the one that a link of that name leads to. Throws `BadRequest` where there is none. */
   file(name: string): ArchiveFile {
-    let at = name;
+    let at = normalize(name);
     for (let hops = 0; hops <= maxLinkHops; hops += 1) {
       const found = this.#files.get(at);
       if (found) return found;

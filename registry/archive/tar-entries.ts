@@ -22,17 +22,17 @@ export async function* tarEntries(
   source: AsyncIterable<Uint8Array>,
   limits: ArchiveLimits,
 ): AsyncGenerator<TarEntry, void, undefined> {
-  const fault: Fault = {};
   const tar = extract();
-  const fed = pipeline(Readable.from(noting(source, fault), { objectMode: true }), tar);
-  fed.catch(() => {});
+  const reading = { faults: [] as unknown[], fed: Promise.resolve() };
+  reading.fed = pipeline(Readable.from(noting(source, reading), { objectMode: true }), tar);
+  reading.fed.catch(() => {});
   const seen = new Set<string>();
   let count = 0;
   try {
     for await (const each of tar) {
       count += 1;
       if (count > limits.maxEntries) throw tooLarge(`has more than ${limits.maxEntries} entries`);
-      const entry = readEntry(each, limits);
+      const entry = readEntry(each, reading, limits);
       if (entry) {
         // Two readers could see two different images.
         if (seen.has(entry.name)) throw badArchive(`has two entries named "${entry.name}"`);
@@ -42,9 +42,7 @@ export async function* tarEntries(
       each.resume();
     }
   } catch (error) {
-    if (fault.error !== undefined) throw fault.error;
-    if (error instanceof Refusal) throw error;
-    throw badArchive(`is not a whole tar (${error instanceof Error ? error.message : String(error)})`, error);
+    throw error instanceof Refusal ? error : await whatFailed(reading);
   } finally {
     tar.destroy();
   }
@@ -54,21 +52,46 @@ export async function* tarEntries(
 /** An entry as tar-stream hands it out. */
 type Source = AsyncIterable<unknown> & { readonly header: Header };
 
-interface Fault {
-  error?: unknown;
+interface Reading {
+  /** What the source has failed with. */
+  readonly faults: unknown[];
+  /** Ends when the tar has taken all of the source, and fails with what is wrong with either. */
+  readonly fed: Promise<void>;
 }
 
 /** Notes what a source fails with, so that it is not taken for a fault of the tar. */
-async function* noting(source: AsyncIterable<Uint8Array>, fault: Fault): AsyncGenerator<Uint8Array, void, undefined> {
+async function* noting(
+  source: AsyncIterable<Uint8Array>,
+  { faults }: Pick<Reading, 'faults'>,
+): AsyncGenerator<Uint8Array, void, undefined> {
   try {
     yield* source;
   } catch (error) {
-    fault.error = error;
+    faults.push(error);
     throw error;
   }
 }
 
-function readEntry(entry: Source, limits: ArchiveLimits): TarEntry | undefined {
+/** The content of an entry. What fails while it is read, the tar library tells as a stream that was destroyed. */
+async function* content(entry: Source, reading: Reading): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    for await (const chunk of entry) yield chunk as Buffer;
+  } catch {
+    throw await whatFailed(reading);
+  }
+}
+
+/** What a tar that cannot be read further has failed with. */
+async function whatFailed({ faults, fed }: Reading): Promise<unknown> {
+  const error = await fed.then(
+    () => new Error('Unexpected end'),
+    (reason: unknown) => reason,
+  );
+  const [fault] = faults;
+  return fault ?? badArchive(`is not a whole tar (${error instanceof Error ? error.message : String(error)})`, error);
+}
+
+function readEntry(entry: Source, reading: Reading, limits: ArchiveLimits): TarEntry | undefined {
   const { header } = entry;
   const sizeBytes = header.size ?? 0;
   if (Buffer.byteLength(header.name) > limits.maxPathBytes) throw badArchive('has an entry whose name is too long');
@@ -80,7 +103,7 @@ function readEntry(entry: Source, limits: ArchiveLimits): TarEntry | undefined {
       return undefined;
     case 'file':
     case 'contiguous-file':
-      return { kind: 'file', name, sizeBytes, bytes: entry as AsyncIterable<Buffer> };
+      return { kind: 'file', name, sizeBytes, bytes: content(entry, reading) };
     case 'symlink':
       return { kind: 'link', name, target: linkTarget(`${name}/../`, header, limits) };
     case 'link':
