@@ -526,3 +526,33 @@ describe('the readiness page', () => {
     expect((await call('GET', `/ready/${one.backend_id}/nonsense/`)).status).toBe(404);
   });
 });
+
+describe('image archives', () => {
+  const path = '/v2/service/acme/draw/images';
+  const send = async (as: string, target = path) =>
+    await call('POST', target, {
+      headers: { authorization: `Bearer ${as}`, 'content-type': 'application/x-tar' },
+      body: 'an archive',
+    });
+
+  test('who may not push or read is told so before anything else', async () => {
+    const [reader, pusher] = [await tokenFor('acme', ['read']), await tokenFor('acme', ['push'])];
+    const stranger = await tokenFor('other', ['read', 'push']);
+    const archive = `${path}/${digest('a')}/archive`;
+    expect((await send(reader)).body.error.code).toBe('Forbidden');
+    expect((await get(archive, pusher)).body.error.code).toBe('Forbidden');
+    expect((await send(stranger)).body.error.code).toBe('ServiceNotFound');
+    expect((await get(archive, stranger)).body.error.code).toBe('ServiceNotFound');
+  });
+
+  test('a process that cannot reach the bytes of images says what to do', async () => {
+    const replies = [await send(token), await get(`${path}/${digest('a')}/archive`)];
+    for (const { status, body } of replies) {
+      expect([status, body.error.code, body.error.message]).toEqual([
+        501,
+        'ImagesElsewhere',
+        expect.stringContaining('BERTH_BLOBS=gridfs'),
+      ]);
+    }
+  });
+});

@@ -2,6 +2,7 @@
 import express from 'express';
 import type { Express, Request, RequestHandler, Response } from 'express';
 import type { Endpoint, PathParameters } from '../contract/endpoints.ts';
+import { drained } from '../core/http/linger.ts';
 import { hasForeignBody, jsonBody, sendJson } from '../core/http/json.ts';
 import { requestId } from '../core/http/request-id.ts';
 import { Refusal } from '../model/refusal.ts';
@@ -51,9 +52,14 @@ export function answer<Path extends string, Body, Query>(
       if (endpoint.access === 'none')
         app.options(path, allowEveryOrigin, (_request, response) => void response.sendStatus(204));
       const run: RequestHandler = async (request, response) => {
-        const call = await parseCall(api, endpoint, request, response);
-        const result = await handler(api, call);
-        if (!endpoint.stream && endpoint.archive !== 'answer') sendJson(response, endpoint.status, result);
+        try {
+          const call = await parseCall(api, endpoint, request, response);
+          const result = await handler(api, call);
+          if (!endpoint.stream && endpoint.archive !== 'answer') sendJson(response, endpoint.status, result);
+        } catch (error) {
+          if (endpoint.archive === 'request') await stopSending(api, request, response);
+          throw error;
+        }
       };
       const before = endpoint.access === 'none' ? [allowEveryOrigin] : [];
       app[endpoint.method === 'GET' ? 'get' : 'post'](path, ...before, run);
@@ -97,6 +103,11 @@ async function parseCall<Path extends string, Body, Query>(
     response,
     signal: AbortSignal.any([gone.signal, api.closing]),
   };
+}
+
+/** Who still sends gigabytes to be refused must stop, and yet come to read why. */
+async function stopSending({ closing }: Api, request: Request, response: Response): Promise<void> {
+  if (!(await drained(request, closing)) && !response.headersSent) response.setHeader('connection', 'close');
 }
 
 const allowEveryOrigin: RequestHandler = (_request, response, next) => {

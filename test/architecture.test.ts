@@ -38,6 +38,7 @@ const doors: Readonly<Record<string, RegExp>> = {
   express: /^(?:core\/http|registry|api)\//,
   'node:sqlite': /^core\/store\/sqlite/,
   'http-proxy-3': /^proxy\//,
+  multer: /^registry\/archive\//,
 };
 
 const sources = globSync('**/*.{ts,js,mjs}', { cwd: root, exclude: ['node_modules', '.berth', '.git'] }).filter(

@@ -4,7 +4,6 @@ import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
 import { endpoints } from '../../contract/endpoints.ts';
 import { digestPattern, serviceName } from '../../contract/names.ts';
-import { drained } from '../../core/http/linger.ts';
 import { Refusal } from '../../model/refusal.ts';
 import { serviceId } from '../../model/service.ts';
 import { answer } from '../app.ts';
@@ -12,7 +11,10 @@ import { presentImage } from '../present.ts';
 import type { Api, ImageArchives } from '../room.ts';
 import { ownService, visibleService } from '../visible.ts';
 
-/** A connection on which nothing moves for this long is dead or an attack; checking a large layer takes less. */
+/**
+ * A connection on which nothing moves for this long is dead or an attack; checking a large layer takes less. Between requests
+ * Node has a time-out of its own.
+ */
 const idleMs = 600_000;
 
 export const imageArchiveEndpoints = [
@@ -26,11 +28,7 @@ export const imageArchiveEndpoints = [
       response.setHeader('location', `${api.urls.api}/v2/service/${repository}/images/${image.digest}/archive`);
       return presentImage(image);
     } catch (error) {
-      // Who still sends gigabytes must stop, and yet come to read why.
-      if (!(await drained(request, signal)) && !response.headersSent) response.setHeader('connection', 'close');
       throw signal.aborted ? interrupted(api) : error;
-    } finally {
-      request.socket.setTimeout(0);
     }
   }),
   answer(endpoints.imageArchive, async (api, { parameters, caller, request, response, signal }) => {
@@ -55,8 +53,6 @@ async function send(bytes: Readable, response: Response, signal: AbortSignal): P
   } catch (error) {
     // A client that leaves in the middle is no fault of ours.
     if (!response.socket?.destroyed && !signal.aborted) throw error;
-  } finally {
-    response.socket?.setTimeout(0);
   }
 }
 

@@ -184,7 +184,7 @@ describe('what is taken', () => {
     const url = await open();
     const platforms = [imageOf(['amd64']), imageOf(['arm64'], { architecture: 'arm64' })];
     const inner = indexOf(platforms.map(({ manifest }) => manifest));
-    const outer = indexOf([inner], ociIndexType);
+    const outer = indexOf([inner], { mediaType: ociIndexType });
     const blobs = [...platforms.flatMap(({ layers, config, manifest }) => [...layers, config, manifest]), inner, outer];
     const layout = layoutOf(blobs, [{ blob: outer, mediaType: ociIndexType, name: 'registry.test:5000/x/app:multi' }]);
     expect(await sendEntries(url, layout)).toEqual({ digest: outer.digest, tag: 'multi' });
@@ -392,7 +392,7 @@ describe('what is refused', () => {
     );
     const nested = [imageOf(['x']).manifest];
     for (let i = 0; i < 6; i += 1)
-      nested.unshift(indexOf([nested[0] ?? blobOf('')], i === 0 ? undefined : ociIndexType));
+      nested.unshift(indexOf(nested.slice(0, 1), i === 0 ? {} : { mediaType: ociIndexType }));
     const deep = layoutOf(
       [...nested, ...imageOf(['x']).layers, imageOf(['x']).config],
       [{ blob: nested[0] ?? blobOf(''), mediaType: ociIndexType }],

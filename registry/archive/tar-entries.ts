@@ -64,11 +64,19 @@ async function* noting(
   source: AsyncIterable<Uint8Array>,
   { faults }: Pick<Reading, 'faults'>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  const iterator = source[Symbol.asyncIterator]();
   try {
-    yield* source;
-  } catch (error) {
-    faults.push(error);
-    throw error;
+    for (;;) {
+      // Only this may fail: what is thrown in where it yields is the fault of whoever reads.
+      const { done, value } = await iterator.next().catch((error: unknown) => {
+        faults.push(error);
+        throw error;
+      });
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await iterator.return?.();
   }
 }
 

@@ -56,9 +56,11 @@ export function imageOf(contents: readonly (Uint8Array | string)[], more: object
   return { layers, config, manifest };
 }
 
-/** An index of manifests, for these platforms in turn. */
-export function indexOf(manifests: readonly TestBlob[], mediaType = ociManifestType): TestBlob {
-  const architectures = ['amd64', 'arm64', 's390x'];
+/** An index of manifests, or of indexes, for these architectures in turn. */
+export function indexOf(
+  manifests: readonly TestBlob[],
+  { mediaType = ociManifestType, architectures = ['amd64', 'arm64', 's390x', 'riscv64'] } = {},
+): TestBlob {
   return blobOf({
     schemaVersion: 2,
     mediaType: ociIndexType,
@@ -66,7 +68,7 @@ export function indexOf(manifests: readonly TestBlob[], mediaType = ociManifestT
       mediaType,
       digest,
       size,
-      platform: { os: 'linux', architecture: architectures[i] ?? `mips${i}` },
+      platform: { os: 'linux', architecture: architectures[i] },
     })),
   });
 }
