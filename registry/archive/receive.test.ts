@@ -118,12 +118,13 @@ async function uploadsLeft(): Promise<string[]> {
   return ids;
 }
 
-/** That an archive is refused, with a sentence that says this, and leaves nothing that can be seen. */
-async function expectRefused(answer: Answer, message: RegExp, code = 'BadRequest'): Promise<void> {
-  expect(answer).toEqual({ code, message: expect.stringMatching(message) });
+/** What a refusal says, once it is sure that nothing was left that can be seen. */
+async function refusalOf(answer: Answer, code = 'BadRequest'): Promise<string> {
+  expect(answer).toEqual({ code, message: expect.any(String) });
   expect(await uploadsLeft()).toEqual([]);
   expect(await registry.store.get(services, repository)).toBeUndefined();
   expect(await registry.store.find(images, { index: 'byTime', equals: { repository } })).toEqual([]);
+  return answer.message ?? '';
 }
 
 describe('what is taken', () => {
@@ -212,8 +213,8 @@ describe('what is taken', () => {
       { blob: first.manifest, name: 'docker.io/x/app:v1' },
       { blob: second.manifest, name: 'docker.io/x/app:v2' },
     ]);
-    await expectRefused(await sendEntries(url, layout), /holds 2 images.*x\/app:v1.*x\/app:v2/);
-    await expectRefused(await sendEntries(url, layout, { image: 'v3' }), /no image "v3", but docker/);
+    expect(await refusalOf(await sendEntries(url, layout))).toMatch(/holds 2 images.*x\/app:v1.*x\/app:v2/);
+    expect(await refusalOf(await sendEntries(url, layout, { image: 'v3' }))).toMatch(/no image "v3", but docker/);
     for (const image of ['v2', 'x/app:v2', 'docker.io/x/app:v2', second.manifest.digest]) {
       expect(await sendEntries(url, layout, { image })).toEqual({ digest: second.manifest.digest, tag: 'v2' });
     }
@@ -241,13 +242,19 @@ describe('what is refused', () => {
   test('what is no archive, or no whole one', async () => {
     const url = await open();
     const tar = await tarOf(savedOf([randomBytes(20_000)]));
-    await expectRefused(await send(url, Buffer.from('hello '.repeat(1000))), /not a whole tar/);
-    await expectRefused(await send(url, await tarOf([])), /has no entries/);
-    await expectRefused(await send(url, await tarOf([{ name: 'README', content: 'x' }])), /neither of `docker save`/);
-    await expectRefused(await send(url, gzipSync(gzipSync(tar))), /compressed twice/);
-    await expectRefused(await send(url, Buffer.concat([tar, randomBytes(1024)])), /not a whole tar/);
-    await expectRefused(await send(url, Buffer.concat([gzipSync(tar), randomBytes(64)])), /damaged or cut off/);
-    await expectRefused(await send(url, Buffer.concat([zstdCompressSync(tar), randomBytes(64)])), /damaged or cut off/);
+    expect(await refusalOf(await send(url, Buffer.from('hello '.repeat(1000))))).toMatch(/not a whole tar/);
+    expect(await refusalOf(await send(url, await tarOf([])))).toMatch(/has no entries/);
+    expect(await refusalOf(await send(url, await tarOf([{ name: 'README', content: 'x' }])))).toMatch(
+      /neither of `docker save`/,
+    );
+    expect(await refusalOf(await send(url, gzipSync(gzipSync(tar))))).toMatch(/compressed twice/);
+    expect(await refusalOf(await send(url, Buffer.concat([tar, randomBytes(1024)])))).toMatch(/not a whole tar/);
+    expect(await refusalOf(await send(url, Buffer.concat([gzipSync(tar), randomBytes(64)])))).toMatch(
+      /damaged or cut off/,
+    );
+    expect(await refusalOf(await send(url, Buffer.concat([zstdCompressSync(tar), randomBytes(64)])))).toMatch(
+      /damaged or cut off/,
+    );
     const damaged = Buffer.from(zstdCompressSync(tar));
     damaged[5000]! ^= 0xff;
     expect((await send(url, damaged)).code).toBe('BadRequest');
@@ -261,7 +268,7 @@ describe('what is refused', () => {
     for (const bytes of [tar.subarray(0, needed), gzipSync(tar), zstdCompressSync(tar)]) {
       for (const part of [0.05, 0.3, 0.55, 0.8, 0.97]) {
         const cut = bytes.subarray(0, Math.floor(bytes.length * part));
-        await expectRefused(await send(url, cut), /archive/);
+        expect(await refusalOf(await send(url, cut))).toMatch(/archive/);
       }
     }
   });
@@ -272,48 +279,54 @@ describe('what is refused', () => {
     const [layer = blobOf('')] = layers;
     const layout = (...blobs: TestEntry[]) => [...blobs, ...layoutOf([config, manifest], [{ blob: manifest }])];
     const wrong = { ...blobEntry(layer), content: 'another' };
-    await expectRefused(await sendEntries(url, layout(wrong)), /is damaged: the content of "blobs\/sha256/);
-    await expectRefused(await sendEntries(url, layout()), new RegExp(`not in this repository: ${layer.digest}`));
+    expect(await refusalOf(await sendEntries(url, layout(wrong)))).toMatch(/is damaged: the content of "blobs\/sha256/);
+    expect(await refusalOf(await sendEntries(url, layout()))).toMatch(
+      new RegExp(`not in this repository: ${layer.digest}`),
+    );
     const lying = blobOf(manifest.bytes.toString().replace(`"size":${layer.size}}]`, `"size":9}]`));
     const sizes = layoutOf([layer, config, lying], [{ blob: lying }]);
-    await expectRefused(await sendEntries(url, sizes), /has 7 bytes of .*, its manifest says 9/);
+    expect(await refusalOf(await sendEntries(url, sizes))).toMatch(/has 7 bytes of .*, its manifest says 9/);
     const shortIndex = layoutOf([layer, config, manifest], [{ blob: { ...manifest, size: 9 } }]);
-    await expectRefused(await sendEntries(url, shortIndex), /its index.json says 9/);
+    expect(await refusalOf(await sendEntries(url, shortIndex))).toMatch(/its index.json says 9/);
     const swapped = savedOf(['a layer']).map((entry) =>
       entry.name.endsWith('layer.tar') ? { ...entry, content: 'another' } : entry,
     );
-    await expectRefused(await sendEntries(url, swapped), /has the layer .* in place of/);
+    expect(await refusalOf(await sendEntries(url, swapped))).toMatch(/has the layer .* in place of/);
     const fewer = savedOf(['a layer', 'another']).map((entry) =>
       entry.name === 'manifest.json'
         ? { ...entry, content: String(entry.content).replace(',"layer-1/layer.tar"', '') }
         : entry,
     );
-    await expectRefused(await sendEntries(url, fewer), /has 1 layers for an image of 2/);
+    expect(await refusalOf(await sendEntries(url, fewer))).toMatch(/has 1 layers for an image of 2/);
     const index = indexOf([manifest, imageOf(['absent']).manifest]);
     const sparse = layoutOf([layer, config, manifest, index], [{ blob: index, mediaType: ociIndexType }]);
-    await expectRefused(await sendEntries(url, sparse), /which its index names: save all platforms/);
+    expect(await refusalOf(await sendEntries(url, sparse))).toMatch(/which its index names: save all platforms/);
   });
 
   test('documents that cannot be understood', async () => {
     const url = await open();
     const saved = (content: string) => [{ name: 'manifest.json', content }];
     for (const content of ['', '[', '{}', '[{}]', '[{"Config":1}]', '"x"', '\u0000', '['.repeat(100_000)]) {
-      await expectRefused(await sendEntries(url, saved(content)), /manifest.json that cannot be understood/);
+      expect(await refusalOf(await sendEntries(url, saved(content)))).toMatch(
+        /manifest.json that cannot be understood/,
+      );
     }
-    await expectRefused(await sendEntries(url, saved('[]')), /holds no image/);
-    await expectRefused(await sendEntries(url, saved('[{"Config":"x"}]')), /names "x" and does not have it/);
+    expect(await refusalOf(await sendEntries(url, saved('[]')))).toMatch(/holds no image/);
+    expect(await refusalOf(await sendEntries(url, saved('[{"Config":"x"}]')))).toMatch(
+      /names "x" and does not have it/,
+    );
     const notConfig = [
       { name: 'x', content: '[' },
       { name: 'manifest.json', content: '[{"Config":"x"}]' },
     ];
-    await expectRefused(await sendEntries(url, notConfig), /config that cannot be understood/);
+    expect(await refusalOf(await sendEntries(url, notConfig))).toMatch(/config that cannot be understood/);
     const artifact = blobOf({
       schemaVersion: 2,
       config: { mediaType: 'application/x', digest: blobOf('{}').digest, size: 2 },
       layers: [],
     });
     const layout = layoutOf([blobOf('{}'), artifact], [{ blob: artifact }]);
-    await expectRefused(await sendEntries(url, layout), /holds no image of a container/);
+    expect(await refusalOf(await sendEntries(url, layout))).toMatch(/holds no image of a container/);
   });
 
   test.each<[string, TestEntry | TestEntry[], RegExp]>([
@@ -330,7 +343,7 @@ describe('what is refused', () => {
     ['a name that is too long', { name: `${'x'.repeat(99)}/`.repeat(30), content: 'x' }, /name is too long/],
   ])('%s', async (_what, entry, message) => {
     const url = await open();
-    await expectRefused(await sendEntries(url, [...savedOf(['x']), ...[entry].flat()]), message);
+    expect(await refusalOf(await sendEntries(url, [...savedOf(['x']), ...[entry].flat()]))).toMatch(message);
   });
 
   test('links in circles', async () => {
@@ -340,55 +353,48 @@ describe('what is refused', () => {
       { name: 'b', type: 'symlink', linkname: 'a' },
       { name: 'manifest.json', content: '[{"Config":"a"}]' },
     ];
-    await expectRefused(await sendEntries(url, circle), /links that lead nowhere/);
+    expect(await refusalOf(await sendEntries(url, circle))).toMatch(/links that lead nowhere/);
   });
 
   test('more than the limits allow', async () => {
     const big = savedOf([randomBytes(300_000), randomBytes(300_000)]);
-    await expectRefused(
-      await sendEntries(await open({ maxBytes: 200_000 }), big),
+    expect(await refusalOf(await sendEntries(await open({ maxBytes: 200_000 }), big), 'PayloadTooLarge')).toMatch(
       /an entry of more than 200000 bytes/,
-      'PayloadTooLarge',
     );
-    await expectRefused(
-      await sendEntries(await open({ maxBytes: 500_000 }), big),
+    expect(await refusalOf(await sendEntries(await open({ maxBytes: 500_000 }), big), 'PayloadTooLarge')).toMatch(
       /unpacks to more than 500000 bytes/,
-      'PayloadTooLarge',
     );
-    await expectRefused(
-      await sendEntries(await open({ maxEntries: 5 }), big),
+    expect(await refusalOf(await sendEntries(await open({ maxEntries: 5 }), big), 'PayloadTooLarge')).toMatch(
       /more than 5 entries/,
-      'PayloadTooLarge',
     );
     const zeros = gzipSync(await tarOf(savedOf([Buffer.alloc(mebibyte)])));
     const bomb = await open({ ratioFromBytes: 500_000, maxRatio: 100 });
-    await expectRefused(await send(bomb, zeros), /more than 100 times its size/, 'PayloadTooLarge');
+    expect(await refusalOf(await send(bomb, zeros), 'PayloadTooLarge')).toMatch(/more than 100 times its size/);
     expect((await send(await open({ ratioFromBytes: 2 * mebibyte }), zeros)).tag).toBe('v1');
   });
 
   test('documents, manifests and configs of more than fits into memory', async () => {
     const url = await open();
     const huge = ' '.repeat(4 * mebibyte + 1);
-    await expectRefused(
-      await sendEntries(url, [{ name: 'manifest.json', content: huge }]),
+    expect(await refusalOf(await sendEntries(url, [{ name: 'manifest.json', content: huge }]))).toMatch(
       /manifest.json of more than/,
     );
     const manifest = blobOf(huge);
-    await expectRefused(await sendEntries(url, layoutOf([manifest], [{ blob: manifest }])), /a manifest of more than/);
+    expect(await refusalOf(await sendEntries(url, layoutOf([manifest], [{ blob: manifest }])))).toMatch(
+      /a manifest of more than/,
+    );
     const config = blobOf(`{}${huge}`);
     const saved = [
       { name: 'c', content: config.bytes },
       { name: 'manifest.json', content: '[{"Config":"c"}]' },
     ];
-    await expectRefused(await sendEntries(url, saved), /a config of more than/);
+    expect(await refusalOf(await sendEntries(url, saved))).toMatch(/a config of more than/);
     const images = Array.from({ length: 4 }, (_, i) => imageOf([`layer ${i}`]));
     const index = indexOf(images.map(({ manifest }) => manifest));
     const blobs = [...images.flatMap(({ layers, config, manifest }) => [...layers, config, manifest]), index];
     const layout = layoutOf(blobs, [{ blob: index, mediaType: ociIndexType }]);
-    await expectRefused(
-      await sendEntries(await open({ maxManifests: 4 }), layout),
+    expect(await refusalOf(await sendEntries(await open({ maxManifests: 4 }), layout), 'PayloadTooLarge')).toMatch(
       /more than 4 manifests/,
-      'PayloadTooLarge',
     );
     const nested = [imageOf(['x']).manifest];
     for (let i = 0; i < 6; i += 1)
@@ -397,7 +403,7 @@ describe('what is refused', () => {
       [...nested, ...imageOf(['x']).layers, imageOf(['x']).config],
       [{ blob: nested[0] ?? blobOf(''), mediaType: ociIndexType }],
     );
-    await expectRefused(await sendEntries(url, deep), /nested deeper than 4 levels/);
+    expect(await refusalOf(await sendEntries(url, deep))).toMatch(/nested deeper than 4 levels/);
   });
 
   test('forms that are not what is asked for', async () => {
@@ -411,9 +417,9 @@ describe('what is refused', () => {
       }
       return (await (await fetch(url, { method: 'POST', body })).json()) as Answer;
     };
-    await expectRefused(await post([['file', tar]]), /one file in the field "archive".*"file"/);
-    await expectRefused(await post([['tag', 'v1']]), /no file in the field "archive"/);
-    await expectRefused(await post([['archive', 'text']]), /no file in the field "archive"/);
+    expect(await refusalOf(await post([['file', tar]]))).toMatch(/one file in the field "archive".*"file"/);
+    expect(await refusalOf(await post([['tag', 'v1']]))).toMatch(/no file in the field "archive"/);
+    expect(await refusalOf(await post([['archive', 'text']]))).toMatch(/no file in the field "archive"/);
     expect(
       (
         await post([
@@ -458,9 +464,9 @@ describe('what is refused', () => {
   test('what there is no room for', async () => {
     const url = await open();
     fault = new BlobsError('no-space', 'No space left on device');
-    await expectRefused(await sendEntries(url, savedOf(['x'])), /no space left/, 'InsufficientStorage');
+    expect(await refusalOf(await sendEntries(url, savedOf(['x'])), 'InsufficientStorage')).toMatch(/no space left/);
     fault = new BlobsError('unavailable', 'Gone');
-    await expectRefused(await sendEntries(url, savedOf(['x'])), /down for a moment/, 'Unavailable');
+    expect(await refusalOf(await sendEntries(url, savedOf(['x'])), 'Unavailable')).toMatch(/down for a moment/);
   });
 });
 

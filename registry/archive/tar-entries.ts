@@ -116,6 +116,9 @@ function readEntry(entry: Source, reading: Reading, limits: ArchiveLimits): TarE
       return { kind: 'link', name, target: linkTarget(`${name}/../`, header, limits) };
     case 'link':
       return { kind: 'link', name, target: linkTarget('', header, limits) };
+    case 'block-device':
+    case 'character-device':
+    case 'fifo':
     default:
       throw badArchive(`has an entry that is neither file, folder nor link: "${name}"`);
   }
