@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import multer from 'multer';
-import type { StorageEngine } from 'multer';
+import type { Options, StorageEngine } from 'multer';
 import { z } from 'zod';
 import { Refusal } from '../../model/refusal.ts';
 import { hasBody } from '../request-body.ts';
@@ -67,8 +67,16 @@ async function receiveForm<T>(request: IncomingMessage, response: ServerResponse
     },
     _removeFile: (_request, _file, callback) => callback(null),
   };
-  const limits = { files: 1, fields: 2, parts: 3, fieldSize: maxFieldBytes, fieldNameSize: 100 };
-  const parse = multer({ storage, limits }).single(fieldName);
+  let files = 0;
+  const fileFilter: Options['fileFilter'] = (_request, file, callback) => {
+    files += 1;
+    if (file.fieldname === fieldName && files === 1) return callback(null, true);
+    const error = new Refusal('BadRequest', `Send one file, in the field "${fieldName}", not in "${file.fieldname}"`);
+    reject(error);
+    callback(error);
+  };
+  const limits = { fields: 2, parts: 4, fieldSize: maxFieldBytes, fieldNameSize: 100 };
+  const parse = multer({ storage, fileFilter, limits }).any();
   const form: MulterRequest = request;
   // Multer needs of Express's request no more than Node's.
   parse(form as Parameters<typeof parse>[0], response as Parameters<typeof parse>[1], (error?: unknown) => {

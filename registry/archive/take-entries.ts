@@ -56,10 +56,10 @@ async function takeFile(context: RegistryContext, repository: string, entry: Fil
   const sniffed: { compression?: Compression } = {};
   const bytes = hash.over(sniff(entry.bytes, sniffed));
   const isHere = announced !== undefined && (await linkedBlobSize(context, repository, announced)) === entry.sizeBytes;
+  if (isHere) await noteUse(context, repository, announced);
   const digest = isHere
     ? await check(bytes, hash, entry.name)
     : await store(context, repository, { bytes, hash, name: entry.name });
-  if (isHere) await noteUse(context, repository, digest);
   return { digest, sizeBytes: entry.sizeBytes, compression: sniffed.compression ?? 'none' };
 }
 

@@ -3,7 +3,7 @@ import { normalize } from 'node:path/posix';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { extract } from 'tar-stream';
-import type { Header } from 'tar-stream';
+import type { Extract, Header } from 'tar-stream';
 import { Refusal } from '../../model/refusal.ts';
 import type { ArchiveLimits } from './limits.ts';
 import { badArchive, tooLarge } from './refusals.ts';
@@ -23,9 +23,9 @@ export async function* tarEntries(
   limits: ArchiveLimits,
 ): AsyncGenerator<TarEntry, void, undefined> {
   const tar = extract();
-  const reading = { faults: [] as unknown[], fed: Promise.resolve() };
-  reading.fed = pipeline(Readable.from(noting(source, reading), { objectMode: true }), tar);
-  reading.fed.catch(() => {});
+  const reading: Reading = { faults: [], closed: closing(tar) };
+  // What fails here, the reading of the tar tells.
+  pipeline(Readable.from(noting(source, reading), { objectMode: true }), tar).catch(() => {});
   const seen = new Set<string>();
   let count = 0;
   try {
@@ -55,8 +55,15 @@ type Source = AsyncIterable<unknown> & { readonly header: Header };
 interface Reading {
   /** What the source has failed with. */
   readonly faults: unknown[];
-  /** Ends when the tar has taken all of the source, and fails with what is wrong with either. */
-  readonly fed: Promise<void>;
+  /** The error that the tar has ended with, once it has. */
+  readonly closed: Promise<unknown>;
+}
+
+async function closing(tar: Extract): Promise<unknown> {
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  let error: unknown;
+  tar.on('error', (reason) => (error = reason)).once('close', () => resolve(error));
+  return await promise;
 }
 
 /** Notes what a source fails with, so that it is not taken for a fault of the tar. */
@@ -90,11 +97,8 @@ async function* content(entry: Source, reading: Reading): AsyncGenerator<Uint8Ar
 }
 
 /** What a tar that cannot be read further has failed with. */
-async function whatFailed({ faults, fed }: Reading): Promise<unknown> {
-  const error = await fed.then(
-    () => new Error('Unexpected end'),
-    (reason: unknown) => reason,
-  );
+async function whatFailed({ faults, closed }: Reading): Promise<unknown> {
+  const error = await closed;
   const [fault] = faults;
   return fault ?? badArchive(`is not a whole tar (${error instanceof Error ? error.message : String(error)})`, error);
 }
