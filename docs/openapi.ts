@@ -54,7 +54,9 @@ function answerType({ stream, archive }: Endpoint): string {
 /** An archive comes as a file of a form, or as the body itself. Of a form, what may stand in the query may be a field. */
 function requestBody({ archive, body, query }: Endpoint): ZodOpenApiRequestBodyObject {
   if (archive !== 'request') return { required: false, content: { 'application/json': { schema: body } } };
-  const file = z.string().meta({ description: 'The archive: a tar, which may be compressed with gzip or zstd' });
+  const file = z
+    .string()
+    .meta({ format: 'binary', description: 'The archive: a tar, which may be compressed with gzip or zstd' });
   return {
     required: true,
     content: {
