@@ -38,6 +38,8 @@ export interface ImageArchives {
   receive(upload: {
     /** `<account>/<service>`; the service is made if it is not there. */
     readonly repository: string;
+    /** The account of the one who pushes. */
+    readonly by: string;
     readonly request: IncomingMessage;
     readonly response: ServerResponse;
     readonly wish: UploadQuery;

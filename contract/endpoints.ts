@@ -4,14 +4,7 @@ import type { ZodType } from 'zod';
 import { backendListItem, backendMetadata, runningBackend, statusObject, terminateRequest } from './backend.ts';
 import { connectRequest, connectResponse } from './connect.ts';
 import type { ServiceErrorCode } from './errors.ts';
-import {
-  createServiceRequest,
-  imageObject,
-  serviceObject,
-  updateRequest,
-  uploadQuery,
-  visibility,
-} from './service.ts';
+import { createServiceRequest, imageObject, serviceObject, updateRequest, uploadQuery, visibility } from './service.ts';
 
 /** What a caller's access token must allow. `none`: no token is needed, and every origin may read the answer. */
 export type EndpointAccess = 'none' | 'read' | 'push' | 'connect' | 'manage';
@@ -166,7 +159,7 @@ export const endpoints = {
     archive: 'request',
     status: 201,
     answer: imageObject,
-    errors: ['ServiceNotFound', 'ImagesElsewhere', 'InsufficientStorage'],
+    errors: ['ServiceNotFound', 'QuotaExceeded', 'ImagesElsewhere', 'InsufficientStorage'],
   }),
   imageArchive: get('/v2/service/{account}/{service}/images/{digest}/archive', {
     summary: 'Download an image as an archive, for `docker load`, podman and skopeo',

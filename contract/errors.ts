@@ -10,6 +10,7 @@ export const serviceErrors = {
   BadRequest: { status: 400, when: 'The body, a parameter or a path is not what the endpoint takes' },
   Unauthorized: { status: 401, when: 'The access token is missing, malformed, unknown, expired or revoked' },
   Forbidden: { status: 403, when: 'The access token is valid and lacks the right' },
+  QuotaExceeded: { status: 403, when: 'The account has stored as much as it may' },
   NotFound: { status: 404, when: 'There is no such path' },
   AccountNotFound: { status: 404, when: 'The account does not exist or is not visible to the access token' },
   ServiceNotFound: { status: 404, when: 'The service does not exist or is not visible to the access token' },

@@ -7,7 +7,7 @@ import type { ApiRoom } from '../api/index.ts';
 import { openProxy } from '../proxy/index.ts';
 import type { Proxy } from '../proxy/index.ts';
 import { openImageArchives, openRegistry } from '../registry/index.ts';
-import type { ImageArchives, Registry } from '../registry/index.ts';
+import type { ImageArchives, Registry, RegistryDeps } from '../registry/index.ts';
 import { EngineError, openEngine, openWorker } from '../worker/index.ts';
 import type { WorkerSettings } from '../worker/index.ts';
 import type { PlatformUrls } from './doors.ts';
@@ -15,8 +15,12 @@ import type { Ground } from './ground.ts';
 import type { Roles } from './roles.ts';
 
 export function startRegistry(ground: Ground): Registry {
+  return openRegistry(registryDeps(ground));
+}
+
+function registryDeps(ground: Ground): RegistryDeps {
   const { config } = ground;
-  return openRegistry({
+  return {
     ...ground,
     log: ground.log.child({ room: 'registry' }),
     defaultCluster: config.cluster,
@@ -29,7 +33,7 @@ export function startRegistry(ground: Ground): Registry {
       requestsPerSecond: config.registryRequestsPerSecond,
       failedLoginsPerMinute: config.registryFailedLoginsPerMinute,
     },
-  });
+  };
 }
 
 /**
@@ -40,10 +44,7 @@ export function startImageArchives(ground: Ground, urls: PlatformUrls, roles: Ro
   const { config } = ground;
   if (!roles.has('registry') && config.blobs === 'files') return undefined;
   return openImageArchives({
-    ...ground,
-    log: ground.log.child({ room: 'registry' }),
-    defaultCluster: config.cluster,
-    publicUrl: config.registryUrl,
+    ...registryDeps(ground),
     registryHost: urls.registry,
     maxArchiveBytes: config.maxArchiveBytes,
   });

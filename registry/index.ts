@@ -4,6 +4,7 @@ import { blobLinks, manifests, tags, uploadSessions } from './documents.ts';
 export { openImageArchives } from './archive/image-archives.ts';
 export type { ArchiveUpload, ImageArchive, ImageArchives } from './archive/image-archives.ts';
 export { openRegistry } from './registry.ts';
+export type { RegistryDeps } from './context.ts';
 export type { Registry } from './registry.ts';
 export type { RegistryLimits } from './limits.ts';
 

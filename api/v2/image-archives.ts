@@ -24,7 +24,14 @@ export const imageArchiveEndpoints = [
       ownService(caller, parameters);
       checkServiceName(parameters.service);
       const repository = serviceId(parameters.account, parameters.service);
-      const image = await archivesOf(api).receive({ repository, request, response, wish: query, signal });
+      const image = await archivesOf(api).receive({
+        repository,
+        by: caller.account,
+        request,
+        response,
+        wish: query,
+        signal,
+      });
       response.setHeader('location', `${api.urls.api}/v2/service/${repository}/images/${image.digest}/archive`);
       return presentImage(image);
     } catch (error) {

@@ -4,13 +4,14 @@ import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BlobsError } from '../../core/blobs/blobs.ts';
 import type { Blobs } from '../../core/blobs/blobs.ts';
+import { openInProcessBus } from '../../core/bus/in-process.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
 import { openLog } from '../../core/log/log.ts';
 import { images } from '../../model/image.ts';
 import { Refusal } from '../../model/refusal.ts';
 import { services } from '../../model/service.ts';
-import { openTestRegistry } from '../../test/kit/registry.ts';
+import { noLimits, openTestRegistry } from '../../test/kit/registry.ts';
 import type { TestRegistry } from '../../test/kit/registry.ts';
 import {
   blobEntry,
@@ -25,6 +26,7 @@ import {
 } from '../../test/kit/archives.ts';
 import type { TestEntry } from '../../test/kit/archives.ts';
 import { openImageArchives } from './image-archives.ts';
+import type { RegistryLimits } from '../limits.ts';
 import type { ArchiveLimits } from './limits.ts';
 
 interface Answer {
@@ -40,16 +42,19 @@ const repository = 'acme/app';
 let registry: TestRegistry;
 let owned: AsyncDisposableStack;
 let fault: BlobsError | undefined;
+/** Aborts what is under way, as when the platform stops. */
+let closing: AbortController;
 
 beforeEach(async () => {
   owned = new AsyncDisposableStack();
   registry = owned.use(await openTestRegistry());
   fault = undefined;
+  closing = new AbortController();
 });
 afterEach(() => owned.disposeAsync());
 
 /** A server that takes archives and answers with the image, or the code of the refusal. */
-async function open(limits: Partial<ArchiveLimits> = {}): Promise<string> {
+async function open(archiveLimits: Partial<ArchiveLimits> = {}, limits: Partial<RegistryLimits> = {}): Promise<string> {
   const blobs: Blobs = new Proxy(registry.blobs, {
     get: (target, name) => {
       if (name === 'appendUpload' && fault) throw fault;
@@ -67,7 +72,10 @@ async function open(limits: Partial<ArchiveLimits> = {}): Promise<string> {
       publicUrl: undefined,
       registryHost: 'registry.test',
       maxArchiveBytes: 64 * mebibyte,
-      limits,
+      archiveLimits,
+      limits: { ...noLimits, ...limits },
+      bus: openInProcessBus({ log: openLog('silent') }),
+      behindLoadBalancer: false,
     }),
   );
   const server = newServer();
@@ -76,7 +84,14 @@ async function open(limits: Partial<ArchiveLimits> = {}): Promise<string> {
     response.once('close', () => gone.abort());
     const query = new URL(request.url ?? '', 'http://localhost').searchParams;
     const wish = { tag: query.get('tag') ?? undefined, image: query.get('image') ?? undefined };
-    const work = archives.receive({ repository, request, response, wish, signal: gone.signal });
+    const work = archives.receive({
+      repository,
+      by: 'acme',
+      request,
+      response,
+      wish,
+      signal: AbortSignal.any([gone.signal, closing.signal]),
+    });
     void work.then(
       ({ digest, tag }) => response.end(JSON.stringify({ digest, tag })),
       (error: unknown) => {
@@ -334,6 +349,7 @@ describe('what is refused', () => {
     ['a name that leads out later', { name: 'a/../../x', content: 'x' }, /leads out of it/],
     ['an absolute name', { name: '/etc/passwd', content: 'x' }, /leads out of it/],
     ['a link that leads out', { name: 'x', type: 'symlink', linkname: '../../etc/passwd' }, /leads out of it/],
+    ['a link to the folder above', { name: 'x', type: 'symlink', linkname: '..' }, /leads out of it/],
     ['an absolute link', { name: 'x', type: 'symlink', linkname: '/etc/passwd' }, /does not stay inside/],
     ['a hard link that leads out', { name: 'x', type: 'link', linkname: '../x' }, /leads out of it/],
     ['a device', { name: 'x', type: 'character-device', devmajor: 1, devminor: 3 }, /neither file, folder nor link/],
@@ -467,6 +483,15 @@ describe('what is refused', () => {
     expect(await refusalOf(await sendEntries(url, savedOf(['x'])), 'InsufficientStorage')).toMatch(/no space left/);
     fault = new BlobsError('unavailable', 'Gone');
     expect(await refusalOf(await sendEntries(url, savedOf(['x'])), 'Unavailable')).toMatch(/down for a moment/);
+    fault = undefined;
+    const [small, large] = [savedOf(['x']), savedOf([randomBytes(100_000)])];
+    const poor = await open({}, { accountBytes: 50_000 });
+    expect(await refusalOf(await sendEntries(poor, large), 'QuotaExceeded')).toMatch(
+      /exceed the storage quota.*: acme has /,
+    );
+    const strict = await open({}, { blobBytes: 50_000 });
+    expect(await refusalOf(await sendEntries(strict, large), 'PayloadTooLarge')).toMatch(/make smaller layers/);
+    expect(await sendEntries(poor, small)).toMatchObject({ tag: 'v1' });
   });
 });
 
@@ -496,4 +521,21 @@ describe('a client that leaves in the middle', () => {
       expect(await send(url, tar)).toEqual({ digest: manifest.digest, tag: 'v1' });
     },
   );
+});
+
+test('an upload that stands still is ended when the platform stops', async () => {
+  const url = await open();
+  const tar = await tarOf(savedOf([randomBytes(2 * mebibyte)]));
+  const { promise: answered, resolve } = Promise.withResolvers<number | undefined>();
+  const headers = { 'content-type': 'application/x-tar', 'content-length': tar.length };
+  const request = httpRequest(url, { method: 'POST', agent: false, headers }, (response) =>
+    resolve(response.statusCode),
+  );
+  request.on('error', () => {});
+  request.write(tar.subarray(0, mebibyte));
+  await expect.poll(uploadsLeft).toHaveLength(1);
+  closing.abort();
+  expect(await answered).toBe(200);
+  expect(await uploadsLeft()).toEqual([]);
+  request.destroy();
 });

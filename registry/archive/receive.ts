@@ -18,6 +18,8 @@ import { tarEntries } from './tar-entries.ts';
 /** An upload, by someone who may push to the repository. */
 export interface ArchiveUpload {
   readonly repository: string;
+  /** The account of the one who pushes. */
+  readonly by: string;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** From the URL; fields of the form come before it. */
@@ -46,7 +48,7 @@ export async function receiveImage(
     const wish = { tag: checkedTag(fields.tag ?? upload.wish.tag), image: fields.image ?? upload.wish.image };
     const chosen = choose(imagesIn(context, contents, wish), wish);
     const choice = { ...chosen, root: await chosen.root() };
-    await storeImage({ context, repository, contents, limits }, choice);
+    await storeImage({ context, repository, by: upload.by, contents, limits }, choice);
     const image = await context.store.get(images, imageId(repository, choice.tagNames[0], choice.root.digest));
     if (!image) throw badArchive('holds no image of a container for this platform');
     return image;

@@ -34,6 +34,8 @@ function fromForm(error: MulterError): Refusal {
 function fromRegistry(error: RegistryError): Refusal {
   const { status, message } = registryErrors[error.entry];
   const sentence = error.detail === undefined ? message : `${message}: ${error.detail}`;
+  if (error.entry === 'quota-exceeded') return new Refusal('QuotaExceeded', sentence, { cause: error });
+  if (status === 413) return new Refusal('PayloadTooLarge', sentence, { cause: error });
   if (status === 507) return new Refusal('InsufficientStorage', message, { cause: error });
   if (status === 503) return new Refusal('Unavailable', message, { cause: error });
   return new Refusal('BadRequest', sentence, { cause: error });

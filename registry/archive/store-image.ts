@@ -18,6 +18,8 @@ import { badArchive, tooLarge } from './refusals.ts';
 export interface Storing {
   readonly context: RegistryContext;
   readonly repository: string;
+  /** Who pushes. */
+  readonly by: string;
   readonly contents: ArchiveContents;
   readonly limits: ArchiveLimits;
 }
@@ -32,7 +34,7 @@ export async function storeImage(storing: Storing, { root, tagNames }: Choice<Ro
   const found: Found[] = [];
   await collect(storing, root, { depth: 0, found, seen: new Set() });
   if (!found.some(({ manifest }) => isContainerImage(manifest))) throw badArchive('holds no image of a container');
-  const { context, repository } = storing;
+  const { context, repository, by } = storing;
   for (const { digest, manifest } of found) {
     const bytes = digest === root.digest ? root.bytes : await bytesOf(storing, digest);
     await acceptManifest(context, {
@@ -41,6 +43,7 @@ export async function storeImage(storing: Storing, { root, tagNames }: Choice<Ro
       bytes,
       manifest,
       tagNames: digest === root.digest ? tagNames : [],
+      by,
     });
   }
 }

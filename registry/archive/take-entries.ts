@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { digestPattern } from '../../contract/names.ts';
 import { publishChecked } from '../blob-push.ts';
+import { discardUpload } from '../upload-session.ts';
 import { linkedBlobSize, noteUse } from '../blob-links.ts';
 import type { RegistryContext } from '../context.ts';
 import { algorithmOf, RunningHash } from '../digests.ts';
@@ -59,7 +60,7 @@ async function takeFile(context: RegistryContext, repository: string, entry: Fil
   if (isHere) await noteUse(context, repository, announced);
   const digest = isHere
     ? await check(bytes, hash, entry.name)
-    : await store(context, repository, { bytes, hash, name: entry.name });
+    : await store(context, repository, { bytes, hash, name: entry.name, sizeBytes: entry.sizeBytes });
   return { digest, sizeBytes: entry.sizeBytes, compression: sniffed.compression ?? 'none' };
 }
 
@@ -75,6 +76,8 @@ interface RunningFile {
   /** Runs along while the bytes are read. */
   readonly hash: RunningHash;
   readonly name: string;
+  /** As the tar announces it. */
+  readonly sizeBytes: number;
 }
 
 /** Reads a file whose blob the repository has. */
@@ -84,16 +87,17 @@ async function check(bytes: AsyncIterable<Uint8Array>, hash: RunningHash, name: 
 }
 
 async function store(context: RegistryContext, repository: string, file: RunningFile): Promise<string> {
-  const { blobs, signal } = context;
+  const { blobs, quota, signal } = context;
   const uploadId = randomUUID();
+  const body = quota.meter(file.bytes, { repository, uploadId, sizeBytes: 0, announcedBytes: file.sizeBytes });
   await blobs.createUpload(uploadId);
   try {
-    const sizeBytes = await blobs.appendUpload(uploadId, 0, file.bytes, signal);
+    const sizeBytes = await blobs.appendUpload(uploadId, 0, body, signal);
     const digest = checkedName(file.name, file.hash.digest());
     await publishChecked(context, { repository, uploadId, digest, sizeBytes });
     return digest;
   } catch (error) {
-    await blobs.deleteUpload(uploadId);
+    await discardUpload(context, { repository, uploadId });
     throw error;
   }
 }

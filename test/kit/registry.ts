@@ -55,7 +55,7 @@ export interface TestRegistryOptions {
   readonly beforeWrite?: (method: string) => void;
 }
 
-const noLimits: RegistryLimits = {
+export const noLimits: RegistryLimits = {
   accountBytes: 0,
   blobBytes: 0,
   openUploads: 0,
