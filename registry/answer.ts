@@ -32,7 +32,9 @@ export async function answerError(
   { refusal, id }: { readonly refusal: RegistryError; readonly id: string },
   signal: AbortSignal,
 ): Promise<void> {
-  if (!(await drained(request, signal))) response.setHeader('connection', 'close');
+  // Who is cut for being slow has been listened to long enough.
+  const kept = refusal.entry === 'too-slow' ? request.complete : await drained(request, signal);
+  if (!kept) response.setHeader('connection', 'close');
   const { code, status, message } = registryErrors[refusal.entry];
   // In the message, since docker shows nothing else to the person who pushes.
   const sentence = refusal.detail === undefined ? message : `${message}: ${refusal.detail}`;

@@ -15,7 +15,8 @@ import type { DigestAlgorithm } from './digests.ts';
 import { isOverLimit } from './quota.ts';
 import { uploadSessions } from './documents.ts';
 import { RegistryError } from './errors.ts';
-import { hasBody } from './request-body.ts';
+import { paced } from './pace.ts';
+import { exactly, hasBody } from './request-body.ts';
 import { singleParameter } from './routes.ts';
 import { beginUpload, discardUpload, openUpload, uploadHeaders } from './upload-session.ts';
 
@@ -50,8 +51,9 @@ export async function appendChunk(
 ): Promise<void> {
   using _taken = context.uploads.enter(target.uploadId);
   const { session, sizeBytes } = await openUpload(context, exchange.caller.subject, target);
-  checkChunk(exchange.request, target, sizeBytes);
-  const size = await receive(context, exchange.request, { ...target, sizeBytes, algorithm: session.algorithm });
+  const chunkBytes = checkChunk(exchange.request, target, sizeBytes);
+  const { algorithm } = session;
+  const size = await receive(context, exchange.request, { ...target, sizeBytes, algorithm, chunkBytes });
   answer(exchange.response, 202, uploadHeaders(target, size));
 }
 
@@ -65,9 +67,10 @@ export async function finishUpload(
   const digest = checkedDigest(singleParameter(query, 'digest'));
   using _taken = context.uploads.enter(target.uploadId);
   const { session, sizeBytes } = await openUpload(context, exchange.caller.subject, target);
-  checkChunk(request, target, sizeBytes);
+  const chunkBytes = checkChunk(request, target, sizeBytes);
   const algorithm = sizeBytes === 0 ? algorithmOf(digest) : session.algorithm;
-  const size = hasBody(request) ? await receive(context, request, { ...target, sizeBytes, algorithm }) : sizeBytes;
+  const chunk = { ...target, sizeBytes, algorithm, chunkBytes };
+  const size = hasBody(request) ? await receive(context, request, chunk) : sizeBytes;
   await publish(context, { ...target, digest, sizeBytes: size });
   if (await context.store.delete(uploadSessions, target.uploadId)) context.quota.endUpload(target.repository);
   answerBlob(exchange, target.repository, digest);
@@ -117,17 +120,23 @@ async function pushWhole(
 async function receive(
   context: RegistryContext,
   request: IncomingMessage,
-  upload: UploadTarget & { readonly sizeBytes: number; readonly algorithm: DigestAlgorithm },
+  upload: UploadTarget & {
+    readonly sizeBytes: number;
+    readonly algorithm: DigestAlgorithm;
+    /** How many bytes the client said that it sends now. */
+    readonly chunkBytes?: number | undefined;
+  },
 ): Promise<number> {
-  const { blobs, uploads, quota, signal } = context;
-  const { uploadId, sizeBytes } = upload;
-  // Destroying the request when this ends early would keep the client from reading why.
-  const sent: AsyncIterable<Uint8Array> = request.iterator({ destroyOnReturn: false });
-  const announcedBytes = Number(request.headers['content-length'] ?? 0);
-  const body = quota.meter(sent, { ...upload, announcedBytes });
+  const { blobs, uploads, quota, clock, signal } = context;
+  const { uploadId, sizeBytes, chunkBytes } = upload;
+  using sent = paced(request, clock);
+  const announcedBytes = Number(request.headers['content-length'] ?? chunkBytes ?? 0);
+  const chunk = chunkBytes === undefined ? sent.chunks : exactly(chunkBytes, sent.chunks);
+  const body = quota.meter(chunk, { ...upload, announcedBytes });
+  const stop = AbortSignal.any([signal, sent.signal]);
   const hash = sizeBytes === 0 ? new RunningHash(upload.algorithm) : uploads.takeHash(uploadId, sizeBytes);
   try {
-    const size = await blobs.appendUpload(uploadId, sizeBytes, hash ? hash.over(body) : body, signal);
+    const size = await blobs.appendUpload(uploadId, sizeBytes, hash ? hash.over(body) : body, stop);
     if (hash?.sizeBytes === size) uploads.keepHash(uploadId, hash);
     return size;
   } catch (error) {
@@ -181,16 +190,18 @@ async function digestOfUpload(
   return hash.digest();
 }
 
-/** A chunk that says where it belongs must belong where the upload ends. */
-function checkChunk(request: IncomingMessage, target: UploadTarget, sizeBytes: number): void {
+/** A chunk that says where it belongs must belong where the upload ends. Returns how long it says to be. */
+function checkChunk(request: IncomingMessage, target: UploadTarget, sizeBytes: number): number | undefined {
   const range = parseChunkRange(request.headers['content-range']);
-  if (range === undefined) return;
+  if (range === undefined) return undefined;
   if (range === 'malformed') throw new RegistryError('upload-range-malformed');
   if (range.start !== sizeBytes || range.end < range.start) {
     throw new RegistryError('upload-range', { headers: uploadHeaders(target, sizeBytes) });
   }
+  const chunkBytes = range.end - range.start + 1;
   const length = request.headers['content-length'];
-  if (length !== undefined && Number(length) !== range.end - range.start + 1) throw new RegistryError('size-invalid');
+  if (length !== undefined && Number(length) !== chunkBytes) throw new RegistryError('size-invalid');
+  return chunkBytes;
 }
 
 function answerBlob({ response }: GrantedExchange, repository: string, digest: string): void {

@@ -69,6 +69,8 @@ export async function deleteBlob(
 function blobHeaders(digest: string): OutgoingHttpHeaders & { etag: string } {
   return {
     'content-type': 'application/octet-stream',
+    // Blobs are whatever somebody pushed: no browser shall guess what they are and show them.
+    'x-content-type-options': 'nosniff',
     'docker-content-digest': digest,
     'accept-ranges': 'bytes',
     etag: `"${digest}"`,

@@ -135,6 +135,12 @@ export const registryErrors = {
     message: 'The manifest is too large',
     when: 'A manifest has more than 4 MiB',
   },
+  'too-slow': {
+    code: 'UNSUPPORTED',
+    status: 408,
+    message: 'Too little of the body came in two minutes, send the rest in another request',
+    when: 'A body trickles in; what was received of an upload is kept',
+  },
   'body-invalid': {
     code: 'UNSUPPORTED',
     status: 400,

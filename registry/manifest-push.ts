@@ -39,7 +39,8 @@ export async function putManifest(
   { request, response, query, caller }: GrantedExchange,
   { repository, reference }: { readonly repository: string; readonly reference: Reference },
 ): Promise<void> {
-  const bytes = await readBody(request, maxManifestBytes, 'manifest-too-large');
+  const limit = { maxBytes: maxManifestBytes, tooLarge: 'manifest-too-large' } as const;
+  const bytes = await readBody(request, context.clock, limit);
   const manifest = parseManifest(bytes, request.headers['content-type']);
   const digest = digestOfBytes(bytes, 'digest' in reference ? algorithmOf(reference.digest) : 'sha256');
   if ('digest' in reference && reference.digest !== digest) {
@@ -87,8 +88,9 @@ async function checkReferences(
   repository: string,
   references: readonly Descriptor[],
 ): Promise<void> {
-  const byDigest = new Map(references.map((reference) => [reference.digest, reference]));
-  const distinct = [...byDigest.values()];
+  // By size too: of two that name one digest with two sizes, one is wrong.
+  const byContent = new Map(references.map((reference) => [`${reference.digest} ${reference.size}`, reference]));
+  const distinct = [...byContent.values()];
   for (let at = 0; at < distinct.length; at += lookupBatch) {
     const batch = distinct.slice(at, at + lookupBatch);
     await Promise.all(batch.map((reference) => checkReference(context, repository, reference)));

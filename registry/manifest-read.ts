@@ -8,6 +8,9 @@ import { RegistryError } from './errors.ts';
 import { requireRepository } from './repositories.ts';
 import type { Reference } from './routes.ts';
 
+/** Whoever pushes chooses the type. Should a browser come by, nothing in a manifest runs: there may be cookies of this host. */
+const inert = { 'content-security-policy': "default-src 'none'; sandbox", 'x-content-type-options': 'nosniff' };
+
 /** GET and HEAD. */
 export async function readManifest(
   { store }: RegistryContext,
@@ -20,7 +23,7 @@ export async function readManifest(
   const { digest, mediaType, bytes } = manifest;
   const headers = { 'docker-content-digest': digest, etag: `"${digest}"` };
   if (request.headers['if-none-match'] === headers.etag) answer(response, 304, headers);
-  else answer(response, 200, { ...headers, 'content-type': mediaType }, bytes);
+  else answer(response, 200, { ...headers, ...inert, 'content-type': mediaType }, bytes);
 }
 
 /** The manifest that a tag or digest stands for in a repository. */

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { digestPattern } from '../contract/names.ts';
 import { RegistryError } from './errors.ts';
+import { parseStrictJson } from './strict-json.ts';
 
 /** distribution and zot take as much; the specification asks for at least 4 MB. */
 export const maxManifestBytes = 4 * 1024 * 1024;
@@ -28,7 +29,10 @@ const kinds: Readonly<Record<string, 'image' | 'index'>> = {
 const outdatedTypePattern = /^application\/vnd\.docker\.distribution\.manifest\.v1\+/;
 
 const mediaType = z.string().regex(mediaTypePattern);
-const annotations = z.record(z.string(), z.string()).nullish();
+/** Checked by hand: thousands of annotations would cost `z.record` a second. */
+const annotations = z
+  .custom<Readonly<Record<string, string>>>(isRecordOfStrings, 'Annotations must be strings')
+  .nullish();
 
 const descriptor = z.object({
   mediaType,
@@ -110,6 +114,7 @@ export function parseManifest(bytes: Uint8Array, contentType: string | undefined
   const result = schemas[kind].safeParse(json);
   if (!result.success) throw invalid(explain(result.error));
   const parsed = result.data;
+  if (kind !== 'other') checkSpelling(json);
   if (typeof parsed.mediaType === 'string' && parsed.mediaType !== type) {
     throw invalid(`The Content-Type is ${type} and the mediaType ${parsed.mediaType}`);
   }
@@ -142,19 +147,48 @@ export function isForeign({ mediaType }: Descriptor): boolean {
   return mediaType.includes('.foreign.') || mediaType.includes('nondistributable');
 }
 
+/** What is wrong with a text may quote it; this much helps. */
+const maxDetailLength = 200;
+
 function parseJsonObject(bytes: Uint8Array): object {
   let json: unknown;
   try {
     // A byte order mark stays, and is no JSON: other readers would not skip it either.
-    json = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
+    json = parseStrictJson(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch (error) {
-    throw new RegistryError('manifest-invalid', { detail: 'Not JSON', cause: error });
+    const detail = error instanceof SyntaxError ? error.message : 'Not UTF-8';
+    throw new RegistryError('manifest-invalid', { detail: detail.slice(0, maxDetailLength), cause: error });
   }
   if (typeof json !== 'object' || json === null || Array.isArray(json)) throw invalid('Not a JSON object');
-  // Go's reader takes `Layers` for `layers`: with both, it and we would see two different images.
-  const names = Object.keys(json).map((name) => name.toLowerCase());
-  if (new Set(names).size < names.length) throw invalid('Two fields differ in upper and lower case only');
   return json;
+}
+
+/** The fields that readers of images and indexes rely on, by what Go's reader makes of their names. */
+const fieldNames = new Map(
+  ['schemaVersion', 'mediaType', 'artifactType', 'config', 'layers', 'manifests', 'subject', 'annotations']
+    .concat(['digest', 'size', 'urls', 'data', 'platform'])
+    .map((name) => [folded(name), name]),
+);
+
+/** Go's reader, which most clients have, takes `Layers` and `layer\u017f` for `layers`: it would see another image than we. */
+function checkSpelling(manifest: object): void {
+  const { config, layers, manifests, subject } = manifest as Record<string, object | object[] | null | undefined>;
+  for (const fields of [manifest, config, layers, manifests, subject].flat()) {
+    for (const name of Object.keys(fields ?? {})) {
+      const field = fieldNames.get(folded(name));
+      if (field !== undefined && field !== name) throw invalid(`Spell the field ${field} so, not ${name}`);
+    }
+  }
+}
+
+/** To upper case first: that way the Kelvin sign becomes a k, and the long s an s. */
+function folded(name: string): string {
+  return name.toUpperCase().toLowerCase();
+}
+
+function isRecordOfStrings(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return Object.values(value).every((each) => typeof each === 'string');
 }
 
 function explain(error: z.ZodError): string {

@@ -1,3 +1,4 @@
+import { services } from '../model/service.ts';
 import type { GrantedExchange, RegistryContext } from './context.ts';
 import { answer } from './answer.ts';
 import { manifests } from './documents.ts';
@@ -14,6 +15,9 @@ const maxPageBytes = maxManifestBytes - 1024;
 
 /** How many manifests one request looks through, wanted or not. */
 const maxScanned = 1_000;
+
+/** How much of manifests one request reads, wanted or not: referrers of 4 MiB each would cost seconds otherwise. */
+const maxScannedBytes = 32 * 1024 * 1024;
 
 /** `GET …/referrers/<digest>`: what refers to a manifest, which need not be there. Never 404. */
 export async function listReferrers(
@@ -52,9 +56,12 @@ async function readPage(
   { repository, subject, artifactType, after }: PageQuery,
 ): Promise<{ descriptors: string[]; next?: string }> {
   const descriptors: string[] = [];
+  // A repository is there as long as its service is; what it had before may not be collected yet.
+  if (!(await store.get(services, repository))) return { descriptors };
   let last = after;
   let sizeBytes = 0;
-  for (let scanned = 0; scanned < maxScanned; scanned += batchSize) {
+  let scannedBytes = 0;
+  for (let scanned = 0; scanned < maxScanned && scannedBytes < maxScannedBytes; scanned += batchSize) {
     const batch = await store.find(manifests, {
       index: 'bySubject',
       equals: { repository, subject },
@@ -62,6 +69,7 @@ async function readPage(
       ...(last !== undefined && { range: { after: last } }),
     });
     for (const manifest of batch) {
+      scannedBytes += manifest.bytes.byteLength;
       const descriptor = descriptorOf(manifest);
       if (artifactType === undefined || descriptor.artifactType === artifactType) {
         const json = JSON.stringify(descriptor);

@@ -44,7 +44,8 @@ export async function tokenGet(context: RegistryContext, exchange: Exchange): Pr
 export async function tokenPost(context: RegistryContext, exchange: Exchange): Promise<void> {
   const type = exchange.request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/x-www-form-urlencoded') throw new RegistryError('body-invalid');
-  const body = await readBody(exchange.request, maxFormBytes, 'body-invalid');
+  const limit = { maxBytes: maxFormBytes, tooLarge: 'body-invalid' } as const;
+  const body = await readBody(exchange.request, context.clock, limit);
   const form = new URLSearchParams(body.toString('utf8'));
   const token = await logIn(context, exchange.request, loginOf(form));
   if (!token) throw wrongCredentials(context, exchange);
