@@ -159,12 +159,15 @@ function onServer(kind: MongoKind, url: string, dispose: () => Promise<void>): T
   return {
     kind,
     url,
-    newDatabase: () => {
-      const database = `berth-test-${randomUUID()}`;
-      return { url, database, [Symbol.asyncDispose]: async () => await dropDatabase(url, database) };
-    },
+    newDatabase: () => newDatabaseAt(url),
     [Symbol.asyncDispose]: dispose,
   };
+}
+
+/** As `newDatabase`, of a server that somebody else started. */
+export function newDatabaseAt(url: string): TestDatabase {
+  const database = `berth-test-${randomUUID()}`;
+  return { url, database, [Symbol.asyncDispose]: async () => await dropDatabase(url, database) };
 }
 
 /** A replica set elects its primary after it has begun to answer. */

@@ -41,6 +41,8 @@ export interface PlatformOptions {
   readonly ground?: Ground;
   /** On the shared ground: a second process of every role, with a worker on this engine. */
   readonly twinsOn?: TestEngine | undefined;
+  /** On the shared ground: only these processes. Default: one of every role. */
+  readonly only?: readonly ProcessName[];
   /** Further configuration, as `BERTH_...` variables. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -75,6 +77,12 @@ export class TestPlatform implements AsyncDisposable {
   /** Of the only process, or of the API's. */
   get pid(): number | undefined {
     return this.#api.child.pid;
+  }
+
+  /** Of the process that has the registry. */
+  get registryPid(): number | undefined {
+    const process = this.#processes.get('registry') ?? this.#api;
+    return process.child.pid;
   }
 
   /** Operations listener of the only process, or of the API's. */
@@ -197,19 +205,30 @@ async function environmentsOf(options: PlatformOptions, place: Place): Promise<R
     BERTH_MONGODB_DATABASE: place.node,
     BERTH_REDIS_PREFIX: place.node,
   };
-  const of = (name: ProcessName, more: Environment = {}): [ProcessName, Environment] => [
+  const of: NewEnvironment = (name, more = {}) => [
     name,
     { ...shared, BERTH_DATA_FOLDER: join(place.dataFolder, name), ...more },
   ];
   const firsts = [of('registry'), of('worker'), of('proxy'), of('api')];
-  if (!options.twinsOn) return new Map(firsts);
+  const all = new Map([...firsts, ...(await twins(options, place, of))]);
+  const wanted = options.only ?? (options.twinsOn ? [...all.keys()] : firsts.map(([name]) => name));
+  return new Map([...all].filter(([name]) => wanted.includes(name)));
+}
+
+type NewEnvironment = (name: ProcessName, more?: Environment) => [ProcessName, Environment];
+
+/** A second process of every role, on ports of its own. */
+async function twins(
+  { twinsOn }: PlatformOptions,
+  place: Place,
+  of: NewEnvironment,
+): Promise<[ProcessName, Environment][]> {
   const [api, registry, proxy] = (await freePorts(3)).map(String) as [string, string, string];
-  return new Map([
-    ...firsts,
+  return [
     of('registry2', { BERTH_REGISTRY_PORT: registry }),
     of('worker2', {
       BERTH_NODE: twinOf(place.node),
-      DOCKER_HOST: options.twinsOn.host,
+      ...(twinsOn && { DOCKER_HOST: twinsOn.host }),
       // As on another machine: proxies come through its gateway.
       BERTH_ADVERTISED_HOST: '127.0.0.1',
       BERTH_GATEWAY_HOST: '127.0.0.1',
@@ -217,7 +236,7 @@ async function environmentsOf(options: PlatformOptions, place: Place): Promise<R
     }),
     of('proxy2', { BERTH_PROXY_PORT: proxy }),
     of('api2', { BERTH_API_PORT: api }),
-  ]);
+  ];
 }
 
 function twinOf(node: string): string {

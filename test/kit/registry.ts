@@ -1,13 +1,8 @@
-/** A registry on a socket of its own, with real drivers in a temporary folder, and a client that sends what it is told. */
+/** A registry on a socket of its own, with real drivers, and a client that sends what it is told. */
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { openFileBlobs } from '../../core/blobs/filesystem.ts';
-import { openGridFsBlobs } from '../../core/blobs/gridfs.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
@@ -16,16 +11,14 @@ import { listen, newServer } from '../../core/http/listener.ts';
 import { openLog } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
-import { openMongoStore } from '../../core/store/mongodb.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
 import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/access-token.ts';
 import type { AccessRight } from '../../model/access-token.ts';
 import { accounts } from '../../model/account.ts';
-import { images } from '../../model/image.ts';
 import { RegistryGrants } from '../../model/registry-grant.ts';
-import { services } from '../../model/service.ts';
-import { openRegistry, registryCollections } from '../../registry/index.ts';
+import { openRegistry } from '../../registry/index.ts';
 import type { RegistryLimits } from '../../registry/index.ts';
+import type { Ground } from './grounds.ts';
+import { openRegistryPorts } from './registry-ports.ts';
 
 export interface Sent {
   readonly method?: string;
@@ -44,6 +37,8 @@ export interface Answer {
 export type TestRegistry = Awaited<ReturnType<typeof openTestRegistry>>;
 
 export interface TestRegistryOptions {
+  /** Default `embedded`. On a shared one there are two registries, and requests go to them by turns. */
+  readonly ground?: Ground;
   readonly clock?: Clock;
   readonly publicUrl?: string;
   readonly limits?: Partial<RegistryLimits>;
@@ -66,43 +61,33 @@ export const noLimits: RegistryLimits = {
 /** Opens a registry in which the accounts `acme` and `other` exist. */
 export async function openTestRegistry(options: TestRegistryOptions = {}) {
   await using resources = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'registry-test-'));
-  resources.defer(() => rm(folder, { recursive: true, force: true }));
   const logLines: string[] = [];
   const log = openLog('info', { write: (line) => void logLines.push(line) });
-  const collections = [...registryCollections, accounts, accessTokens, images, services];
-  const { mongo } = options;
-  const store = resources.use(
-    await (mongo
-      ? openMongoStore({ ...mongo, collections, log })
-      : openSqliteStore({ folder: join(folder, 'store'), collections, log })),
-  );
-  const blobs = resources.use(
-    await (mongo ? openGridFsBlobs({ ...mongo, log }) : openFileBlobs({ folder: join(folder, 'blobs'), log })),
-  );
-  const clock = options.clock ?? systemClock;
+  const ports = await openRegistryPorts(options, log, resources);
+  const [{ store, blobs }] = ports;
+  const { clock = systemClock, publicUrl } = options;
   const grants = new RegistryGrants(new PlatformSecret(Buffer.alloc(32, 7)));
   const metrics = openMetrics();
   const { beforeWrite = () => {} } = options;
-  const faulty = { store: withFaults(store, beforeWrite), blobs: withFaults(blobs, beforeWrite) };
-  const deps = {
-    ...faulty,
+  const shared = {
     bus: options.bus ?? openInProcessBus({ log }),
     clock,
     log,
-    metrics,
     grants,
     limits: { ...noLimits, ...options.limits },
     behindLoadBalancer: options.behindLoadBalancer ?? false,
     defaultCluster: 'main',
-    publicUrl: options.publicUrl,
+    publicUrl,
   };
-  // Replaced by `restart`, as if the process had ended: what it knew in memory is gone.
-  let registry = openRegistry(deps);
-  const server = newServer();
-  server.on('request', (request, response) => registry.handle(request, response));
-  const listener = resources.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 1_000 }));
-  resources.defer(() => registry[Symbol.asyncDispose]());
+  const seats = await Promise.all(
+    ports.map(async (port) => {
+      const faulty = { store: withFaults(port.store, beforeWrite), blobs: withFaults(port.blobs, beforeWrite) };
+      // Each process has figures of its own.
+      const own = port.store === store ? metrics : openMetrics();
+      return await openSeat({ ...shared, ...faulty, metrics: own }, resources);
+    }),
+  );
+  const [{ port }] = seats as [Seat];
   for (const id of ['acme', 'other']) await store.insert(accounts, { id, createdAt: clock.now() });
 
   const addToken = async (account: string, rights: readonly AccessRight[]) => {
@@ -113,7 +98,9 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   const token = await addToken('acme', ['read', 'push']);
   const basic = (user: string, password: string) =>
     `Basic ${Buffer.from(`${user}:${password}`, 'utf8').toString('base64')}`;
-  const send = async (path: string, sent: Sent = {}): Promise<Answer> => await sendTo(listener.port, path, sent);
+  let turn = 0;
+  const send = async (path: string, sent: Sent = {}): Promise<Answer> =>
+    await sendTo(seats[turn++ % seats.length]?.port ?? port, path, sent);
   const kept = resources.move();
   return {
     store,
@@ -121,8 +108,8 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     grants,
     metrics,
     logLines,
-    port: listener.port,
-    host: `127.0.0.1:${listener.port}`,
+    port,
+    host: `127.0.0.1:${port}`,
     token,
     addToken,
     basic,
@@ -130,12 +117,29 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     /** Sends with the basic login of `acme`, which may read and push. */
     as: async (path: string, sent: Sent = {}) =>
       await send(path, { ...sent, headers: { authorization: basic('acme', token), ...sent.headers } }),
-    restart: async () => {
-      await registry[Symbol.asyncDispose]();
-      registry = openRegistry(deps);
-    },
+    /** As if its processes had ended: what they knew in memory is gone. */
+    restart: async () => void (await Promise.all(seats.map(async (seat) => await seat.restart()))),
     [Symbol.asyncDispose]: async () => await kept.disposeAsync(),
   };
+}
+
+interface Seat {
+  readonly port: number;
+  restart(): Promise<void>;
+}
+
+/** A registry with a listener of its own. */
+async function openSeat(deps: Parameters<typeof openRegistry>[0], resources: AsyncDisposableStack): Promise<Seat> {
+  let registry = openRegistry(deps);
+  const server = newServer();
+  server.on('request', (request, response) => registry.handle(request, response));
+  const listener = resources.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 1_000 }));
+  resources.defer(async () => await registry[Symbol.asyncDispose]());
+  const restart = async () => {
+    await registry[Symbol.asyncDispose]();
+    registry = openRegistry(deps);
+  };
+  return { port: listener.port, restart };
 }
 
 /** Pushes a blob in one request. */
@@ -206,7 +210,12 @@ function withFaults<Port extends object>(port: Port, beforeWrite: (method: strin
   });
 }
 
-async function sendTo(port: number, path: string, { method = 'GET', headers = {}, body }: Sent): Promise<Answer> {
+/** Sends a request to a registry on this machine, on a connection of its own. */
+export async function sendTo(
+  port: number,
+  path: string,
+  { method = 'GET', headers = {}, body }: Sent,
+): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const request = httpRequest({ host: '127.0.0.1', port, path, method, headers, agent: false }, (response) => {
     const chunks: Buffer[] = [];

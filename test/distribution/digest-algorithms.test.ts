@@ -1,0 +1,61 @@
+/** end-4c, and sha512 wherever a digest stands. */
+import { randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { sha256, sha512 } from '../kit/registry.ts';
+import { json, onEveryGround, types } from './stage.ts';
+import type { Document } from './stage.ts';
+
+onEveryGround((stage) => {
+  test.each([
+    ['announced', '?digest-algorithm=sha512', sha512],
+    ['not announced', '', sha512],
+    ['announced, and not used', '?digest-algorithm=sha512', sha256],
+    ['announced as what it is anyway', '?digest-algorithm=sha256', sha256],
+  ] as const)('%s, in chunks, also after every process ended', async (_name, query, digestOf) => {
+    for (const ends of [false, true]) {
+      const repository = stage.repository();
+      const bytes = randomBytes(120_000);
+      const location = await repository.begin(query);
+      await repository.patch(location, bytes.subarray(0, 50_000), '0-49999');
+      if (ends) await stage.registry.restart();
+      await repository.patch(location, bytes.subarray(50_000), '50000-119999');
+      const put = await repository.finish(location, digestOf(bytes));
+      expect([put.status, put.headers['docker-content-digest']]).toEqual([201, digestOf(bytes)]);
+      const pulled = await repository.send(String(put.headers.location));
+      expect(pulled.headers['docker-content-digest']).toBe(digestOf(bytes));
+      expect(pulled.body.equals(bytes)).toBe(true);
+    }
+  });
+
+  test('an image of nothing but sha512, its index and what refers to it', async () => {
+    const repository = stage.repository();
+    const push = async (bytes: string, mediaType: string) => {
+      const answer = await repository.finish(await repository.begin(), sha512(bytes), { body: bytes });
+      expect(answer.status).toBe(201);
+      return { mediaType, digest: sha512(bytes), size: bytes.length };
+    };
+    const put = async (document: Document & { mediaType: string }) => {
+      const body = JSON.stringify(document);
+      const answer = await repository.put(sha512(body), document);
+      expect([answer.status, answer.headers['docker-content-digest']]).toEqual([201, sha512(body)]);
+      return { mediaType: document.mediaType, digest: sha512(body), size: body.length };
+    };
+    const config = await push('{}', types.config);
+    const layers = [await push('a layer', types.layer)];
+    const image = await put({ schemaVersion: 2, mediaType: types.image, config, layers });
+    const index = await put({ schemaVersion: 2, mediaType: types.index, manifests: [image] });
+    const referrer = { schemaVersion: 2, mediaType: types.image, config, layers, subject: index };
+    const pushed = await repository.put(sha512(JSON.stringify(referrer)), referrer);
+    expect(pushed.headers['oci-subject']).toBe(index.digest);
+    const listed = json(await repository.send(`referrers/${index.digest}`)) as { manifests: { digest: string }[] };
+    expect(listed.manifests.map(({ digest }) => digest)).toEqual([sha512(JSON.stringify(referrer))]);
+    expect((await repository.send(`manifests/${index.digest}`, { method: 'DELETE' })).status).toBe(202);
+    expect((await repository.send(`manifests/${index.digest}`)).status).toBe(404);
+  });
+
+  test.each(['md5', 'sha1', 'SHA512', '', 'sha512,sha256', '__proto__'])('"%s" is no algorithm', async (algorithm) => {
+    const query = `?digest-algorithm=${algorithm}`;
+    const answer = await stage.repository().send(`blobs/uploads/${query}`, { method: 'POST' });
+    expect([answer.status, answer.code]).toEqual([400, 'DIGEST_INVALID']);
+  });
+});

@@ -1,0 +1,81 @@
+/** end-4a and end-6, end-4b: a blob in one piece. */
+import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import type { Answer } from '../kit/registry.ts';
+import { sha256, sha512 } from '../kit/registry.ts';
+import { onEveryGround, types } from './stage.ts';
+import type { Repository } from './stage.ts';
+
+/** The ways to push a blob in one piece. */
+const ways = {
+  'POST, then PUT': async (repository: Repository, digest: string, body: Buffer) =>
+    await repository.finish(await repository.begin(), digest, { body, headers: { 'content-type': types.octets } }),
+  'POST, then PUT without a length or a type': async (repository: Repository, digest: string, body: Buffer) =>
+    await repository.finish(await repository.begin(), digest, { body: Readable.from([body]) }),
+  'a single POST': async (repository: Repository, digest: string, body: Buffer) =>
+    await repository.send(`blobs/uploads/?digest=${digest}`, {
+      method: 'POST',
+      headers: { 'content-type': types.octets },
+      body,
+    }),
+  'a single POST without a length': async (repository: Repository, digest: string, body: Buffer) =>
+    await repository.send(`blobs/uploads/?digest=${digest}`, { method: 'POST', body: Readable.from([body]) }),
+} satisfies Record<string, (repository: Repository, digest: string, body: Buffer) => Promise<Answer>>;
+
+onEveryGround((stage) => {
+  test.each(Object.entries(ways))('%s', async (_name, push) => {
+    const repository = stage.repository();
+    for (const bytes of [Buffer.from('in one piece'), Buffer.from('{}'), Buffer.alloc(0), randomBytes(400_000)]) {
+      const pushed = await push(repository, sha256(bytes), bytes);
+      expect(pushed.status).toBe(201);
+      expect(pushed.headers['docker-content-digest']).toBe(sha256(bytes));
+      const pulled = await repository.send(String(pushed.headers.location));
+      expect([pulled.status, pulled.body.equals(bytes)]).toEqual([200, true]);
+    }
+  });
+
+  test.each(Object.entries(ways))('%s: what is not of its digest is refused and is not there', async (_name, push) => {
+    const repository = stage.repository();
+    for (const digest of [sha256('this'), sha512('this')]) {
+      const answer = await push(repository, digest, Buffer.from('that'));
+      expect([answer.status, answer.code]).toEqual([400, 'DIGEST_INVALID']);
+      expect((await repository.send(`blobs/${digest}`)).status).toBe(404);
+      expect((await repository.send(`blobs/${sha256('that')}`)).status).toBe(404);
+    }
+  });
+
+  test.each([
+    ['no digest', ''],
+    ['a short one', 'sha256:abc'],
+    ['upper case', sha256('x').toUpperCase().replace('SHA256', 'sha256')],
+    ['an algorithm that is not taken', `md5:${'a'.repeat(32)}`],
+    ['one that nobody has', `sha999:${'a'.repeat(64)}`],
+    ['a path', 'sha256:../../../etc/passwd'],
+  ])('%s is refused', async (_name, digest) => {
+    const repository = stage.repository();
+    for (const push of [ways['POST, then PUT'], ways['a single POST']]) {
+      const answer = await push(repository, digest, Buffer.from('x'));
+      expect([answer.status, answer.code]).toEqual([400, 'DIGEST_INVALID']);
+    }
+  });
+
+  test('the digest may come escaped, and the same blob may come twice', async () => {
+    const repository = stage.repository();
+    await repository.blob('twice');
+    const location = await repository.begin();
+    const escaped = sha256('twice').replace(':', '%3A');
+    const answer = await repository.send(`${location}?digest=${escaped}`, { method: 'PUT', body: 'twice' });
+    expect(answer.status).toBe(201);
+    expect((await repository.send(`blobs/${escaped}`)).body.toString()).toBe('twice');
+  });
+
+  test('many push the same blob at a time, and each of them has pushed it', async () => {
+    const repository = stage.repository();
+    const bytes = randomBytes(200_000);
+    const pushes = Object.values(ways).flatMap((push) => [push, push]);
+    const answers = await Promise.all(pushes.map(async (push) => await push(repository, sha256(bytes), bytes)));
+    expect(answers.map(({ status }) => status)).toEqual(pushes.map(() => 201));
+    expect((await repository.send(`blobs/${sha256(bytes)}`)).body.equals(bytes)).toBe(true);
+  });
+});

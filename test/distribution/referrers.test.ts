@@ -1,0 +1,151 @@
+/** end-12, and the subject of end-7: what refers to a manifest. */
+import { expect, test } from 'vitest';
+import type { Answer } from '../kit/registry.ts';
+import { sha256, sha512 } from '../kit/registry.ts';
+import { json, nextOf, onEveryGround, types } from './stage.ts';
+import type { Descriptor, Document, Repository } from './stage.ts';
+
+interface Index {
+  readonly schemaVersion: number;
+  readonly mediaType: string;
+  readonly manifests: Descriptor[];
+}
+
+const indexOf = (answer: Answer) => json(answer) as Index;
+
+const sbom = 'application/vnd.example.sbom.v1';
+const signature = 'application/vnd.example.signature.v1';
+
+onEveryGround((stage) => {
+  async function list(repository: Repository, digest: string, query = ''): Promise<Descriptor[] & { answer: Answer }> {
+    const answer = await repository.send(`referrers/${digest}${query}`);
+    expect([answer.status, answer.headers['content-type']]).toEqual([200, types.index]);
+    const { schemaVersion, mediaType, manifests } = indexOf(answer);
+    expect([schemaVersion, mediaType]).toEqual([2, types.index]);
+    return Object.assign(manifests, { answer });
+  }
+
+  const digests = (descriptors: readonly Descriptor[]) => descriptors.map(({ digest }) => digest).toSorted();
+
+  /** Two artifacts, an image and an index that refer to a subject, as their descriptors must be listed. */
+  async function refer(repository: Repository, subject: Descriptor): Promise<Descriptor[]> {
+    const annotations = { 'org.example.$dots.and': 'kept', constructor: 'x' };
+    const expected: Descriptor[] = [];
+    const push = async (document: Document, listed: object) => {
+      const pushed = await repository.put(sha256(JSON.stringify(document)), document);
+      expect([pushed.status, pushed.headers['oci-subject']]).toEqual([201, subject.digest]);
+      const body = JSON.stringify(document);
+      expected.push({ mediaType: String(document.mediaType), digest: sha256(body), size: body.length, ...listed });
+    };
+    await push(await repository.image({ subject, artifactType: sbom, annotations }), {
+      artifactType: sbom,
+      annotations,
+    });
+    await push(await repository.image({ subject, artifactType: signature }), { artifactType: signature });
+    await push(await repository.image({ subject, artifactType: '' }), { artifactType: types.config });
+    await push(
+      { schemaVersion: 2, mediaType: types.index, manifests: [], subject, artifactType: sbom },
+      { artifactType: sbom },
+    );
+    await push({ schemaVersion: 2, mediaType: types.index, manifests: [], subject }, {});
+    return expected.toSorted((a, b) => (a.digest < b.digest ? -1 : 1));
+  }
+
+  test('of a subject that is there, and of one that comes later', async () => {
+    for (const subjectFirst of [true, false]) {
+      const repository = stage.repository();
+      const image = await repository.image({ annotations: { subjectFirst: String(subjectFirst) } });
+      const body = JSON.stringify(image);
+      const subject = { mediaType: types.image, digest: sha256(body), size: body.length };
+      if (subjectFirst) await repository.put('subject', image);
+      const expected = await refer(repository, subject);
+      if (!subjectFirst) await repository.put('subject', image);
+      expect([...(await list(repository, subject.digest))]).toEqual(expected);
+    }
+  });
+
+  test('by the type of artifact', async () => {
+    const repository = stage.repository();
+    const subject = { mediaType: types.image, digest: sha512('a subject'), size: 9 };
+    const all = await refer(repository, subject);
+    expect((await list(repository, subject.digest)).answer.headers['oci-filters-applied']).toBeUndefined();
+    for (const artifactType of [sbom, signature, types.config, 'application/vnd.example.none']) {
+      const found = await list(repository, subject.digest, `?artifactType=${encodeURIComponent(artifactType)}`);
+      expect(found.answer.headers['oci-filters-applied']).toBe('artifactType');
+      expect([...found]).toEqual(all.filter((each) => each['artifactType'] === artifactType));
+    }
+  });
+
+  test('nothing refers to it: an empty list, never 404', async () => {
+    const repository = stage.repository();
+    expect(await list(repository, sha256('x'))).toHaveLength(0);
+    await repository.put('v1', await repository.image());
+    expect(await list(repository, sha256('x'))).toHaveLength(0);
+    expect(await list(repository, sha512('x'), `?artifactType=${sbom}`)).toHaveLength(0);
+  });
+
+  test.each(['sha256:x', 'x', 'latest', `sha999:${'a'.repeat(64)}`])('%s is no digest', async (digest) => {
+    const answer = await stage.repository().send(`referrers/${digest}`);
+    expect([answer.status, answer.code]).toEqual([400, 'DIGEST_INVALID']);
+  });
+
+  test('a referrer that is deleted, or is of another repository, is not listed', async () => {
+    const [repository, other] = [stage.repository(), stage.repository()];
+    const subject = { mediaType: types.image, digest: sha256('shared subject'), size: 14 };
+    const mine = await repository.manifest(await repository.image({ subject }));
+    await other.manifest(await other.image({ subject, artifactType: sbom }));
+    expect(digests(await list(repository, subject.digest))).toEqual([mine.digest]);
+    await repository.send(`manifests/${mine.digest}`, { method: 'DELETE' });
+    expect(await list(repository, subject.digest)).toHaveLength(0);
+    expect(await list(other, subject.digest)).toHaveLength(1);
+  });
+
+  // "Enabling the Referrers API": what a client without the API listed under the fallback tag is found by the API too.
+  test('what a fallback tag lists is listed once, and the tag stays as its owner pushed it', async () => {
+    const repository = stage.repository();
+    const subject = { mediaType: types.image, digest: sha256('an old subject'), size: 14 };
+    const kept = [
+      await repository.manifest(await repository.image({ subject, artifactType: sbom })),
+      await repository.manifest(await repository.image({ subject, artifactType: signature })),
+    ];
+    // Listed by mistake: it has no subject.
+    const stray = await repository.manifest(await repository.image());
+    const fallback = { schemaVersion: 2, mediaType: types.index, manifests: [...kept, stray] };
+    const tag = subject.digest.replace(':', '-');
+    await repository.put(tag, fallback);
+    expect(digests(await list(repository, subject.digest))).toEqual(digests(kept));
+    const pulled = await repository.send(`manifests/${tag}`);
+    expect(json(pulled)).toEqual(fallback);
+  });
+
+  test('more than one answer holds comes in pages, each a manifest that clients can read', async () => {
+    const repository = stage.repository();
+    const subject = { mediaType: types.image, digest: sha256('a popular subject'), size: 17 };
+    const image = await repository.image({ subject });
+    const pushed = new Map<string, string>();
+    const push = async (artifactType: string, annotations: Readonly<Record<string, string>>) =>
+      pushed.set((await repository.manifest({ ...image, artifactType, annotations })).digest, artifactType);
+    for (let at = 0; at < 7; at += 1) await push(sbom, { at: String(at), fill: 'x'.repeat(1_000_000) });
+    for (let at = 0; at < 3; at += 1) await push(signature, { at: String(at) });
+    for (const [artifactType, leastPages] of [
+      [undefined, 2],
+      [sbom, 2],
+      [signature, 1],
+    ] as const) {
+      const seen: Descriptor[] = [];
+      const query = artifactType ? `?artifactType=${encodeURIComponent(artifactType)}` : '';
+      let path: string | undefined = `referrers/${subject.digest}${query}`;
+      let pages = 0;
+      for (; path !== undefined; pages += 1) {
+        const answer = await repository.send(path);
+        expect(answer.body.length).toBeLessThanOrEqual(4 * 1024 * 1024);
+        expect(answer.headers['oci-filters-applied']).toBe(artifactType && 'artifactType');
+        seen.push(...indexOf(answer).manifests);
+        path = nextOf(answer);
+      }
+      const wanted = [...pushed].filter(([, type]) => artifactType === undefined || type === artifactType);
+      expect(digests(seen)).toEqual(wanted.map(([digest]) => digest).toSorted());
+      expect(pages).toBeGreaterThanOrEqual(leastPages);
+    }
+  });
+});

@@ -1,0 +1,157 @@
+/** Where the cases of the OCI distribution specification are put to a registry, over a socket, on every ground of the run. */
+import { afterAll, beforeAll, describe } from 'vitest';
+import { testGrounds } from '../kit/grounds.ts';
+import type { Ground } from '../kit/grounds.ts';
+import { openTestRegistry, sha256 } from '../kit/registry.ts';
+import type { Answer, Sent, TestRegistry } from '../kit/registry.ts';
+
+export const types = {
+  image: 'application/vnd.oci.image.manifest.v1+json',
+  index: 'application/vnd.oci.image.index.v1+json',
+  config: 'application/vnd.oci.image.config.v1+json',
+  layer: 'application/vnd.oci.image.layer.v1.tar+gzip',
+  dockerImage: 'application/vnd.docker.distribution.manifest.v2+json',
+  dockerList: 'application/vnd.docker.distribution.manifest.list.v2+json',
+  octets: 'application/octet-stream',
+} as const;
+
+export interface Descriptor {
+  readonly mediaType: string;
+  readonly digest: string;
+  readonly size: number;
+  readonly [more: string]: unknown;
+}
+
+/** A manifest as it is pushed. */
+export interface Document {
+  readonly mediaType?: string;
+  readonly [field: string]: unknown;
+}
+
+/** Tells cases on every ground. On the shared one there are two registries, and requests go to them by turns. */
+export function onEveryGround(tell: (stage: Stage) => void): void {
+  for (const ground of testGrounds()) {
+    const name =
+      ground === 'embedded' ? 'one registry, SQLite and files' : 'two registries by turns, MongoDB and GridFS';
+    describe(`On ${name}`, () => {
+      const stage = new Stage();
+      beforeAll(async () => await stage.open(ground));
+      afterAll(async () => await stage.close());
+      tell(stage);
+    });
+  }
+}
+
+/** A registry with which every case has repositories of its own. */
+export class Stage {
+  #registry: TestRegistry | undefined;
+  #repositories = 0;
+
+  async open(ground: Ground): Promise<void> {
+    this.#registry = await openTestRegistry({ ground });
+  }
+
+  async close(): Promise<void> {
+    await this.#registry?.[Symbol.asyncDispose]();
+  }
+
+  get registry(): TestRegistry {
+    if (!this.#registry) throw new Error('The stage is not open');
+    return this.#registry;
+  }
+
+  /** A repository that nothing was pushed to. */
+  repository(): Repository {
+    this.#repositories += 1;
+    return new Repository(this.registry, `acme/case-${this.#repositories}`);
+  }
+}
+
+/** What a client does in a repository, with the rights to read and push. */
+export class Repository {
+  readonly name: string;
+  readonly #registry: TestRegistry;
+
+  constructor(registry: TestRegistry, name: string) {
+    this.#registry = registry;
+    this.name = name;
+  }
+
+  /** The path of an end-point. */
+  path(rest: string): string {
+    return `/v2/${this.name}/${rest}`;
+  }
+
+  /** Sends to an end-point of this repository, or to a location that the registry gave. */
+  async send(path: string, sent: Sent = {}): Promise<Answer> {
+    return await this.#registry.as(path.startsWith('/') ? path : this.path(path), sent);
+  }
+
+  /** Begins an upload, and returns where it goes on. */
+  async begin(query = ''): Promise<string> {
+    const answer = await this.send(`blobs/uploads/${query}`, { method: 'POST', headers: { 'content-length': 0 } });
+    assertStatus(answer, 202);
+    return String(answer.headers.location);
+  }
+
+  /** Sends a chunk, with its place if it has one. */
+  async patch(location: string, body: NonNullable<Sent['body']>, range?: string): Promise<Answer> {
+    const headers = { 'content-type': types.octets, ...(range !== undefined && { 'content-range': range }) };
+    return await this.send(location, { method: 'PATCH', headers, body });
+  }
+
+  /** Finishes an upload. */
+  async finish(location: string, digest: string, sent: Sent = {}): Promise<Answer> {
+    const join = location.includes('?') ? '&' : '?';
+    return await this.send(`${location}${join}digest=${encodeURIComponent(digest)}`, { method: 'PUT', ...sent });
+  }
+
+  /** Pushes a blob, and returns its descriptor. */
+  async blob(bytes: string | Uint8Array, mediaType: string = types.octets): Promise<Descriptor> {
+    const digest = sha256(bytes);
+    const answer = await this.send(`blobs/uploads/?digest=${digest}`, { method: 'POST', body: bytes });
+    assertStatus(answer, 201);
+    return { mediaType, digest, size: Buffer.byteLength(bytes) };
+  }
+
+  /** An image whose config and layer are pushed, as a document. */
+  async image(more: Document = {}): Promise<Document> {
+    const config = await this.blob('{}', types.config);
+    const layers = [await this.blob('a layer', types.layer)];
+    return { schemaVersion: 2, mediaType: types.image, config, layers, ...more };
+  }
+
+  /** Puts a manifest as it stands, under its own media type unless another is given. */
+  async put(reference: string, manifest: Document | string | Uint8Array, type?: string): Promise<Answer> {
+    const isText = typeof manifest === 'string' || manifest instanceof Uint8Array;
+    const body = isText ? manifest : JSON.stringify(manifest);
+    const contentType = type ?? (isText ? types.image : (manifest.mediaType ?? types.image));
+    return await this.send(`manifests/${reference}`, {
+      method: 'PUT',
+      headers: { 'content-type': contentType },
+      body,
+    });
+  }
+
+  /** Puts a manifest by its digest, and returns its descriptor. */
+  async manifest(manifest: Document): Promise<Descriptor> {
+    const body = JSON.stringify(manifest);
+    const answer = await this.put(sha256(body), manifest);
+    assertStatus(answer, 201);
+    return { mediaType: manifest.mediaType ?? types.image, digest: sha256(body), size: Buffer.byteLength(body) };
+  }
+}
+
+/** What a JSON answer says. */
+export function json(answer: Answer): unknown {
+  return JSON.parse(answer.body.toString('utf8'));
+}
+
+function assertStatus({ status, body }: Answer, expected: number): void {
+  if (status !== expected) throw new Error(`Answered ${status}, not ${expected}: ${body.toString()}`);
+}
+
+/** The path of a `Link` header with the relation `next`. */
+export function nextOf(answer: Answer): string | undefined {
+  return /^<([^>]+)>; rel="next"$/.exec(String(answer.headers.link))?.[1];
+}

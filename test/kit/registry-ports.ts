@@ -1,0 +1,53 @@
+/** What a test registry stands on: real drivers, in a temporary folder or in a database of its own. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Blobs } from '../../core/blobs/blobs.ts';
+import { openFileBlobs } from '../../core/blobs/filesystem.ts';
+import { openGridFsBlobs } from '../../core/blobs/gridfs.ts';
+import type { Log } from '../../core/log/log.ts';
+import { openMongoStore } from '../../core/store/mongodb.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import type { Store } from '../../core/store/store.ts';
+import { accessTokens } from '../../model/access-token.ts';
+import { accounts } from '../../model/account.ts';
+import { images } from '../../model/image.ts';
+import { services } from '../../model/service.ts';
+import { registryCollections } from '../../registry/index.ts';
+import type { Ground } from './grounds.ts';
+import { newDatabaseAt } from './mongodb.ts';
+
+export interface RegistryPorts {
+  readonly store: Store;
+  readonly blobs: Blobs;
+}
+
+const collections = [...registryCollections, accounts, accessTokens, images, services];
+
+interface Where {
+  /** Default `embedded`. On a shared one there are two registries. */
+  readonly ground?: Ground;
+  /** One registry on a database of the caller's. */
+  readonly mongo?: { readonly url: string; readonly database: string };
+}
+
+/** Opens the ports of one registry; on the shared ground those of two, as two processes would. `resources` closes them. */
+export async function openRegistryPorts(
+  { ground = 'embedded', mongo }: Where,
+  log: Log,
+  resources: AsyncDisposableStack,
+): Promise<readonly [RegistryPorts, ...RegistryPorts[]]> {
+  const openOn = async (place: { url: string; database: string }): Promise<RegistryPorts> => ({
+    store: resources.use(await openMongoStore({ ...place, collections, log })),
+    blobs: resources.use(await openGridFsBlobs({ ...place, log })),
+  });
+  if (mongo) return [await openOn(mongo)];
+  if (ground !== 'embedded') {
+    const { url, database } = resources.use(newDatabaseAt(ground.mongodbUrl));
+    return [await openOn({ url, database }), await openOn({ url, database })];
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'registry-test-'));
+  resources.defer(async () => await rm(folder, { recursive: true, force: true }));
+  const store = resources.use(await openSqliteStore({ folder: join(folder, 'store'), collections, log }));
+  return [{ store, blobs: resources.use(await openFileBlobs({ folder: join(folder, 'blobs'), log })) }];
+}
