@@ -1,0 +1,152 @@
+/** What is in a repository that one may not read cannot be told from what is not there, by whichever door one tries. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { testGrounds } from '../kit/grounds.ts';
+import { openTestRegistry, pushBlob, pushImage, sha256 } from '../kit/registry.ts';
+import type { Answer, TestRegistry } from '../kit/registry.ts';
+
+const names = testGrounds().map((ground) => ({
+  ground,
+  name: ground === 'embedded' ? 'one process' : 'two processes',
+}));
+
+describe.each(names)('In $name', ({ ground }) => {
+  let registry: TestRegistry;
+  let secret: string;
+  let manifest: string;
+  /** Who owns nothing here: logged in, with a grant for its own repository, and without a name. */
+  let strangers: Record<string, string | undefined>;
+
+  beforeAll(async () => {
+    registry = await openTestRegistry({ ground });
+    secret = (await pushBlob(registry, 'acme/here', 'a secret layer')).digest;
+    manifest = (await pushImage(registry, { repository: 'acme/here', reference: 'latest' })).digest;
+    const access = [{ type: 'repository' as const, name: 'other/mine', actions: ['pull' as const, 'push' as const] }];
+    const issue = async (subject: string, allowed: typeof access) =>
+      `Bearer ${await registry.grants.issue({ subject, access: allowed }, 60, new Date())}`;
+    strangers = {
+      'with a login': registry.basic('other', await registry.addToken('other', ['read', 'push'])),
+      'with a grant for its own': await issue('other', access),
+      'with a grant for nothing': await issue('', []),
+      'without credentials': undefined,
+    };
+  });
+  afterAll(async () => await registry[Symbol.asyncDispose]());
+
+  const send = async (
+    method: string,
+    path: string,
+    authorization: string | undefined,
+    body?: string,
+  ): Promise<Answer> =>
+    await registry.send(path, {
+      method,
+      // By one name, whichever of two processes it reaches: the challenge repeats it.
+      headers: {
+        host: 'registry.example',
+        ...(authorization && { authorization }),
+        ...(body === undefined && { 'content-length': 0 }),
+      },
+      ...(body !== undefined && { body }),
+    });
+
+  /** All that a client sees of an answer. Names of the same length are made one. */
+  const seen = ({ status, headers, body }: Answer, name: string) => {
+    const { date: _date, 'x-request-id': _id, ...rest } = headers;
+    return JSON.stringify({ status, rest, body: body.toString() }).replaceAll(name, 'acme/some');
+  };
+
+  const doors: [string, (name: string) => string][] = [
+    ['GET', (name) => `/v2/${name}/blobs/${secret}`],
+    ['HEAD', (name) => `/v2/${name}/blobs/${secret}`],
+    ['DELETE', (name) => `/v2/${name}/blobs/${secret}`],
+    ['GET', (name) => `/v2/${name}/manifests/latest`],
+    ['GET', (name) => `/v2/${name}/manifests/${manifest}`],
+    ['HEAD', (name) => `/v2/${name}/manifests/${manifest}`],
+    ['PUT', (name) => `/v2/${name}/manifests/latest`],
+    ['DELETE', (name) => `/v2/${name}/manifests/${manifest}`],
+    ['GET', (name) => `/v2/${name}/tags/list`],
+    ['GET', (name) => `/v2/${name}/tags/list?n=0`],
+    ['GET', (name) => `/v2/${name}/referrers/${manifest}`],
+    ['POST', (name) => `/v2/${name}/blobs/uploads/`],
+    ['POST', (name) => `/v2/${name}/blobs/uploads/?mount=${secret}&from=${name}`],
+    ['POST', (name) => `/v2/${name}/blobs/uploads/?digest=${secret}`],
+    ['GET', (name) => `/v2/${name}/blobs/uploads/00000000-0000-4000-8000-000000000000`],
+  ];
+
+  test('by every door, in every byte and header', async () => {
+    for (const [who, authorization] of Object.entries(strangers)) {
+      for (const [method, path] of doors) {
+        const [hidden, absent] = await Promise.all(
+          ['acme/here', 'acme/none'].map(async (name) => seen(await send(method, path(name), authorization), name)),
+        );
+        expect([who, method, hidden]).toEqual([who, method, absent]);
+        expect(JSON.parse(hidden ?? '')).toMatchObject({ status: who === 'with a login' ? 403 : 401 });
+      }
+    }
+  });
+
+  test('a mount of what one may not read begins an upload, as one of what is not there', async () => {
+    for (const who of ['with a login', 'with a grant for its own']) {
+      const answers: string[] = [];
+      for (const query of [
+        `mount=${secret}&from=acme/here`,
+        `mount=${secret}`,
+        `mount=${secret}&from=acme/none`,
+        `mount=${sha256('nowhere')}&from=acme/here`,
+        `mount=${sha256('nowhere')}`,
+      ]) {
+        const answer = await send('POST', `/v2/other/mine/blobs/uploads/?${query}`, strangers[who]);
+        const id = String(answer.headers['docker-upload-uuid']);
+        answers.push(seen(answer, 'acme/here').replaceAll(id, 'id'));
+        expect((await send('DELETE', String(answer.headers.location), strangers[who])).status).toBe(204);
+      }
+      expect(new Set(answers).size).toBe(1);
+      expect(answers[0]).toContain('"status":202');
+      expect((await send('HEAD', `/v2/other/mine/blobs/${secret}`, strangers[who])).status).toBe(404);
+    }
+  });
+
+  test('a manifest that names content of others finds it missing', async () => {
+    const config = { mediaType: 'application/vnd.oci.image.config.v1+json', digest: secret, size: 14 };
+    const image = JSON.stringify({ schemaVersion: 2, config, layers: [] });
+    const answer = await registry.send('/v2/other/mine/manifests/v1', {
+      method: 'PUT',
+      headers: {
+        authorization: strangers['with a login'],
+        'content-type': 'application/vnd.oci.image.manifest.v1+json',
+      },
+      body: image,
+    });
+    expect([answer.status, answer.code]).toEqual([404, 'MANIFEST_BLOB_UNKNOWN']);
+  });
+
+  test('whoever pushes the same bytes has them, and whoever deletes them leaves those of others', async () => {
+    const authorization = strangers['with a login'];
+    const path = `/v2/other/mine/blobs/uploads/?digest=${secret}`;
+    expect((await send('POST', path, authorization, 'a secret layer')).status).toBe(201);
+    const rights = await registry.addToken('other', ['read', 'push']);
+    const deleted = await send('DELETE', `/v2/other/mine/blobs/${secret}`, registry.basic('other', rights));
+    expect(deleted.status).toBe(202);
+    expect((await send('GET', `/v2/other/mine/blobs/${secret}`, authorization)).status).toBe(404);
+    expect((await registry.as(`/v2/acme/here/blobs/${secret}`)).body.toString()).toBe('a secret layer');
+  });
+
+  test('names that begin with a name, or end with it, are other names', async () => {
+    const access = [{ type: 'repository' as const, name: 'acme/here', actions: ['pull' as const] }];
+    const grant = `Bearer ${await registry.grants.issue({ subject: 'acme', access }, 60, new Date())}`;
+    expect((await send('GET', '/v2/acme/here/tags/list', grant)).status).toBe(200);
+    for (const name of [
+      'acme/here2',
+      'acme/her',
+      'acme/here.x',
+      'acme/here-x',
+      'xacme/here',
+      'here/acme',
+      'acme2/here',
+    ]) {
+      expect([name, (await send('GET', `/v2/${name}/tags/list`, grant)).status]).toEqual([name, 401]);
+    }
+    // Deeper names than `<account>/<service>` cannot be, for whomever.
+    expect((await send('GET', '/v2/acme/here/deeper/tags/list', grant)).status).toBe(404);
+  });
+});

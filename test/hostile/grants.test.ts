@@ -1,0 +1,141 @@
+/** Bearer tokens that were not issued, or were issued for something else, or whose time is over. */
+import { createHmac, generateKeyPairSync } from 'node:crypto';
+import { SignJWT, UnsecuredJWT, exportJWK } from 'jose';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { PlatformSecret } from '../../core/secret/platform-secret.ts';
+import { accessTokens, hashToken } from '../../model/access-token.ts';
+import { openTestRegistry, pushImage } from '../kit/registry.ts';
+import type { TestRegistry } from '../kit/registry.ts';
+
+const clock = new ManualClock(new Date());
+/** The key of a test registry's grants: a client never has it, a test must, to forge all but one thing. */
+const key = new PlatformSecret(Buffer.alloc(32, 7)).keyFor('registry grants');
+const access = [{ type: 'repository', name: 'acme/draw', actions: ['pull', 'push', 'delete'] }];
+const claims = { access, sub: 'acme', iss: 'berth', aud: 'berth-registry' };
+const inAnHour = () => Math.floor(clock.now().getTime() / 1000) + 3_600;
+
+let registry: TestRegistry;
+beforeAll(async () => {
+  registry = await openTestRegistry({ clock });
+  await pushImage(registry, { repository: 'acme/draw', reference: 'latest' });
+});
+afterAll(async () => await registry[Symbol.asyncDispose]());
+
+const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+/** A token with this head, signed with this key as HS256 is. */
+function signed(head: object, payload: object = { ...claims, exp: inAnHour() }, secret: Buffer = key): string {
+  const text = `${part(head)}.${part(payload)}`;
+  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`;
+}
+
+async function statusWith(token: string, path = '/v2/acme/draw/tags/list'): Promise<number> {
+  return (await registry.send(path, { headers: { authorization: `Bearer ${token}` } })).status;
+}
+
+test('one that is right opens what it says', async () => {
+  expect(await statusWith(signed({ alg: 'HS256', typ: 'JWT' }))).toBe(200);
+});
+
+test('forged in one thing each', async () => {
+  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const jwk = await exportJWK(publicKey);
+  const right = signed({ alg: 'HS256' });
+  const [head = '', payload = '', signature = ''] = right.split('.');
+  const exp = inAnHour();
+  const wrong: Record<string, string> = {
+    'no algorithm': new UnsecuredJWT({ ...claims, exp }).encode(),
+    'no algorithm, with a signature': signed({ alg: 'none' }),
+    'no algorithm, in other letters': signed({ alg: 'nOnE' }),
+    'an algorithm of its own': signed({ alg: 'HS512' }),
+    'a key of its own': signed(
+      { alg: 'HS256', jwk: { kty: 'oct', k: Buffer.alloc(32).toString('base64url') } },
+      undefined,
+      Buffer.alloc(32),
+    ),
+    'a key of its own that it names': signed({ alg: 'HS256', kid: '../../dev/null' }, undefined, Buffer.alloc(0)),
+    'a key at its own place': signed(
+      { alg: 'HS256', jku: `http://${registry.host}/token` },
+      undefined,
+      Buffer.alloc(32),
+    ),
+    'a public key in its head': await new SignJWT({ ...claims, exp })
+      .setProtectedHeader({ alg: 'RS256', jwk })
+      .sign(privateKey),
+    'a head that must be understood': signed({ alg: 'HS256', crit: ['x'], x: 1 }),
+    'more rights under the same signature': `${head}.${part({ ...claims, sub: 'other', exp })}.${signature}`,
+    'no signature': `${head}.${payload}.`,
+    'another issuer': signed({ alg: 'HS256' }, { ...claims, iss: 'somebody', exp }),
+    'no issuer': signed({ alg: 'HS256' }, { ...claims, iss: undefined, exp }),
+    'another audience': signed({ alg: 'HS256' }, { ...claims, aud: 'another-registry', exp }),
+    'no audience': signed({ alg: 'HS256' }, { ...claims, aud: undefined, exp }),
+    'its time over': signed({ alg: 'HS256' }, { ...claims, exp: exp - 7_200 }),
+    'its time not come': signed({ alg: 'HS256' }, { ...claims, exp, nbf: exp }),
+    'no end': signed({ alg: 'HS256' }, claims),
+    'an end that is text': signed({ alg: 'HS256' }, { ...claims, exp: String(exp) }),
+    'no subject': signed({ alg: 'HS256' }, { ...claims, sub: undefined, exp }),
+    'rights that are no list': signed({ alg: 'HS256' }, { ...claims, access: { 'acme/draw': 'pull' }, exp }),
+    'rights of a kind that is not': signed(
+      { alg: 'HS256' },
+      { ...claims, access: [{ ...access[0], type: 'registry' }], exp },
+    ),
+    'rights to everything': signed({ alg: 'HS256' }, { ...claims, access: [{ ...access[0], actions: ['*'] }], exp }),
+    'the key of another purpose': signed(
+      { alg: 'HS256' },
+      undefined,
+      new PlatformSecret(Buffer.alloc(32, 7)).keyFor('secret tokens'),
+    ),
+    'an end to the line': `${right}\u00a0`,
+    'a length beyond reason': `${head}.${'A'.repeat(10_000)}.${signature}`,
+  };
+  for (const [what, token] of Object.entries(wrong)) expect([what, await statusWith(token)]).toEqual([what, 401]);
+});
+
+test('names with stars, or beginnings of names, open nothing', async () => {
+  for (const name of ['*', 'acme/*', 'acme', 'acme/', 'acme/dra', 'ACME/DRAW', 'acme/draw/', '']) {
+    const token = signed({ alg: 'HS256' }, { ...claims, access: [{ ...access[0], name }], exp: inAnHour() });
+    expect([name, await statusWith(token)]).toEqual([name, 401]);
+  }
+});
+
+test('whatever scope is asked for, no more is granted than the access token has', async () => {
+  const authorization = registry.basic('acme', await registry.addToken('acme', ['read']));
+  for (const [scope, granted] of [
+    ['*', ''],
+    ['repository:*:*', ''],
+    ['repository:acme/*:pull', ''],
+    ['repository:acme/draw:*', 'repository:acme/draw:pull'],
+    ['repository:acme/draw:pull,push,delete', 'repository:acme/draw:pull'],
+    ['repository:other/draw:pull', ''],
+    ['repository:acme/../other/draw:pull', ''],
+    ['repository:acme%2fdraw:pull', ''],
+    ['registry:catalog:*', ''],
+  ]) {
+    const answer = await registry.send(`/token?scope=${encodeURIComponent(scope ?? '')}`, {
+      headers: { authorization },
+    });
+    const body = JSON.parse(answer.body.toString()) as { scope: string };
+    expect([scope, answer.status, body.scope]).toEqual([scope, 200, granted]);
+  }
+});
+
+test('once an access token is revoked or narrowed, what it was traded for ends in minutes, and it gets no more', async () => {
+  const revoked = await registry.addToken('acme', ['read', 'push']);
+  const narrowed = await registry.addToken('acme', ['read', 'push']);
+  const trade = async (token: string) => {
+    const scope = 'scope=repository:acme/draw:pull,push';
+    const answer = await registry.send(`/token?${scope}`, {
+      headers: { authorization: registry.basic('acme', token) },
+    });
+    return { status: answer.status, ...(JSON.parse(answer.body.toString()) as { token: string; scope?: string }) };
+  };
+  const [before, wide] = [await trade(revoked), await trade(narrowed)];
+  expect([await statusWith(before.token), await statusWith(wide.token)]).toEqual([200, 200]);
+  await registry.store.update(accessTokens, hashToken(revoked), (token) => ({ ...token, revokedAt: clock.now() }));
+  await registry.store.update(accessTokens, hashToken(narrowed), (token) => ({ ...token, rights: ['read'] as const }));
+  expect((await trade(revoked)).status).toBe(401);
+  expect((await trade(narrowed)).scope).toBe('repository:acme/draw:pull');
+  await clock.advance(301_000);
+  expect([await statusWith(before.token), await statusWith(wide.token)]).toEqual([401, 401]);
+});

@@ -1,0 +1,147 @@
+/** Manifests that are built to hurt: whoever reads them, or whoever trusts what they say. */
+import { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { sha256 } from '../kit/registry.ts';
+import type { Answer } from '../kit/registry.ts';
+import { onEveryGround } from './stage.ts';
+
+const imageType = 'application/vnd.oci.image.manifest.v1+json';
+const indexType = 'application/vnd.oci.image.index.v1+json';
+const configType = 'application/vnd.oci.image.config.v1+json';
+const limit = 4 * 1024 * 1024;
+
+const config = { mediaType: configType, digest: sha256('{}'), size: 2 };
+const image = { schemaVersion: 2, mediaType: imageType, config, layers: [] as object[] };
+const text = (more: object) => JSON.stringify({ ...image, ...more });
+/** An image with this at its end, as text: what no object can have. */
+const ending = (more: string) => `${JSON.stringify(image).slice(0, -1)},${more}}`;
+/** As many members as fit into 4 MiB. */
+const flood = (member: (at: number) => string, begin: string, end: string) => {
+  let body = begin;
+  for (let at = 0; body.length < limit - 200; at += 1) body += `${member(at)},`;
+  return body.slice(0, -1) + end;
+};
+
+const refused: Record<string, () => string | Uint8Array> = {
+  'a name twice': () => ending(`"config":${JSON.stringify({ ...config, digest: sha256('other') })}`),
+  'a name twice, once escaped': () => ending('"l\\u0061yers":[]'),
+  'a name twice, in a layer': () =>
+    ending('"x":0').replace(
+      '"layers":[]',
+      `"layers":[{"mediaType":"a/b","digest":"${config.digest}","size":2,"size":3}]`,
+    ),
+  'a name twice, where nobody looks': () => ending('"org.example":{"a":[{"b":1,"b":2}]}'),
+  'the name of an annotation twice': () => ending('"annotations":{"a":"1","a":"2"}'),
+  'a field spelled otherwise beside it': () => ending('"Layers":[]'),
+  'a field spelled otherwise in its place': () => JSON.stringify({ ...image, layers: undefined, Layers: [config] }),
+  'a field with a long s': () => ending('"layer\u017f":[]'),
+  'a digest spelled otherwise': () => text({ layers: [{ ...config, Digest: sha256('other') }] }),
+  'an image that is an index too': () => text({ manifests: [] }),
+  'an index that is an image too': () => text({ mediaType: indexType, manifests: [config] }),
+  'the mediaType of something else': () => text({ mediaType: indexType }),
+  'a byte order mark': () => `\uFEFF${JSON.stringify(image)}`,
+  'broken UTF-8': () => Buffer.concat([Buffer.from('{"'), Buffer.from([0xff]), Buffer.from('":1}')]),
+  'a NUL': () => `${JSON.stringify(image)}\0`,
+  'two documents': () => `${JSON.stringify(image)}${JSON.stringify(image)}`,
+  nothing: () => '',
+  'an array': () => '[]',
+  'a prototype for the missing': () => `{"schemaVersion":2,"__proto__":${JSON.stringify(image)}}`,
+  'a negative size': () => text({ config: { ...config, size: -1 } }),
+  'half a byte': () => text({ config: { ...config, size: 2.5 } }),
+  'a size beyond 2^53': () => JSON.stringify(image).replace('"size":2', '"size":9007199254740993'),
+  'a size beyond all numbers': () => JSON.stringify(image).replace('"size":2', '"size":1e999'),
+  'a size as text': () => text({ config: { ...config, size: '2' } }),
+  'a path for a digest': () => text({ config: { ...config, digest: 'sha256:../../x' } }),
+  'a digest that is an object': () => text({ config: { ...config, digest: { $ne: '' } } }),
+  'a mediaType that would end a header': () => text({ mediaType: `${imageType}\r\nx: y` }),
+  'depth in the open': () => '['.repeat(100_000) + ']'.repeat(100_000),
+  'depth where nobody looks': () => ending(`"x":${'{"x":'.repeat(100_000)}1${'}'.repeat(100_000)}`),
+  'a flood of layers': () => flood(() => '{}', '{"schemaVersion":2,"layers":[', ']}'),
+  'a flood of numbers': () => flood(() => '0', ending('"x":[').slice(0, -1), ']}'),
+  'a flood of annotations': () =>
+    flood((at) => `"${at.toString(36)}":""`, ending('"annotations":{').slice(0, -1), '}}'),
+  'a flood of fields': () => flood((at) => `"${at.toString(36)}":0`, '{', '}'),
+  '100,000 children': () =>
+    JSON.stringify({ schemaVersion: 2, mediaType: indexType, manifests: Array.from({ length: 100_000 }, () => ({})) }),
+};
+
+onEveryGround((stage) => {
+  const put = async (reference: string, body: string | Uint8Array | Readable, type = imageType): Promise<Answer> =>
+    await stage.send(`/v2/home/hostile/manifests/${reference}`, {
+      method: 'PUT',
+      headers: { 'content-type': type },
+      body,
+    });
+
+  test('what two readers could take for two things, or one reader for too long', async () => {
+    await stage.blob('home/hostile', '{}');
+    await stage.blob('home/hostile', 'other');
+    for (const [name, body] of Object.entries(refused)) {
+      const answer = await put('v1', body());
+      expect([name, answer.status, answer.code]).toEqual([name, 400, 'MANIFEST_INVALID']);
+      expect(answer.body.length).toBeLessThan(1_000);
+    }
+    expect((await stage.send('/v2/home/hostile/manifests/v1')).status).toBe(404);
+  });
+
+  test('a size that is not that of the content, also beside one that is', async () => {
+    await stage.blob('home/hostile', '{}');
+    const wrong = { ...config, mediaType: 'application/vnd.example.layer', size: 3 };
+    for (const layers of [[wrong], [wrong, config], [config, wrong]]) {
+      expect((await put('v1', text({ layers }))).code).toBe('SIZE_INVALID');
+    }
+  });
+
+  test('an index of itself, and one of what is not there yet', async () => {
+    // Whoever could name a manifest in itself would have broken the hash: what can be tried is to name what is not there.
+    const own = { mediaType: indexType, digest: sha256('the index that is to come'), size: 100 };
+    const index = { schemaVersion: 2, mediaType: indexType, manifests: [own] };
+    expect((await put('cycle', JSON.stringify(index), indexType)).code).toBe('MANIFEST_BLOB_UNKNOWN');
+  });
+
+  test('what may look hostile and is not is kept as it is', async () => {
+    await stage.blob('home/hostile', '{}');
+    const bodies = [
+      text({ annotations: { 'a.b.$c': 'x', $set: 'y', '': 'z', constructor: 'c' } }),
+      ending('"annotations":{"__proto__":"x"}'),
+      text({ 'org.example': { Digest: 1, digest: 2 }, annotations: { Size: '1', size: '2' } }),
+      text({ subject: { ...config, mediaType: imageType, digest: sha256('absent') } }),
+      ending(`"x":${'['.repeat(90)}${']'.repeat(90)}`),
+      text({ annotations: { html: '<script>alert(1)</script>', nul: '\0', emoji: '😀' } }),
+    ];
+    for (const body of bodies) {
+      expect([body, (await put(sha256(body), body)).status]).toEqual([body, 201]);
+      const pulled = await stage.send(`/v2/home/hostile/manifests/${sha256(body)}`);
+      expect(pulled.body.toString()).toBe(body);
+    }
+    const listed = await stage.send(`/v2/home/hostile/referrers/${sha256('absent')}`);
+    expect(JSON.parse(listed.body.toString())).toMatchObject({ manifests: [{ digest: sha256(bodies[3] ?? '') }] });
+  });
+
+  test('a manifest that is a page runs nothing in a browser', async () => {
+    const body = JSON.stringify({ html: '<script>alert(1)</script>' });
+    expect((await put('page', body, 'text/html')).status).toBe(201);
+    const { headers } = await stage.send('/v2/home/hostile/manifests/page');
+    expect(headers['x-content-type-options']).toBe('nosniff');
+    expect(headers['content-security-policy']).toBe("default-src 'none'; sandbox");
+  });
+
+  test('too large, announced, as it comes, and without end', async () => {
+    const chunk = Buffer.alloc(64 * 1024, 0x20);
+    let sent = 0;
+    const endless = new Readable({
+      read() {
+        sent += chunk.length;
+        this.push(chunk);
+      },
+    });
+    for (const body of [Buffer.alloc(limit + 1, 0x20), Readable.from([Buffer.alloc(limit + 1, 0x20)]), endless]) {
+      const outcome = await put('v1', body).catch((error: unknown) => error as NodeJS.ErrnoException);
+      // Who does not stop sending is cut off, and may see the cut before the answer.
+      if (body === endless && !('status' in outcome)) expect(outcome.code).toBeOneOf(['ECONNRESET', 'EPIPE']);
+      else expect([(outcome as Answer).status, outcome.code]).toEqual([413, 'SIZE_INVALID']);
+    }
+    endless.destroy();
+    expect(sent).toBeLessThan(64 * 1024 * 1024);
+  });
+});

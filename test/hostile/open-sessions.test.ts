@@ -1,0 +1,47 @@
+/** Upload sessions that are begun and never ended: they may cost a little disk until they are swept, and nothing else. */
+import { readFile } from 'node:fs/promises';
+import { expect, test } from 'vitest';
+import { onEveryGround } from './stage.ts';
+import type { HostileStage } from './stage.ts';
+
+/** Each is two durable writes, so more would only take longer; and more than a process may have open beside them. */
+const sessionsOn = { embedded: 3_000, shared: 300 } as const;
+
+/** A process that warms up grows by a hundred, however many sessions there are. A buffer of 64 KiB each would be more. */
+const allowedMiB = 160;
+
+onEveryGround((stage) => {
+  test(
+    'thousands of open sessions hold no files and little memory, and can be gone on with',
+    { timeout: 120_000 },
+    async () => {
+      const count = sessionsOn[stage.ground === 'embedded' ? 'embedded' : 'shared'];
+      const before = await residentMiB(stage);
+      const locations: string[] = [];
+      while (locations.length < count) {
+        const batch = Array.from({ length: 100 }, async () => {
+          const location = await stage.begin('home/flood');
+          // Some of them have begun to send.
+          if (locations.length % 300 === 0) await stage.send(location, { method: 'PATCH', body: 'x'.repeat(1_000) });
+          return location;
+        });
+        locations.push(...(await Promise.all(batch)));
+      }
+      expect(new Set(locations).size).toBe(count);
+      expect(await stage.uploads()).toHaveLength(count);
+      await stage.assertFilesClosed();
+      expect((await residentMiB(stage)) - before).toBeLessThan(allowedMiB);
+      const ends = async (location: string) => (await stage.send(location, { method: 'DELETE' })).status;
+      while (locations.length > 0) {
+        const statuses = await Promise.all(locations.splice(0, 100).map(async (location) => await ends(location)));
+        expect(new Set(statuses)).toEqual(new Set([204]));
+      }
+    },
+  );
+});
+
+/** What the registry's process has in memory, where the system tells. */
+async function residentMiB(stage: HostileStage): Promise<number> {
+  const status = await readFile(`/proc/${stage.platform.registryPid}/status`, 'utf8').catch(() => '');
+  return Number(/^VmRSS:\s+([0-9]+) kB/m.exec(status)?.[1] ?? 0) / 1024;
+}

@@ -1,0 +1,96 @@
+/** Clients that trickle. The clock is in hand: two minutes take no time. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { listen, newServer } from '../../core/http/listener.ts';
+import { testGrounds } from '../kit/grounds.ts';
+import { openTestRegistry, sha256 } from '../kit/registry.ts';
+import type { TestRegistry } from '../kit/registry.ts';
+
+const minuteMs = 60_000;
+const uploads = '/v2/acme/slow/blobs/uploads/';
+
+describe.each(testGrounds().map((ground) => ({ ground, name: ground === 'embedded' ? 'files' : 'GridFS' })))(
+  'On $name',
+  ({ ground }) => {
+    const clock = new ManualClock(new Date());
+    let registry: TestRegistry;
+    beforeAll(async () => {
+      registry = await openTestRegistry({ ground, clock });
+    });
+    afterAll(async () => await registry[Symbol.asyncDispose]());
+
+    /** Until the registry waits for more of a body: from then on the clock counts. */
+    const untilReading = async (path: string) => {
+      const probe = { method: 'PATCH', headers: { 'content-range': '900000000-900000000' }, body: 'x' };
+      const busy = async () => (await registry.as(path, probe)).status;
+      await expect.poll(async () => [await busy(), await busy()], { timeout: 20_000 }).toContain(409);
+    };
+
+    test('a trickle is cut after two minutes; what came stays, and the session goes on', async () => {
+      const location = String((await registry.as(uploads, { method: 'POST' })).headers.location);
+      const trickle = new Readable({ read: () => {} });
+      const patch = registry.as(location, { method: 'PATCH', body: trickle });
+      trickle.push('drop');
+      await untilReading(location);
+      for (let minute = 0; minute < 2; minute += 1) {
+        await clock.advance(minuteMs);
+        trickle.push('drop');
+      }
+      await clock.advance(minuteMs);
+      const cut = await patch;
+      expect([cut.status, cut.code, cut.headers.connection]).toEqual([408, 'UNSUPPORTED', 'close']);
+      trickle.destroy();
+      const status = await registry.as(location);
+      const held = Number(String(status.headers.range).split('-')[1]) + 1;
+      const rest = 'drop'.repeat(3).slice(held);
+      const headers = { 'content-range': `${held}-11` };
+      if (held < 12) expect((await registry.as(location, { method: 'PATCH', headers, body: rest })).status).toBe(202);
+      const finished = await registry.as(`${location}?digest=${sha256('dropdropdrop')}`, { method: 'PUT' });
+      expect(finished.status).toBe(201);
+    });
+
+    test.each([
+      ['a manifest', 'PUT', '/v2/acme/slow/manifests/v1', 'application/vnd.oci.image.manifest.v1+json'],
+      ['a form', 'POST', '/token', 'application/x-www-form-urlencoded'],
+      ['a whole blob', 'POST', `${uploads}?digest=${sha256('never')}`, 'application/octet-stream'],
+    ])('%s that trickles is cut too', async (_name, method, path, type) => {
+      const trickle = new Readable({ read: () => {} });
+      let cut: number | undefined;
+      const done = registry
+        .as(path, { method, headers: { 'content-type': type }, body: trickle })
+        .then(({ status }) => (cut = status));
+      trickle.push('{');
+      // Advancing before the registry reads costs nothing: it begins to count when it waits.
+      await expect
+        .poll(
+          async () => {
+            await clock.advance(minuteMs);
+            return cut;
+          },
+          { timeout: 20_000 },
+        )
+        .toBe(408);
+      await done;
+      trickle.destroy();
+    });
+  },
+);
+
+test('a head that does not end is cut, without the room', async () => {
+  const server = newServer({ headersTimeout: 100, connectionsCheckingInterval: 20 });
+  server.on('request', (_request, response) => response.end());
+  await using listener = await listen(server, { host: '127.0.0.1', port: 0 });
+  expect(newServer().headersTimeout).toBeGreaterThan(0);
+  const socket = connect(listener.port, '127.0.0.1');
+  const chunks: string[] = [];
+  socket
+    .setEncoding('latin1')
+    .on('data', (chunk: string) => chunks.push(chunk))
+    .on('error', () => {});
+  socket.write('GET /v2/ HTTP/1.1\r\nhost: x\r\n');
+  await once(socket, 'close');
+  expect(chunks.join('')).toMatch(/^HTTP\/1\.1 408 /);
+});

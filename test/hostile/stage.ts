@@ -1,0 +1,201 @@
+/**
+ * Where hostile input is sent to a registry in a process of its own, on every ground of the run. Whatever it was sent, it must
+ * go on serving, let go of every file and socket, and keep no bytes of uploads that came to nothing.
+ */
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, vi } from 'vitest';
+import type { Blobs } from '../../core/blobs/blobs.ts';
+import { openGridFsBlobs } from '../../core/blobs/gridfs.ts';
+import { openLog } from '../../core/log/log.ts';
+import { testGrounds } from '../kit/grounds.ts';
+import type { Ground } from '../kit/grounds.ts';
+import { startPlatform } from '../kit/platform.ts';
+import type { TestPlatform } from '../kit/platform.ts';
+import { sendTo, sha256 } from '../kit/registry.ts';
+import type { Answer, Sent } from '../kit/registry.ts';
+
+/** Tells what is tried on every ground, and after each try looks whether the registry took harm. */
+export function onEveryGround(tell: (stage: HostileStage) => void): void {
+  for (const ground of testGrounds()) {
+    const name = ground === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS';
+    describe(`Against a registry on ${name}`, () => {
+      const stage = new HostileStage(ground);
+      beforeAll(async () => await stage.open());
+      afterAll(async () => await stage.close());
+      afterEach(async () => await stage.assertUnharmed());
+      tell(stage);
+    });
+  }
+}
+
+/** How long is waited for what must come: machines on which tests run are busy. */
+export const waitMs = 20_000;
+
+/** What every registry holds from the start, and must still serve at the end. */
+const witness = 'still here';
+
+/** Two pools of connections to a database, of up to 100 each, grow under load and are kept. */
+const pooledConnections = 220;
+
+export class HostileStage {
+  readonly ground: Ground;
+  #platform: TestPlatform | undefined;
+  /** Beside the registry's own, on the shared ground. */
+  #blobs: Blobs | undefined;
+  #openFiles = 0;
+
+  constructor(ground: Ground) {
+    this.ground = ground;
+  }
+
+  async open(): Promise<void> {
+    this.#platform = await startPlatform({ ground: this.ground, only: ['registry', 'api'] });
+    if (this.ground !== 'embedded') {
+      const place = { url: this.ground.mongodbUrl, database: this.platform.node };
+      this.#blobs = await openGridFsBlobs({ ...place, log: openLog('silent', process.stderr) });
+    }
+    await this.blob('home/witness', witness);
+    await this.send(`/v2/home/witness/blobs/${sha256(witness)}`);
+    this.#openFiles = await this.#countOpenFiles();
+  }
+
+  async close(): Promise<void> {
+    await this.#blobs?.[Symbol.asyncDispose]();
+    await this.#platform?.[Symbol.asyncDispose]();
+  }
+
+  get platform(): TestPlatform {
+    if (!this.#platform) throw new Error('The stage is not open');
+    return this.#platform;
+  }
+
+  get port(): number {
+    return Number(this.platform.registry.split(':').at(-1));
+  }
+
+  get authorization(): string {
+    return `Basic ${Buffer.from(`home:${this.platform.token}`).toString('base64')}`;
+  }
+
+  /** Sends with the login of the account `home`, which may do everything there. */
+  async send(path: string, sent: Sent = {}): Promise<Answer> {
+    return await sendTo(this.port, path, { ...sent, headers: { authorization: this.authorization, ...sent.headers } });
+  }
+
+  /** A connection to the registry, on which anything can be written. */
+  async connect(): Promise<Connection> {
+    const socket = connect(this.port, '127.0.0.1');
+    await once(socket, 'connect');
+    return new Connection(socket);
+  }
+
+  /** Writes a request head as it stands, logged in, and returns all that comes until the registry hangs up. */
+  async raw(requestLine: string, headers: readonly string[] = [], body: string | Buffer = ''): Promise<string> {
+    const connection = await this.connect();
+    const lines = [
+      requestLine,
+      'host: registry',
+      `authorization: ${this.authorization}`,
+      'connection: close',
+      ...headers,
+    ];
+    connection.write(`${lines.join('\r\n')}\r\n\r\n`);
+    connection.write(body);
+    return await connection.rest();
+  }
+
+  async begin(repository: string): Promise<string> {
+    const answer = await this.send(`/v2/${repository}/blobs/uploads/`, { method: 'POST' });
+    return String(answer.headers.location);
+  }
+
+  async blob(repository: string, bytes: string | Uint8Array) {
+    const digest = sha256(bytes);
+    const path = `/v2/${repository}/blobs/uploads/?digest=${digest}`;
+    const { status } = await this.send(path, { method: 'POST', body: bytes });
+    if (status !== 201) throw new Error(`Pushing a blob answered ${status}`);
+    return { mediaType: 'application/vnd.oci.image.config.v1+json', digest, size: Buffer.byteLength(bytes) };
+  }
+
+  /** IDs of all uploads whose bytes are kept. */
+  async uploads(): Promise<string[]> {
+    if (!this.#blobs) return await readdir(join(this.platform.dataFolder, 'blobs/uploads'));
+    const ids: string[] = [];
+    for await (const id of this.#blobs.listUploads()) ids.push(id);
+    return ids;
+  }
+
+  /** Throws what is wrong, once it has had the time to become right. */
+  async assertUnharmed(): Promise<void> {
+    const pulled = await this.send(`/v2/home/witness/blobs/${sha256(witness)}`);
+    if (pulled.body.toString() !== witness) throw new Error(`A pull is answered ${pulled.status}`);
+    await eventually('Bytes of uploads are left', async () => (await this.uploads()).length === 0);
+    await this.assertFilesClosed();
+    const failure = this.platform.log.split('\n').find((line) => line.includes('"level":"error"'));
+    if (failure !== undefined) throw new Error(`The registry logged an error: ${failure}`);
+  }
+
+  /** Throws if the registry's process has more open than at the start. */
+  async assertFilesClosed(): Promise<void> {
+    const allowed = this.#openFiles + (this.ground === 'embedded' ? 0 : pooledConnections);
+    await eventually('Files or sockets are left open', async () => (await this.#countOpenFiles()) <= allowed);
+  }
+
+  /** Where the system tells: files, sockets and pipes that the registry's process has open. */
+  async #countOpenFiles(): Promise<number> {
+    const files = await readdir(`/proc/${this.platform.registryPid}/fd`).catch(() => []);
+    return files.length;
+  }
+}
+
+async function eventually(otherwise: string, holds: () => Promise<boolean>): Promise<void> {
+  const check = async () => {
+    if (!(await holds())) throw new Error(otherwise);
+  };
+  await vi.waitFor(check, { timeout: waitMs });
+}
+
+/** A client that speaks bytes. */
+export class Connection {
+  readonly #socket: Socket;
+  #received = '';
+  readonly #closed: Promise<unknown>;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    // Hanging up in the middle is what is tried here; the answer, or its lack, is what is looked at.
+    socket.setEncoding('latin1').on('error', () => {});
+    socket.on('data', (chunk: string) => (this.#received += chunk));
+    this.#closed = new Promise((resolve) => socket.once('close', resolve));
+  }
+
+  get received(): string {
+    return this.#received;
+  }
+
+  write(bytes: string | Buffer): void {
+    this.#socket.write(bytes);
+  }
+
+  /** Everything that came, once the registry has hung up. */
+  async rest(): Promise<string> {
+    await this.#closed;
+    return this.#received;
+  }
+
+  /** Hangs up without a farewell. */
+  async cut(): Promise<void> {
+    this.#socket.resetAndDestroy();
+    await this.#closed;
+  }
+}
+
+/** Status and OCI code of an answer that came as bytes. */
+export function refusalIn(text: string): [number, string | undefined] {
+  const status = Number(/^HTTP\/1\.1 ([0-9]{3}) /.exec(text)?.[1] ?? 0);
+  return [status, /"errors":\[\{"code":"([A-Z_]+)"/.exec(text)?.[1]];
+}

@@ -1,0 +1,95 @@
+/** What comes before HTTP, around it, and in its head: other protocols, forged hosts, requests that run together. */
+import { expect, test } from 'vitest';
+import { sha256 } from '../kit/registry.ts';
+import { onEveryGround, refusalIn, waitMs } from './stage.ts';
+
+const witness = `/v2/home/witness/blobs/${sha256('still here')}`;
+
+onEveryGround((stage) => {
+  test('TLS, noise and half a request', async () => {
+    for (const bytes of [
+      Buffer.from('16030100b9010000b50303', 'hex'),
+      Buffer.alloc(10_000, 0),
+      Buffer.alloc(10_000, 0xff),
+      Buffer.from('SSH-2.0-x\r\n'),
+      Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+      Buffer.from(`GET /v2/ HTTP/9.9\r\nhost: x\r\n\r\n`),
+      Buffer.from('GET /v2/ HTTP/1.1\r\n\r\n'),
+      Buffer.from(`GET /v2/ HTTP/1.1\r\nhost: x\r\n${'x'.repeat(20_000)}: y\r\n\r\n`),
+      Buffer.from('GET /v2/ HTTP/1.1\r\nhost: x\r\nbad header: y\r\n\r\n'),
+      Buffer.from('CONNECT evil.example:443 HTTP/1.1\r\nhost: x\r\n\r\n'),
+    ]) {
+      const connection = await stage.connect();
+      connection.write(bytes);
+      const answer = await connection.rest();
+      expect([bytes.subarray(0, 20).toString('latin1'), answer]).toEqual([
+        bytes.subarray(0, 20).toString('latin1'),
+        expect.stringMatching(/^(?:HTTP\/1\.1 4|$)/),
+      ]);
+    }
+    const half = await stage.connect();
+    half.write('GET /v2/ HTTP/1.1\r\nhost: x\r\nauthorization: Basic ');
+    await half.cut();
+  });
+
+  test('neither a Host nor what a proxy would add decides where a client is sent', async () => {
+    const forged = [
+      'x-forwarded-host: evil.example',
+      'x-forwarded-proto: https',
+      'forwarded: host=evil.example',
+      'x-original-url: /x',
+    ];
+    const begun = await stage.raw('POST /v2/home/hosts/blobs/uploads/ HTTP/1.1', [...forged, 'content-length: 0']);
+    const location = /^location: (.*)\r$/im.exec(begun)?.[1] ?? '';
+    expect(location).toMatch(/^\/v2\/home\/hosts\/blobs\/uploads\/[a-f0-9-]{36}$/);
+    expect((await stage.send(location, { method: 'DELETE' })).status).toBe(204);
+    const challenge = await stage.send('/v2/', {
+      headers: { authorization: '', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' },
+    });
+    expect(challenge.headers['www-authenticate']).toContain(`realm="http://127.0.0.1:${stage.port}/token"`);
+    for (const host of ['a"b', 'a,b', 'user@evil', 'evil/x', 'a b', '"', "a'b"]) {
+      const answer = await stage.send('/v2/', { headers: { authorization: '', host } });
+      expect([host, answer.status, answer.headers['www-authenticate']]).toEqual([host, 400, undefined]);
+    }
+  });
+
+  test('requests that run together are answered one by one, in order', async () => {
+    const connection = await stage.connect();
+    const request = (path: string, more = '') =>
+      `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${stage.authorization}\r\n${more}\r\n`;
+    const paths = Array.from({ length: 200 }, (_, at) =>
+      at % 2 === 0 ? witness : `/v2/home/witness/tags/list?n=${at}`,
+    );
+    connection.write(paths.map((path) => request(path)).join('') + request('/v2/', 'connection: close\r\n'));
+    const statuses = Array.from((await connection.rest()).matchAll(/HTTP\/1\.1 ([0-9]{3}) /g), ([, status]) => status);
+    expect(statuses).toEqual([...paths.map((path) => (path === witness ? '200' : '404')), '200']);
+  });
+
+  test('a wish to speak another protocol, or to be told to go on, is passed over', async () => {
+    const upgrade = ['upgrade: websocket', 'sec-websocket-key: x', 'sec-websocket-version: 13'];
+    const answer = await stage.raw(`GET ${witness} HTTP/1.1`, upgrade);
+    expect([refusalIn(answer)[0], answer.endsWith('still here')]).toEqual([200, true]);
+    const waits = await stage.connect();
+    const path = `/v2/home/hosts/blobs/uploads/?digest=${sha256('after')}`;
+    waits.write(`POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${stage.authorization}\r\n`);
+    waits.write('expect: 100-continue\r\ncontent-length: 5\r\nconnection: close\r\n\r\n');
+    await expect.poll(() => waits.received, { timeout: waitMs }).toMatch(/^HTTP\/1\.1 100 /);
+    waits.write('after');
+    expect(await waits.rest()).toContain('HTTP/1.1 201 ');
+  });
+
+  test('a thousand refusals of clients without a name cost nothing that stays', async () => {
+    for (let at = 0; at < 1_000; at += 100) {
+      const answers = await Promise.all(
+        Array.from(
+          { length: 100 },
+          async (_, i) =>
+            await stage.send(`/v2/home/witness/blobs/${sha256(String(at + i))}`, {
+              headers: { authorization: `Bearer ${'x'.repeat(1_000)}` },
+            }),
+        ),
+      );
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
+    }
+  });
+});

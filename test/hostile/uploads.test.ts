@@ -1,0 +1,137 @@
+/** Uploads by clients that lie, leave, come twice, or never stop. */
+import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { sha256 } from '../kit/registry.ts';
+import { onEveryGround, refusalIn, waitMs } from './stage.ts';
+
+onEveryGround((stage) => {
+  const head = (method: string, path: string, ...headers: string[]) =>
+    `${[`${method} ${path} HTTP/1.1`, 'host: registry', `authorization: ${stage.authorization}`, ...headers].join('\r\n')}\r\n\r\n`;
+
+  const rangeOf = async (location: string) => (await stage.send(location)).headers.range;
+
+  /** Until another request writes to an upload. A chunk in a place where none can be never gets in itself. */
+  const untilBusy = async (location: string) => {
+    const probe = { method: 'PATCH', headers: { 'content-range': '900000000-900000000' }, body: 'x' };
+    await expect.poll(async () => (await stage.send(location, probe)).status, { timeout: waitMs }).toBe(409);
+  };
+
+  test('a client that leaves in the middle, with a length and without, goes on where the registry says', async () => {
+    const bytes = randomBytes(150_000);
+    for (const encoding of ['content-length: 150000', 'transfer-encoding: chunked']) {
+      const location = await stage.begin('home/left');
+      await stage.send(location, { method: 'PATCH', body: bytes.subarray(0, 10_000) });
+      const connection = await stage.connect();
+      connection.write(head('PATCH', location, encoding));
+      const part = bytes.subarray(10_000, 90_000);
+      // The chunk says that it has more, and ends before.
+      connection.write(encoding.startsWith('content') ? part : Buffer.concat([Buffer.from('249f0\r\n'), part]));
+      await untilBusy(location);
+      await connection.cut();
+      const goOn = async () => {
+        const next = Number(String(await rangeOf(location)).split('-')[1]) + 1;
+        const headers = { 'content-range': `${next}-149999` };
+        return (await stage.send(location, { method: 'PATCH', headers, body: bytes.subarray(next) })).status;
+      };
+      await expect.poll(goOn, { timeout: waitMs }).toBe(202);
+      expect((await stage.send(`${location}?digest=${sha256(bytes)}`, { method: 'PUT' })).status).toBe(201);
+    }
+  });
+
+  test('a hundred clients that leave in the middle of a whole push leave nothing', async () => {
+    const digest = sha256('never whole');
+    const connections = await Promise.all(
+      Array.from({ length: 100 }, async (_, at) => {
+        const connection = await stage.connect();
+        const path = `/v2/home/left/blobs/uploads/?digest=${digest}`;
+        connection.write(head('POST', path, 'content-length: 100000'));
+        connection.write(randomBytes(1_000 + at));
+        return connection;
+      }),
+    );
+    await expect.poll(async () => (await stage.uploads()).length, { timeout: waitMs }).toBe(100);
+    await Promise.all(connections.map(async (connection) => await connection.cut()));
+  });
+
+  test('lengths that lie', async () => {
+    const location = await stage.begin('home/lies');
+    // More than was said: the rest is no request.
+    const more = await stage.connect();
+    more.write(head('PATCH', location, 'content-length: 3'));
+    more.write('abcdefghij\r\n\r\n');
+    expect(await more.rest()).toContain('HTTP/1.1 400 ');
+    const isFree = async () => (await stage.send(location, { method: 'PATCH', body: '' })).status;
+    await expect.poll(isFree, { timeout: waitMs }).toBe(202);
+    const held = await rangeOf(location);
+    expect(held).toBeOneOf(['0-0', '0-2']);
+    // Two lengths, or a length and chunks, by which two readers would see two requests.
+    for (const lengths of [
+      ['content-length: 3', 'content-length: 4'],
+      ['content-length: 3', 'transfer-encoding: chunked'],
+      ['content-length: -1'],
+      ['content-length: 3x'],
+      ['content-length: 99999999999999999999999'],
+      ['transfer-encoding: chunked, identity'],
+    ]) {
+      const answer = await stage.raw(`PATCH ${location} HTTP/1.1`, lengths, '0\r\n\r\n');
+      expect([lengths, refusalIn(answer)[0]]).toEqual([lengths, 400]);
+    }
+    expect(await rangeOf(location)).toBe(held);
+    expect((await stage.send(location, { method: 'DELETE' })).status).toBe(204);
+  });
+
+  test('two that write at a time: one of them, and no byte of the other', async () => {
+    const location = await stage.begin('home/race');
+    const slow = new Readable({ read: () => {} });
+    const first = stage.send(location, { method: 'PATCH', body: slow });
+    slow.push('first');
+    await untilBusy(location);
+    const busy = [
+      await stage.send(location, { method: 'PATCH', body: 'second' }),
+      await stage.send(`${location}?digest=${sha256('first')}`, { method: 'PUT' }),
+      await stage.send(location, { method: 'DELETE' }),
+    ];
+    expect(busy.map(({ status, code }) => [status, code])).toEqual(busy.map(() => [409, 'BLOB_UPLOAD_INVALID']));
+    slow.push(null);
+    expect((await first).status).toBe(202);
+    const digest = sha256('first');
+    const puts = await Promise.all(
+      Array.from({ length: 5 }, async () => await stage.send(`${location}?digest=${digest}`, { method: 'PUT' })),
+    );
+    expect(puts.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(puts.every(({ status }) => [201, 404, 409].includes(status))).toBe(true);
+    expect((await stage.send(location, { method: 'PATCH', body: 'late' })).code).toBe('BLOB_UPLOAD_UNKNOWN');
+    expect((await stage.send(`/v2/home/race/blobs/${digest}`)).body.toString()).toBe('first');
+  });
+
+  test('the digest of other content does not make that content', async () => {
+    const wanted = sha256('what everybody trusts');
+    for (let at = 0; at < 3; at += 1) {
+      const location = await stage.begin('home/forged');
+      await stage.send(location, { method: 'PATCH', body: 'something else' });
+      expect((await stage.send(`${location}?digest=${wanted}`, { method: 'PUT' })).code).toBe('DIGEST_INVALID');
+    }
+    expect((await stage.send(`/v2/home/forged/blobs/${wanted}`)).status).toBe(404);
+  });
+
+  test('ranges by the thousand, and readers that leave', async () => {
+    const bytes = randomBytes(3 * 1024 * 1024);
+    const { digest } = await stage.blob('home/read', bytes);
+    const path = `/v2/home/read/blobs/${digest}`;
+    const many = `bytes=${Array.from({ length: 1_000 }, () => '0-0').join(',')}`;
+    const flood = await stage.send(path, { headers: { range: many } });
+    expect([flood.status, flood.body.equals(bytes)]).toEqual([200, true]);
+    // More than a head may have is refused before anybody looks at it.
+    const answer = await stage.raw(`GET ${path} HTTP/1.1`, [`range: bytes=${'0-0,'.repeat(10_000)}`]);
+    expect(refusalIn(answer)[0]).toBe(431);
+    await Promise.all(
+      Array.from({ length: 50 }, async () => {
+        const connection = await stage.connect();
+        connection.write(head('GET', path, 'range: bytes=0-'));
+        await expect.poll(() => connection.received.length, { timeout: waitMs }).toBeGreaterThan(0);
+        await connection.cut();
+      }),
+    );
+  });
+});
