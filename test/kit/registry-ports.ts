@@ -28,7 +28,7 @@ interface Where {
   /** Default `embedded`. On a shared one there are two registries. */
   readonly ground?: Ground;
   /** One registry on a database of the caller's. */
-  readonly mongo?: { readonly url: string; readonly database: string };
+  readonly mongo?: { readonly url: string; readonly database: string } | undefined;
 }
 
 /** Opens the ports of one registry; on the shared ground those of two, as two processes would. `resources` closes them. */
