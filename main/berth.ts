@@ -1,7 +1,8 @@
-/** The process: `node main/berth.ts serve [--roles …] [--json]`. */
+/** The process: `node main/berth.ts serve`, `collect` or `verify`. */
 import { flushCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import { openLog } from '../core/log/log.ts';
+import { collectCommand, verifyCommand } from './collect-command.ts';
 import { loadConfig } from './config.ts';
 import { isMendable } from './mendable.ts';
 import { openPlatform } from './platform.ts';
@@ -12,35 +13,58 @@ import { stopSignal } from './signals.ts';
 import { sizeThreadPool } from './thread-pool.ts';
 
 const usage = `Usage: berth serve [--roles ROLES] [--json]
+       berth collect [--dry-run] [--json]
+       berth verify [--repair] [--json]
 
-Runs the platform until it is asked to stop (SIGINT, SIGTERM). Configuration comes from the environment, see
-docs/configuration.md.
+Configuration comes from the environment, see docs/configuration.md.
 
+serve     runs the platform until it is asked to stop (SIGINT, SIGTERM)
   --roles ROLES   the rooms of this process, some of registry,api,worker,proxy (default: all)
   --json          once everything is open, write one line of JSON that says where
+
+collect   takes away what no tag, image, environment or backend needs any more, see docs/collection.md
+  --dry-run       only say what would go, and how much
+  --json          write lines of JSON
+
+verify    reads everything that is stored and says what is damaged; ends with 1 if a problem is left
+  --repair        take away what is damaged, so that it can be pushed again
+  --json          write lines of JSON
+
+collect and verify are done by the running platform, or where none runs on this data, by the command itself.
 `;
+
+const options = {
+  roles: { type: 'string' },
+  'dry-run': { type: 'boolean' },
+  repair: { type: 'boolean' },
+  json: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const;
+
+type Options = ReturnType<typeof parseArgs<{ options: typeof options }>>['values'];
+
+/** Which options each command takes, beside --json. */
+const commands: Readonly<Record<string, readonly string[]>> = {
+  serve: ['roles'],
+  collect: ['dry-run'],
+  verify: ['repair'],
+};
 
 sizeThreadPool(process.env);
 // Everything is closed in order by then; what a library left running must not hold the process.
 process.exit(await main(process.argv.slice(2)));
 
 async function main(args: string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args,
-    options: {
-      roles: { type: 'string' },
-      json: { type: 'boolean', default: false },
-      help: { type: 'boolean', default: false },
-    },
-    allowPositionals: true,
-  });
-  if (values.help || positionals.length !== 1 || positionals[0] !== 'serve') {
+  const { values, positionals } = parse(args);
+  const [command = '', ...more] = positionals;
+  const taken = Object.hasOwn(commands, command) ? [...(commands[command] ?? []), 'json', 'help'] : [];
+  if (values.help || more.length > 0 || !Object.keys(values).every((option) => taken.includes(option))) {
     process.stderr.write(usage);
     return values.help ? 0 : 2;
   }
   try {
-    await serve(parseRoles(values.roles), values.json);
-    return 0;
+    if (command === 'serve') return await serve(parseRoles(values.roles), values.json);
+    return await runTask(command, values);
   } catch (error) {
     if (!isMendable(error)) throw error;
     process.stderr.write(`${error.message}\n`);
@@ -48,7 +72,29 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-async function serve(roles: Roles, json: boolean): Promise<void> {
+/** What is no option counts as no command. */
+function parse(args: string[]): { values: Options; positionals: string[] } {
+  try {
+    return parseArgs({ args, options, allowPositionals: true });
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n`);
+    return { values: { json: false, help: false }, positionals: [] };
+  }
+}
+
+async function runTask(command: string, values: Options): Promise<number> {
+  const config = loadConfig(process.env);
+  const stop = new AbortController();
+  void stopSignal().then((signal) => stop.abort(new Error(`Stopped by ${signal}`)));
+  const write = (line: string) => void process.stdout.write(`${line}\n`);
+  // What the task itself logs is told by its lines; what goes wrong is not.
+  const asked = { config, log: openLog('warn'), signal: stop.signal, json: values.json, write };
+  return command === 'collect'
+    ? await collectCommand({ ...asked, dryRun: values['dry-run'] ?? false })
+    : await verifyCommand({ ...asked, repair: values.repair ?? false });
+}
+
+async function serve(roles: Roles, json: boolean): Promise<number> {
   const config = loadConfig(process.env);
   const log = openLog(config.logLevel);
   const stopped = stopSignal();
@@ -58,6 +104,7 @@ async function serve(roles: Roles, json: boolean): Promise<void> {
   if (json) process.stdout.write(`${JSON.stringify(describe(platform))}\n`);
   const signal = await stopped;
   log.info({ signal }, 'Platform closes');
+  return 0;
 }
 
 function describe({ urls, account, worker }: Platform) {

@@ -14,9 +14,8 @@ import {
   yesOrNo,
 } from '../core/config/settings.ts';
 import type { Setting, SettingValues } from '../core/config/settings.ts';
+import { collectionVariables, yearSeconds } from './collection-variables.ts';
 import { registrySettings } from './registry-settings.ts';
-
-const yearSeconds = 365 * 24 * 60 * 60;
 
 export const settings = {
   dataFolder: {
@@ -107,7 +106,7 @@ export const settings = {
     variable: 'BERTH_OPERATIONS_PORT',
     schema: port(7103),
     defaultText: '`7103`',
-    help: 'Port of `/healthz`, `/readyz` and `/metrics`.',
+    help: 'Port of `/healthz`, `/readyz` and `/metrics`, and where commands find the process.',
   },
   operationsHost: {
     variable: 'BERTH_OPERATIONS_HOST',
@@ -262,6 +261,7 @@ export const settings = {
     defaultText: '`mounts` in the data folder',
     help: 'The folder of this machine in which backends that ask for `mount` get a folder of their own; `off` refuses mounts.',
   },
+  ...collectionVariables,
   dockerHost: {
     variable: 'DOCKER_HOST',
     schema: optionalText(z.string().regex(/^unix:\/\/\//, 'Only unix:// sockets are supported')),

@@ -59,6 +59,7 @@ async function openDoor(host: string, port: number): Promise<Door> {
   };
 }
 
-function hostPort(host: string, port: number): string {
+/** As it stands in a URL. */
+export function hostPort(host: string, port: number): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

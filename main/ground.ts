@@ -39,14 +39,27 @@ export interface Ground {
   readonly nodeName: string;
 }
 
+/** What is kept: the part of the ground that a command needs. */
+export type Storage = Pick<Ground, 'store' | 'blobs'>;
+
+/** Opens what is kept in a data folder; `opening` closes it. Throws `StoreError` `locked`. */
+export async function openStorage(
+  { config, log, folder }: { config: Config; log: Log; folder: string },
+  opening: AsyncDisposableStack,
+): Promise<Storage> {
+  return {
+    store: opening.use(await openStore(config, folder, log)),
+    blobs: opening.use(await openBlobs(config, folder, log)),
+  };
+}
+
 /** Opens the drivers; `opening` closes them: queue and bus first, the store last. Throws `StoreError` `locked`. */
 export async function openGround(config: Config, log: Log, opening: AsyncDisposableStack): Promise<Ground> {
   const folder = await openDataFolder(config.dataFolder, config.secretFile);
   return {
     config,
     dataFolder: folder.path,
-    store: opening.use(await openStore(config, folder.path, log)),
-    blobs: opening.use(await openBlobs(config, folder.path, log)),
+    ...(await openStorage({ config, log, folder: folder.path }, opening)),
     bus: opening.use(await openBus(config, log)),
     queue: opening.use(await openQueue(config, log)),
     clock: systemClock,

@@ -11,6 +11,7 @@ import { openGround } from './ground.ts';
 import type { Ground } from './ground.ts';
 import { allRoles, assertShared } from './roles.ts';
 import type { Roles } from './roles.ts';
+import { registryTasks } from './registry-tasks.ts';
 import { startApi, startImageArchives, startProxy, startRegistry, startWorker } from './rooms.ts';
 import type { WorkerState } from './rooms.ts';
 
@@ -51,18 +52,21 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   const account = roles.has('api')
     ? await ensureFirstAccount(ground.store, config.account, ground.dataFolder)
     : undefined;
-  doors.registry?.open(opening.use(startRegistry(ground)));
+  const registry = doors.registry && opening.use(startRegistry(ground));
+  if (registry) doors.registry?.open(registry);
   const proxy = doors.proxy && opening.use(await startProxy(ground, roles));
   if (proxy) doors.proxy?.open(proxy);
   // The worker adopts what runs before anybody can ask for it anew.
   const worker = roles.has('worker') ? await startWorker(ground, urls.registry, opening) : undefined;
-  const archives = doors.api && opening.use(startImageArchives(ground, urls, roles));
+  const archives = doors.api && opening.use(startImageArchives(ground, urls, registry));
   const api = doors.api && opening.use(await startApi(ground, urls, archives));
   if (api) doors.api?.open(api);
-  doors.operations.open({ handle: operationsHandler(ground.metrics, readinessChecks(ground, roles, worker)) });
+  const tasks = registryTasks(registry?.collector, ground.secret);
+  doors.operations.open({ handle: operationsHandler(ground.metrics, readinessChecks(ground, roles, worker), tasks) });
 
   const rest = opening.move();
   const close = async () => {
+    tasks[Symbol.dispose]();
     doors.api?.close();
     await Promise.all([api?.[Symbol.asyncDispose](), proxy?.[Symbol.asyncDispose]()]);
     await Promise.all([doors.api?.[Symbol.asyncDispose](), doors.proxy?.[Symbol.asyncDispose]()]);

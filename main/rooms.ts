@@ -6,10 +6,11 @@ import { openApi } from '../api/index.ts';
 import type { ApiRoom } from '../api/index.ts';
 import { openProxy } from '../proxy/index.ts';
 import type { Proxy } from '../proxy/index.ts';
-import { openImageArchives, openRegistry } from '../registry/index.ts';
-import type { ImageArchives, Registry, RegistryDeps } from '../registry/index.ts';
+import { openCollector, openImageArchives, openRegistry } from '../registry/index.ts';
+import type { CollectionSettings, ImageArchives, Registry, RegistryDeps } from '../registry/index.ts';
 import { EngineError, openEngine, openWorker } from '../worker/index.ts';
 import type { WorkerSettings } from '../worker/index.ts';
+import type { Config } from './config.ts';
 import type { PlatformUrls } from './doors.ts';
 import type { Ground } from './ground.ts';
 import type { Roles } from './roles.ts';
@@ -33,6 +34,7 @@ function registryDeps(ground: Ground): RegistryDeps {
       requestsPerSecond: config.registryRequestsPerSecond,
       failedLoginsPerMinute: config.registryFailedLoginsPerMinute,
     },
+    collection: collectionSettings(config),
   };
 }
 
@@ -40,14 +42,29 @@ function registryDeps(ground: Ground): RegistryDeps {
  * Images as archives, which the API takes and gives: where this process can reach the bytes of images. Those in files belong
  * to the process with the registry.
  */
-export function startImageArchives(ground: Ground, urls: PlatformUrls, roles: Roles): ImageArchives | undefined {
+export function startImageArchives(
+  ground: Ground,
+  urls: PlatformUrls,
+  registry: Registry | undefined,
+): ImageArchives | undefined {
   const { config } = ground;
-  if (!roles.has('registry') && config.blobs === 'files') return undefined;
+  if (!registry && config.blobs === 'files') return undefined;
+  const deps = registryDeps(ground);
   return openImageArchives({
-    ...registryDeps(ground),
+    ...deps,
+    collector: registry?.collector ?? openCollector({ ...deps, settings: deps.collection }),
     registryHost: urls.registry,
     maxArchiveBytes: config.maxArchiveBytes,
   });
+}
+
+export function collectionSettings(config: Config): CollectionSettings {
+  return {
+    everyMs: config.collectEverySeconds * 1000,
+    leaseMs: config.collectLeaseSeconds * 1000,
+    removalWaitMs: config.collectWaitSeconds * 1000,
+    keptUntaggedImages: config.keptUntaggedImages,
+  };
 }
 
 export async function startProxy(ground: Ground, roles: Roles): Promise<Proxy> {

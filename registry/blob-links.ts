@@ -1,18 +1,14 @@
 /** Which repository has which blob. */
 import type { Blobs, OpenBlob } from '../core/blobs/blobs.ts';
-import type { Clock } from '../core/clock/clock.ts';
 import type { Store } from '../core/store/store.ts';
 import { upsert } from '../core/store/upsert.ts';
 import { blobLinks, contentId } from './documents.ts';
+import type { BlobLink } from './documents.ts';
 
 interface Parts {
   readonly store: Store;
   readonly blobs: Blobs;
-  readonly clock: Clock;
 }
-
-/** A client that was told of a blob builds on it soon: noting it once in this time is exact enough. */
-const useNotedEveryMs = 3_600_000;
 
 /** How many links to a digest are looked through for one that the caller may read. */
 const maxMountSources = 100;
@@ -36,29 +32,28 @@ export async function openLinkedBlob(
   return (await store.get(blobLinks, contentId(repository, digest))) && (await blobs.open(digest));
 }
 
-/** Makes a published blob visible in a repository. */
+/**
+ * Notes that a repository has a blob, and leases it to whoever pushed it. Its bytes may still have to come.
+ *
+ * @returns the link as it was written; its `usedAt` is later than that of any write before.
+ */
 export async function linkBlob(
-  { store, clock }: Parts,
+  { store }: Pick<Parts, 'store'>,
   repository: string,
   blob: { readonly digest: string; readonly sizeBytes: number },
-): Promise<void> {
-  const id = contentId(repository, blob.digest);
-  const usedAt = clock.now();
+): Promise<BlobLink> {
   const { digest, sizeBytes } = blob;
-  await upsert(store, blobLinks, id, () => ({ id, repository, digest, sizeBytes, usedAt }));
-}
-
-/** Notes that a client was told that a blob is here, so that it is not collected before the client has built on it. */
-export async function noteUse({ store, clock }: Parts, repository: string, digest: string): Promise<void> {
-  const now = clock.now();
-  await store.update(blobLinks, contentId(repository, digest), (link) =>
-    now.getTime() - link.usedAt.getTime() < useNotedEveryMs ? link : { ...link, usedAt: now },
-  );
+  const id = contentId(repository, digest);
+  const nowMs = (await store.now()).getTime();
+  return await upsert(store, blobLinks, id, (current) => {
+    const usedAt = new Date(Math.max(nowMs, current ? current.usedAt.getTime() + 1 : 0));
+    return { id, repository, digest, sizeBytes, usedAt };
+  });
 }
 
 /** Some repository that has a blob and passes `readable`. */
 export async function findSource(
-  { store }: Parts,
+  { store }: Pick<Parts, 'store'>,
   digest: string,
   readable: (repository: string) => boolean,
 ): Promise<string | undefined> {

@@ -1,14 +1,15 @@
 /**
- * Pushing blobs. Bytes are hashed while they arrive; a blob becomes visible in this order: its bytes are durable and
- * checked, it is published under its digest, it is linked to the repository, the session goes. After a crash in between the
- * client finds no blob and no session and pushes again, which finds the published bytes and links them.
+ * Pushing blobs. Bytes are hashed while they arrive; then the blob is linked to the repository, its bytes are made durable and
+ * published under their digest, by which it becomes visible, and the session goes. After a crash in between the client finds
+ * no blob and pushes again.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { GrantedExchange, RegistryContext } from './context.ts';
 import { answer } from './answer.ts';
 import { mayPull } from './caller.ts';
-import { findSource, linkBlob, linkedBlobSize } from './blob-links.ts';
+import { findSource, linkedBlobSize } from './blob-links.ts';
+import { publishBlob, shareBlob } from './blob-publish.ts';
 import { parseChunkRange } from './byte-range.ts';
 import { RunningHash, algorithmOf, checkedAlgorithm, checkedDigest } from './digests.ts';
 import type { DigestAlgorithm } from './digests.ts';
@@ -89,7 +90,7 @@ async function mountBlob(
   const sizeBytes = await linkedBlobSize(context, source, digest);
   if (sizeBytes === undefined) return false;
   await context.quota.takeBlob(repository, { digest, sizeBytes });
-  await linkBlob(context, repository, { digest, sizeBytes });
+  if (!(await shareBlob(context, { repository, digest, sizeBytes }))) return false;
   answerBlob(exchange, repository, digest);
   return true;
 }
@@ -145,7 +146,7 @@ async function receive(
   }
 }
 
-/** Checks an upload against its digest, publishes it and links it. One with another digest is discarded. */
+/** Checks an upload against its digest, links it and publishes it. One with another digest is discarded. */
 async function publish(
   context: RegistryContext,
   upload: UploadTarget & { readonly digest: string; readonly sizeBytes: number },
@@ -158,21 +159,14 @@ async function publish(
   await publishChecked(context, upload);
 }
 
-/** Publishes an upload that is known to have this digest and size, and links it. */
+/** Links an upload that is known to have this digest and size, and publishes it. */
 export async function publishChecked(
   context: RegistryContext,
   upload: UploadTarget & { readonly digest: string; readonly sizeBytes: number },
 ): Promise<void> {
-  const { repository, uploadId, digest, sizeBytes } = upload;
-  const published = await context.blobs.publishUpload(uploadId, digest);
-  if (published.sizeBytes !== sizeBytes) {
-    // A blob that was there before is damaged, or another process wrote to this upload after it was hashed. Either way
-    // these are not the bytes of this digest; the client's next attempt stores them anew.
-    await context.blobs.delete(digest);
-    throw new Error(`Blob ${digest} has ${published.sizeBytes} bytes in place of ${sizeBytes}`);
-  }
+  const { repository, digest, sizeBytes } = upload;
   const isCounted = await context.quota.counts(repository, digest);
-  await linkBlob(context, repository, { digest, sizeBytes });
+  await publishBlob(context, upload);
   if (isCounted) context.quota.giveBack(repository, sizeBytes);
 }
 

@@ -3,25 +3,26 @@ import { addAbortListener } from 'node:events';
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { GrantedExchange, RegistryContext } from './context.ts';
 import { answer } from './answer.ts';
-import { linkedBlobSize, noteUse, openLinkedBlob } from './blob-links.ts';
+import { openLinkedBlob } from './blob-links.ts';
 import { parseRange } from './byte-range.ts';
 import { blobLinks, contentId } from './documents.ts';
 import { RegistryError } from './errors.ts';
+import { renewLink } from './leases.ts';
 
 interface BlobTarget {
   readonly repository: string;
   readonly digest: string;
 }
 
+/** Who asks whether a blob is here does not push it then: the lease is renewed before that is promised. */
 export async function headBlob(
   context: RegistryContext,
   { response }: GrantedExchange,
   { repository, digest }: BlobTarget,
 ): Promise<void> {
-  const sizeBytes = await linkedBlobSize(context, repository, digest);
-  if (sizeBytes === undefined) throw new RegistryError('blob-unknown');
-  await noteUse(context, repository, digest);
-  answer(response, 200, { ...blobHeaders(digest), 'content-length': sizeBytes });
+  const found = (await renewLink(context, repository, digest)) && (await context.blobs.stat(digest));
+  if (!found) throw new RegistryError('blob-unknown');
+  answer(response, 200, { ...blobHeaders(digest), 'content-length': found.sizeBytes });
 }
 
 export async function getBlob(

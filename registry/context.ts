@@ -8,6 +8,8 @@ import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Store } from '../core/store/store.ts';
 import type { RegistryGrants } from '../model/registry-grant.ts';
 import type { Caller } from './caller.ts';
+import type { Collector } from './collection/collector.ts';
+import type { CollectionSettings } from './collection/settings.ts';
 import type { RegistryLimits } from './limits.ts';
 import type { Quota } from './quota.ts';
 import type { RateLimits } from './rate-limits.ts';
@@ -28,12 +30,14 @@ export interface RegistryDeps {
   readonly defaultCluster: string;
   /** Where clients reach the registry, such as `https://registry.example.com`. Without it, the Host header tells. */
   readonly publicUrl: string | undefined;
+  readonly collection: CollectionSettings;
 }
 
 export interface RegistryContext extends RegistryDeps {
   readonly uploads: UploadWork;
   readonly rates: RateLimits;
   readonly quota: Quota;
+  readonly collector: Pick<Collector, 'finishRemovals'>;
   /** Aborts when the registry closes. */
   readonly signal: AbortSignal;
 }

@@ -6,6 +6,8 @@
  *   tag           <repository>:<tag>       the digest it points to
  *   blob link     <repository>@<digest>    this repository has this blob: without a link the blob is invisible in it
  *   upload        <uuid>                   an upload session, bound to its repository
+ *   tombstone     <digest>                 nobody links this blob: its bytes are going to be removed
+ *   turn          collector                which process collects garbage
  */
 import type { Collection } from '../core/store/store.ts';
 import type { DigestAlgorithm } from './digests.ts';
@@ -21,6 +23,8 @@ export interface StoredManifest {
   readonly subject?: string;
   /** In the store's time. */
   readonly pushedAt: Date;
+  /** When it was last pushed, built on, or a client was told that it is here (`leases.ts`). In the store's time. */
+  readonly usedAt: Date;
 }
 
 export interface StoredTag {
@@ -37,7 +41,7 @@ export interface BlobLink {
   readonly repository: string;
   readonly digest: string;
   readonly sizeBytes: number;
-  /** When a client last pushed it, mounted it, or was told that it is here: it may build on it for a while. */
+  /** When it was last pushed, mounted, built on, or a client was told that it is here (`leases.ts`). In the store's time. */
   readonly usedAt: Date;
 }
 
@@ -49,6 +53,24 @@ export interface UploadSession {
   /** With which hash its bytes are summed while they arrive. */
   readonly algorithm: DigestAlgorithm;
   readonly startedAt: Date;
+}
+
+export interface Tombstone {
+  /** The digest of a blob. */
+  readonly id: string;
+  /** `condemned`: whoever pushes the blob takes this away. `deleting`: whoever pushes it waits until this is gone. */
+  readonly state: 'condemned' | 'deleting';
+  /** Since when it is in this state, in the store's time. */
+  readonly at: Date;
+}
+
+export interface CollectorTurn {
+  readonly id: string;
+  readonly holder: string;
+  /** Until when its holder has it without renewing, in the store's time. */
+  readonly until: Date;
+  /** When a collection last came to its end. */
+  readonly finishedAt?: Date;
 }
 
 export const manifests: Collection<StoredManifest, 'byRepository' | 'bySubject'> = {
@@ -70,6 +92,13 @@ export const uploadSessions: Collection<UploadSession, 'byStart' | 'byRepository
   name: 'registry-uploads',
   indexes: { byStart: ['startedAt'], byRepository: ['repository'] },
 };
+
+export const tombstones: Collection<Tombstone, 'byState'> = {
+  name: 'registry-tombstones',
+  indexes: { byState: ['state', 'at'] },
+};
+
+export const collectorTurns: Collection<CollectorTurn> = { name: 'registry-collector', indexes: {} };
 
 /** The ID of a manifest or a blob link. */
 export function contentId(repository: string, digest: string): string {

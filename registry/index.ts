@@ -1,12 +1,24 @@
 /** What the registry room offers. */
-import { blobLinks, manifests, tags, uploadSessions } from './documents.ts';
+import { blobLinks, collectorTurns, manifests, tags, tombstones, uploadSessions } from './documents.ts';
 
 export { openImageArchives } from './archive/image-archives.ts';
 export type { ArchiveUpload, ImageArchive, ImageArchives } from './archive/image-archives.ts';
 export { openRegistry } from './registry.ts';
 export type { RegistryDeps } from './context.ts';
 export type { Registry } from './registry.ts';
+export { CollectorBusyError, openCollector } from './collection/collector.ts';
+export type { Collector } from './collection/collector.ts';
+export { collectionEvent, verificationEvent } from './collection/events.ts';
+export type {
+  CollectionEvent,
+  CollectionSummary,
+  Problem,
+  VerificationEvent,
+  VerificationSummary,
+} from './collection/events.ts';
+export { defaultCollectionSettings } from './collection/settings.ts';
+export type { CollectionSettings } from './collection/settings.ts';
 export type { RegistryLimits } from './limits.ts';
 
 /** The collections that the registry keeps in the store. */
-export const registryCollections = [manifests, tags, blobLinks, uploadSessions] as const;
+export const registryCollections = [manifests, tags, blobLinks, uploadSessions, tombstones, collectorTurns] as const;

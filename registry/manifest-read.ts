@@ -5,6 +5,7 @@ import { answer } from './answer.ts';
 import { contentId, manifests, tagId, tags } from './documents.ts';
 import type { StoredManifest } from './documents.ts';
 import { RegistryError } from './errors.ts';
+import { renewManifest } from './leases.ts';
 import { requireRepository } from './repositories.ts';
 import type { Reference } from './routes.ts';
 
@@ -13,12 +14,16 @@ const inert = { 'content-security-policy': "default-src 'none'; sandbox", 'x-con
 
 /** GET and HEAD. */
 export async function readManifest(
-  { store }: RegistryContext,
+  context: RegistryContext,
   { request, response }: GrantedExchange,
   { repository, reference }: { readonly repository: string; readonly reference: Reference },
 ): Promise<void> {
-  await requireRepository(store, repository);
-  const manifest = await findManifest(store, repository, reference);
+  await requireRepository(context.store, repository);
+  // Who asks for a digest before a push does not push what is here: it is leased to whoever builds on it.
+  const manifest =
+    request.method === 'HEAD' && 'digest' in reference
+      ? await renewManifest(context, repository, reference.digest)
+      : await findManifest(context.store, repository, reference);
   if (!manifest) throw new RegistryError('manifest-unknown');
   const { digest, mediaType, bytes } = manifest;
   const headers = { 'docker-content-digest': digest, etag: `"${digest}"` };

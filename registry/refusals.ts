@@ -11,6 +11,7 @@ const forBlobs: Record<BlobsErrorCode, RegistryErrorName> = {
   'upload-busy': 'upload-busy',
   'wrong-offset': 'upload-busy',
   'no-space': 'no-space',
+  damaged: 'internal',
   unavailable: 'unavailable',
 };
 

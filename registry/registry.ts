@@ -3,6 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { requestId } from '../core/http/request-id.ts';
 import type { Log } from '../core/log/log.ts';
 import { answerError } from './answer.ts';
+import { openCollector } from './collection/collector.ts';
+import type { Collector } from './collection/collector.ts';
 import type { RegistryContext, RegistryDeps } from './context.ts';
 import { RegistryError, registryErrors } from './errors.ts';
 import { openMeasures } from './measures.ts';
@@ -13,28 +15,28 @@ import { RateLimits } from './rate-limits.ts';
 import { asRegistryError, isLeaving } from './refusals.ts';
 import { parseRoute } from './routes.ts';
 import type { Operation, Route } from './routes.ts';
-import { sweepUploads } from './upload-sweep.ts';
 import { UploadWork } from './upload-work.ts';
 
 export interface Registry extends AsyncDisposable {
   /** Answers one request to the registry: `/v2/…` and `/token`. Never throws; everything ends in an answer or a cut. */
   handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Collects garbage, on its schedule and when it is asked to. */
+  readonly collector: Collector;
 }
 
 /** A connection on which nothing moves for this long is dead or an attack; checking a large layer takes less. */
 const idleMs = 600_000;
 
-/** Often enough that uploads that were given up do not pile up. */
-const sweepEveryMs = 3_600_000;
-
 /** Opens the registry. Disposing it cuts what is under way and waits for it; stop listening before. */
 export function openRegistry(deps: RegistryDeps): Registry {
   const closing = new AbortController();
+  const collector = openCollector({ ...deps, settings: deps.collection });
   const context: RegistryContext = {
     ...deps,
     uploads: new UploadWork(),
     rates: new RateLimits(deps),
     quota: new Quota(deps),
+    collector,
     signal: closing.signal,
   };
   const measures = openMeasures(deps.metrics);
@@ -43,13 +45,13 @@ export function openRegistry(deps: RegistryDeps): Registry {
     underWay.add(work);
     void work.finally(() => underWay.delete(work));
   };
-  const sweeps = deps.clock.every(sweepEveryMs, () => track(sweep(context)));
+  collector.schedule();
   return {
+    collector,
     handle: (request, response) => track(serve(context, measures, { request, response })),
     [Symbol.asyncDispose]: async () => {
-      sweeps[Symbol.dispose]();
       closing.abort(new RegistryError('unavailable', { headers: { 'retry-after': '5' } }));
-      await Promise.allSettled(underWay);
+      await Promise.allSettled([...underWay, collector[Symbol.asyncDispose]()]);
       measures[Symbol.dispose]();
     },
   };
@@ -58,14 +60,6 @@ export function openRegistry(deps: RegistryDeps): Registry {
 interface RawExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-}
-
-async function sweep(context: RegistryContext): Promise<void> {
-  try {
-    await sweepUploads(context, context.signal);
-  } catch (error) {
-    context.log.warn({ err: error }, 'Could not take away old uploads, trying again later');
-  }
 }
 
 async function serve(context: RegistryContext, measures: Measures, raw: RawExchange): Promise<void> {

@@ -77,9 +77,12 @@ export interface Blobs extends AsyncDisposable {
 
   /**
    * Makes the upload's bytes durable, then visible under `digest`, in one step, and ends the upload. If the blob exists
-   * already, it stays and the upload is discarded. Throws code `upload-unknown` if there is no such upload.
+   * already, it stays and the upload is discarded; one of another size is damaged, and is replaced.
+   *
+   * `sizeBytes` is how much was checked: an upload of another size was written to since, and stays as it is (code
+   * `wrong-offset`). Throws code `upload-unknown` if there is no such upload.
    */
-  publishUpload(uploadId: string, digest: string): Promise<BlobInfo>;
+  publishUpload(uploadId: string, digest: string, sizeBytes: number): Promise<void>;
 
   /** @returns whether there was such an upload. */
   deleteUpload(uploadId: string): Promise<boolean>;
@@ -88,12 +91,14 @@ export interface Blobs extends AsyncDisposable {
   listUploads(): AsyncIterable<string>;
 }
 
+/** `damaged`: bytes that should be there are not. `unavailable`: the blobs cannot be reached, or not read or written. */
 export type BlobsErrorCode =
   | 'upload-exists'
   | 'upload-unknown'
   | 'upload-busy'
   | 'wrong-offset'
   | 'no-space'
+  | 'damaged'
   | 'unavailable';
 
 export class BlobsError extends Error {

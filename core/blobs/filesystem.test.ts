@@ -30,7 +30,7 @@ describe('Files', () => {
     await blobs.createUpload('one');
     expect(existsSync(join(folder.path, 'uploads/one'))).toBe(true);
     await blobs.appendUpload('one', 0, Readable.from([bytes]));
-    await blobs.publishUpload('one', digest);
+    await blobs.publishUpload('one', digest, bytes.length);
     const files = await readdir(folder.path, { recursive: true, withFileTypes: true });
     const paths = files.filter((file) => file.isFile()).map((file) => join(file.parentPath, file.name));
     expect(paths).toStrictEqual([join(folder.path, 'blobs/sha256', hex.slice(0, 2), hex)]);
@@ -42,7 +42,7 @@ describe('Files', () => {
       await using blobs = await openFileBlobs({ folder: folder.path, log });
       await blobs.createUpload('one');
       await blobs.appendUpload('one', 0, Readable.from([bytes]));
-      await blobs.publishUpload('one', digest);
+      await blobs.publishUpload('one', digest, bytes.length);
       await link(join(folder.path, 'blobs/sha256', hex.slice(0, 2), hex), join(folder.path, 'uploads/one'));
     }
     await using blobs = await openFileBlobs({ folder: folder.path, log });
@@ -98,7 +98,7 @@ describe('Files', () => {
         code: 'wrong-offset',
       });
       await expect(blobs.appendUpload('one', 5, failing())).rejects.toThrow('Connection lost');
-      await blobs.publishUpload('one', digest);
+      await blobs.publishUpload('one', digest, 2 * bytes.length);
       for await (const listed of blobs.list()) {
         expect(listed).toBe(digest);
         break;

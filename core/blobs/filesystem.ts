@@ -19,7 +19,7 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { makeDurableFolder, syncFolder } from '../files/durable-folder.ts';
 import type { Log } from '../log/log.ts';
-import { assertDigest, assertUploadId } from './blob-names.ts';
+import { assertDigest, assertUploadId, isDigest } from './blob-names.ts';
 import { BlobsError } from './blobs.ts';
 import type { BlobInfo, Blobs, ByteRange, OpenBlob, UploadInfo } from './blobs.ts';
 import { copyFile } from './copy-file.ts';
@@ -123,7 +123,11 @@ class FileBlobs implements Blobs {
     for (const algorithm of algorithms) {
       const algorithmFolder = join(this.#blobsFolder, algorithm);
       for await (const folder of namesIn(algorithmFolder)) {
-        for await (const name of namesIn(join(algorithmFolder, folder))) yield `${algorithm}:${name}`;
+        for await (const name of namesIn(join(algorithmFolder, folder))) {
+          const digest = `${algorithm}:${name}`;
+          // What somebody else put there is no blob.
+          if (isDigest(digest)) yield digest;
+        }
       }
     }
   }
@@ -173,15 +177,16 @@ class FileBlobs implements Blobs {
     return await readFile(this.#uploadPath(uploadId));
   }
 
-  async publishUpload(uploadId: string, digest: string): Promise<BlobInfo> {
+  async publishUpload(uploadId: string, digest: string, sizeBytes: number): Promise<void> {
     const uploadPath = this.#uploadPath(uploadId);
     const blobPath = this.#blobPath(digest);
     return await this.#exclusively(uploadId, async () => {
       await using file = await fileErrors(() => ifPresent(open(uploadPath, 'r+')));
       if (!file) throw unknownUpload(uploadId);
-      return await fileErrors(async () => {
-        const existing = await ifPresent(stat(blobPath));
-        if (existing) {
+      await fileErrors(async () => {
+        const { size } = await file.stat();
+        if (size !== sizeBytes) throw wrongSize(uploadId, { size, sizeBytes });
+        if ((await ifPresent(stat(blobPath)))?.size === sizeBytes) {
           await unlink(uploadPath);
         } else {
           await orDiscard(uploadPath, async () => await makeDurable(async () => await file.sync()));
@@ -191,8 +196,6 @@ class FileBlobs implements Blobs {
         // Of a blob that exists already, too: whoever is just publishing it may not have come to this yet.
         await syncFolder(dirname(blobPath));
         await syncFolder(this.#uploadsFolder);
-        const { size } = existing ?? (await file.stat());
-        return { sizeBytes: size };
       });
     });
   }
@@ -278,6 +281,13 @@ async function remove(path: string): Promise<boolean> {
 async function* namesIn(folder: string): AsyncGenerator<string> {
   const entries = await fileErrors(() => opendir(folder));
   for await (const { name } of entries) yield name;
+}
+
+function wrongSize(uploadId: string, { size, sizeBytes }: { size: number; sizeBytes: number }): BlobsError {
+  return new BlobsError(
+    'wrong-offset',
+    `Upload "${uploadId}" has ${size} bytes, not the ${sizeBytes} that were checked`,
+  );
 }
 
 function unknownUpload(uploadId: string): BlobsError {

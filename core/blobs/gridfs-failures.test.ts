@@ -39,7 +39,7 @@ await describeOnMongo('GridFS, failing', stoppableMongo, (mongo) => {
       };
       // The lease of the append that broke off is over some seconds later.
       await expect.poll(isFree, { timeout: 60_000, interval: 500 }).toBe(bytes.length);
-      await blobs.publishUpload('one', digest);
+      await blobs.publishUpload('one', digest, bytes.length);
       expect(await buffer((await blobs.read(digest)) as Readable)).toStrictEqual(bytes);
     },
   );
@@ -55,7 +55,8 @@ await describeOnMongo('GridFS, failing', stoppableMongo, (mongo) => {
     relay.loseAnswerTo('insert');
     await blobs.appendUpload('one', 250_000, Readable.from([bytes.subarray(250_000)]));
     relay.loseAnswerTo('insert');
-    expect(await blobs.publishUpload('one', digest)).toStrictEqual({ sizeBytes: bytes.length });
+    await blobs.publishUpload('one', digest, bytes.length);
+    expect(await blobs.stat(digest)).toStrictEqual({ sizeBytes: bytes.length });
     expect(await blobs.statUpload('one')).toBeUndefined();
     relay.loseAnswerTo('find');
     expect(await buffer((await blobs.read(digest)) as Readable)).toStrictEqual(bytes);

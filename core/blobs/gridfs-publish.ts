@@ -2,8 +2,13 @@ import { Long } from 'mongodb';
 import { isDuplicate } from '../store/mongodb-errors.ts';
 import { again } from './gridfs-errors.ts';
 import type { BlobRecord, Layout } from './gridfs-layout.ts';
+import { doom } from './gridfs-trash.ts';
 
-/** Makes a blob visible, first for standard tools, then for everybody. @returns the one that was there first, if there is. */
+/**
+ * Makes a blob visible, first for standard tools, then for everybody. One of another size is damaged, and is replaced.
+ *
+ * @returns the one that was there first, if there is.
+ */
 export async function showBlob(layout: Layout, blob: BlobRecord, uploadDate: Date): Promise<BlobRecord | undefined> {
   const { files, digests } = layout;
   const { _id: filename, file, sizeBytes, chunkBytes } = blob;
@@ -17,7 +22,18 @@ export async function showBlob(layout: Layout, blob: BlobRecord, uploadDate: Dat
       if (!isDuplicate(error)) throw error;
     }
     const first = await digests.findOne({ _id: filename });
-    if (first) return first;
-    // It was deleted in this moment.
+    if (first?.sizeBytes === sizeBytes) return first;
+    // If there is none, it was deleted in this moment.
+    if (first && (await replaceBlob(layout, first, blob))) return undefined;
   }
+}
+
+/** @returns whether the damaged blob was still the one that is seen. */
+async function replaceBlob(layout: Layout, damaged: BlobRecord, blob: BlobRecord): Promise<boolean> {
+  await doom(layout, damaged.file);
+  const { _id, file } = damaged;
+  // Found replaced already, it was so by the write whose answer was lost.
+  const mine = { _id, file: { $in: [file, blob.file] } };
+  const { matchedCount } = await again(async () => await layout.digests.replaceOne(mine, blob));
+  return matchedCount > 0;
 }

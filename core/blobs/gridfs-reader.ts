@@ -65,7 +65,7 @@ function askFor({ chunks }: Layout, file: ObjectId, n: number, sizeBytes: number
     const chunk = await chunks.findOne(chunkKey(file, n), { projection: { data: 1 }, promoteBuffers: true });
     // A writer that died may have gone on with the last chunk beyond the recorded size.
     if (chunk && chunk.data.length >= sizeBytes) return chunk.data.subarray(0, sizeBytes);
-    throw new BlobsError('unavailable', `Chunk ${n} of file ${file.toHexString()} is missing`);
+    throw new BlobsError('damaged', `Chunk ${n} of file ${file.toHexString()} is missing`);
   });
   answer.catch(() => {});
   return answer;

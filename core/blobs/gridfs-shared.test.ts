@@ -37,7 +37,8 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
       expect(await other.statUpload('one')).toMatchObject({ sizeBytes: offset });
       expect(await buffer((await one.readUpload('one')) as Readable)).toStrictEqual(bytes.subarray(0, offset));
     }
-    expect(await other.publishUpload('one', digestOf(bytes))).toStrictEqual({ sizeBytes: 12_345 });
+    await other.publishUpload('one', digestOf(bytes), 12_345);
+    expect(await one.stat(digestOf(bytes))).toStrictEqual({ sizeBytes: 12_345 });
     expect(await buffer((await one.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
   });
 
@@ -94,7 +95,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     hang.resolve();
     await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'upload-busy' });
     const whole = Buffer.concat([Buffer.alloc(1_500, 'a'), rest]);
-    await quick.publishUpload('one', digestOf(whole));
+    await quick.publishUpload('one', digestOf(whole), whole.length);
     expect(await buffer((await quick.read(digestOf(whole))) as Readable)).toStrictEqual(whole);
   });
 
@@ -134,7 +135,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
       await blobs.createUpload('one');
       await blobs.appendUpload('one', 0, Readable.from([bytes]));
       const upload = await layout.uploads.findOne({ _id: 'one' });
-      await blobs.publishUpload('one', digestOf(bytes));
+      await blobs.publishUpload('one', digestOf(bytes), bytes.length);
       await layout.uploads.insertOne({ ...(upload as NonNullable<typeof upload>), publishing: digestOf(bytes) });
       await look();
       expect(await layout.uploads.countDocuments({})).toBe(0);
@@ -175,7 +176,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
         expect(before).toHaveLength(sizeBytes);
         const bytes = Buffer.concat([before, randomBytes(100_000)]);
         await blobs.appendUpload(uploadId, sizeBytes, Readable.from([bytes.subarray(sizeBytes)]));
-        await blobs.publishUpload(uploadId, digestOf(bytes));
+        await blobs.publishUpload(uploadId, digestOf(bytes), bytes.length);
         expect(await buffer((await blobs.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
       }
     }
@@ -206,7 +207,7 @@ async function publish(blobs: Blobs, bytes: Uint8Array): Promise<void> {
   const uploadId = randomUUID();
   await blobs.createUpload(uploadId);
   await blobs.appendUpload(uploadId, 0, Readable.from([bytes]));
-  await blobs.publishUpload(uploadId, digestOf(bytes));
+  await blobs.publishUpload(uploadId, digestOf(bytes), bytes.length);
 }
 
 function digestOf(bytes: Uint8Array): string {

@@ -175,19 +175,18 @@ class GridFsBlobs implements Blobs {
     return upload && readFile(this.#layout, upload);
   }
 
-  async publishUpload(uploadId: string, digest: string): Promise<BlobInfo> {
+  async publishUpload(uploadId: string, digest: string, sizeBytes: number): Promise<void> {
     assertUploadId(uploadId);
     assertDigest(digest);
-    return await this.#run(async () => {
-      const { upload } = await takeUpload(this.#layout, uploadId, digest);
-      const { _id, file, sizeBytes, chunkBytes } = upload;
+    await this.#run(async () => {
+      const { upload } = await takeUpload(this.#layout, uploadId, { digest, sizeBytes });
+      const { _id, file, chunkBytes } = upload;
       const blob: BlobRecord = { _id: digest, file, sizeBytes, chunkBytes };
-      const { digests } = this.#layout;
+      const first = await this.#layout.digests.findOne({ _id: digest });
       const existing =
-        (await digests.findOne({ _id: digest })) ?? (await showBlob(this.#layout, blob, await this.#parts.time.now()));
+        first?.sizeBytes === sizeBytes ? first : await showBlob(this.#layout, blob, await this.#parts.time.now());
       if (existing && !existing.file.equals(file)) await doom(this.#layout, file, _id);
       await again(async () => await this.#layout.uploads.deleteOne({ _id, file }));
-      return { sizeBytes: (existing ?? blob).sizeBytes };
     });
   }
 

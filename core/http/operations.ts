@@ -2,20 +2,27 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Metrics } from '../metrics/metrics.ts';
 import { sendJson } from './json.ts';
+import { answerTask, taskPath } from './operations-tasks.ts';
+import type { OperationsTasks } from './operations-tasks.ts';
 
 /** What must hold for the process to be ready: each check resolves, or rejects with what is wrong. */
 export type ReadinessChecks = Readonly<Record<string, () => Promise<void>>>;
 
-/** Answers `/healthz` (the process lives), `/readyz` (all checks hold) and `/metrics` (Prometheus text). */
+/**
+ * Answers `/healthz` (the process lives), `/readyz` (all checks hold), `/metrics` (Prometheus text), and does tasks for those
+ * who have the platform's secret.
+ */
 export function operationsHandler(
   metrics: Metrics,
   checks: ReadinessChecks,
+  tasks: OperationsTasks,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
     const path = request.url?.split('?')[0];
     if (path === '/healthz') sendJson(response, 200, { status: 'ok' });
     else if (path === '/readyz') void answerReadiness(response, checks);
     else if (path === '/metrics') void answerMetrics(response, metrics);
+    else if (path?.startsWith(taskPath)) void answerTask(tasks, request, response);
     else sendJson(response, 404, { status: 'error', message: 'Only /healthz, /readyz and /metrics are here' });
   };
 }

@@ -25,6 +25,7 @@ import {
   tarOf,
 } from '../../test/kit/archives.ts';
 import type { TestEntry } from '../../test/kit/archives.ts';
+import { defaultCollectionSettings } from '../collection/settings.ts';
 import { openImageArchives } from './image-archives.ts';
 import type { RegistryLimits } from '../limits.ts';
 import type { ArchiveLimits } from './limits.ts';
@@ -66,6 +67,7 @@ async function open(archiveLimits: Partial<ArchiveLimits> = {}, limits: Partial<
     openImageArchives({
       ...registry,
       blobs,
+      collection: defaultCollectionSettings,
       clock: systemClock,
       log: openLog('silent'),
       defaultCluster: 'main',

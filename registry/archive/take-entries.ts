@@ -7,8 +7,8 @@ import { randomUUID } from 'node:crypto';
 import { digestPattern } from '../../contract/names.ts';
 import { publishChecked } from '../blob-push.ts';
 import { discardUpload } from '../upload-session.ts';
-import { linkedBlobSize, noteUse } from '../blob-links.ts';
 import type { RegistryContext } from '../context.ts';
+import { renewLink } from '../leases.ts';
 import { algorithmOf, RunningHash } from '../digests.ts';
 import { maxManifestBytes } from '../manifest.ts';
 import { compressionOf } from './compression.ts';
@@ -56,12 +56,21 @@ async function takeFile(context: RegistryContext, repository: string, entry: Fil
   const hash = new RunningHash(announced === undefined ? 'sha256' : algorithmOf(announced));
   const sniffed: { compression?: Compression } = {};
   const bytes = hash.over(sniff(entry.bytes, sniffed));
-  const isHere = announced !== undefined && (await linkedBlobSize(context, repository, announced)) === entry.sizeBytes;
-  if (isHere) await noteUse(context, repository, announced);
+  const isHere = announced !== undefined && (await leasedBlobSize(context, repository, announced)) === entry.sizeBytes;
   const digest = isHere
     ? await check(bytes, hash, entry.name)
     : await store(context, repository, { bytes, hash, name: entry.name, sizeBytes: entry.sizeBytes });
   return { digest, sizeBytes: entry.sizeBytes, compression: sniffed.compression ?? 'none' };
+}
+
+/** The size of a blob that the repository has, and has for some time yet. */
+async function leasedBlobSize(
+  context: RegistryContext,
+  repository: string,
+  digest: string,
+): Promise<number | undefined> {
+  const blob = (await renewLink(context, repository, digest)) && (await context.blobs.stat(digest));
+  return blob?.sizeBytes;
 }
 
 /** The digest that a file of an OCI layout has by its name. */

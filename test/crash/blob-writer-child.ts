@@ -16,7 +16,7 @@ async function publish(): Promise<never> {
     const uploadId = randomUUID();
     await blobs.createUpload(uploadId);
     await blobs.appendUpload(uploadId, 0, Readable.from(chunks));
-    await blobs.publishUpload(uploadId, digest);
+    await blobs.publishUpload(uploadId, digest, 200_000);
     process.stdout.write(`${digest}\n`);
   }
 }

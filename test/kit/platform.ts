@@ -90,6 +90,17 @@ export class TestPlatform implements AsyncDisposable {
     return this.#api.announced.operations_url;
   }
 
+  /** Operations listener of the process with the registry. */
+  get registryOperationsUrl(): string {
+    return this.announcedBy(this.#registryName).operations_url;
+  }
+
+  /** The environment of commands that find the process with the registry. */
+  get environment(): Readonly<Record<string, string>> {
+    const { port } = new URL(this.registryOperationsUrl);
+    return { ...this.#environments.get(this.#registryName), BERTH_OPERATIONS_PORT: port };
+  }
+
   /** What its processes have written to their logs since they were last started, as JSON lines. */
   get log(): string {
     return Array.from(this.#processes.values(), (each) => each.log()).join('');
@@ -134,6 +145,10 @@ export class TestPlatform implements AsyncDisposable {
     await removeFromEngine(this.#options.engine, this.node);
     await removeFromEngine(this.#options.twinsOn, twinOf(this.node));
     await rm(this.dataFolder, { recursive: true, force: true });
+  }
+
+  get #registryName(): ProcessName {
+    return this.#environments.has('registry') ? 'registry' : 'registry,api,worker,proxy';
   }
 
   get #api(): PlatformProcess {
@@ -189,7 +204,7 @@ type Environment = Readonly<Record<string, string>>;
 /** The environment of each process: nothing of what configures the person's own Berth. */
 async function environmentsOf(options: PlatformOptions, place: Place): Promise<ReadonlyMap<ProcessName, Environment>> {
   const { ground = 'embedded' } = options;
-  const common = { ...(await commonEnvironment(options, place)), BERTH_DATA_FOLDER: place.dataFolder };
+  const common = { BERTH_DATA_FOLDER: place.dataFolder, ...(await commonEnvironment(options, place)) };
   if (ground === 'embedded') return new Map([['registry,api,worker,proxy', common]]);
   const secretFile = join(place.dataFolder, 'shared-secret');
   await writeFile(secretFile, randomBytes(32).toString('base64url'), { mode: 0o600 });

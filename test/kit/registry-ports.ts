@@ -11,6 +11,7 @@ import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { accessTokens } from '../../model/access-token.ts';
 import { accounts } from '../../model/account.ts';
+import { backends } from '../../model/backend.ts';
 import { images } from '../../model/image.ts';
 import { services } from '../../model/service.ts';
 import { registryCollections } from '../../registry/index.ts';
@@ -20,9 +21,11 @@ import { newDatabaseAt } from './mongodb.ts';
 export interface RegistryPorts {
   readonly store: Store;
   readonly blobs: Blobs;
+  /** Where its files are, if they are files. */
+  readonly folder?: string;
 }
 
-const collections = [...registryCollections, accounts, accessTokens, images, services];
+const collections = [...registryCollections, accounts, accessTokens, backends, images, services];
 
 interface Where {
   /** Default `embedded`. On a shared one there are two registries. */
@@ -49,5 +52,5 @@ export async function openRegistryPorts(
   const folder = await mkdtemp(join(tmpdir(), 'registry-test-'));
   resources.defer(async () => await rm(folder, { recursive: true, force: true }));
   const store = resources.use(await openSqliteStore({ folder: join(folder, 'store'), collections, log }));
-  return [{ store, blobs: resources.use(await openFileBlobs({ folder: join(folder, 'blobs'), log })) }];
+  return [{ store, blobs: resources.use(await openFileBlobs({ folder: join(folder, 'blobs'), log })), folder }];
 }

@@ -11,12 +11,13 @@ import { listen, newServer } from '../../core/http/listener.ts';
 import { openLog } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
+import type { Store } from '../../core/store/store.ts';
 import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/access-token.ts';
 import type { AccessRight } from '../../model/access-token.ts';
 import { accounts } from '../../model/account.ts';
 import { RegistryGrants } from '../../model/registry-grant.ts';
-import { openRegistry } from '../../registry/index.ts';
-import type { RegistryLimits } from '../../registry/index.ts';
+import { defaultCollectionSettings, openRegistry } from '../../registry/index.ts';
+import type { CollectionSettings, Registry, RegistryLimits } from '../../registry/index.ts';
 import type { Ground } from './grounds.ts';
 import { openRegistryPorts } from './registry-ports.ts';
 
@@ -39,7 +40,9 @@ export type TestRegistry = Awaited<ReturnType<typeof openTestRegistry>>;
 export interface TestRegistryOptions {
   /** Default `embedded`. On a shared one there are two registries, and requests go to them by turns. */
   readonly ground?: Ground;
+  /** Tells the store's time, too. */
   readonly clock?: Clock;
+  readonly collection?: Partial<CollectionSettings>;
   readonly publicUrl?: string;
   readonly limits?: Partial<RegistryLimits>;
   readonly behindLoadBalancer?: boolean;
@@ -48,6 +51,8 @@ export interface TestRegistryOptions {
   readonly mongo?: { readonly url: string; readonly database: string } | undefined;
   /** Called before each write to the store or the blobs; what it throws is what the write fails with. */
   readonly beforeWrite?: (method: string) => void;
+  /** Called before each question to the store or the blobs, and each write, which wait for it. */
+  readonly beforeCall?: (method: string) => Promise<void>;
 }
 
 export const noLimits: RegistryLimits = {
@@ -64,13 +69,19 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   const logLines: string[] = [];
   const log = openLog('info', { write: (line) => void logLines.push(line) });
   const ports = await openRegistryPorts(options, log, resources);
-  const [{ store, blobs }] = ports;
-  const { clock = systemClock, publicUrl } = options;
+  const [first] = ports;
+  const { blobs, folder } = first;
+  const { clock = systemClock, publicUrl, beforeCall } = options;
+  const inTime = (store: Store) => (options.clock ? withTime(store, options.clock) : store);
+  const store = inTime(first.store);
   const grants = new RegistryGrants(new PlatformSecret(Buffer.alloc(32, 7)));
   const metrics = openMetrics();
   const { beforeWrite = () => {} } = options;
+  const hooked = <Port extends object>(port: Port) =>
+    withFaults(beforeCall ? withPauses(port, beforeCall) : port, beforeWrite);
   const shared = {
     bus: options.bus ?? openInProcessBus({ log }),
+    collection: { ...defaultCollectionSettings, ...options.collection },
     clock,
     log,
     grants,
@@ -81,13 +92,14 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   };
   const seats = await Promise.all(
     ports.map(async (port) => {
-      const faulty = { store: withFaults(port.store, beforeWrite), blobs: withFaults(port.blobs, beforeWrite) };
+      const faulty = { store: hooked(inTime(port.store)), blobs: hooked(port.blobs) };
       // Each process has figures of its own.
-      const own = port.store === store ? metrics : openMetrics();
+      const own = port === first ? metrics : openMetrics();
       return await openSeat({ ...shared, ...faulty, metrics: own }, resources);
     }),
   );
-  const [{ port }] = seats as [Seat];
+  const [firstSeat] = seats as [Seat];
+  const { port } = firstSeat;
   for (const id of ['acme', 'other']) await store.insert(accounts, { id, createdAt: clock.now() });
 
   const addToken = async (account: string, rights: readonly AccessRight[]) => {
@@ -105,6 +117,8 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   return {
     store,
     blobs,
+    clock,
+    folder,
     grants,
     metrics,
     logLines,
@@ -117,6 +131,10 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     /** Sends with the basic login of `acme`, which may read and push. */
     as: async (path: string, sent: Sent = {}) =>
       await send(path, { ...sent, headers: { authorization: basic('acme', token), ...sent.headers } }),
+    /** Of the first registry. */
+    get collector() {
+      return firstSeat.registry.collector;
+    },
     /** As if its processes had ended: what they knew in memory is gone. */
     restart: async () => void (await Promise.all(seats.map(async (seat) => await seat.restart()))),
     [Symbol.asyncDispose]: async () => await kept.disposeAsync(),
@@ -125,6 +143,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
 
 interface Seat {
   readonly port: number;
+  readonly registry: Registry;
   restart(): Promise<void>;
 }
 
@@ -139,7 +158,13 @@ async function openSeat(deps: Parameters<typeof openRegistry>[0], resources: Asy
     await registry[Symbol.asyncDispose]();
     registry = openRegistry(deps);
   };
-  return { port: listener.port, restart };
+  return {
+    port: listener.port,
+    get registry() {
+      return registry;
+    },
+    restart,
+  };
 }
 
 /** Pushes a blob in one request. */
@@ -206,6 +231,34 @@ function withFaults<Port extends object>(port: Port, beforeWrite: (method: strin
         if (writes.includes(String(name))) beforeWrite(String(name));
         return Reflect.apply(value, target, args);
       };
+    },
+  });
+}
+
+const calls = ['get', 'insert', 'update', 'delete', 'find', 'stat', 'read', 'publishUpload'];
+
+/** The same port, whose calls can be made to wait. */
+function withPauses<Port extends object>(port: Port, beforeCall: (method: string) => Promise<void>): Port {
+  return new Proxy(port, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      if (!calls.includes(String(name))) return value.bind(target);
+      return async (...args: unknown[]): Promise<unknown> => {
+        await beforeCall(String(name));
+        return await Reflect.apply(value, target, args);
+      };
+    },
+  });
+}
+
+/** The same store, in the time of a clock. */
+function withTime(store: Store, clock: Clock): Store {
+  return new Proxy(store, {
+    get: (target, name) => {
+      if (name === 'now') return async () => clock.now();
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
     },
   });
 }

@@ -174,7 +174,7 @@ function describeReading(blobsTest: BlobsTest): void {
       await expect(blobs.stat(digest)).rejects.toThrow(TypeError);
       await expect(blobs.read(digest)).rejects.toThrow(TypeError);
       await expect(blobs.delete(digest)).rejects.toThrow(TypeError);
-      await expect(blobs.publishUpload(uploadId, digest)).rejects.toThrow(TypeError);
+      await expect(blobs.publishUpload(uploadId, digest, 0)).rejects.toThrow(TypeError);
     }
     expect(await blobs.statUpload(uploadId)).toBeDefined();
   });
@@ -197,7 +197,7 @@ function describeUploads(blobsTest: BlobsTest): void {
     expect(await blobs.readUpload('one')).toBeUndefined();
     expect(await blobs.deleteUpload('one')).toBe(false);
     await expectCode(blobs.appendUpload('one', 0, chunks('a')), 'upload-unknown');
-    await expectCode(blobs.publishUpload('one', digestOf(Buffer.alloc(0))), 'upload-unknown');
+    await expectCode(blobs.publishUpload('one', digestOf(Buffer.alloc(0)), 0), 'upload-unknown');
     expect(await listOf(blobs.listUploads())).toStrictEqual([]);
   });
 
@@ -251,7 +251,7 @@ function describeUploads(blobsTest: BlobsTest): void {
     const append = blobs.appendUpload('one', 0, hanging.source, abort.signal);
     await hanging.hangs;
     await expectCode(blobs.appendUpload('one', 3, chunks('x')), 'upload-busy');
-    await expectCode(blobs.publishUpload('one', digestOf(Buffer.from('abc'))), 'upload-busy');
+    await expectCode(blobs.publishUpload('one', digestOf(Buffer.from('abc')), 3), 'upload-busy');
     const reason = new Error('Client left');
     abort.abort(reason);
     await expect(append).rejects.toBe(reason);
@@ -285,20 +285,48 @@ function describePublishing(blobsTest: BlobsTest): void {
     await blobs.createUpload('one');
     await blobs.appendUpload('one', 0, Readable.from([bytes]));
     expect(await blobs.stat(digestOf(bytes))).toBeUndefined();
-    expect(await blobs.publishUpload('one', digestOf(bytes))).toStrictEqual({ sizeBytes: 5 });
+    await blobs.publishUpload('one', digestOf(bytes), 5);
+    expect(await blobs.stat(digestOf(bytes))).toStrictEqual({ sizeBytes: 5 });
     expect(await blobs.statUpload('one')).toBeUndefined();
     expect(await listOf(blobs.listUploads())).toStrictEqual([]);
-    await expectCode(blobs.publishUpload('one', digestOf(bytes)), 'upload-unknown');
+    await expectCode(blobs.publishUpload('one', digestOf(bytes), 5), 'upload-unknown');
     expect((await readAll(blobs, digestOf(bytes))).toString()).toBe('hello');
   });
 
   blobsTest('discards an upload of a blob that exists', async ({ blobs }) => {
     const digest = await publish(blobs, Buffer.from('hello'));
     await blobs.createUpload('two');
-    await blobs.appendUpload('two', 0, chunks('other bytes'));
-    expect(await blobs.publishUpload('two', digest)).toStrictEqual({ sizeBytes: 5 });
+    await blobs.appendUpload('two', 0, chunks('other'));
+    await blobs.publishUpload('two', digest, 5);
     expect(await blobs.statUpload('two')).toBeUndefined();
     expect((await readAll(blobs, digest)).toString()).toBe('hello');
+  });
+
+  blobsTest('replaces a blob of another size, which is damaged, in one step', async ({ blobs }) => {
+    const digest = digestOf(Buffer.from('whole'));
+    await blobs.createUpload('damaged');
+    await blobs.appendUpload('damaged', 0, chunks('who'));
+    await blobs.publishUpload('damaged', digest, 3);
+    const readers = Array.from({ length: 20 }, async () => (await readAll(blobs, digest)).toString());
+    await blobs.createUpload('two');
+    await blobs.appendUpload('two', 0, chunks('whole'));
+    await blobs.publishUpload('two', digest, 5);
+    for (const text of await Promise.all(readers)) expect(text).toBeOneOf(['who', 'whole']);
+    expect(await blobs.stat(digest)).toStrictEqual({ sizeBytes: 5 });
+    expect((await readAll(blobs, digest)).toString()).toBe('whole');
+    expect(await blobs.statUpload('two')).toBeUndefined();
+    expect(await listOf(blobs.list())).toStrictEqual([digest]);
+  });
+
+  blobsTest('does not publish what was written to since it was checked', async ({ blobs }) => {
+    await blobs.createUpload('one');
+    await blobs.appendUpload('one', 0, chunks('checked'));
+    const digest = digestOf(Buffer.from('checked'));
+    await blobs.appendUpload('one', 7, chunks(' and more'));
+    await expectCode(blobs.publishUpload('one', digest, 7), 'wrong-offset');
+    expect(await blobs.stat(digest)).toBeUndefined();
+    expect(await blobs.appendUpload('one', 16, chunks('.'))).toBe(17);
+    expect(await uploadText(blobs, 'one')).toBe('checked and more.');
   });
 
   blobsTest('publishes one blob from many uploads at a time', async ({ blobs }) => {
@@ -314,7 +342,7 @@ function describePublishing(blobsTest: BlobsTest): void {
     const digest = digestOf(Buffer.from('abc'));
     await blobs.createUpload('one');
     await blobs.appendUpload('one', 0, chunks('abc'));
-    const attempts = await Promise.allSettled(Array.from({ length: 5 }, () => blobs.publishUpload('one', digest)));
+    const attempts = await Promise.allSettled(Array.from({ length: 5 }, () => blobs.publishUpload('one', digest, 3)));
     expect(attempts.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     expect((await readAll(blobs, digest)).toString()).toBe('abc');
   });
@@ -335,7 +363,7 @@ function describeClosing(create: () => Promise<BlobsData>): void {
     expect(await listOf(blobs.listUploads())).toStrictEqual(['one']);
     expect(await blobs.appendUpload('one', 3, chunks('def'))).toBe(6);
     const digest = digestOf(Buffer.from('abcdef'));
-    await blobs.publishUpload('one', digest);
+    await blobs.publishUpload('one', digest, 6);
     expect((await readAll(blobs, digest)).toString()).toBe('abcdef');
   });
 
@@ -382,7 +410,7 @@ async function publish(blobs: Blobs, bytes: Uint8Array, algorithm: 'sha256' | 's
   const digest = digestOf(bytes, algorithm);
   await blobs.createUpload(uploadId);
   await blobs.appendUpload(uploadId, 0, Readable.from([bytes]));
-  await blobs.publishUpload(uploadId, digest);
+  await blobs.publishUpload(uploadId, digest, bytes.length);
   return digest;
 }
 

@@ -1,0 +1,128 @@
+/**
+ * Removing the bytes of blobs that no repository has: they are condemned by a tombstone, and some time later
+ *
+ *     the tombstone is marked `deleting` → links are looked for once more → the bytes go → the tombstone goes
+ *
+ * Whoever pushes the blob writes its link first and reads the tombstone then (`blob-publish.ts`). A crash in between leaves a
+ * tombstone that the next collector, or a pusher who meets it, takes up.
+ */
+import type { Blobs } from '../../core/blobs/blobs.ts';
+import { StoreError } from '../../core/store/store.ts';
+import type { Store } from '../../core/store/store.ts';
+import { blobLinks, tombstones } from '../documents.ts';
+import type { Tombstone } from '../documents.ts';
+import type { Collecting } from './collecting.ts';
+import type { Turn } from './turn.ts';
+
+interface Parts {
+  readonly store: Store;
+  readonly blobs: Blobs;
+}
+
+/** Blobs, and what they take. */
+export interface Tally {
+  readonly blobs: number;
+  readonly bytes: number;
+}
+
+/** Condemns what no repository has. @returns what was not condemned before. */
+export async function condemnBlobs(collecting: Collecting): Promise<Tally> {
+  const { store, blobs, pace, signal, startedAt } = collecting;
+  let tally: Tally = { blobs: 0, bytes: 0 };
+  for await (const digest of blobs.list()) {
+    signal.throwIfAborted();
+    await pace.step();
+    if (await isLinked(store, digest)) continue;
+    if (!(await condemn(store, { id: digest, state: 'condemned', at: startedAt }))) continue;
+    tally = plus(tally, (await blobs.stat(digest))?.sizeBytes ?? 0);
+  }
+  return tally;
+}
+
+/** Removes what was condemned long enough ago, and finishes what a collector before did not. @returns what went. */
+export async function removeCondemned(collecting: Collecting & { readonly turn: Turn }): Promise<Tally> {
+  const { store, settings, signal } = collecting;
+  const to = new Date((await store.now()).getTime() - settings.removalWaitMs);
+  const begun = await store.find(tombstones, { index: 'byState', equals: { state: 'deleting' } });
+  const due = await store.find(tombstones, { index: 'byState', equals: { state: 'condemned' }, range: { to } });
+  let tally: Tally = { blobs: 0, bytes: 0 };
+  for (const tombstone of [...begun, ...due]) {
+    signal.throwIfAborted();
+    const sizeBytes = await removeBlob(collecting, tombstone);
+    if (sizeBytes !== undefined) tally = plus(tally, sizeBytes);
+  }
+  return tally;
+}
+
+/** Whether a collector has begun to remove bytes: it is at it now, or it is dead. */
+export async function hasBegunRemovals(store: Store): Promise<boolean> {
+  return (await store.find(tombstones, { index: 'byState', equals: { state: 'deleting' }, limit: 1 })).length > 0;
+}
+
+/** Finishes removals that a dead collector had begun. */
+export async function finishRemovals(parts: Parts, turn: Turn, signal: AbortSignal): Promise<void> {
+  for (const tombstone of await parts.store.find(tombstones, { index: 'byState', equals: { state: 'deleting' } })) {
+    signal.throwIfAborted();
+    await removeBlob({ ...parts, turn }, tombstone);
+  }
+}
+
+/** Condemned or not: what would go if these links were gone, as digests and how many of each. */
+export async function countUnlinked(
+  { store, blobs, pace, signal }: Collecting,
+  goneLinks: ReadonlyMap<string, number>,
+): Promise<Tally> {
+  let tally: Tally = { blobs: 0, bytes: 0 };
+  for await (const digest of blobs.list()) {
+    signal.throwIfAborted();
+    await pace.step();
+    const gone = goneLinks.get(digest) ?? 0;
+    const links = await store.find(blobLinks, { index: 'byDigest', equals: { digest }, limit: gone + 1 });
+    if (links.length <= gone) tally = plus(tally, (await blobs.stat(digest))?.sizeBytes ?? 0);
+  }
+  return tally;
+}
+
+/** Whether any repository has a blob. */
+async function isLinked(store: Store, digest: string): Promise<boolean> {
+  return (await store.find(blobLinks, { index: 'byDigest', equals: { digest }, limit: 1 })).length > 0;
+}
+
+/** @returns whether it was not condemned before. */
+async function condemn(store: Store, tombstone: Tombstone): Promise<boolean> {
+  if (await store.get(tombstones, tombstone.id)) return false;
+  try {
+    await store.insert(tombstones, tombstone);
+    return true;
+  } catch (error) {
+    if (error instanceof StoreError && error.code === 'duplicate') return false;
+    throw error;
+  }
+}
+
+/** @returns the size of what went, or `undefined` if nothing did. */
+async function removeBlob(
+  { store, blobs, turn }: Parts & { readonly turn: Turn },
+  { id: digest }: Tombstone,
+): Promise<number | undefined> {
+  await turn.prove();
+  const at = await store.now();
+  const deleting: Tombstone = { id: digest, state: 'deleting', at };
+  const marked = await store.update(tombstones, digest, (current) =>
+    current.state === 'condemned' ? deleting : current,
+  );
+  // A pusher has taken it away.
+  if (!marked) return undefined;
+  const linked = await isLinked(store, digest);
+  const sizeBytes = linked ? undefined : (await blobs.stat(digest))?.sizeBytes;
+  if (sizeBytes !== undefined) {
+    await turn.prove();
+    await blobs.delete(digest);
+  }
+  await store.delete(tombstones, digest);
+  return sizeBytes;
+}
+
+function plus({ blobs, bytes }: Tally, sizeBytes: number): Tally {
+  return { blobs: blobs + 1, bytes: bytes + sizeBytes };
+}

@@ -1,0 +1,76 @@
+import { BlobsError } from '../../core/blobs/blobs.ts';
+import type { Blobs } from '../../core/blobs/blobs.ts';
+import { upsert } from '../../core/store/upsert.ts';
+import { RunningHash, algorithmOf } from '../digests.ts';
+import { blobLinks, tombstones } from '../documents.ts';
+import type { Tombstone } from '../documents.ts';
+import type { Problem } from './events.ts';
+import type { Turn } from './turn.ts';
+import type { Verifying } from './verify.ts';
+
+/** How many repositories are named that have a damaged blob. */
+const maxNamed = 10;
+
+type Finding =
+  | { readonly state: 'good'; readonly sizeBytes: number }
+  | { readonly state: 'gone' }
+  | { readonly state: 'damaged' | 'unreadable'; readonly why: string };
+
+/** Reads every blob once, one after the other, and compares its bytes with its digest. */
+export async function* verifyBlobs(verifying: Verifying): AsyncGenerator<Problem, void, undefined> {
+  const { blobs, seen, signal, turn } = verifying;
+  for await (const digest of blobs.list()) {
+    const finding = await readBlob(blobs, digest, signal);
+    if (finding.state === 'gone') continue;
+    seen.blobs += 1;
+    if (finding.state === 'good') {
+      seen.bytes += finding.sizeBytes;
+      continue;
+    }
+    const whose = await repositoriesWith(verifying, digest);
+    // What cannot be read at the moment may be good.
+    const repaired = finding.state === 'damaged' && turn ? await removeDamaged(verifying, turn, digest) : false;
+    const kind = finding.state === 'damaged' ? 'blob-damaged' : 'blob-unreadable';
+    const message = `${finding.why}; ${whose}${repaired ? '. Its bytes were removed, the next push stores them anew' : ''}`;
+    yield { type: 'problem', kind, digest, message, repaired };
+  }
+}
+
+async function readBlob(blobs: Blobs, digest: string, signal: AbortSignal): Promise<Finding> {
+  const hash = new RunningHash(algorithmOf(digest));
+  try {
+    const bytes = await blobs.read(digest);
+    if (!bytes) return { state: 'gone' };
+    for await (const _chunk of hash.over(bytes)) signal.throwIfAborted();
+  } catch (error) {
+    signal.throwIfAborted();
+    // If the blobs as a whole are down, this fails too.
+    await blobs.ping();
+    if (!(await blobs.stat(digest))) return { state: 'gone' };
+    const why = `Its bytes cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    return { state: error instanceof BlobsError && error.code === 'damaged' ? 'damaged' : 'unreadable', why };
+  }
+  const { sizeBytes } = hash;
+  const actual = hash.digest();
+  return actual === digest ? { state: 'good', sizeBytes } : { state: 'damaged', why: `Its bytes have ${actual}` };
+}
+
+async function repositoriesWith({ store }: Verifying, digest: string): Promise<string> {
+  const links = await store.find(blobLinks, { index: 'byDigest', equals: { digest }, limit: maxNamed + 1 });
+  if (links.length === 0) return 'no repository has it';
+  const names = links.slice(0, maxNamed).map(({ repository }) => repository);
+  return `${names.join(', ')}${links.length > maxNamed ? ' and others have' : names.length > 1 ? ' have' : ' has'} it`;
+}
+
+/** Under a tombstone, so that nobody who pushes the blob takes the damaged bytes for theirs. */
+async function removeDamaged({ store, blobs, signal }: Verifying, turn: Turn, digest: string): Promise<boolean> {
+  await turn.prove();
+  const deleting: Tombstone = { id: digest, state: 'deleting', at: await store.now() };
+  await upsert(store, tombstones, digest, () => deleting);
+  // Somebody may have replaced it since.
+  const isDamaged = (await readBlob(blobs, digest, signal)).state === 'damaged';
+  await turn.prove();
+  if (isDamaged) await blobs.delete(digest);
+  await store.delete(tombstones, digest);
+  return isDamaged;
+}

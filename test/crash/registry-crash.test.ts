@@ -1,0 +1,109 @@
+/** The platform is killed (kill -9) amid pushes and collections: what was acknowledged is there, nothing else is half there. */
+import { describe, expect, test } from 'vitest';
+import { runBerth } from '../kit/berth-command.ts';
+import { testGrounds } from '../kit/grounds.ts';
+import { startPlatform } from '../kit/platform.ts';
+import type { PlatformOptions, TestPlatform } from '../kit/platform.ts';
+import { RegistryClient } from '../kit/registry-client.ts';
+import type { PushedImage } from '../kit/registry-client.ts';
+
+/** Each round starts a platform twice, on machines that may be busy. */
+const timeout = 240_000;
+const pushesAtATime = 50;
+
+for (const ground of testGrounds()) {
+  describe(`on ${ground === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS'}`, () => {
+    // A protocol server for tests takes ten times as long.
+    const rounds = ground === 'embedded' ? 3 : 1;
+    const start = async (settings: PlatformOptions['settings'] = {}) => await startPlatform({ ground, settings });
+
+    test(
+      'killed amid 50 pushes, some rounds: acknowledged pushes pull, retries succeed, all is whole',
+      { timeout },
+      async () => {
+        await using platform = await start();
+        const client = new RegistryClient(platform);
+        const shared = RegistryClient.layer(200_000);
+        const acknowledged: PushedImage[] = [];
+        for (let round = 0; round < rounds; round += 1) {
+          const images = Array.from({ length: pushesAtATime }, (_, i) =>
+            client.image(`crash-${i % 5}`, `r${round}-${i}`, [shared, RegistryClient.layer(20_000 + 1_000 * i)]),
+          );
+          let count = 0;
+          // In the middle: when some are through and others are not.
+          const enough = Promise.withResolvers<void>();
+          const pushes = images.map(async (image) => {
+            await client.push(image);
+            acknowledged.push(image);
+            count += 1;
+            if (count === 3 + 7 * round) enough.resolve();
+            return image;
+          });
+          const settled = Promise.allSettled(pushes);
+          await Promise.race([enough.promise, settled]);
+          await platform.kill();
+          const unfinished = (await settled).flatMap((push, i) => (push.status === 'rejected' ? [images[i]!] : []));
+          expect(unfinished.length).toBeGreaterThan(0);
+          await platform.restart();
+          expect(await client.problemsWith(acknowledged)).toEqual([]);
+          // A tag that nobody was told of may be there, but then all that is behind it is there, too.
+          expect((await client.problemsWith(unfinished)).filter((problem) => problem !== 'no such tag')).toEqual([]);
+          expect(await runBerth(platform, 'verify')).toMatchObject({
+            code: 0,
+            lines: [{ type: 'verified', problems: 0 }],
+          });
+          await Promise.all(unfinished.map(async (image) => await client.pushWhileRefused(image)));
+          acknowledged.push(...unfinished);
+        }
+        expect(await client.problemsWith(acknowledged)).toEqual([]);
+      },
+    );
+
+    test(
+      'killed amid collections: no image that is needed is lost, and the rest goes in the end',
+      { timeout },
+      async () => {
+        await using platform = await start({
+          BERTH_COLLECT_EVERY_SECONDS: '1',
+          BERTH_COLLECT_LEASE_SECONDS: '2',
+          BERTH_COLLECT_WAIT_SECONDS: '0',
+          BERTH_KEPT_UNTAGGED_IMAGES: '0',
+        });
+        const client = new RegistryClient(platform);
+        const shared = RegistryClient.layer(50_000);
+        const kept = client.image('kept', 'v1', [shared, RegistryClient.layer(30_000)]);
+        await client.pushWhileRefused(kept);
+        for (let round = 0; round < rounds; round += 1) {
+          const doomed = Array.from({ length: 10 }, (_, i) =>
+            client.image('doomed', `${round}-${i}`, [shared, RegistryClient.layer(10_000)]),
+          );
+          await Promise.all(doomed.map(async (image) => await client.pushWhileRefused(image)));
+          await Promise.all(doomed.map(async (image) => await client.delete(image)));
+          // The first ones have gone: a collection is in the middle of it.
+          const left = async () =>
+            await client.count(
+              doomed.flatMap((image) => image.layers.slice(1)),
+              'doomed',
+            );
+          await expect.poll(left, { timeout: 30_000, interval: 5 }).toBeLessThan(doomed.length);
+          await platform.kill();
+          await platform.restart();
+          expect(await client.problemWith(kept)).toBeUndefined();
+          for (const image of doomed.slice(0, 3)) {
+            await client.pushWhileRefused(image);
+            await client.delete(image);
+          }
+          expect((await runBerth(platform, 'verify')).code).toBe(0);
+        }
+        await client.delete(kept);
+        await expect.poll(async () => await blobsLeft(platform), { timeout: 60_000, interval: 500 }).toBe(0);
+      },
+    );
+  });
+}
+
+/** How many blobs there are. */
+async function blobsLeft(platform: TestPlatform): Promise<number> {
+  const { lines } = await runBerth(platform, 'verify');
+  return Number(lines.at(-1)?.['blobs']);
+}

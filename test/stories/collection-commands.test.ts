@@ -1,0 +1,75 @@
+/** `berth collect` and `berth verify`, beside a running platform and without one. */
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runBerth, runPlainBerth } from '../kit/berth-command.ts';
+import { startPlatform } from '../kit/platform.ts';
+import type { TestPlatform } from '../kit/platform.ts';
+import { RegistryClient } from '../kit/registry-client.ts';
+
+let platform: TestPlatform;
+let client: RegistryClient;
+beforeAll(async () => {
+  platform = await startPlatform({ settings: { BERTH_COLLECT_LEASE_SECONDS: '1', BERTH_COLLECT_WAIT_SECONDS: '0' } });
+  client = new RegistryClient(platform);
+});
+afterAll(async () => await platform[Symbol.asyncDispose]());
+
+test('a dry run tells what would go, in sentences, and a collection lets it go', async () => {
+  const image = client.image('draw', 'v1', [RegistryClient.layer(1024 * 1024)]);
+  await client.push(image);
+  await client.delete(image);
+  const wouldGo = async () => (await runPlainBerth(platform, 'collect', '--dry-run')).stdout;
+  await expect.poll(wouldGo, { timeout: 20_000 }).toContain('home/draw: would lose 2 blobs (1.0 MiB)');
+  expect(await wouldGo()).toContain('In the end it would free 2 blobs (1.0 MiB). Nothing was changed.');
+  const done = await runPlainBerth(platform, 'collect');
+  expect([done.code, done.stdout]).toEqual([0, expect.stringContaining('home/draw: lost 2 blobs (1.0 MiB)')]);
+  expect(done.stdout).toContain('Removed 2 blobs (1.0 MiB).');
+  expect((await runBerth(platform, 'collect')).lines).toMatchObject([{ type: 'collected', links: 0 }]);
+});
+
+test('verify ends with 1 where a problem is left, whether a platform runs or not, and repairs', async () => {
+  const image = client.image('paint', 'v1', [RegistryClient.layer(10_000)]);
+  await client.push(image);
+  expect((await runPlainBerth(platform, 'verify')).stdout).toMatch(
+    /^Checked 2 blobs .* in 1 repository: no problem\.\n$/,
+  );
+  const [layer] = image.layers;
+  const files = await readdir(platform.dataFolder, { recursive: true });
+  const file = files.find((path) => path.endsWith(layer?.digest.replace('sha256:', '') ?? '-'));
+  await writeFile(join(platform.dataFolder, file ?? ''), Buffer.alloc(10_000));
+  const running = await runPlainBerth(platform, 'verify');
+  expect([running.code, running.stdout]).toEqual([1, expect.stringContaining(`blob-damaged ${layer?.digest}`)]);
+  await platform.stop();
+  expect((await runBerth(platform, 'verify')).lines[0]).toMatchObject({ kind: 'blob-damaged', repaired: false });
+  const repair = await runPlainBerth(platform, 'verify', '--repair');
+  expect([repair.code, repair.stdout]).toEqual([
+    1,
+    expect.stringContaining('home/paint (v1) needs it, push that again'),
+  ]);
+  await platform.restart();
+  await client.push(image);
+  expect((await runPlainBerth(platform, 'verify')).code).toBe(0);
+});
+
+test('a command without the secret, one that finds nothing, and one that is wrong are told what to do', async () => {
+  const secret = { BERTH_SECRET_FILE: join(platform.dataFolder, 'other-secret') };
+  await writeFile(secret.BERTH_SECRET_FILE, 'x'.repeat(43));
+  const stranger = await runPlainBerth({ environment: { ...platform.environment, ...secret } }, 'collect');
+  expect([stranger.code, stranger.stderr]).toEqual([1, expect.stringContaining('needs the secret of this platform')]);
+  const elsewhere = { ...platform.environment, BERTH_OPERATIONS_PORT: '1' };
+  const lost = await runPlainBerth({ environment: elsewhere }, 'collect');
+  expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('set BERTH_OPERATIONS_HOST and _PORT')]);
+  const nowhere = { ...platform.environment, BERTH_DATA_FOLDER: join(platform.dataFolder, 'nowhere') };
+  const nothing = await runPlainBerth({ environment: nowhere }, 'verify');
+  expect([nothing.code, nothing.stderr]).toEqual([1, expect.stringContaining('There is nothing at')]);
+  for (const args of [
+    ['collect', '--repair'],
+    ['verify', '--x'],
+  ]) {
+    const wrong = await runPlainBerth(platform, ...args);
+    expect([args, wrong.code, wrong.stderr]).toEqual([args, 2, expect.stringContaining('Usage: berth serve')]);
+  }
+  const task = `${platform.operationsUrl}/tasks/collect`;
+  expect((await fetch(task, { method: 'POST' })).status).toBe(401);
+});

@@ -1,0 +1,145 @@
+/**
+ * Pushers that share layers, mount, move tags and delete, while garbage is collected without a pause under leases of seconds:
+ * nothing that was acknowledged and not deleted is ever missing, and when all is deleted, all bytes go.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { runBerth } from '../kit/berth-command.ts';
+import { testGrounds } from '../kit/grounds.ts';
+import type { Ground } from '../kit/grounds.ts';
+import { startPlatform } from '../kit/platform.ts';
+import type { TestPlatform } from '../kit/platform.ts';
+import { RegistryClient } from '../kit/registry-client.ts';
+import type { PushedImage } from '../kit/registry-client.ts';
+
+/** A run of all tests has this long for it; `BERTH_TEST_SOAK_SECONDS=600` looks longer. */
+const soakMs = Number(process.env['BERTH_TEST_SOAK_SECONDS'] ?? '10') * 1000;
+
+/** However busy the machine is. */
+const minPushes = 30;
+
+const pushers = 6;
+const services = ['soak-a', 'soak-b', 'soak-c'];
+const tagsPerPusher = 2;
+
+/** As short as pushes on a busy machine allow: what is refused for it is pushed again. */
+const settings = {
+  BERTH_COLLECT_EVERY_SECONDS: '1',
+  BERTH_COLLECT_LEASE_SECONDS: '2',
+  BERTH_COLLECT_WAIT_SECONDS: '0',
+  BERTH_KEPT_UNTAGGED_IMAGES: '0',
+};
+
+/** Twins need an engine's address, and no engine. */
+const noEngine = { kind: 'stable', host: 'unix:///dev/null/no-engine.sock', version: '' } as const;
+
+async function open(ground: Ground): Promise<TestPlatform> {
+  return await startPlatform({ ground, settings, ...(ground !== 'embedded' && { twinsOn: noEngine }) });
+}
+
+/** A client for each registry process. */
+function clientsOf(platform: TestPlatform): RegistryClient[] {
+  const names = platform.processNames.filter((name) => name === 'registry2');
+  const others = names.map((name) => platform.announcedBy(name).registry);
+  const { account, token } = platform;
+  return [platform.registry, ...others].map((registry) => new RegistryClient({ registry, account, token }));
+}
+
+function pick<T>(list: readonly T[]): T {
+  return list[Math.floor(Math.random() * list.length)] as T;
+}
+
+/** What must be there: acknowledged, and neither deleted nor about to be replaced. */
+class Held {
+  readonly #images = new Map<string, PushedImage>();
+  readonly problems: string[] = [];
+  pushes = 0;
+  checks = 0;
+
+  get all(): PushedImage[] {
+    return [...this.#images.values()];
+  }
+
+  letGo({ repository, tag }: PushedImage): PushedImage | undefined {
+    const before = this.#images.get(`${repository}:${tag}`);
+    this.#images.delete(`${repository}:${tag}`);
+    return before;
+  }
+
+  hold(image: PushedImage): void {
+    this.pushes += 1;
+    this.#images.set(`${image.repository}:${image.tag}`, image);
+  }
+
+  async check(client: RegistryClient, image: PushedImage): Promise<void> {
+    const problem = await client.problemWith(image);
+    // If it was let go meanwhile, there is nothing to complain of.
+    if (this.#images.get(`${image.repository}:${image.tag}`) !== image) return;
+    this.checks += 1;
+    if (problem !== undefined) this.problems.push(problem);
+  }
+}
+
+for (const ground of testGrounds()) {
+  describe(`collected ${ground === 'embedded' ? 'in one process' : 'by two registries on MongoDB and GridFS'}`, () => {
+    test(
+      'pushes, mounts, moved tags and deletions beside collection without a pause',
+      { timeout: soakMs + 180_000 },
+      async () => {
+        await using platform = await open(ground);
+        const clients = clientsOf(platform);
+        const held = new Held();
+        const shared = Array.from({ length: 5 }, (_, i) => RegistryClient.layer(20_000 + i));
+        const endMs = performance.now() + soakMs;
+        const isOver = () => (performance.now() > endMs && held.pushes >= minPushes) || held.problems.length > 0;
+
+        const push = async (pusher: number) => {
+          for (let n = 0; !isOver(); n += 1) {
+            const [client, service] = [pick(clients), pick(services)];
+            const layers = [pick(shared), pick(shared), RegistryClient.layer(5_000 + (n % 2))];
+            const image = client.image(service, `p${pusher}-${n % tagsPerPusher}`, layers);
+            const before = held.letGo(image);
+            if (before && Math.random() < 0.3) await client.delete(before);
+            const mountFrom = Math.random() < 0.4 ? `${platform.account}/${pick(services)}` : undefined;
+            await client.pushWhileRefused(image, mountFrom);
+            held.hold(image);
+            await held.check(pick(clients), image);
+          }
+        };
+        const look = async () => {
+          while (!isOver()) {
+            const image = pick(held.all);
+            if (image) await held.check(pick(clients), image);
+            else await sleep(10);
+          }
+        };
+        await Promise.all([...Array.from({ length: pushers }, (_, i) => push(i)), look(), look()]);
+        for (const image of held.all) await held.check(pick(clients), image);
+        expect(held.problems).toEqual([]);
+        expect(held.checks).toBeGreaterThan(held.pushes);
+        expect(await figure(platform, /collection_runs_total\{outcome="done"\} (\d+)/)).toBeGreaterThan(1);
+        expect(await figure(platform, /collected_total\{what="manifests"\} (\d+)/)).toBeGreaterThan(0);
+
+        for (const image of held.all) await clients[0]?.delete(image);
+        const stored = async () => await figure(platform, /collected_total\{what="blobs"\} (\d+)/);
+        expect(await stored()).toBeGreaterThan(0);
+        await expect.poll(async () => await verifiedBlobs(platform), { timeout: 60_000, interval: 500 }).toBe(0);
+      },
+    );
+  });
+}
+
+/** A figure of the registries, added up. */
+async function figure(platform: TestPlatform, pattern: RegExp): Promise<number> {
+  const names = platform.processNames.filter((name) => name.startsWith('registry'));
+  const texts = await Promise.all(
+    names.map(async (name) => await (await fetch(`${platform.announcedBy(name).operations_url}/metrics`)).text()),
+  );
+  return texts.reduce((sum, text) => sum + Number(pattern.exec(text)?.[1] ?? 0), 0);
+}
+
+/** How many blobs are stored. */
+async function verifiedBlobs(platform: TestPlatform): Promise<number> {
+  const { lines } = await runBerth(platform, 'verify');
+  return Number(lines.at(-1)?.['blobs']);
+}
