@@ -293,7 +293,8 @@ interface PlatformProcess {
 }
 
 async function startProcess(name: ProcessName, env: Environment): Promise<PlatformProcess> {
-  const args = [entry, 'serve', '--json', '--roles', name.replace(/2$/, '')];
+  // With the memory that `setup/run` and the Dockerfile give it.
+  const args = ['--max-semi-space-size=2', entry, 'serve', '--json', '--roles', name.replace(/2$/, '')];
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (log += chunk));
