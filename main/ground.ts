@@ -6,6 +6,7 @@ import type { Bus } from '../core/bus/bus.ts';
 import { openInProcessBus } from '../core/bus/in-process.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
+import { HashThreads } from '../core/hash/hash-threads.ts';
 import type { Log } from '../core/log/log.ts';
 import { openMetrics } from '../core/metrics/metrics.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
@@ -27,6 +28,7 @@ export interface Ground {
   readonly dataFolder: string;
   readonly store: Store;
   readonly blobs: Blobs;
+  readonly hashing: HashThreads;
   readonly queue: Queue;
   readonly bus: Bus;
   readonly clock: Clock;
@@ -62,6 +64,7 @@ export async function openGround(config: Config, log: Log, opening: AsyncDisposa
     ...(await openStorage({ config, log, folder: folder.path }, opening)),
     bus: opening.use(await openBus(config, log)),
     queue: opening.use(await openQueue(config, log)),
+    hashing: opening.use(new HashThreads(systemClock)),
     clock: systemClock,
     log,
     metrics: openMetrics(),

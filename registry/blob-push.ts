@@ -128,19 +128,24 @@ async function receive(
     readonly chunkBytes?: number | undefined;
   },
 ): Promise<number> {
-  const { blobs, uploads, quota, clock, signal } = context;
-  const { uploadId, sizeBytes, chunkBytes } = upload;
+  const { blobs, uploads, quota, clock, signal, hashing } = context;
+  const { uploadId, sizeBytes, chunkBytes, algorithm } = upload;
   using sent = paced(request, clock);
   const announcedBytes = Number(request.headers['content-length'] ?? chunkBytes ?? 0);
   const chunk = chunkBytes === undefined ? sent.chunks : exactly(chunkBytes, sent.chunks);
   const body = quota.meter(chunk, { ...upload, announcedBytes });
   const stop = AbortSignal.any([signal, sent.signal]);
-  const hash = sizeBytes === 0 ? new RunningHash(upload.algorithm) : uploads.takeHash(uploadId, sizeBytes);
+  const hash =
+    sizeBytes === 0
+      ? new RunningHash(algorithm, hashing.begin(algorithm, announcedBytes || undefined))
+      : uploads.takeHash(uploadId, sizeBytes);
   try {
     const size = await blobs.appendUpload(uploadId, sizeBytes, hash ? hash.over(body) : body, stop);
     if (hash?.sizeBytes === size) uploads.keepHash(uploadId, hash);
+    else hash?.[Symbol.dispose]();
     return size;
   } catch (error) {
+    hash?.[Symbol.dispose]();
     if (isOverLimit(error)) await discardUpload(context, upload);
     throw error;
   }
@@ -171,17 +176,19 @@ export async function publishChecked(
 }
 
 async function digestOfUpload(
-  { blobs, uploads, signal }: RegistryContext,
+  { blobs, uploads, signal, hashing }: RegistryContext,
   { uploadId, digest, sizeBytes }: { readonly uploadId: string; readonly digest: string; readonly sizeBytes: number },
 ): Promise<string> {
   const known = uploads.takeHash(uploadId, sizeBytes);
-  if (known?.algorithm === algorithmOf(digest)) return known.digest();
+  const algorithm = algorithmOf(digest);
+  if (known?.algorithm === algorithm) return await known.digest();
+  known?.[Symbol.dispose]();
   const bytes = await blobs.readUpload(uploadId);
   if (!bytes) throw new RegistryError('upload-unknown');
-  const hash = new RunningHash(algorithmOf(digest));
+  using hash = new RunningHash(algorithm, hashing.begin(algorithm, sizeBytes));
   // Of a large layer this takes a while, for which closing need not wait.
   for await (const _chunk of hash.over(bytes)) signal.throwIfAborted();
-  return hash.digest();
+  return await hash.digest();
 }
 
 /** A chunk that says where it belongs must belong where the upload ends. Returns how long it says to be. */

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Blobs } from '../core/blobs/blobs.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
+import type { HashThreads } from '../core/hash/hash-threads.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Store } from '../core/store/store.ts';
@@ -18,6 +19,7 @@ import type { UploadWork } from './upload-work.ts';
 export interface RegistryDeps {
   readonly store: Store;
   readonly blobs: Blobs;
+  readonly hashing: HashThreads;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { digestPattern } from '../contract/names.ts';
+import { inlineHash } from '../core/hash/hash.ts';
+import type { Hash, HashAlgorithm } from '../core/hash/hash.ts';
 import { RegistryError } from './errors.ts';
 
-export type DigestAlgorithm = 'sha256' | 'sha512';
+export type DigestAlgorithm = HashAlgorithm;
 
 /** The algorithm of a digest that has the form of one. */
 export function algorithmOf(digest: string): DigestAlgorithm {
@@ -27,15 +29,16 @@ export function digestOfBytes(bytes: Uint8Array, algorithm: DigestAlgorithm): st
   return `${algorithm}:${createHash(algorithm).update(bytes).digest('hex')}`;
 }
 
-/** A hash that runs along while bytes go by. */
-export class RunningHash {
+/** A hash that runs along while bytes go by. Dispose it if it is not asked for its digest. */
+export class RunningHash implements Disposable {
   readonly algorithm: DigestAlgorithm;
-  readonly #hash;
+  readonly #hash: Hash;
   #sizeBytes = 0;
 
-  constructor(algorithm: DigestAlgorithm) {
+  /** `hash` is one of this algorithm that has seen nothing yet. */
+  constructor(algorithm: DigestAlgorithm, hash: Hash = inlineHash(algorithm)) {
     this.algorithm = algorithm;
-    this.#hash = createHash(algorithm);
+    this.#hash = hash;
   }
 
   /** How many bytes it has seen. */
@@ -43,17 +46,25 @@ export class RunningHash {
     return this.#sizeBytes;
   }
 
-  /** The chunks of `source`, each one hashed before it is handed on. */
+  /** The chunks of `source`, each one taken into account before it is handed on. */
   async *over(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
-    for await (const chunk of source) {
-      this.#hash.update(chunk);
-      this.#sizeBytes += chunk.length;
-      yield chunk;
+    try {
+      for await (const chunk of source) {
+        await this.#hash.update(chunk);
+        this.#sizeBytes += chunk.length;
+        yield chunk;
+      }
+    } finally {
+      this.#hash.rest();
     }
   }
 
   /** The digest of what it has seen. It can be asked once. */
-  digest(): string {
-    return `${this.algorithm}:${this.#hash.digest('hex')}`;
+  async digest(): Promise<string> {
+    return `${this.algorithm}:${await this.#hash.digest()}`;
+  }
+
+  [Symbol.dispose](): void {
+    this.#hash[Symbol.dispose]();
   }
 }

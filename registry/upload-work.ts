@@ -11,7 +11,12 @@ const maxHashes = 10_000;
  */
 export class UploadWork {
   readonly #busy = new Set<string>();
-  readonly #hashes = new LRUCache<string, RunningHash>({ max: maxHashes });
+  readonly #hashes = new LRUCache<string, RunningHash>({
+    max: maxHashes,
+    dispose: (hash, _uploadId, reason) => {
+      if (reason !== 'delete') hash[Symbol.dispose]();
+    },
+  });
 
   /** Takes an upload for one request, until disposed. Throws `upload-busy`. */
   enter(uploadId: string): Disposable {
@@ -28,6 +33,8 @@ export class UploadWork {
   takeHash(uploadId: string, sizeBytes: number): RunningHash | undefined {
     const hash = this.#hashes.get(uploadId);
     this.#hashes.delete(uploadId);
-    return hash?.sizeBytes === sizeBytes ? hash : undefined;
+    if (hash?.sizeBytes === sizeBytes) return hash;
+    hash?.[Symbol.dispose]();
+    return undefined;
   }
 }

@@ -3,8 +3,11 @@ import { fileErrors } from './file-errors.ts';
 import { makeDurable } from './make-durable.ts';
 import { untilAborted } from './until-aborted.ts';
 
-/** How far writing may lag behind receiving: enough for the next chunks to arrive and be hashed meanwhile. */
-const maxBehindBytes = 256 * 1024;
+/**
+ * As much as is written at a time, while as much again arrives. A write wakes a thread, which on a busy machine costs more
+ * than the 64 KiB that a socket gives are worth.
+ */
+const writeBytes = 512 * 1024;
 
 /** Written bytes are sent to the disk in such portions, so that little is left to wait for when all have arrived. */
 const flushBytes = 8 * 1024 * 1024;
@@ -47,31 +50,31 @@ class WriteBehind {
   async add(chunk: Uint8Array): Promise<void> {
     this.#gathered.push(chunk);
     this.#gatheredBytes += chunk.byteLength;
-    this.#writing ??= this.#writeGathered();
-    if (this.#gatheredBytes >= maxBehindBytes) await this.#writing;
+    if (this.#gatheredBytes < writeBytes) return;
+    await this.#writing;
     this.#throwFailure();
+    this.#writing = this.#writeGathered();
   }
 
   /** Resolves when everything is written. */
   async finish(): Promise<void> {
     await this.#writing;
+    if (!this.#failure) await this.#writeGathered();
     await this.#flushing;
     this.#throwFailure();
   }
 
   async #writeGathered(): Promise<void> {
-    while (this.#gathered.length > 0 && !this.#failure) {
-      const chunks = this.#gathered;
-      this.#gathered = [];
-      this.#gatheredBytes = 0;
-      try {
-        await fileErrors(async () => await this.#write(chunks));
-      } catch (error) {
-        this.#failure = { error };
-      }
-      if (this.#unflushedBytes >= flushBytes) this.#flushing ??= this.#flush();
+    const chunks = this.#gathered;
+    this.#gathered = [];
+    this.#gatheredBytes = 0;
+    if (chunks.length === 0) return;
+    try {
+      await fileErrors(async () => await this.#write(chunks));
+    } catch (error) {
+      this.#failure = { error };
     }
-    this.#writing = undefined;
+    if (this.#unflushedBytes >= flushBytes) this.#flushing ??= this.#flush();
   }
 
   async #write(chunks: readonly Uint8Array[]): Promise<void> {

@@ -53,7 +53,8 @@ async function readDocument({ name, sizeBytes, bytes }: FileEntry): Promise<Uint
 
 async function takeFile(context: RegistryContext, repository: string, entry: FileEntry): Promise<ArchiveFile> {
   const announced = announcedDigest(entry.name);
-  const hash = new RunningHash(announced === undefined ? 'sha256' : algorithmOf(announced));
+  const algorithm = announced === undefined ? 'sha256' : algorithmOf(announced);
+  using hash = new RunningHash(algorithm, context.hashing.begin(algorithm, entry.sizeBytes));
   const sniffed: { compression?: Compression } = {};
   const bytes = hash.over(sniff(entry.bytes, sniffed));
   const isHere = announced !== undefined && (await leasedBlobSize(context, repository, announced)) === entry.sizeBytes;
@@ -92,7 +93,7 @@ interface RunningFile {
 /** Reads a file whose blob the repository has. */
 async function check(bytes: AsyncIterable<Uint8Array>, hash: RunningHash, name: string): Promise<string> {
   for await (const _chunk of bytes);
-  return checkedName(name, hash.digest());
+  return checkedName(name, await hash.digest());
 }
 
 async function store(context: RegistryContext, repository: string, file: RunningFile): Promise<string> {
@@ -102,7 +103,7 @@ async function store(context: RegistryContext, repository: string, file: Running
   await blobs.createUpload(uploadId);
   try {
     const sizeBytes = await blobs.appendUpload(uploadId, 0, body, signal);
-    const digest = checkedName(file.name, file.hash.digest());
+    const digest = checkedName(file.name, await file.hash.digest());
     await publishChecked(context, { repository, uploadId, digest, sizeBytes });
     return digest;
   } catch (error) {

@@ -51,7 +51,7 @@ async function readBlob(blobs: Blobs, digest: string, signal: AbortSignal): Prom
     return { state: error instanceof BlobsError && error.code === 'damaged' ? 'damaged' : 'unreadable', why };
   }
   const { sizeBytes } = hash;
-  const actual = hash.digest();
+  const actual = await hash.digest();
   return actual === digest ? { state: 'good', sizeBytes } : { state: 'damaged', why: `Its bytes have ${actual}` };
 }
 

@@ -7,6 +7,7 @@ import type { Bus } from '../../core/bus/bus.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import type { Clock } from '../../core/clock/clock.ts';
+import { HashThreads } from '../../core/hash/hash-threads.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
 import { openLog } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';
@@ -83,6 +84,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     bus: options.bus ?? openInProcessBus({ log }),
     collection: { ...defaultCollectionSettings, ...options.collection },
     clock,
+    hashing: resources.use(new HashThreads(systemClock)),
     log,
     grants,
     limits: { ...noLimits, ...options.limits },
@@ -120,6 +122,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     clock,
     folder,
     grants,
+    hashing: shared.hashing,
     metrics,
     logLines,
     port,

@@ -1,0 +1,28 @@
+/** A thread that hashes. Started by `hash-threads.ts`. */
+import { createHash } from 'node:crypto';
+import type { Hash } from 'node:crypto';
+import { parentPort } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
+import type { HashAnswer, HashRequest } from './hash-messages.ts';
+
+function start(port: MessagePort): void {
+  const hashes = new Map<number, Hash>();
+  const answer = (message: HashAnswer, handOver: ArrayBuffer[] = []) => port.postMessage(message, handOver);
+  port.on('message', (request: HashRequest) => {
+    if (request.kind === 'begin') {
+      hashes.set(request.hash, createHash(request.algorithm));
+      return;
+    }
+    const hash = hashes.get(request.hash);
+    if (request.kind === 'update') {
+      const { buffer, length } = request;
+      hash?.update(new Uint8Array(buffer, 0, length));
+      answer({ kind: 'taken', hash: request.hash, buffer }, [buffer]);
+      return;
+    }
+    if (request.kind === 'digest' && hash) answer({ kind: 'digest', hash: request.hash, hex: hash.digest('hex') });
+    hashes.delete(request.hash);
+  });
+}
+
+if (parentPort) start(parentPort);

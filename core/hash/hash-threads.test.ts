@@ -1,0 +1,96 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { afterAll, expect, test } from 'vitest';
+import { ManualClock } from '../clock/manual-clock.ts';
+import { HashThreads } from './hash-threads.ts';
+
+const clock = new ManualClock();
+const threads = new HashThreads(clock);
+
+afterAll(() => threads[Symbol.asyncDispose]());
+
+const mib = 1024 * 1024;
+const hexOf = (algorithm: string, bytes: Uint8Array) => createHash(algorithm).update(bytes).digest('hex');
+
+test.each([0, 1, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 3 * mib + 17])(
+  'hashes %i bytes, however they come',
+  async (size) => {
+    const bytes = randomBytes(size);
+    for (const [algorithm, step] of [
+      ['sha256', 65_536],
+      ['sha512', 300_001],
+      ['sha256', 3 * mib],
+    ] as const) {
+      const hash = threads.begin(algorithm);
+      for (let at = 0; at < size; at += step) {
+        const part = Buffer.from(bytes.subarray(at, at + step));
+        await hash.update(part);
+        // It must have them by now.
+        part.fill(0);
+      }
+      expect(await hash.digest()).toBe(hexOf(algorithm, bytes));
+    }
+  },
+);
+
+test('hashes many at a time, with rests in between, and mixes nothing up', async () => {
+  const contents = Array.from({ length: 20 }, () => randomBytes(mib + 5));
+  const digests = await Promise.all(
+    contents.map(async (bytes) => {
+      const hash = threads.begin('sha256', bytes.length);
+      for (let at = 0; at < bytes.length; at += 100_000) {
+        await hash.update(bytes.subarray(at, at + 100_000));
+        if (at % 300_000 === 0) hash.rest();
+      }
+      return await hash.digest();
+    }),
+  );
+  expect(digests).toStrictEqual(contents.map((bytes) => hexOf('sha256', bytes)));
+});
+
+test('one that is given up takes nobody else with it', async () => {
+  const given = threads.begin('sha256');
+  const kept = threads.begin('sha256');
+  await given.update(randomBytes(mib));
+  const full = given.update(randomBytes(8 * mib));
+  given[Symbol.dispose]();
+  await expect(full).rejects.toThrow('given up');
+  await expect(given.digest()).rejects.toThrow('given up');
+  const bytes = randomBytes(2 * mib);
+  await kept.update(bytes);
+  expect(await kept.digest()).toBe(hexOf('sha256', bytes));
+});
+
+test('threads that nobody needs end, and there are new ones when somebody does', async () => {
+  const bytes = randomBytes(mib);
+  const hashOnce = async () => {
+    const hash = threads.begin('sha256');
+    await hash.update(bytes);
+    return await hash.digest();
+  };
+  expect(await hashOnce()).toBe(hexOf('sha256', bytes));
+  expect(threads.count).toBeGreaterThan(0);
+  const held = threads.begin('sha256');
+  const idle = async () => {
+    await clock.advance(30_000);
+    return threads.count;
+  };
+  // The one that has a hash stays.
+  await expect.poll(idle).toBe(1);
+  await held.update(bytes);
+  expect(await held.digest()).toBe(hexOf('sha256', bytes));
+  await expect.poll(idle).toBe(0);
+  expect(await hashOnce()).toBe(hexOf('sha256', bytes));
+});
+
+test('hashes under way fail when all is closed', async () => {
+  const closed = new HashThreads(clock);
+  const hash = closed.begin('sha256');
+  await hash.update(randomBytes(mib));
+  const digest = hash.digest();
+  await closed[Symbol.asyncDispose]();
+  // It may have come just before.
+  const told = await digest.catch((error: unknown) => error);
+  if (typeof told !== 'string') expect(told).toMatchObject({ message: 'The thread that hashes has ended' });
+  await expect(closed.begin('sha256').update(randomBytes(mib))).resolves.toBeUndefined();
+  await closed[Symbol.asyncDispose]();
+});

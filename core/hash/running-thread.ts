@@ -1,0 +1,181 @@
+import { Worker } from 'node:worker_threads';
+import type { Hash, HashAlgorithm } from './hash.ts';
+import type { HashAnswer, HashRequest } from './hash-messages.ts';
+
+/** As much as is hashed at a time: a millisecond's work, ten times what a message costs on a busy machine. */
+const bufferBytes = 512 * 1024;
+
+/** One is hashed while the next one is filled. */
+const buffersAhead = 2;
+
+/** Buffers that are kept for whoever comes next. */
+const maxKept = 8;
+
+/** What it holds between two chunks: no scripts but its own, so that an isolate of a few megabytes will do. */
+const resourceLimits = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
+
+/** A thread, and the hashes that it has. */
+export class HashThread implements AsyncDisposable {
+  readonly #worker: Worker;
+  readonly #hashes = new Map<number, ThreadHash>();
+  readonly #kept: ArrayBuffer[] = [];
+  #lastId = 0;
+  #usedSince = true;
+  #end: Error | undefined;
+
+  /** `onEnd` is called when it is gone, by itself too. */
+  constructor(onEnd: () => void) {
+    this.#worker = new Worker(new URL('hash-thread.ts', import.meta.url), {
+      execArgv: [],
+      resourceLimits,
+      name: 'hash',
+    });
+    // Whoever waits for a hash has something else that holds the process.
+    this.#worker.unref();
+    const end = (error: Error) => {
+      this.#end ??= error;
+      onEnd();
+      for (const hash of this.#hashes.values()) hash.fail(this.#end);
+      this.#hashes.clear();
+    };
+    this.#worker.on('message', (answer: HashAnswer) => this.#onAnswer(answer));
+    this.#worker.on('error', end);
+    this.#worker.on('exit', () => end(new Error('The thread that hashes has ended')));
+  }
+
+  /** How many hashes are being fed. */
+  get activeHashes(): number {
+    let active = 0;
+    for (const hash of this.#hashes.values()) if (hash.isActive) active += 1;
+    return active;
+  }
+
+  /** Whether it has no hash, and had none since this was asked the last time. */
+  isUnused(): boolean {
+    const isUnused = this.#hashes.size === 0 && !this.#usedSince;
+    this.#usedSince = this.#hashes.size > 0;
+    return isUnused;
+  }
+
+  begin(algorithm: HashAlgorithm): Hash {
+    const id = (this.#lastId += 1);
+    const hash = new ThreadHash(id, {
+      send: (request, handOver) => this.#worker.postMessage(request, handOver),
+      takeBuffer: () => this.#kept.pop() ?? new ArrayBuffer(bufferBytes),
+      keepBuffer: (buffer) => this.#keep(buffer),
+      forget: () => this.#hashes.delete(id),
+    });
+    this.#usedSince = true;
+    this.#hashes.set(id, hash);
+    if (this.#end) hash.fail(this.#end);
+    else this.#worker.postMessage({ kind: 'begin', hash: id, algorithm } satisfies HashRequest, []);
+    return hash;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  #onAnswer(answer: HashAnswer): void {
+    if (answer.kind === 'taken') this.#keep(answer.buffer);
+    this.#hashes.get(answer.hash)?.onAnswer(answer);
+  }
+
+  #keep(buffer: ArrayBuffer): void {
+    if (this.#kept.length < maxKept) this.#kept.push(buffer);
+  }
+}
+
+interface Thread {
+  readonly send: (request: HashRequest, handOver?: ArrayBuffer[]) => void;
+  readonly takeBuffer: () => ArrayBuffer;
+  readonly keepBuffer: (buffer: ArrayBuffer) => void;
+  readonly forget: () => void;
+}
+
+class ThreadHash implements Hash {
+  readonly #id: number;
+  readonly #thread: Thread;
+  readonly #digest = Promise.withResolvers<string>();
+  #buffer: ArrayBuffer | undefined;
+  #filledBytes = 0;
+  #underWay = 0;
+  #room: PromiseWithResolvers<void> | undefined;
+  #failure: Error | undefined;
+  #isAsked = false;
+
+  constructor(id: number, thread: Thread) {
+    this.#id = id;
+    this.#thread = thread;
+    // Told to whoever asks for the digest, if anybody does.
+    this.#digest.promise.catch(() => {});
+  }
+
+  get isActive(): boolean {
+    return this.#buffer !== undefined || this.#underWay > 0;
+  }
+
+  async update(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length;) {
+      if (this.#failure) throw this.#failure;
+      const buffer = (this.#buffer ??= this.#thread.takeBuffer());
+      const part = bytes.subarray(at, at + bufferBytes - this.#filledBytes);
+      new Uint8Array(buffer).set(part, this.#filledBytes);
+      this.#filledBytes += part.length;
+      at += part.length;
+      if (this.#filledBytes < bufferBytes) continue;
+      this.#send();
+      if (this.#underWay < buffersAhead) continue;
+      this.#room = Promise.withResolvers();
+      await this.#room.promise;
+    }
+  }
+
+  rest(): void {
+    this.#send();
+  }
+
+  async digest(): Promise<string> {
+    if (this.#failure) throw this.#failure;
+    this.#send();
+    this.#isAsked = true;
+    this.#thread.send({ kind: 'digest', hash: this.#id });
+    return await this.#digest.promise;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#buffer) this.#thread.keepBuffer(this.#buffer);
+    this.#buffer = undefined;
+    this.#filledBytes = 0;
+    if (!this.#failure && !this.#isAsked) this.#thread.send({ kind: 'drop', hash: this.#id });
+    this.fail(new Error('The hash was given up'));
+    this.#thread.forget();
+  }
+
+  onAnswer(answer: HashAnswer): void {
+    if (answer.kind === 'digest') {
+      this.#digest.resolve(answer.hex);
+      this.#thread.forget();
+      return;
+    }
+    this.#underWay -= 1;
+    this.#room?.resolve();
+    this.#room = undefined;
+  }
+
+  fail(error: Error): void {
+    this.#failure ??= error;
+    this.#room?.reject(error);
+    this.#digest.reject(error);
+  }
+
+  #send(): void {
+    const buffer = this.#buffer;
+    if (!buffer) return;
+    const length = this.#filledBytes;
+    this.#buffer = undefined;
+    this.#filledBytes = 0;
+    this.#underWay += 1;
+    this.#thread.send({ kind: 'update', hash: this.#id, buffer, length }, [buffer]);
+  }
+}
