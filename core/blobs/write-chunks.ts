@@ -9,6 +9,9 @@ import { untilAborted } from './until-aborted.ts';
  */
 const writeBytes = 512 * 1024;
 
+/** What comes slowly is written this often, so that a crash loses little of it. */
+const writeEveryMs = 50;
+
 /** Written bytes are sent to the disk in such portions, so that little is left to wait for when all have arrived. */
 const flushBytes = 8 * 1024 * 1024;
 
@@ -37,7 +40,8 @@ class WriteBehind {
   #gathered: Uint8Array[] = [];
   #gatheredBytes = 0;
   #unflushedBytes = 0;
-  #writing: Promise<void> | undefined;
+  #writing = Promise.resolve();
+  #soon: NodeJS.Timeout | undefined;
   #flushing: Promise<void> | undefined;
   #failure: { readonly error: unknown } | undefined;
 
@@ -50,25 +54,35 @@ class WriteBehind {
   async add(chunk: Uint8Array): Promise<void> {
     this.#gathered.push(chunk);
     this.#gatheredBytes += chunk.byteLength;
-    if (this.#gatheredBytes < writeBytes) return;
+    if (this.#gatheredBytes < writeBytes) {
+      this.#soon ??= setTimeout(() => void this.#writeNext(), writeEveryMs);
+      return;
+    }
     await this.#writing;
     this.#throwFailure();
-    this.#writing = this.#writeGathered();
+    void this.#writeNext();
   }
 
   /** Resolves when everything is written. */
   async finish(): Promise<void> {
-    await this.#writing;
-    if (!this.#failure) await this.#writeGathered();
+    await this.#writeNext();
     await this.#flushing;
     this.#throwFailure();
+  }
+
+  /** Writes what is gathered, after all that was gathered before. Never rejects. */
+  async #writeNext(): Promise<void> {
+    clearTimeout(this.#soon);
+    this.#soon = undefined;
+    this.#writing = this.#writing.then(async () => await this.#writeGathered());
+    await this.#writing;
   }
 
   async #writeGathered(): Promise<void> {
     const chunks = this.#gathered;
     this.#gathered = [];
     this.#gatheredBytes = 0;
-    if (chunks.length === 0) return;
+    if (chunks.length === 0 || this.#failure) return;
     try {
       await fileErrors(async () => await this.#write(chunks));
     } catch (error) {
