@@ -26,6 +26,7 @@ FROM ${NODE_IMAGE}
 WORKDIR /app
 ENV NODE_ENV=production \
     NODE_COMPILE_CACHE=/app/.compiled \
+    MALLOC_ARENA_MAX=2 \
     BERTH_DATA_FOLDER=/data \
     BERTH_LISTEN_HOST=0.0.0.0
 COPY --from=build /app /app

@@ -2,8 +2,8 @@ import { Worker } from 'node:worker_threads';
 import type { Hash, HashAlgorithm } from './hash.ts';
 import type { HashAnswer, HashRequest } from './hash-messages.ts';
 
-/** As much as is hashed at a time: a millisecond's work, ten times what a message costs on a busy machine. */
-const bufferBytes = 512 * 1024;
+/** As much as is hashed at a time: most of a millisecond's work, many times what a message costs. Each push has three. */
+const bufferBytes = 256 * 1024;
 
 /** One is hashed while the next one is filled. */
 const buffersAhead = 2;

@@ -264,6 +264,7 @@ async function commonEnvironment({ engine, settings }: PlatformOptions, place: P
   return {
     PATH: process.env['PATH'] ?? '',
     NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
+    MALLOC_ARENA_MAX: '2',
     DOCKER_HOST: engine?.host ?? `unix://${place.dataFolder}/no-engine.sock`,
     BERTH_NODE: place.node,
     BERTH_API_PORT: api,
