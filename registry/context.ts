@@ -8,13 +8,13 @@ import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Store } from '../core/store/store.ts';
 import type { RegistryGrants } from '../model/registry-grant.ts';
-import type { Caller } from './caller.ts';
+import type { Caller } from './access/caller.ts';
 import type { Collector } from './collection/collector.ts';
 import type { CollectionSettings } from './collection/settings.ts';
-import type { RegistryLimits } from './limits.ts';
-import type { Quota } from './quota.ts';
-import type { RateLimits } from './rate-limits.ts';
-import type { UploadWork } from './upload-work.ts';
+import type { RegistryLimits } from './quota/limits.ts';
+import type { Quota } from './quota/quota.ts';
+import type { RateLimits } from './access/rate-limits.ts';
+import type { UploadWork } from './blobs/upload-work.ts';
 
 export interface RegistryDeps {
   readonly store: Store;

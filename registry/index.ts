@@ -18,7 +18,7 @@ export type {
 } from './collection/events.ts';
 export { defaultCollectionSettings } from './collection/settings.ts';
 export type { CollectionSettings } from './collection/settings.ts';
-export type { RegistryLimits } from './limits.ts';
+export type { RegistryLimits } from './quota/limits.ts';
 
 /** The collections that the registry keeps in the store. */
 export const registryCollections = [manifests, tags, blobLinks, uploadSessions, tombstones, collectorTurns] as const;

@@ -1,17 +1,17 @@
 import { answerJson } from './answer.ts';
-import { deleteBlob, getBlob, headBlob } from './blob-read.ts';
-import { appendChunk, finishUpload, startUpload } from './blob-push.ts';
-import { authorize } from './caller.ts';
-import { listCatalog } from './catalog.ts';
+import { deleteBlob, getBlob, headBlob } from './blobs/blob-read.ts';
+import { appendChunk, finishUpload, startUpload } from './blobs/blob-push.ts';
+import { authorize } from './access/caller.ts';
+import { listCatalog } from './manifests/catalog.ts';
 import type { Exchange, GrantedExchange, RegistryContext } from './context.ts';
-import { deleteManifest } from './manifest-delete.ts';
-import { putManifest } from './manifest-push.ts';
-import { readManifest } from './manifest-read.ts';
-import { listReferrers } from './referrers.ts';
+import { deleteManifest } from './manifests/manifest-delete.ts';
+import { putManifest } from './manifests/manifest-push.ts';
+import { readManifest } from './manifests/manifest-read.ts';
+import { listReferrers } from './manifests/referrers.ts';
 import type { GrantedOperation, Operation } from './routes.ts';
-import { listTags } from './tags.ts';
-import { tokenGet, tokenPost } from './token.ts';
-import { cancelUpload, uploadStatus } from './upload-session.ts';
+import { listTags } from './manifests/tags.ts';
+import { tokenGet, tokenPost } from './access/token.ts';
+import { cancelUpload, uploadStatus } from './blobs/upload-session.ts';
 
 /** Does one operation, for those who may, and answers it. Throws what it is refused with. */
 export async function perform(context: RegistryContext, exchange: Exchange, operation: Operation): Promise<void> {

@@ -10,12 +10,12 @@ import { RegistryError, registryErrors } from './errors.ts';
 import { openMeasures } from './measures.ts';
 import type { Measures } from './measures.ts';
 import { perform } from './operations.ts';
-import { Quota } from './quota.ts';
-import { RateLimits } from './rate-limits.ts';
+import { Quota } from './quota/quota.ts';
+import { RateLimits } from './access/rate-limits.ts';
 import { asRegistryError, isLeaving } from './refusals.ts';
 import { parseRoute } from './routes.ts';
 import type { Operation, Route } from './routes.ts';
-import { UploadWork } from './upload-work.ts';
+import { UploadWork } from './blobs/upload-work.ts';
 
 export interface Registry extends AsyncDisposable {
   /** Answers one request to the registry: `/v2/…` and `/token`. Never throws; everything ends in an answer or a cut. */

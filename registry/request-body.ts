@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock/clock.ts';
 import { untilAborted } from '../core/blobs/until-aborted.ts';
 import { RegistryError } from './errors.ts';
 import type { RegistryErrorName } from './errors.ts';
-import { paced } from './pace.ts';
+import { paced } from './blobs/pace.ts';
 
 /** A whole body that must fit in memory. Throws `tooLarge` without reading on, and `too-slow`. */
 export async function readBody(

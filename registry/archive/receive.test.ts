@@ -27,7 +27,7 @@ import {
 import type { TestEntry } from '../../test/kit/archives.ts';
 import { defaultCollectionSettings } from '../collection/settings.ts';
 import { openImageArchives } from './image-archives.ts';
-import type { RegistryLimits } from '../limits.ts';
+import type { RegistryLimits } from '../quota/limits.ts';
 import type { ArchiveLimits } from './limits.ts';
 
 interface Answer {

@@ -5,12 +5,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import { digestPattern } from '../../contract/names.ts';
-import { publishChecked } from '../blob-push.ts';
-import { discardUpload } from '../upload-session.ts';
+import { publishChecked } from '../blobs/blob-push.ts';
+import { discardUpload } from '../blobs/upload-session.ts';
 import type { RegistryContext } from '../context.ts';
-import { renewLink } from '../leases.ts';
+import { renewLink } from '../blobs/leases.ts';
 import { algorithmOf, RunningHash } from '../digests.ts';
-import { maxManifestBytes } from '../manifest.ts';
+import { maxManifestBytes } from '../manifests/manifest.ts';
 import { compressionOf } from './compression.ts';
 import type { Compression } from './compression.ts';
 import { ArchiveContents, documentNames } from './contents.ts';

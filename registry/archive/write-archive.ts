@@ -13,11 +13,11 @@ import { pipeline } from 'node:stream/promises';
 import { pack } from 'tar-stream';
 import type { Pack } from 'tar-stream';
 import type { RegistryContext } from '../context.ts';
-import { linkedBlobSize } from '../blob-links.ts';
+import { linkedBlobSize } from '../blobs/blob-links.ts';
 import { contentId, manifests } from '../documents.ts';
-import { indexMediaType, isForeign, kindOf, parseManifest } from '../manifest.ts';
-import type { Descriptor, Manifest } from '../manifest.ts';
-import { resolveImage } from '../pushed-image.ts';
+import { indexMediaType, isForeign, kindOf, parseManifest } from '../manifests/manifest.ts';
+import type { Descriptor, Manifest } from '../manifests/manifest.ts';
+import { resolveImage } from '../manifests/pushed-image.ts';
 import { Refusal } from '../../model/refusal.ts';
 import { maxIndexDepth } from './limits.ts';
 

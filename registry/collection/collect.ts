@@ -1,6 +1,6 @@
 /** One collection, from the repositories to the bytes. */
 import { RegistryError } from '../errors.ts';
-import { sweepUploads } from '../upload-sweep.ts';
+import { sweepUploads } from '../blobs/upload-sweep.ts';
 import { condemnBlobs, countUnlinked, removeCondemned } from './bytes.ts';
 import type { Tally } from './bytes.ts';
 import type { Collecting, CollectorDeps } from './collecting.ts';

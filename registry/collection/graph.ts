@@ -1,6 +1,6 @@
 /** What keeps what alive in a repository. Pure, so that its rules can be tested without a store. */
-import { imageConfigTypes } from '../pushed-image.ts';
-import { parseManifest } from '../manifest.ts';
+import { imageConfigTypes } from '../manifests/pushed-image.ts';
+import { parseManifest } from '../manifests/manifest.ts';
 import type { StoredManifest } from '../documents.ts';
 
 /** A manifest, as far as it matters here. */

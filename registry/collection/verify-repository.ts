@@ -3,7 +3,7 @@ import { algorithmOf, digestOfBytes } from '../digests.ts';
 import { blobLinks, contentId, manifests, tags } from '../documents.ts';
 import type { StoredManifest } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
-import { parseManifest, referencesOf } from '../manifest.ts';
+import { parseManifest, referencesOf } from '../manifests/manifest.ts';
 import type { Problem } from './events.ts';
 import type { Verifying } from './verify.ts';
 import { linksOf, manifestsOf, tagsOf } from './walk.ts';

@@ -1,0 +1,156 @@
+/** Who asks, and whether they may: bearer grants and basic logins, and the challenge for those who have neither. */
+import type { IncomingMessage } from 'node:http';
+import type { AccessRight } from '../../model/access-token.ts';
+import type { RegistryGrant, RepositoryAccess } from '../../model/registry-grant.ts';
+import type { Exchange, RegistryContext } from '../context.ts';
+import { logIn, parseBasic } from './credentials.ts';
+import { RegistryError } from '../errors.ts';
+import { realmOf } from './realm.ts';
+import { isRepositoryName, singleParameter } from '../routes.ts';
+import type { GrantedOperation } from '../routes.ts';
+import { isPublic } from './visibility.ts';
+
+type InRepository = Extract<GrantedOperation, { readonly repository: string }>;
+
+export type RepositoryAction = RepositoryAccess['actions'][number];
+
+export interface Caller {
+  /** The account or node; empty for an anonymous grant. */
+  readonly subject: string;
+  readonly by: 'grant' | 'login';
+  /** By its own right. Whether a repository is public is another question: `mayPull` asks both. */
+  may(repository: string, action: RepositoryAction): boolean;
+  /** Whether it may list the repositories of its account. */
+  readonly mayList: boolean;
+}
+
+/** The service name in challenges: what a client repeats when it asks for a token. */
+const challengeService = 'berth-registry';
+
+/** Which right of an access token stands behind an action in its account's repositories. */
+const rightFor: Record<RepositoryAction, AccessRight> = { pull: 'read', push: 'push', delete: 'push' };
+
+/** Any one of these actions is enough. Who pushes needs to ask what is there already, even without the right to pull. */
+const actionsFor: Record<InRepository['name'], RepositoryAction[]> = {
+  'blob-get': ['pull'],
+  'blob-head': ['pull', 'push'],
+  'blob-delete': ['delete'],
+  'upload-start': ['push'],
+  'upload-append': ['push'],
+  'upload-finish': ['push'],
+  'upload-status': ['push'],
+  // Not `delete`: clients cancel an upload with the grant they pushed with.
+  'upload-cancel': ['push'],
+  'manifest-get': ['pull'],
+  'manifest-head': ['pull', 'push'],
+  'manifest-put': ['push'],
+  // Who may push may point a tag elsewhere, too, and clients delete with the grant they pushed with.
+  'manifest-delete': ['delete', 'push'],
+  'tags-list': ['pull'],
+  'referrers-list': ['pull'],
+};
+
+/** What clients are told to ask for, so that one grant serves a whole push. */
+const scopeFor: Record<RepositoryAction, string> = { pull: 'pull', push: 'pull,push', delete: 'delete' };
+
+/**
+ * The caller of an operation, who may do it. Throws `unauthorized` with a challenge, or `denied`. What is refused here is
+ * refused without a look at the repository, so a hidden one cannot be told from an absent one.
+ */
+export async function authorize(
+  context: RegistryContext,
+  { request, query }: Exchange,
+  operation: GrantedOperation,
+): Promise<Caller> {
+  const caller = await identify(context, request);
+  context.rates.admit(request, caller?.subject);
+  if (caller && (await isAllowed(context, caller, operation))) return caller;
+  if (caller?.by === 'login') throw new RegistryError('denied');
+  const scope = scopeOf(operation, query);
+  const about = { ...(scope && { scope }), ...(caller && { error: 'insufficient_scope' }) };
+  throw unauthorized(context, request, about, caller);
+}
+
+/**
+ * Whether a caller may pull from a repository. A grant says all it allows, public repositories included; for a login they are
+ * looked up now.
+ */
+export async function mayPull({ store }: RegistryContext, caller: Caller, repository: string): Promise<boolean> {
+  return caller.may(repository, 'pull') || (caller.by === 'login' && (await isPublic(store, repository)));
+}
+
+/** Whether an access token may list the repositories of its account. */
+export function tokenMayList(token: { readonly rights: readonly AccessRight[] }): boolean {
+  return token.rights.includes(rightFor.pull);
+}
+
+/** What an access token allows in a repository. */
+export function tokenMay(
+  token: { readonly account: string; readonly rights: readonly AccessRight[] },
+  repository: string,
+  action: RepositoryAction,
+): boolean {
+  return repository.startsWith(`${token.account}/`) && token.rights.includes(rightFor[action]);
+}
+
+async function isAllowed(context: RegistryContext, caller: Caller, operation: GrantedOperation): Promise<boolean> {
+  if (operation.name === 'ping') return true;
+  if (operation.name === 'catalog') return caller.mayList;
+  const { repository } = operation;
+  const actions = actionsFor[operation.name];
+  if (actions.some((action) => caller.may(repository, action))) return true;
+  return actions.includes('pull') && (await mayPull(context, caller, repository));
+}
+
+/** What to ask for to be allowed an operation. */
+function scopeOf(operation: GrantedOperation, query: URLSearchParams): string | undefined {
+  if (operation.name === 'ping') return undefined;
+  if (operation.name === 'catalog') return 'registry:catalog:*';
+  const [action] = actionsFor[operation.name];
+  if (action === undefined) throw new Error(`No action is named for ${operation.name}`);
+  const scope = `repository:${operation.repository}:${scopeFor[action]}`;
+  const source = operation.name === 'upload-start' ? singleParameter(query, 'from') : undefined;
+  return source !== undefined && isRepositoryName(source) ? `${scope} repository:${source}:pull` : scope;
+}
+
+async function identify(context: RegistryContext, request: IncomingMessage): Promise<Caller | undefined> {
+  const { authorization } = request.headers;
+  if (authorization === undefined) return undefined;
+  const bearer = /^bearer +(\S+)$/i.exec(authorization)?.[1];
+  if (bearer !== undefined) {
+    const grant = await context.grants.verify(bearer, context.clock.now());
+    return grant && grantee(grant);
+  }
+  const login = parseBasic(authorization);
+  const token = login && (await logIn(context, request, login));
+  if (!token) return undefined;
+  return {
+    subject: token.account,
+    by: 'login',
+    may: (repository, action) => tokenMay(token, repository, action),
+    mayList: tokenMayList(token),
+  };
+}
+
+function grantee({ subject, access }: RegistryGrant): Caller {
+  return {
+    subject,
+    by: 'grant',
+    may: (repository, action) =>
+      access.some((each) => each.type === 'repository' && each.name === repository && each.actions.includes(action)),
+    mayList: access.some((each) => each.type === 'registry'),
+  };
+}
+
+/** 401 for all, so that clients ask for another grant; the words are for the one who reads them when that does not help. */
+function unauthorized(
+  context: RegistryContext,
+  request: IncomingMessage,
+  about: { readonly scope?: string; readonly error?: string },
+  caller?: Caller,
+): RegistryError {
+  const fields = { realm: realmOf(context.publicUrl, request), service: challengeService, ...about };
+  const challenge = Object.entries(fields).map(([name, value]) => `${name}="${value}"`);
+  const headers = { 'www-authenticate': `Bearer ${challenge.join(',')}` };
+  return new RegistryError(caller?.subject ? 'grant-denied' : 'unauthorized', { headers });
+}

@@ -1,0 +1,42 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import { accessTokens, hashToken, newAccessToken } from '../../model/access-token.ts';
+import { openTestRegistry } from '../../test/kit/registry.ts';
+import { checkLogin } from './credentials.ts';
+
+test('whatever is wrong with a login, it costs the same reads: nothing tells how far it got', async () => {
+  await using registry = await openTestRegistry();
+  const reads: string[] = [];
+  const store = new Proxy(registry.store, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]): unknown => {
+        reads.push(`${String(name)} ${(args[0] as { name?: string } | undefined)?.name}`);
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
+  const revoked = await registry.addToken('acme', ['read']);
+  await registry.store.update(accessTokens, hashToken(revoked), (token) => ({ ...token, revokedAt: new Date() }));
+  const { token } = registry;
+  const logins = [
+    ['acme', token, true],
+    [token, '', true],
+    ['x', `acme:${token}`, true],
+    ['acme', newAccessToken(), false],
+    ['acme', '', false],
+    ['acme', randomBytes(4_000).toString('hex'), false],
+    ['acme', revoked, false],
+    ['acme', await registry.addToken('nobody', ['read']), false],
+    ['nobody', token, false],
+    ['other', token, false],
+    ['', '', false],
+  ] as const;
+  for (const [user, password, isGood] of logins) {
+    reads.length = 0;
+    const found = await checkLogin({ store, clock: systemClock }, { user, password });
+    expect([user, found !== undefined, reads]).toEqual([user, isGood, ['get access-tokens', 'get accounts']]);
+  }
+});

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newService, services, withVisibility } from '../../model/service.ts';
+import { openTestRegistry } from '../../test/kit/registry.ts';
+import type { Answer, TestRegistry } from '../../test/kit/registry.ts';
+
+let registry: TestRegistry;
+beforeAll(async () => {
+  registry = await openTestRegistry();
+  for (const id of ['acme/a', 'acme/a-b', 'acme/a.b', 'acme/b', 'acme/z', 'other/open', 'other/secret', 'acmex/c']) {
+    const [account = '', name = ''] = id.split('/');
+    const service = newService({ account, name, cluster: 'main' }, new Date());
+    await registry.store.insert(services, withVisibility(service, name === 'open'));
+  }
+});
+afterAll(async () => await registry[Symbol.asyncDispose]());
+
+const own = ['acme/a', 'acme/a-b', 'acme/a.b', 'acme/b', 'acme/z'];
+const listed = ({ body }: Answer) => (JSON.parse(body.toString()) as { repositories: string[] }).repositories;
+
+test('lists the repositories of the account, and of no other, not even what is public there', async () => {
+  const answer = await registry.as('/v2/_catalog');
+  expect([answer.status, answer.headers['content-type'], listed(answer)]).toEqual([200, 'application/json', own]);
+  expect(answer.headers.link).toBeUndefined();
+  const other = registry.basic('other', await registry.addToken('other', ['read']));
+  const theirs = await registry.send('/v2/_catalog', { headers: { authorization: other } });
+  expect(listed(theirs)).toEqual(['other/open', 'other/secret']);
+});
+
+test('goes on from page to page until the last', async () => {
+  const seen: string[][] = [];
+  for (let path: string | undefined = '/v2/_catalog?n=2'; path !== undefined;) {
+    const answer: Answer = await registry.as(path);
+    seen.push(listed(answer));
+    path = /^<(.+)>; rel="next"$/.exec(String(answer.headers.link))?.[1];
+  }
+  expect(seen).toEqual([own.slice(0, 2), own.slice(2, 4), own.slice(4)]);
+  const exact = await registry.as('/v2/_catalog?n=5');
+  expect([listed(exact), exact.headers.link]).toEqual([own, undefined]);
+});
+
+test('n and last as they come', async () => {
+  const of = async (query: string) => {
+    const answer = await registry.as(`/v2/_catalog?${query}`);
+    return answer.status === 200 ? listed(answer) : answer.status;
+  };
+  expect(await of('n=0')).toEqual([]);
+  expect(await of('n=999999999999999')).toEqual(own);
+  for (const query of ['n=-1', 'n=a', 'n=', 'n=1&n=2', 'last=a&last=b', 'n=1.5']) expect(await of(query)).toBe(400);
+  expect(await of('last=acme/a')).toEqual(own.slice(1));
+  expect(await of('last=acme/a%2Bz')).toEqual(own.slice(1));
+  expect(await of('last=acme/zz')).toEqual([]);
+  expect(await of('last=zzz')).toEqual([]);
+  expect(await of('last=aaa')).toEqual(own);
+  expect(await of('last=other/open')).toEqual([]);
+  expect(await of('last=%0d%0ax:y')).toEqual(own);
+});
+
+test('by a grant for the catalogue, which only who may read gets', async () => {
+  const challenged = await registry.send('/v2/_catalog');
+  expect(challenged.headers['www-authenticate']).toContain('scope="registry:catalog:*"');
+  const list = async (query: string, authorization: string) => {
+    const { body } = await registry.send(`/token?${query}`, { headers: { authorization } });
+    const { token } = JSON.parse(body.toString()) as { token: string };
+    return await registry.send('/v2/_catalog', { headers: { authorization: `Bearer ${token}` } });
+  };
+  const reader = registry.basic('acme', registry.token);
+  expect(listed(await list('scope=registry:catalog:*', reader))).toEqual(own);
+  expect((await list('scope=repository:acme/a:pull', reader)).status).toBe(401);
+  const pusher = registry.basic('acme', await registry.addToken('acme', ['push', 'connect', 'manage']));
+  expect((await list('scope=registry:catalog:*', pusher)).status).toBe(401);
+  const refused = await registry.send('/v2/_catalog', { headers: { authorization: pusher } });
+  expect([refused.status, refused.code]).toEqual([403, 'DENIED']);
+  expect((await registry.as('/v2/_catalog', { method: 'POST' })).status).toBe(405);
+});

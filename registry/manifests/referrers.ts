@@ -1,0 +1,99 @@
+import { services } from '../../model/service.ts';
+import type { GrantedExchange, RegistryContext } from '../context.ts';
+import { answer } from '../answer.ts';
+import { manifests } from '../documents.ts';
+import type { StoredManifest } from '../documents.ts';
+import { indexMediaType, maxManifestBytes, parseManifest } from './manifest.ts';
+import { checkedDigest } from '../digests.ts';
+import { singleParameter } from '../routes.ts';
+
+/** Few at a time, since manifests come with up to 4 MiB each. */
+const batchSize = 16;
+
+/** Clients read an answer like a manifest: a page stays below what they take as one, its envelope included. */
+const maxPageBytes = maxManifestBytes - 1024;
+
+/** How many manifests one request looks through, wanted or not. */
+const maxScanned = 1_000;
+
+/** How much of manifests one request reads, wanted or not: referrers of 4 MiB each would cost seconds otherwise. */
+const maxScannedBytes = 32 * 1024 * 1024;
+
+/** `GET …/referrers/<digest>`: what refers to a manifest, which need not be there. Never 404. */
+export async function listReferrers(
+  context: RegistryContext,
+  { response, query }: GrantedExchange,
+  { repository, digest }: { readonly repository: string; readonly digest: string },
+): Promise<void> {
+  const artifactType = singleParameter(query, 'artifactType') || undefined;
+  const last = singleParameter(query, 'last');
+  const after = last === undefined ? undefined : checkedDigest(last);
+  const page = await readPage(context, { repository, subject: digest, artifactType, after });
+  const body = `{"schemaVersion":2,"mediaType":"${indexMediaType}","manifests":[${page.descriptors.join(',')}]}`;
+  const next = new URLSearchParams({ ...(artifactType && { artifactType }), ...(page.next && { last: page.next }) });
+  answer(
+    response,
+    200,
+    {
+      'content-type': indexMediaType,
+      ...(artifactType && { 'oci-filters-applied': 'artifactType' }),
+      ...(page.next && { link: `</v2/${repository}/referrers/${digest}?${next.toString()}>; rel="next"` }),
+    },
+    Buffer.from(body),
+  );
+}
+
+interface PageQuery {
+  readonly repository: string;
+  readonly subject: string;
+  readonly artifactType: string | undefined;
+  readonly after: string | undefined;
+}
+
+/** Descriptors as JSON, and the digest to go on after if there is more. */
+async function readPage(
+  { store }: RegistryContext,
+  { repository, subject, artifactType, after }: PageQuery,
+): Promise<{ descriptors: string[]; next?: string }> {
+  const descriptors: string[] = [];
+  // A repository is there as long as its service is; what it had before may not be collected yet.
+  if (!(await store.get(services, repository))) return { descriptors };
+  let last = after;
+  let sizeBytes = 0;
+  let scannedBytes = 0;
+  for (let scanned = 0; scanned < maxScanned && scannedBytes < maxScannedBytes; scanned += batchSize) {
+    const batch = await store.find(manifests, {
+      index: 'bySubject',
+      equals: { repository, subject },
+      limit: batchSize,
+      ...(last !== undefined && { range: { after: last } }),
+    });
+    for (const manifest of batch) {
+      scannedBytes += manifest.bytes.byteLength;
+      const descriptor = descriptorOf(manifest);
+      if (artifactType === undefined || descriptor.artifactType === artifactType) {
+        const json = JSON.stringify(descriptor);
+        sizeBytes += Buffer.byteLength(json) + 1;
+        if (sizeBytes > maxPageBytes && last !== undefined && descriptors.length > 0)
+          return { descriptors, next: last };
+        descriptors.push(json);
+      }
+      last = manifest.digest;
+    }
+    if (batch.length < batchSize) return { descriptors };
+  }
+  return last === undefined ? { descriptors } : { descriptors, next: last };
+}
+
+/** distribution-spec, "Listing Referrers": an image without an artifact type is of the type of its config. */
+function descriptorOf(stored: StoredManifest) {
+  const manifest = parseManifest(stored.bytes, stored.mediaType);
+  const artifactType = manifest.artifactType || (manifest.kind === 'image' ? manifest.config?.mediaType : undefined);
+  return {
+    mediaType: stored.mediaType,
+    digest: stored.digest,
+    size: stored.bytes.byteLength,
+    ...(artifactType && { artifactType }),
+    ...(Object.keys(manifest.annotations).length > 0 && { annotations: manifest.annotations }),
+  };
+}

@@ -1,0 +1,188 @@
+/**
+ * What an account may store. Usage is what its repositories link to and what its open uploads hold; it is measured now and
+ * then and counted on in between, so that two processes may overshoot by what comes in at the other one meanwhile.
+ */
+import type { Blobs } from '../../core/blobs/blobs.ts';
+import type { Clock } from '../../core/clock/clock.ts';
+import type { Store } from '../../core/store/store.ts';
+import { contentId, manifests } from '../documents.ts';
+import { RegistryError } from '../errors.ts';
+import type { RegistryLimits } from './limits.ts';
+import { sizeText } from './size-text.ts';
+import { Tally } from './tally.ts';
+import { hasBlob, openUploadIds, storedBytes, uploadedBytes } from './usage.ts';
+
+/** Uploads beyond this many are not looked at: where no limit of uploads is set, one of bytes still holds roughly. */
+const maxUploadsMeasured = 10_000;
+
+/** When someone who has too many uploads open should try again: a push in progress finishes some in this time. */
+const retryUploadSeconds = 30;
+
+interface QuotaParts {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  readonly clock: Clock;
+  readonly limits: RegistryLimits;
+}
+
+/** An upload that is going to grow. */
+interface MeteredUpload {
+  readonly repository: string;
+  readonly uploadId: string;
+  /** What it has so far. */
+  readonly sizeBytes: number;
+  /** How much more the client says that it sends; 0 if it does not say. */
+  readonly announcedBytes: number;
+}
+
+/** An upload that a request of this process is writing to. */
+interface Growing {
+  readonly uploadId: string;
+  readonly account: string;
+  readonly startBytes: number;
+  grownBytes: number;
+}
+
+export class Quota {
+  readonly #parts: QuotaParts;
+  readonly #limits: RegistryLimits;
+  /** Without what uploads have grown by in requests that are under way here: that is added to it. */
+  readonly #bytes: Tally;
+  readonly #uploads: Tally;
+  readonly #growing = new Set<Growing>();
+
+  constructor(parts: QuotaParts) {
+    const { store, clock, limits } = parts;
+    this.#parts = parts;
+    this.#limits = limits;
+    this.#bytes = new Tally(clock, (account) => this.#measureBytes(account));
+    this.#uploads = new Tally(clock, async (account) => {
+      return (await openUploadIds(store, account, limits.openUploads + 1)).length;
+    });
+  }
+
+  /** Before an upload session begins; counts it. Throws `too-many-uploads` or `quota-exceeded`. */
+  async beginUpload(repository: string): Promise<void> {
+    const { openUploads } = this.#limits;
+    const account = accountOf(repository);
+    await this.#require(account, 1);
+    if (openUploads === 0) return;
+    const { fits, figure } = await this.#uploads.take(account, 1, openUploads);
+    if (!fits) {
+      const headers = { 'retry-after': String(retryUploadSeconds) };
+      throw new RegistryError('too-many-uploads', { detail: `${figure} of ${openUploads}`, headers });
+    }
+  }
+
+  /** An upload session has ended. */
+  endUpload(repository: string): void {
+    this.#uploads.count(accountOf(repository), -1);
+  }
+
+  /** What goes to the end of an upload, as it comes. Throws `blob-too-large` or `quota-exceeded`, before it reads if it can. */
+  async *meter(body: AsyncIterable<Uint8Array>, upload: MeteredUpload): AsyncGenerator<Uint8Array, void, undefined> {
+    const { repository, uploadId, sizeBytes: startBytes, announcedBytes } = upload;
+    const account = accountOf(repository);
+    this.#requireBlobSize(startBytes + announcedBytes);
+    await this.#require(account, announcedBytes);
+    const growing = { uploadId, account, startBytes, grownBytes: 0 };
+    this.#growing.add(growing);
+    try {
+      for await (const chunk of body) {
+        const moreBytes = chunk.byteLength;
+        this.#requireBlobSize(startBytes + growing.grownBytes + moreBytes);
+        if (!this.#surelyFits(account, moreBytes)) await this.#require(account, moreBytes);
+        growing.grownBytes += moreBytes;
+        yield chunk;
+      }
+    } finally {
+      this.#growing.delete(growing);
+      this.#bytes.count(account, growing.grownBytes);
+    }
+  }
+
+  /** The bytes of an upload are gone, or have turned out to be stored already. */
+  giveBack(repository: string, sizeBytes: number): void {
+    this.#bytes.count(accountOf(repository), -sizeBytes);
+  }
+
+  /** Whether a blob that is about to be linked to a repository is counted already, in this or another one of its account. */
+  async counts(repository: string, digest: string): Promise<boolean> {
+    return this.#isOn && (await hasBlob(this.#parts.store, accountOf(repository), digest));
+  }
+
+  /** Before a blob of elsewhere is linked; counts it. Throws `quota-exceeded`. */
+  async takeBlob(repository: string, blob: { readonly digest: string; readonly sizeBytes: number }): Promise<void> {
+    if (this.#isOn && !(await this.counts(repository, blob.digest))) await this.#take(repository, blob.sizeBytes);
+  }
+
+  /** Before a manifest is stored; counts it. Throws `quota-exceeded`. */
+  async takeManifest(
+    repository: string,
+    manifest: { readonly digest: string; readonly bytes: Uint8Array },
+  ): Promise<void> {
+    if (!this.#isOn || (await this.#parts.store.get(manifests, contentId(repository, manifest.digest)))) return;
+    await this.#take(repository, manifest.bytes.byteLength);
+  }
+
+  get #isOn(): boolean {
+    return this.#limits.accountBytes > 0;
+  }
+
+  async #take(repository: string, sizeBytes: number): Promise<void> {
+    const account = accountOf(repository);
+    const room = this.#limits.accountBytes - this.#growth(account);
+    const { fits, figure } = await this.#bytes.take(account, sizeBytes, room);
+    if (!fits) throw this.#exceeded(account, figure);
+  }
+
+  #requireBlobSize(sizeBytes: number): void {
+    const { blobBytes } = this.#limits;
+    if (blobBytes === 0 || sizeBytes <= blobBytes) return;
+    throw new RegistryError('blob-too-large', { detail: `at most ${sizeText(blobBytes)}` });
+  }
+
+  /** Decided without measuring: this is asked for every chunk. */
+  #surelyFits(account: string, moreBytes: number): boolean {
+    return !this.#isOn || this.#bytes.known(account) + this.#growth(account) + moreBytes <= this.#limits.accountBytes;
+  }
+
+  async #require(account: string, moreBytes: number): Promise<void> {
+    if (!this.#isOn) return;
+    const { accountBytes } = this.#limits;
+    const { fits, figure } = await this.#bytes.fits(account, this.#growth(account) + moreBytes, accountBytes);
+    if (!fits) throw this.#exceeded(account, figure);
+  }
+
+  #exceeded(account: string, figure: number): RegistryError {
+    const used = sizeText(figure + this.#growth(account));
+    return new RegistryError('quota-exceeded', {
+      detail: `${account} has ${used} of ${sizeText(this.#limits.accountBytes)}`,
+    });
+  }
+
+  #growth(account: string): number {
+    let bytes = 0;
+    for (const growing of this.#growing) if (growing.account === account) bytes += growing.grownBytes;
+    return bytes;
+  }
+
+  async #measureBytes(account: string): Promise<number> {
+    const { store, blobs } = this.#parts;
+    const stored = await storedBytes(store, account);
+    const growing = new Map(Array.from(this.#growing, (each) => [each.uploadId, each]));
+    const uploadIds = await openUploadIds(store, account, maxUploadsMeasured);
+    const resting = uploadIds.filter((uploadId) => !growing.has(uploadId));
+    const begun = uploadIds.reduce((sum, uploadId) => sum + (growing.get(uploadId)?.startBytes ?? 0), 0);
+    return stored + begun + (await uploadedBytes(blobs, resting));
+  }
+}
+
+/** Whether an upload was refused for good, since it holds too much. */
+export function isOverLimit(error: unknown): boolean {
+  return error instanceof RegistryError && ['quota-exceeded', 'blob-too-large'].includes(error.entry);
+}
+
+function accountOf(repository: string): string {
+  return repository.slice(0, repository.indexOf('/'));
+}

@@ -1,0 +1,99 @@
+/** What an account stores. Everything is found by the names of its repositories, whether or not their services are there. */
+import type { Blobs } from '../../core/blobs/blobs.ts';
+import type { Collection, Store, StoredDocument } from '../../core/store/store.ts';
+import { blobLinks, manifests, uploadSessions } from '../documents.ts';
+
+/** Links are small; manifests come with up to 4 MiB each. */
+const linkBatch = 1_000;
+const manifestBatch = 16;
+
+/** How many uploads are looked at at a time. */
+const uploadBatch = 16;
+
+/** The bytes of an account's blobs, each counted once however many of its repositories have it, and of its manifests. */
+export async function storedBytes(store: Store, account: string): Promise<number> {
+  const counted = new Set<string>();
+  let bytes = 0;
+  for await (const { digest, sizeBytes } of inAccount(store, blobLinks, { account, batch: linkBatch })) {
+    if (counted.has(digest)) continue;
+    counted.add(digest);
+    bytes += sizeBytes;
+  }
+  for await (const manifest of inAccount(store, manifests, { account, batch: manifestBatch })) {
+    bytes += manifest.bytes.byteLength;
+  }
+  return bytes;
+}
+
+/** Whether an account has a blob in any of its repositories. */
+export async function hasBlob(store: Store, account: string, digest: string): Promise<boolean> {
+  const range = repositoriesOf(account);
+  const found = await store.find(blobLinks, { index: 'byDigest', equals: { digest }, range, limit: 1 });
+  return found.length > 0;
+}
+
+/** The IDs of an account's open upload sessions, up to `limit` of them. */
+export async function openUploadIds(store: Store, account: string, limit: number): Promise<string[]> {
+  const range = repositoriesOf(account);
+  const found = await store.find(uploadSessions, { index: 'byRepository', range, limit });
+  return found.map(({ id }) => id);
+}
+
+/** The bytes that uploads hold so far. */
+export async function uploadedBytes(blobs: Blobs, uploadIds: readonly string[]): Promise<number> {
+  let bytes = 0;
+  for (let at = 0; at < uploadIds.length; at += uploadBatch) {
+    const batch = uploadIds.slice(at, at + uploadBatch);
+    const found = await Promise.all(batch.map((uploadId) => blobs.statUpload(uploadId)));
+    for (const upload of found) bytes += upload?.sizeBytes ?? 0;
+  }
+  return bytes;
+}
+
+interface InRepository extends StoredDocument {
+  readonly repository: string;
+  readonly digest: string;
+}
+
+async function* inAccount<T extends InRepository>(
+  store: Store,
+  collection: Collection<T, 'byRepository'>,
+  { account, batch }: { readonly account: string; readonly batch: number },
+): AsyncGenerator<T> {
+  const { from, before } = repositoriesOf(account);
+  let next: { from: string } | { after: string } = { from };
+  for (;;) {
+    const [first]: T[] = await store.find(collection, {
+      index: 'byRepository',
+      range: { ...next, before },
+      limit: 1,
+    });
+    if (!first) return;
+    yield* inRepository(store, collection, { repository: first.repository, batch });
+    next = { after: first.repository };
+  }
+}
+
+async function* inRepository<T extends InRepository>(
+  store: Store,
+  collection: Collection<T, 'byRepository'>,
+  { repository, batch }: { readonly repository: string; readonly batch: number },
+): AsyncGenerator<T> {
+  let last: string | undefined;
+  for (;;) {
+    const page: T[] = await store.find(collection, {
+      index: 'byRepository',
+      equals: { repository } as Partial<Record<keyof T & string, string>>,
+      limit: batch,
+      ...(last !== undefined && { range: { after: last } }),
+    });
+    yield* page;
+    if (page.length < batch) return;
+    last = page.at(-1)?.digest;
+  }
+}
+
+/** All names that begin with `<account>/`: the character after the slash ends them. */
+function repositoriesOf(account: string): { from: string; before: string } {
+  return { from: `${account}/`, before: `${account}0` };
+}
