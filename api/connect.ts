@@ -138,7 +138,7 @@ async function spawn(api: Api, { service, environment, request, claim }: Spawn &
     api.store.insert(routes, newRoute({ token, backend: id, ...request }, now)),
   ]);
   await nudge(api, clusterQueue(backend.cluster), spawnJob, { backend: id });
-  api.spawnTimes.note(service.id, environment.name, now);
+  api.noteSpawn(service.id, environment.name, now);
   return { backend, token, spawned: true };
 }
 

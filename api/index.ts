@@ -26,7 +26,12 @@ export async function openApi(deps: ApiDependencies): Promise<ApiRoom> {
   const spawnTimes = opening.use(new SpawnTimes(deps));
   const closing = new AbortController();
   opening.defer(() => closing.abort());
-  const api: Api = { ...deps, watch, spawnTimes, closing: closing.signal };
+  const api: Api = {
+    ...deps,
+    watch,
+    noteSpawn: (service, environment, time) => spawnTimes.note(service, environment, time),
+    closing: closing.signal,
+  };
   const pages = { mount: mountReadyPage };
   const app = newApp(api, [
     ...connectEndpoints,

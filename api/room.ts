@@ -9,7 +9,6 @@ import type { Store } from '../core/store/store.ts';
 import type { Image } from '../model/image.ts';
 import type { UploadQuery } from '../contract/service.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
-import type { SpawnTimes } from './spawn-times.ts';
 
 /** Where clients find what this room talks about. No URL ends with a slash. */
 export interface PublicUrls {
@@ -72,7 +71,8 @@ export interface ApiDependencies {
 /** What its handlers share. */
 export interface Api extends ApiDependencies {
   readonly watch: BackendWatch;
-  readonly spawnTimes: SpawnTimes;
+  /** Notes when a service was last spawned, in its own time. */
+  readonly noteSpawn: (service: string, environment: string, time: Date) => void;
   /** Aborts when the room closes: streams end then. */
   readonly closing: AbortSignal;
 }

@@ -7,9 +7,7 @@ import type { HashThreads } from '../core/hash/hash-threads.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Store } from '../core/store/store.ts';
-import type { RegistryGrants } from '../model/registry-grant.ts';
-import type { Caller } from './access/caller.ts';
-import type { Collector } from './collection/collector.ts';
+import type { RegistryGrants, RepositoryAccess } from '../model/registry-grant.ts';
 import type { CollectionSettings } from './collection/settings.ts';
 import type { RegistryLimits } from './quota/limits.ts';
 import type { Quota } from './quota/quota.ts';
@@ -39,9 +37,29 @@ export interface RegistryContext extends RegistryDeps {
   readonly uploads: UploadWork;
   readonly rates: RateLimits;
   readonly quota: Quota;
-  readonly collector: Pick<Collector, 'finishRemovals'>;
+  readonly collector: RemovalFinisher;
   /** Aborts when the registry closes. */
   readonly signal: AbortSignal;
+}
+
+/** What those who push ask of the collector. */
+export interface RemovalFinisher {
+  /** Finishes removals of bytes that a process had begun which is dead by now. Does nothing if it may be alive. */
+  finishRemovals(): Promise<void>;
+}
+
+/** What may be done in a repository. */
+export type RepositoryAction = RepositoryAccess['actions'][number];
+
+/** Who asks. */
+export interface Caller {
+  /** The account or node; empty for an anonymous grant. */
+  readonly subject: string;
+  readonly by: 'grant' | 'login';
+  /** By its own right. Whether a repository is public is another question: `mayPull` asks both. */
+  may(repository: string, action: RepositoryAction): boolean;
+  /** Whether it may list the repositories of its account. */
+  readonly mayList: boolean;
 }
 
 /** One request on its way through. */

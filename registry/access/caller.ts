@@ -1,8 +1,8 @@
 /** Who asks, and whether they may: bearer grants and basic logins, and the challenge for those who have neither. */
 import type { IncomingMessage } from 'node:http';
 import type { AccessRight } from '../../model/access-token.ts';
-import type { RegistryGrant, RepositoryAccess } from '../../model/registry-grant.ts';
-import type { Exchange, RegistryContext } from '../context.ts';
+import type { RegistryGrant } from '../../model/registry-grant.ts';
+import type { Caller, Exchange, RegistryContext, RepositoryAction } from '../context.ts';
 import { logIn, parseBasic } from './credentials.ts';
 import { RegistryError } from '../errors.ts';
 import { realmOf } from './realm.ts';
@@ -11,18 +11,6 @@ import type { GrantedOperation } from '../routes.ts';
 import { isPublic } from './visibility.ts';
 
 type InRepository = Extract<GrantedOperation, { readonly repository: string }>;
-
-export type RepositoryAction = RepositoryAccess['actions'][number];
-
-export interface Caller {
-  /** The account or node; empty for an anonymous grant. */
-  readonly subject: string;
-  readonly by: 'grant' | 'login';
-  /** By its own right. Whether a repository is public is another question: `mayPull` asks both. */
-  may(repository: string, action: RepositoryAction): boolean;
-  /** Whether it may list the repositories of its account. */
-  readonly mayList: boolean;
-}
 
 /** The service name in challenges: what a client repeats when it asks for a token. */
 const challengeService = 'berth-registry';

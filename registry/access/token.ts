@@ -2,13 +2,12 @@
  * Where clients trade credentials for a bearer grant: `GET /token` with a basic login (distribution's token
  * specification) and `POST /token` with a form (its OAuth 2 form). What may not be granted is left out of the grant.
  */
-import type { RegistryContext, Exchange } from '../context.ts';
+import type { Exchange, RegistryContext, RepositoryAction } from '../context.ts';
 import type { AccessToken } from '../../model/access-token.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { CatalogAccess, RepositoryAccess } from '../../model/registry-grant.ts';
 import { answerJson } from '../answer.ts';
 import { tokenMay, tokenMayList } from './caller.ts';
-import type { RepositoryAction } from './caller.ts';
 import { logIn, parseBasic } from './credentials.ts';
 import type { Login } from './credentials.ts';
 import { RegistryError } from '../errors.ts';

@@ -1,6 +1,5 @@
 import { tagId, tags } from '../documents.ts';
-import type { RegistryContext, RegistryDeps } from '../context.ts';
-import type { Collector } from '../collection/collector.ts';
+import type { RegistryContext, RegistryDeps, RemovalFinisher } from '../context.ts';
 import { RegistryError } from '../errors.ts';
 import { images } from '../../model/image.ts';
 import type { Image } from '../../model/image.ts';
@@ -28,7 +27,7 @@ export interface ImageArchives extends Disposable {
 
 export interface ImageArchivesDeps extends RegistryDeps {
   /** The registry's, where that is in this process. */
-  readonly collector: Pick<Collector, 'finishRemovals'>;
+  readonly collector: RemovalFinisher;
   /** Host and port of the registry, as in the names of images. */
   readonly registryHost: string;
   /** How large an archive may be, as it is sent and unpacked. */

@@ -6,7 +6,7 @@ import { blobLinks, tombstones } from '../documents.ts';
 import type { Tombstone } from '../documents.ts';
 import type { Problem } from './events.ts';
 import type { Turn } from './turn.ts';
-import type { Verifying } from './verify.ts';
+import type { Verifying } from './verifying.ts';
 
 /** How many repositories are named that have a damaged blob. */
 const maxNamed = 10;

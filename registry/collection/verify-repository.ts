@@ -5,7 +5,7 @@ import type { StoredManifest } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
 import { parseManifest, referencesOf } from '../manifests/manifest.ts';
 import type { Problem } from './events.ts';
-import type { Verifying } from './verify.ts';
+import type { Verifying } from './verifying.ts';
 import { linksOf, manifestsOf, tagsOf } from './walk.ts';
 
 type About = Omit<Problem, 'type' | 'repaired'>;

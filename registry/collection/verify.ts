@@ -5,18 +5,8 @@ import { Pace } from './pace.ts';
 import type { Turn } from './turn.ts';
 import { verifyBlobs } from './verify-blobs.ts';
 import { verifyRepository } from './verify-repository.ts';
+import type { Verifying } from './verifying.ts';
 import { repositories } from './walk.ts';
-
-/** One verification on its way, and what it has seen so far. */
-export interface Verifying extends CollectorDeps {
-  /** With a turn, what can be repaired is. */
-  readonly turn: Turn | undefined;
-  /** A link that was last used before this, and has no bytes, is none of a push that is under way. */
-  readonly before: Date;
-  readonly pace: Pace;
-  readonly signal: AbortSignal;
-  readonly seen: { blobs: number; bytes: number; manifests: number; tags: number };
-}
 
 /** Checks, and tells what is wrong; the last event is the summary. With a turn, it repairs what can be repaired. */
 export async function* verify(
