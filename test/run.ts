@@ -17,6 +17,7 @@ import { installClients } from './kit/client-packages.ts';
 import { startEngine } from './kit/docker-engine.ts';
 import type { EngineKind, TestEngine } from './kit/docker-engine.ts';
 import { installBusybox, installEngine } from './kit/docker-packages.ts';
+import { watchEngine } from './kit/engine-watch.ts';
 import { enginesVariable } from './kit/engines.ts';
 import { sharedGroundVariable } from './kit/grounds.ts';
 import type { SharedGround } from './kit/grounds.ts';
@@ -26,11 +27,13 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** The part of vitest's JSON report that is counted. */
 const report = z.object({
-  numPassedTests: z.number(),
-  numFailedTests: z.number(),
-  numPendingTests: z.number(),
-  numTodoTests: z.number(),
-  testResults: z.array(z.object({ name: z.string(), status: z.string(), assertionResults: z.array(z.unknown()) })),
+  testResults: z.array(
+    z.object({
+      name: z.string(),
+      status: z.string(),
+      assertionResults: z.array(z.object({ status: z.string() })),
+    }),
+  ),
 });
 
 process.exitCode = await main(process.argv.slice(2));
@@ -39,22 +42,31 @@ async function main(args: string[]): Promise<number> {
   const interrupted = onSignal();
   const terminal = openTerminal(process.stderr);
   const skipped: string[] = [];
+  const restarted: Restart[] = [];
   const folder = await mkdtemp(join(tmpdir(), 'berth-test-'));
   try {
-    const reportFile = join(folder, 'report.json');
-    const code = await testOnEngines(args, { terminal, skipped, reportFile, interrupted });
+    const reportFiles = [join(folder, 'report.json'), join(folder, 'report-again.json')] as const;
+    const code = await testOnEngines(args, { terminal, skipped, restarted, reportFiles, interrupted });
     for (const line of skipped) terminal.say(`Skipped ${line}`);
-    return await conclude(reportFile, code);
+    return await conclude(reportFiles, code);
   } finally {
     await rm(folder, { recursive: true });
   }
+}
+
+interface Restart {
+  readonly kind: EngineKind;
+  readonly restarting: Promise<void>;
 }
 
 interface TestRun {
   readonly terminal: Terminal;
   /** Gathers what cannot be tested here, and why. */
   readonly skipped: string[];
-  readonly reportFile: string;
+  /** Gathers which engines had locked themselves up and were started anew. */
+  readonly restarted: Restart[];
+  /** Of the run, and of those files that are run again. */
+  readonly reportFiles: readonly [string, string];
   readonly interrupted: Interruption;
 }
 
@@ -69,15 +81,29 @@ async function testOnEngines(args: string[], run: TestRun): Promise<number> {
   const shared = await openSharedGround(run.terminal, owned);
   if ('missing' in shared) run.skipped.push(`what needs MongoDB and Redis: ${shared.missing}`);
   if (run.interrupted.signal !== undefined) return 128 + constants.signals[run.interrupted.signal];
-  return await runVitest(args, { ...environmentOf(engines), ...('missing' in shared ? {} : urlsOf(shared)) }, run);
+  const environment = { ...environmentOf(engines), ...('missing' in shared ? {} : urlsOf(shared)) };
+  const [reportFile, secondReportFile] = run.reportFiles;
+  const code = await runVitest(args, environment, { ...run, reportFile });
+  if (code === 0 || run.restarted.length === 0 || run.interrupted.signal !== undefined) return code;
+  const failed = (await readReport(reportFile))?.testResults.filter(({ status }) => status === 'failed') ?? [];
+  if (failed.length === 0) return code;
+  await Promise.allSettled(run.restarted.map(({ restarting }) => restarting));
+  const kinds = [...new Set(run.restarted.map(({ kind }) => kind))];
+  run.terminal.say(`The ${kinds.join(' and ')} Docker Engine had locked itself up: what failed is run again`);
+  return await runVitest(
+    failed.map(({ name }) => name),
+    environment,
+    { ...run, reportFile: secondReportFile },
+  );
 }
 
 /** Starts an engine of each kind, as far as this machine allows. */
-async function openEngines({ terminal, skipped }: TestRun, owned: AsyncDisposableStack): Promise<TestEngine[]> {
+async function openEngines(run: TestRun, owned: AsyncDisposableStack): Promise<TestEngine[]> {
+  const { terminal, skipped } = run;
   const engines: TestEngine[] = [];
   for (const kind of ['stable', 'modern'] satisfies EngineKind[]) {
     const problem = await installEngine(kind, terminal);
-    const engine = problem === undefined ? await tryToStart(kind, terminal, owned) : problem;
+    const engine = problem === undefined ? await tryToStart(kind, run, owned) : problem;
     if (typeof engine !== 'string') engines.push(engine);
     else if (kind === 'stable') await addHostEngine(engines, skipped, engine);
     else skipped.push(`stories on a modern Docker Engine: ${engine}`);
@@ -87,7 +113,7 @@ async function openEngines({ terminal, skipped }: TestRun, owned: AsyncDisposabl
 
 async function tryToStart(
   kind: EngineKind,
-  terminal: Terminal,
+  { terminal, restarted }: TestRun,
   owned: AsyncDisposableStack,
 ): Promise<TestEngine | string> {
   try {
@@ -98,6 +124,7 @@ async function tryToStart(
     owned.defer(async () => {
       await terminal.during(`Stopping the ${kind} Docker Engine`, async () => await engine[Symbol.asyncDispose]());
     });
+    owned.use(watchEngine(engine, (restarting) => restarted.push({ kind, restarting })));
     return { kind, host: engine.host, version: engine.version };
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
@@ -133,7 +160,7 @@ function urlsOf(shared: SharedGround): Record<string, string> {
 async function runVitest(
   args: string[],
   environment: Readonly<Record<string, string>>,
-  { reportFile, interrupted }: TestRun,
+  { reportFile, interrupted }: { readonly reportFile: string; readonly interrupted: Interruption },
 ): Promise<number> {
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
   const vitest = join(root, 'node_modules/vitest/vitest.mjs');
@@ -150,19 +177,33 @@ async function runVitest(
 }
 
 /** Prints the counts. A run fails if vitest says so, if a test failed, and if there was none. */
-async function conclude(reportFile: string, code: number): Promise<number> {
-  const text = await readFile(reportFile, 'utf8').catch(() => undefined);
-  if (text === undefined) {
+async function conclude(reportFiles: readonly string[], code: number): Promise<number> {
+  const results = new Map<string, FileResult>();
+  for (const file of reportFiles) {
+    // A file that was run again counts as it went then.
+    for (const result of (await readReport(file))?.testResults ?? []) results.set(result.name, result);
+  }
+  if (results.size === 0) {
     process.stderr.write('The tests ended without a report\n');
     return code || 1;
   }
-  const counts = report.parse(JSON.parse(text));
+  const count = (...statuses: string[]) =>
+    [...results.values()]
+      .flatMap(({ assertionResults }) => assertionResults)
+      .filter(({ status }) => statuses.includes(status)).length;
   // A file that cannot even be loaded has no tests that could fail.
-  const broken = counts.testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0);
-  const failed = counts.numFailedTests + broken.length;
-  const skipped = counts.numPendingTests + counts.numTodoTests;
-  process.stdout.write(`${counts.numPassedTests} passed, ${failed} failed, ${skipped} skipped\n`);
-  return code || (failed > 0 || counts.numPassedTests === 0 ? 1 : 0);
+  const broken = [...results.values()].filter((file) => file.status === 'failed' && file.assertionResults.length === 0);
+  const [passed, failed] = [count('passed'), count('failed') + broken.length];
+  const skipped = count('skipped', 'pending', 'todo', 'disabled');
+  process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
+  return code || (failed > 0 || passed === 0 ? 1 : 0);
+}
+
+type FileResult = z.infer<typeof report>['testResults'][number];
+
+async function readReport(file: string): Promise<z.infer<typeof report> | undefined> {
+  const text = await readFile(file, 'utf8').catch(() => undefined);
+  return text === undefined ? undefined : report.parse(JSON.parse(text));
 }
 
 interface Interruption {

@@ -24,13 +24,18 @@ export interface TestEngine {
 }
 
 /** An engine of our own. Disposing it stops it and removes all that it left on the machine. */
-export interface RunningEngine extends TestEngine, AsyncDisposable {}
+export interface RunningEngine extends TestEngine, AsyncDisposable {
+  /** Kills it, and starts it again on what it had. */
+  restart(): Promise<void>;
+}
 
 /** A cold start takes two to five seconds. */
 const startTimeoutMs = 60_000;
 
 /** Containers get ten seconds each before the engine kills them, all at the same time. */
 const stopTimeoutMs = 60_000;
+
+const listTimeoutMs = 10_000;
 
 /** As many engines as the address range below has room for. */
 const maxEngines = 64;
@@ -43,7 +48,8 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   const { number, bridge } = await takeBridge();
   opening.defer(async () => await removeBridge(bridge));
   const host = `unix://${folder}/docker.sock`;
-  const child = await startDaemon(kind, { folder, number, bridge, host, args });
+  const start = async () => await startDaemon(kind, { folder, number, bridge, host, args });
+  let child = await start();
   opening.defer(async () => {
     const bridges = await networkBridges(host);
     await stopDaemon(child);
@@ -52,7 +58,14 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   await untilAnswers(child, host, join(folder, 'log'));
   const version = (await runCommand('docker', ['version', '--format', '{{.Server.Version}}'], at(host))).trim();
   const owned = opening.move();
-  return { kind, host, version, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  const restart = async () => {
+    await endDaemon(child, 'SIGKILL');
+    // Its containerd went with it, and may be a zombie where nobody buries it: then it would be waited for.
+    await rm(join(folder, 'exec/containerd/containerd.pid'), { force: true });
+    child = await start();
+    await untilAnswers(child, host, join(folder, 'log'));
+  };
+  return { kind, host, version, restart, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 interface Place {
@@ -97,12 +110,16 @@ async function untilAnswers(child: ChildProcess, host: string, logFile: string):
 }
 
 async function stopDaemon(child: ChildProcess): Promise<void> {
+  const late = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
+  await endDaemon(child, 'SIGTERM');
+  clearTimeout(late);
+}
+
+async function endDaemon(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  child.kill('SIGTERM');
-  const late = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
+  child.kill(signal);
   await exited;
-  clearTimeout(late);
 }
 
 /** Makes a bridge that nobody has; its name is a reservation too. */
@@ -121,7 +138,13 @@ async function takeBridge(): Promise<{ number: number; bridge: string }> {
 /** The bridges of an engine's networks, which it leaves behind. */
 async function networkBridges(host: string): Promise<string[]> {
   const args = ['network', 'ls', '--filter', 'driver=bridge', '--filter', 'type=custom', '--format', '{{.ID}}'];
-  const { stdout } = await tryCommand('docker', args, at(host));
+  const { stdout } = await tryCommand('docker', args, {
+    ...at(host),
+    signal: AbortSignal.timeout(listTimeoutMs),
+  }).catch(
+    // One that has locked itself up (`engine-watch.ts`) leaves its bridges.
+    () => ({ stdout: '' }),
+  );
   return stdout
     .split('\n')
     .filter(Boolean)
