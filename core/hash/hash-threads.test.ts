@@ -82,6 +82,18 @@ test('threads that nobody needs end, and there are new ones when somebody does',
   expect(await hashOnce()).toBe(hexOf('sha256', bytes));
 });
 
+test('a hash that begins while an idle thread ends does not end with it', async () => {
+  const bytes = randomBytes(mib);
+  const other = new HashThreads(clock);
+  for (let round = 0; round < 5; round += 1) {
+    const hash = other.begin('sha256');
+    await hash.update(bytes);
+    expect(await hash.digest()).toBe(hexOf('sha256', bytes));
+    for (let looks = 0; looks < 2; looks += 1) await clock.advance(30_000);
+  }
+  await other[Symbol.asyncDispose]();
+});
+
 test('hashes under way fail when all is closed', async () => {
   const closed = new HashThreads(clock);
   const hash = closed.begin('sha256');

@@ -54,6 +54,9 @@ export class HashThreads implements AsyncDisposable {
 
   /** Those that were idle the last time, too. */
   async #endIdle(): Promise<void> {
-    for (const thread of this.#threads) if (thread.isUnused()) await thread[Symbol.asyncDispose]();
+    const unused = [...this.#threads].filter((thread) => thread.isUnused());
+    // At once: a hash that began while they end would end with them.
+    for (const thread of unused) this.#threads.delete(thread);
+    await Promise.all(unused.map(async (thread) => await thread[Symbol.asyncDispose]()));
   }
 }
