@@ -8,7 +8,7 @@ import type { CommandOptions } from '../../setup/command.ts';
 import { isThere } from '../kit/cached.ts';
 import { clientProgram } from '../kit/client-packages.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
-import { makeStore, removeStore, trustFlags } from './containers-store.ts';
+import { containersWords, makeStore, removeStore, trustFlags } from './containers-store.ts';
 import { parseManifest } from './json.ts';
 import type { DescriptorParts } from './json.ts';
 import type { LayoutTag } from './layout.ts';
@@ -84,13 +84,7 @@ function kindOf(program: string | undefined): ClientKind<Awaited<ReturnType<type
     name: 'buildah',
     installed: program !== undefined,
     deletes: false,
-    words: {
-      wrongPassword: /invalid username\/password/,
-      noLogin: /unauthorized|authentication required/i,
-      noRight: /denied/i,
-      absent: /manifest unknown|name unknown/,
-      untrusted: /certificate signed by unknown authority/,
-    },
+    words: containersWords,
     open: async (options, trust) => await openBuildah(program ?? 'buildah', options, trust),
   };
 }

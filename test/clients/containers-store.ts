@@ -1,8 +1,19 @@
-/** A store of images of its own for podman and buildah, which leaves the machine's alone. */
+/**
+ * What podman, buildah and skopeo share, which stand on one library: their words, and for the first two a store of images of
+ * its own, which leaves the machine's alone.
+ */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { tryCommand } from '../../setup/command.ts';
-import type { Place } from './client.ts';
+import type { Place, Words } from './client.ts';
+
+export const containersWords: Words = {
+  wrongPassword: /invalid username\/password/,
+  noLogin: /unauthorized|authentication required/i,
+  noRight: /denied/i,
+  absent: /manifest unknown|name unknown/,
+  untrusted: /certificate signed by unknown authority/,
+};
 
 /**
  * Makes an empty store in a folder, and returns the environment that leads podman and buildah to it. Layers are copied by

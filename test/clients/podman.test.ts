@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { runCommand } from '../../setup/command.ts';
 import { clientProgram } from '../kit/client-packages.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
-import { makeStore, removeStore, trustFlags } from './containers-store.ts';
+import { containersWords, makeStore, removeStore, trustFlags } from './containers-store.ts';
 import { parseManifest } from './json.ts';
 import type { LayoutTag } from './layout.ts';
 import { codesOf } from './stage.ts';
@@ -41,13 +41,7 @@ function kindOf(program: string | undefined): ClientKind<Awaited<ReturnType<type
     name: 'podman',
     installed: program !== undefined,
     deletes: false,
-    words: {
-      wrongPassword: /invalid username\/password/,
-      noLogin: /unauthorized|authentication required/i,
-      noRight: /denied/i,
-      absent: /manifest unknown|name unknown/,
-      untrusted: /certificate signed by unknown authority/,
-    },
+    words: containersWords,
     open: async (options, trust) => await openPodman(program ?? 'podman', options, trust),
   };
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runCommand } from '../../setup/command.ts';
 import { clientProgram } from '../kit/client-packages.ts';
+import { containersWords } from './containers-store.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { digestInLayout, parseManifest } from './json.ts';
 import { writeLayouts } from './layout.ts';
@@ -62,13 +63,7 @@ function kindOf(program: string | undefined): ClientKind<ReturnType<typeof openS
     name: 'skopeo',
     installed: program !== undefined,
     deletes: true,
-    words: {
-      wrongPassword: /invalid username\/password/,
-      noLogin: /unauthorized|authentication required/i,
-      noRight: /denied/i,
-      absent: /manifest unknown|name unknown/,
-      untrusted: /certificate signed by unknown authority/,
-    },
+    words: containersWords,
     open: async (options, trust) => openSkopeo(program ?? 'skopeo', options, trust),
   };
 }
