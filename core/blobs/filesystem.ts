@@ -22,7 +22,7 @@ import type { Log } from '../log/log.ts';
 import { assertDigest, assertUploadId, isDigest } from './blob-names.ts';
 import { BlobsError } from './blobs.ts';
 import type { BlobInfo, Blobs, ByteRange, OpenBlob, UploadInfo } from './blobs.ts';
-import { copyFile } from './copy-file.ts';
+import { ReadBuffers, copyFile } from './copy-file.ts';
 import { fileErrors, ifPresent, systemCode } from './file-errors.ts';
 import { FlushError, makeDurable } from './make-durable.ts';
 import { writeChunks } from './write-chunks.ts';
@@ -70,6 +70,7 @@ class FileBlobs implements Blobs {
   readonly #busy = new Map<string, Promise<unknown>>();
   /** Folders of blobs, once they are made and durable. */
   readonly #folders = new Map<string, Promise<void>>();
+  readonly #readBuffers = new ReadBuffers();
   readonly #closing = new AbortController();
 
   constructor(blobsFolder: string, uploadsFolder: string) {
@@ -108,7 +109,7 @@ class FileBlobs implements Blobs {
       return {
         sizeBytes,
         copyTo: async (to, { start, end } = { start: 0, end: sizeBytes - 1 }) =>
-          await copyFile(file, { start, end: Math.min(end, sizeBytes - 1) }, to),
+          await copyFile(file, { start, end: Math.min(end, sizeBytes - 1) }, { to, free: this.#readBuffers }),
         [Symbol.asyncDispose]: async () => await file.close(),
       };
     });
