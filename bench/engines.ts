@@ -5,8 +5,8 @@ import { startPlatform } from '../test/kit/platform.ts';
 import type { TestPlatform } from '../test/kit/platform.ts';
 import { openSharedGround } from '../test/kit/shared-ground.ts';
 import { cpuSeconds } from './cpu-time.ts';
-import { median, table } from './figures.ts';
-import type { Row } from './figures.ts';
+import { inTurn, median, table } from './figures.ts';
+import type { Pairs, Row } from './figures.ts';
 import { requestsPerSecond } from './load.ts';
 import { pin } from './pinned.ts';
 import { queueLatency } from './queue-latency.ts';
@@ -16,6 +16,8 @@ const rounds = 5;
 
 /** Rounds that do not count: where no mongod is to be had, its stand-in is a program in Java, which compiles what it runs. */
 const warmUps = 4;
+
+const counted = { warmUps, rounds };
 
 const blobBytes = 100 * 1024 * 1024;
 const connections = 32;
@@ -55,6 +57,7 @@ async function connects(what: string, requests: number, body: () => string): Pro
     return answered;
   };
   const pairs = await inTurn(
+    counted,
     () => rate(ours),
     () => rate(peer),
   );
@@ -73,10 +76,12 @@ async function transfers(): Promise<Row[]> {
   const pull = async (repository: typeof here, [digest = '']: readonly string[]) =>
     await mibPerSecond(async () => void (await pullBlob(repository, digest)));
   const pushes = await inTurn(
+    counted,
     () => push(here, digests.ours),
     () => push(there, digests.peer),
   );
   const pulls = await inTurn(
+    counted,
     () => pull(here, digests.ours),
     () => pull(there, digests.peer),
   );
@@ -87,22 +92,6 @@ async function mibPerSecond(transfer: () => Promise<void>): Promise<number> {
   const startedMs = performance.now();
   await transfer();
   return blobBytes / 1024 ** 2 / ((performance.now() - startedMs) / 1000);
-}
-
-interface Pairs {
-  readonly ours: number[];
-  readonly peer: number[];
-}
-
-async function inTurn(our: () => Promise<number>, their: () => Promise<number>): Promise<Pairs> {
-  const pairs: Pairs = { ours: [], peer: [] };
-  for (let round = 0; round < warmUps + rounds; round += 1) {
-    const [ourRate, theirRate] = [await our(), await their()];
-    if (round < warmUps) continue;
-    pairs.ours.push(ourRate);
-    pairs.peer.push(theirRate);
-  }
-  return pairs;
 }
 
 function row(what: string, pairs: Pairs, unit: string, aim: string): Row {

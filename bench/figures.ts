@@ -29,3 +29,25 @@ export function table(rows: readonly Row[]): string {
   const widths = columns.map((column) => Math.max(...all.map((row) => row[column].length)));
   return all.map((row) => columns.map((column, i) => row[column].padEnd(widths[i] ?? 0)).join('   ')).join('\n');
 }
+
+/** Rates of both sides, measured in turn. */
+export interface Pairs {
+  readonly ours: number[];
+  readonly peer: number[];
+}
+
+/** Measures both in turn; the first rounds warm up and do not count. */
+export async function inTurn(
+  { warmUps, rounds }: { readonly warmUps: number; readonly rounds: number },
+  our: () => Promise<number>,
+  their: () => Promise<number>,
+): Promise<Pairs> {
+  const pairs: Pairs = { ours: [], peer: [] };
+  for (let round = 0; round < warmUps + rounds; round += 1) {
+    const [ourRate, theirRate] = [await our(), await their()];
+    if (round < warmUps) continue;
+    pairs.ours.push(ourRate);
+    pairs.peer.push(theirRate);
+  }
+  return pairs;
+}

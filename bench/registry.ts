@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import { startPlatform } from '../test/kit/platform.ts';
 import { startDebianRegistry } from './debian-registry.ts';
 import { openDocker } from './docker-transfer.ts';
-import { median, table } from './figures.ts';
-import type { Row } from './figures.ts';
+import { inTurn, median, table } from './figures.ts';
+import type { Pairs, Row } from './figures.ts';
 import { peakBytesOfPushes } from './push-memory.ts';
 import { Puller, Pusher, atATime, newBlobs } from './registry-load.ts';
 import type { Blob, Repository } from './registry-load.ts';
@@ -61,7 +61,7 @@ function add(row: Row): void {
 }
 
 async function pushRow(sizeBytes: number, concurrency: number, count: number): Promise<Row> {
-  const rates = await inTurn(async (repository) => {
+  const rates = await both(async (repository) => {
     const blobs = newBlobs(Math.max(count, concurrency), sizeBytes);
     using pusher = new Pusher(repository);
     return await perSecond(blobs.length * sizeBytes, async () => {
@@ -77,7 +77,7 @@ async function pullRow(sizeBytes: number, concurrency: number, count: number): P
     using pusher = new Pusher(repository);
     await pusher.blob(blob);
   }
-  const rates = await inTurn(async (repository) => {
+  const rates = await both(async (repository) => {
     const seconds = await readAll(repository, { concurrency, count, path: `blobs/${blob.digest}`, sizeBytes });
     return (count * sizeBytes) / seconds;
   });
@@ -96,12 +96,12 @@ async function smallRows(): Promise<Row[]> {
   const blobPath = `blobs/${layers[0]?.digest}`;
   for (const concurrency of concurrencies) {
     const many = { concurrency, count: smallRequests };
-    const manifest = await inTurn(
+    const manifest = await both(
       async (repository) =>
         smallRequests / (await readAll(repository, { ...many, path: 'manifests/latest', sizeBytes: manifestBytes })),
     );
     small.push(row(`GET of a manifest by tag, ${concurrency} at a time`, manifest, 1, '/s'));
-    const head = await inTurn(
+    const head = await both(
       async (repository) =>
         smallRequests / (await readAll(repository, { ...many, path: blobPath, sizeBytes: 1_000, method: 'HEAD' })),
     );
@@ -166,21 +166,13 @@ async function perSecond(amount: number, work: () => Promise<void>): Promise<num
   return amount / ((performance.now() - startedMs) / 1000);
 }
 
-interface Pairs {
-  readonly ours: number[];
-  readonly peer: number[];
-}
-
 /** One round to warm both up, then the ones that count. */
-async function inTurn(rate: (repository: Repository) => Promise<number>): Promise<Pairs> {
-  const pairs: Pairs = { ours: [], peer: [] };
-  for (let round = 0; round <= rounds; round += 1) {
-    const [our, their] = [await rate(await us()), await rate(them)];
-    if (round === 0) continue;
-    pairs.ours.push(our);
-    pairs.peer.push(their);
-  }
-  return pairs;
+async function both(rate: (repository: Repository) => Promise<number>): Promise<Pairs> {
+  return await inTurn(
+    { warmUps: 1, rounds },
+    async () => await rate(await us()),
+    async () => await rate(them),
+  );
 }
 
 function row(what: string, pairs: Pairs, unit: number, unitName: string): Row {
