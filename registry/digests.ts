@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { digestPattern } from '../contract/names.ts';
+import { lengthOf } from '../core/blobs/blobs.ts';
 import { inlineHash } from '../core/hash/hash.ts';
 import type { Hash, HashAlgorithm } from '../core/hash/hash.ts';
 import { RegistryError } from './errors.ts';
@@ -46,17 +47,24 @@ export class RunningHash implements Disposable {
     return this.#sizeBytes;
   }
 
-  /** The chunks of `source`, each one taken into account before it is handed on. */
-  async *over(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
-    try {
-      for await (const chunk of source) {
-        await this.#hash.update(chunk);
-        this.#sizeBytes += chunk.length;
-        yield chunk;
-      }
-    } finally {
-      this.#hash.rest();
+  /** Takes bytes into account, which are its own from then on. */
+  async take(chunks: readonly Uint8Array[]): Promise<void> {
+    const sizeBytes = lengthOf(chunks);
+    await this.#hash.take(chunks);
+    this.#sizeBytes += sizeBytes;
+  }
+
+  /** Takes all that a source gives. Throws what the source or the signal fails with. */
+  async takeAll(source: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
+    for await (const chunk of source) {
+      signal.throwIfAborted();
+      await this.take([chunk]);
     }
+  }
+
+  /** There is nothing more to take for now: lets go of memory that it needs only while there is. */
+  rest(): void {
+    this.#hash.rest();
   }
 
   /** The digest of what it has seen. It can be asked once. */

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../core/clock/clock.ts';
+import { lengthOf } from '../core/blobs/blobs.ts';
+import type { ByteSource } from '../core/blobs/blobs.ts';
 import { untilAborted } from '../core/blobs/until-aborted.ts';
 import { RegistryError } from './errors.ts';
 import type { RegistryErrorName } from './errors.ts';
@@ -15,10 +17,10 @@ export async function readBody(
   using body = paced(request, clock);
   const chunks: Uint8Array[] = [];
   let sizeBytes = 0;
-  for await (const chunk of untilAborted(body.chunks, body.signal)) {
-    sizeBytes += chunk.length;
+  for await (const came of untilAborted(body.bytes, body.signal)) {
+    sizeBytes += lengthOf(came);
     if (sizeBytes > maxBytes) throw new RegistryError(tooLarge);
-    chunks.push(chunk);
+    chunks.push(...came);
   }
   return Buffer.concat(chunks, sizeBytes);
 }
@@ -29,14 +31,13 @@ export function hasBody(request: IncomingMessage): boolean {
 }
 
 /** A body that was announced to be of `sizeBytes`. Throws `size-invalid` if it is not; what fits is handed on before. */
-export async function* exactly(
-  sizeBytes: number,
-  body: AsyncIterable<Uint8Array>,
-): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* exactly(sizeBytes: number, body: ByteSource): AsyncGenerator<readonly Uint8Array[], void> {
   let left = sizeBytes;
-  for await (const chunk of body) {
-    if (left > 0) yield chunk.subarray(0, left);
-    left -= chunk.length;
+  for await (const chunks of body) {
+    const cameBytes = lengthOf(chunks);
+    if (cameBytes <= left) yield chunks;
+    else yield [Buffer.concat(chunks, left)];
+    left -= cameBytes;
     if (left < 0) throw new RegistryError('size-invalid');
   }
   if (left > 0) throw new RegistryError('size-invalid');

@@ -34,6 +34,22 @@ export interface OpenBlob extends AsyncDisposable {
   copyTo(to: Writable, range?: ByteRange): Promise<void>;
 }
 
+/**
+ * Bytes as they come: each time the chunks that are there. A step of asynchronous iteration costs as much as it does to hash
+ * some kilobytes, so several chunks share one.
+ */
+export type ByteSource = AsyncIterable<readonly Uint8Array[]>;
+
+export interface AppendOptions {
+  readonly signal?: AbortSignal;
+  /**
+   * Is given the chunks of the source when they are needed no more, in their order, to do with them what it likes; the append
+   * goes on when it resolves, and fails with what it fails with. When an append fails, it may have been given less or more
+   * than was kept.
+   */
+  readonly release?: (chunks: readonly Uint8Array[]) => Promise<void>;
+}
+
 export interface Blobs extends AsyncDisposable {
   /** Throws `BlobsError` when blobs cannot be stored or read. */
   ping(): Promise<void>;
@@ -65,12 +81,7 @@ export interface Blobs extends AsyncDisposable {
    *
    * @returns the size after the append.
    */
-  appendUpload(
-    uploadId: string,
-    offset: number,
-    source: AsyncIterable<Uint8Array>,
-    signal?: AbortSignal,
-  ): Promise<number>;
+  appendUpload(uploadId: string, offset: number, source: ByteSource, options?: AppendOptions): Promise<number>;
 
   /** The bytes received so far. `undefined` if there is no such upload. */
   readUpload(uploadId: string): Promise<Readable | undefined>;
@@ -109,4 +120,9 @@ export class BlobsError extends Error {
     super(message, options);
     this.code = code;
   }
+}
+
+/** How many bytes some chunks have. */
+export function lengthOf(chunks: readonly Uint8Array[]): number {
+  return chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { link, readdir, symlink, unlink } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
+import { bytesOf } from '../../test/kit/byte-source.ts';
 import { describeBlobs } from '../../test/suites/blobs-suite.ts';
 import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
@@ -29,7 +29,7 @@ describe('Files', () => {
     await using blobs = await openFileBlobs({ folder: folder.path, log });
     await blobs.createUpload('one');
     expect(existsSync(join(folder.path, 'uploads/one'))).toBe(true);
-    await blobs.appendUpload('one', 0, Readable.from([bytes]));
+    await blobs.appendUpload('one', 0, bytesOf(bytes));
     await blobs.publishUpload('one', digest, bytes.length);
     const files = await readdir(folder.path, { recursive: true, withFileTypes: true });
     const paths = files.filter((file) => file.isFile()).map((file) => join(file.parentPath, file.name));
@@ -41,7 +41,7 @@ describe('Files', () => {
     {
       await using blobs = await openFileBlobs({ folder: folder.path, log });
       await blobs.createUpload('one');
-      await blobs.appendUpload('one', 0, Readable.from([bytes]));
+      await blobs.appendUpload('one', 0, bytesOf(bytes));
       await blobs.publishUpload('one', digest, bytes.length);
       await link(join(folder.path, 'blobs/sha256', hex.slice(0, 2), hex), join(folder.path, 'uploads/one'));
     }
@@ -56,7 +56,7 @@ describe('Files', () => {
     await blobs.createUpload('one');
     await unlink(join(folder.path, 'uploads/one'));
     await symlink('/dev/full', join(folder.path, 'uploads/one'));
-    const append = blobs.appendUpload('one', 0, Readable.from([bytes]));
+    const append = blobs.appendUpload('one', 0, bytesOf(bytes));
     await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'no-space' });
   });
 
@@ -67,7 +67,7 @@ describe('Files', () => {
     await unlink(join(folder.path, 'uploads/one'));
     // It takes everything and keeps nothing, so it cannot be synced.
     await symlink('/dev/null', join(folder.path, 'uploads/one'));
-    const append = blobs.appendUpload('one', 0, Readable.from(Array.from({ length: 20 }, () => Buffer.alloc(1 << 20))));
+    const append = blobs.appendUpload('one', 0, bytesOf(...Array.from({ length: 20 }, () => Buffer.alloc(1 << 20))));
     await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'unavailable' });
     expect(await blobs.statUpload('one')).toBeUndefined();
   });
@@ -93,8 +93,8 @@ describe('Files', () => {
     const before = await openFiles();
     for (let round = 0; round < 50; round += 1) {
       await blobs.createUpload('one');
-      await blobs.appendUpload('one', 0, Readable.from([bytes]));
-      await expect(blobs.appendUpload('one', 0, Readable.from([bytes]))).rejects.toMatchObject({
+      await blobs.appendUpload('one', 0, bytesOf(bytes));
+      await expect(blobs.appendUpload('one', 0, bytesOf(bytes))).rejects.toMatchObject({
         code: 'wrong-offset',
       });
       await expect(blobs.appendUpload('one', 5, failing())).rejects.toThrow('Connection lost');
@@ -116,7 +116,7 @@ describe('Files', () => {
   });
 });
 
-async function* failing(): AsyncGenerator<Uint8Array> {
-  yield bytes;
+async function* failing(): AsyncGenerator<readonly Uint8Array[]> {
+  yield [bytes];
   throw new Error('Connection lost');
 }

@@ -21,7 +21,7 @@ import { makeDurableFolder, syncFolder } from '../files/durable-folder.ts';
 import type { Log } from '../log/log.ts';
 import { assertDigest, assertUploadId, isDigest } from './blob-names.ts';
 import { BlobsError } from './blobs.ts';
-import type { BlobInfo, Blobs, ByteRange, OpenBlob, UploadInfo } from './blobs.ts';
+import type { AppendOptions, BlobInfo, Blobs, ByteRange, ByteSource, OpenBlob, UploadInfo } from './blobs.ts';
 import { ReadBuffers, copyFile } from './copy-file.ts';
 import { fileErrors, ifPresent, systemCode } from './file-errors.ts';
 import { FlushError, makeDurable } from './make-durable.ts';
@@ -155,8 +155,8 @@ class FileBlobs implements Blobs {
   async appendUpload(
     uploadId: string,
     offset: number,
-    source: AsyncIterable<Uint8Array>,
-    signal?: AbortSignal,
+    source: ByteSource,
+    { signal, release }: AppendOptions = {},
   ): Promise<number> {
     const path = this.#uploadPath(uploadId);
     const stop = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
@@ -167,7 +167,7 @@ class FileBlobs implements Blobs {
       if (size !== offset) {
         throw new BlobsError('wrong-offset', `Upload "${uploadId}" has ${size} bytes, so it cannot go on at ${offset}`);
       }
-      await orDiscard(path, async () => await writeChunks(file, offset, source, stop));
+      await orDiscard(path, async () => await writeChunks(file, offset, source, { signal: stop, release }));
       const after = await fileErrors(() => file.stat());
       if (after.nlink === 0) throw unknownUpload(uploadId);
       return after.size;

@@ -1,8 +1,9 @@
 /** Blobs whose database goes away, or whose answers are lost. */
 import { createHash, randomBytes } from 'node:crypto';
-import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import type { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
+import { bytesOf } from '../../test/kit/byte-source.ts';
 import { openRelay } from '../../test/kit/mongodb-relay.ts';
 import { describeOnMongo } from '../../test/kit/mongodb-tests.ts';
 import { stoppableMongo } from '../../test/kit/mongodb.ts';
@@ -22,11 +23,11 @@ await describeOnMongo('GridFS, failing', stoppableMongo, (mongo) => {
       await using database = mongo.newDatabase();
       await using blobs = await openGridFsBlobs({ ...database, log, chunkBytes });
       await blobs.createUpload('one');
-      await blobs.appendUpload('one', 0, Readable.from([bytes.subarray(0, 450_000)]));
-      async function* interrupted(): AsyncGenerator<Uint8Array> {
-        yield bytes.subarray(450_000, 500_000);
+      await blobs.appendUpload('one', 0, bytesOf(bytes.subarray(0, 450_000)));
+      async function* interrupted(): AsyncGenerator<readonly Uint8Array[]> {
+        yield [bytes.subarray(450_000, 500_000)];
         await mongo.stop();
-        yield bytes.subarray(500_000);
+        yield [bytes.subarray(500_000)];
       }
       const append = blobs.appendUpload('one', 450_000, interrupted());
       await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'unavailable' });
@@ -35,7 +36,7 @@ await describeOnMongo('GridFS, failing', stoppableMongo, (mongo) => {
       await mongo.start();
       const isFree = async () => {
         const { sizeBytes } = (await blobs.statUpload('one')) ?? {};
-        return await blobs.appendUpload('one', sizeBytes ?? 0, Readable.from([bytes.subarray(sizeBytes)]));
+        return await blobs.appendUpload('one', sizeBytes ?? 0, bytesOf(bytes.subarray(sizeBytes)));
       };
       // The lease of the append that broke off is over some seconds later.
       await expect.poll(isFree, { timeout: 60_000, interval: 500 }).toBe(bytes.length);
@@ -51,9 +52,9 @@ await describeOnMongo('GridFS, failing', stoppableMongo, (mongo) => {
     relay.loseAnswerTo('insert');
     await blobs.createUpload('one');
     relay.loseAnswerTo('findAndModify');
-    await blobs.appendUpload('one', 0, Readable.from([bytes.subarray(0, 250_000)]));
+    await blobs.appendUpload('one', 0, bytesOf(bytes.subarray(0, 250_000)));
     relay.loseAnswerTo('insert');
-    await blobs.appendUpload('one', 250_000, Readable.from([bytes.subarray(250_000)]));
+    await blobs.appendUpload('one', 250_000, bytesOf(bytes.subarray(250_000)));
     relay.loseAnswerTo('insert');
     await blobs.publishUpload('one', digest, bytes.length);
     expect(await blobs.stat(digest)).toStrictEqual({ sizeBytes: bytes.length });

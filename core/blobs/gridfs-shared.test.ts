@@ -1,9 +1,10 @@
 /** What several processes, some of which die, do to the same blobs. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { GridFSBucket, MongoClient } from 'mongodb';
+import type { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
+import { bytesOf } from '../../test/kit/byte-source.ts';
 import { runUntilKilled } from '../../test/crash/killed-child.ts';
 import { describeOnMongo } from '../../test/kit/mongodb-tests.ts';
 import { testMongo } from '../../test/kit/mongodb.ts';
@@ -33,7 +34,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     let offset = 0;
     for (const [i, count] of [1, 998, 1, 1, 2_000, 999, 0, 3_500, 4_845].entries()) {
       const part = bytes.subarray(offset, offset + count);
-      offset = await (i % 2 ? one : other).appendUpload('one', offset, Readable.from([part]));
+      offset = await (i % 2 ? one : other).appendUpload('one', offset, bytesOf(part));
       expect(await other.statUpload('one')).toMatchObject({ sizeBytes: offset });
       expect(await buffer((await one.readUpload('one')) as Readable)).toStrictEqual(bytes.subarray(0, offset));
     }
@@ -48,7 +49,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     await using other = await open(database);
     await one.createUpload('one');
     const appends = [one, other, one, other].map(
-      async (blobs) => await blobs.appendUpload('one', 0, Readable.from([randomBytes(2_500)])),
+      async (blobs) => await blobs.appendUpload('one', 0, bytesOf(randomBytes(2_500))),
     );
     const outcomes = await Promise.allSettled(appends);
     const refused = outcomes.flatMap((outcome) =>
@@ -78,20 +79,20 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     await using slow = await open(database);
     await using quick = await open(database);
     await slow.createUpload('one');
-    await slow.appendUpload('one', 0, Readable.from([Buffer.alloc(1_500, 'a')]));
+    await slow.appendUpload('one', 0, bytesOf(Buffer.alloc(1_500, 'a')));
     const hang = Promise.withResolvers<void>();
     const hangs = Promise.withResolvers<void>();
-    async function* stalling(): AsyncGenerator<Uint8Array> {
-      yield Buffer.alloc(200, 'x');
+    async function* stalling(): AsyncGenerator<readonly Uint8Array[]> {
+      yield [Buffer.alloc(200, 'x')];
       hangs.resolve();
       await hang.promise;
-      yield Buffer.alloc(5_000, 'x');
+      yield [Buffer.alloc(5_000, 'x')];
     }
     const append = slow.appendUpload('one', 1_500, stalling());
     await hangs.promise;
     await ageLease(layout, 'one');
     const rest = Buffer.alloc(3_000, 'b');
-    expect(await quick.appendUpload('one', 1_500, Readable.from([rest]))).toBe(4_500);
+    expect(await quick.appendUpload('one', 1_500, bytesOf(rest))).toBe(4_500);
     hang.resolve();
     await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'upload-busy' });
     const whole = Buffer.concat([Buffer.alloc(1_500, 'a'), rest]);
@@ -108,7 +109,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     await publish(blobs, kept);
     await publish(blobs, deleted);
     await blobs.createUpload('gone');
-    await blobs.appendUpload('gone', 0, Readable.from([deleted]));
+    await blobs.appendUpload('gone', 0, bytesOf(deleted));
     const reading = (await blobs.read(digestOf(deleted))) as Readable;
     await blobs.delete(digestOf(deleted));
     await blobs.deleteUpload('gone');
@@ -133,7 +134,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
       async () => expect(await tidy(layout, 60_000, AbortSignal.timeout(10_000))).toBe(0),
     ]) {
       await blobs.createUpload('one');
-      await blobs.appendUpload('one', 0, Readable.from([bytes]));
+      await blobs.appendUpload('one', 0, bytesOf(bytes));
       const upload = await layout.uploads.findOne({ _id: 'one' });
       await blobs.publishUpload('one', digestOf(bytes), bytes.length);
       await layout.uploads.insertOne({ ...(upload as NonNullable<typeof upload>), publishing: digestOf(bytes) });
@@ -175,7 +176,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
         const before = await buffer((await blobs.readUpload(uploadId)) as Readable);
         expect(before).toHaveLength(sizeBytes);
         const bytes = Buffer.concat([before, randomBytes(100_000)]);
-        await blobs.appendUpload(uploadId, sizeBytes, Readable.from([bytes.subarray(sizeBytes)]));
+        await blobs.appendUpload(uploadId, sizeBytes, bytesOf(bytes.subarray(sizeBytes)));
         await blobs.publishUpload(uploadId, digestOf(bytes), bytes.length);
         expect(await buffer((await blobs.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
       }
@@ -200,13 +201,13 @@ async function counts({ digests, uploads, trash, files, chunks }: Layout): Promi
 }
 
 async function append(blobs: Blobs, uploadId: string, offset: number): Promise<number> {
-  return await blobs.appendUpload(uploadId, offset, Readable.from([Buffer.from('x')]));
+  return await blobs.appendUpload(uploadId, offset, bytesOf(Buffer.from('x')));
 }
 
 async function publish(blobs: Blobs, bytes: Uint8Array): Promise<void> {
   const uploadId = randomUUID();
   await blobs.createUpload(uploadId);
-  await blobs.appendUpload(uploadId, 0, Readable.from([bytes]));
+  await blobs.appendUpload(uploadId, 0, bytesOf(bytes));
   await blobs.publishUpload(uploadId, digestOf(bytes), bytes.length);
 }
 

@@ -11,7 +11,7 @@ import { ServerTime } from '../store/mongodb-clock.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
 import { assertDigest, assertUploadId } from './blob-names.ts';
 import { BlobsError } from './blobs.ts';
-import type { BlobInfo, Blobs, ByteRange, OpenBlob, UploadInfo } from './blobs.ts';
+import type { AppendOptions, BlobInfo, Blobs, ByteRange, ByteSource, OpenBlob, UploadInfo } from './blobs.ts';
 import { again, blobErrors, deletes } from './gridfs-errors.ts';
 import { layoutOf, makeChunkIndex } from './gridfs-layout.ts';
 import type { BlobRecord, Layout } from './gridfs-layout.ts';
@@ -152,8 +152,8 @@ class GridFsBlobs implements Blobs {
   async appendUpload(
     uploadId: string,
     offset: number,
-    source: AsyncIterable<Uint8Array>,
-    signal?: AbortSignal,
+    source: ByteSource,
+    { signal, release }: AppendOptions = {},
   ): Promise<number> {
     assertUploadId(uploadId);
     return await this.#run(async () => {
@@ -162,7 +162,7 @@ class GridFsBlobs implements Blobs {
       using lease = new UploadLease(this.#layout, held, this.#parts.clock, () => writer.durableBytes);
       const stops = [this.#closing.signal, lease.lost, ...(signal ? [signal] : [])];
       try {
-        await append(writer, held, offset, untilAborted(source, AbortSignal.any(stops)));
+        await append(writer, held, offset, { source: untilAborted(source, AbortSignal.any(stops)), release });
       } finally {
         await lease.giveBack();
       }
@@ -263,7 +263,7 @@ async function append(
   writer: ChunkWriter,
   { upload }: HeldUpload,
   offset: number,
-  source: AsyncIterable<Uint8Array>,
+  { source, release }: { readonly source: ByteSource; readonly release: AppendOptions['release'] | undefined },
 ): Promise<void> {
   if (upload.sizeBytes !== offset) {
     const message = `Upload "${upload._id}" has ${upload.sizeBytes} bytes, so it cannot go on at ${offset}`;
@@ -271,7 +271,10 @@ async function append(
   }
   await writer.begin();
   try {
-    for await (const bytes of source) await writer.write(bytes);
+    for await (const chunks of source) {
+      for (const chunk of chunks) await writer.write(chunk);
+      await release?.(chunks);
+    }
   } finally {
     await writer.end();
   }

@@ -1,4 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
+import { lengthOf } from './blobs.ts';
+import type { AppendOptions, ByteSource } from './blobs.ts';
 import { fileErrors } from './file-errors.ts';
 import { makeDurable } from './make-durable.ts';
 import { untilAborted } from './until-aborted.ts';
@@ -17,25 +19,28 @@ const flushBytes = 8 * 1024 * 1024;
 
 /**
  * Writes what a source gives to a file, from `offset` on, while the next chunks arrive. When the source fails or the signal
- * aborts, it rejects with that reason, and what was given before is written. A chunk must not change after it was given.
+ * aborts, it rejects with that reason, and what was given before is written. A chunk must not change before it is released.
  * Throws `FlushError` if the disk fails.
  */
 export async function writeChunks(
   file: FileHandle,
   offset: number,
-  source: AsyncIterable<Uint8Array>,
-  signal: AbortSignal,
+  source: ByteSource,
+  { signal, release }: { readonly signal: AbortSignal; readonly release: Release | undefined },
 ): Promise<void> {
-  const writer = new WriteBehind(file, offset);
+  const writer = new WriteBehind(file, offset, release);
   try {
-    for await (const chunk of untilAborted(source, signal)) await writer.add(chunk);
+    for await (const chunks of untilAborted(source, signal)) await writer.add(chunks);
   } finally {
     await writer.finish();
   }
 }
 
+type Release = NonNullable<AppendOptions['release']>;
+
 class WriteBehind {
   readonly #file: FileHandle;
+  readonly #release: Release | undefined;
   #position: number;
   #gathered: Uint8Array[] = [];
   #gatheredBytes = 0;
@@ -45,15 +50,18 @@ class WriteBehind {
   #flushing: Promise<void> | undefined;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(file: FileHandle, position: number) {
+  constructor(file: FileHandle, position: number, release: Release | undefined) {
     this.#file = file;
     this.#position = position;
+    this.#release = release;
   }
 
-  /** Takes a chunk; resolves when the next one may come. Rejects when one before could not be written. */
-  async add(chunk: Uint8Array): Promise<void> {
-    this.#gathered.push(chunk);
-    this.#gatheredBytes += chunk.byteLength;
+  /** Takes chunks; resolves when the next ones may come. Rejects when some before could not be written. */
+  async add(chunks: readonly Uint8Array[]): Promise<void> {
+    for (const chunk of chunks) {
+      this.#gathered.push(chunk);
+      this.#gatheredBytes += chunk.byteLength;
+    }
     if (this.#gatheredBytes < writeBytes) {
       this.#soon ??= setTimeout(() => void this.#writeNext(), writeEveryMs);
       return;
@@ -85,6 +93,7 @@ class WriteBehind {
     if (chunks.length === 0 || this.#failure) return;
     try {
       await fileErrors(async () => await this.#write(chunks));
+      await this.#release?.(chunks);
     } catch (error) {
       this.#failure = { error };
     }
@@ -92,7 +101,7 @@ class WriteBehind {
   }
 
   async #write(chunks: readonly Uint8Array[]): Promise<void> {
-    const sizeBytes = chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    const sizeBytes = lengthOf(chunks);
     let { bytesWritten: done } = await this.#file.writev(chunks, this.#position);
     if (done < sizeBytes) {
       // Rare: a disk that is just full, or a signal. One write says which.

@@ -1,11 +1,11 @@
-/** What a thread that hashes is told, and answers. Buffers are handed over, not copied, and come back to be filled again. */
+/** What a thread that hashes is told, and answers. The memory of `parts` is handed over, not copied; the thread frees it. */
 import type { HashAlgorithm } from './hash.ts';
 
 export type HashRequest =
   | { readonly kind: 'begin'; readonly hash: number; readonly algorithm: HashAlgorithm }
-  | { readonly kind: 'update'; readonly hash: number; readonly buffer: ArrayBuffer; readonly length: number }
+  | { readonly kind: 'update'; readonly hash: number; readonly parts: readonly Uint8Array[] }
   | { readonly kind: 'digest' | 'drop'; readonly hash: number };
 
 export type HashAnswer =
-  | { readonly kind: 'taken'; readonly hash: number; readonly buffer: ArrayBuffer }
+  | { readonly kind: 'taken'; readonly hash: number }
   | { readonly kind: 'digest'; readonly hash: number; readonly hex: string };

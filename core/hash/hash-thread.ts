@@ -4,10 +4,11 @@ import type { Hash } from 'node:crypto';
 import { parentPort } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import type { HashAnswer, HashRequest } from './hash-messages.ts';
+import { free } from './owned-bytes.ts';
 
 function start(port: MessagePort): void {
   const hashes = new Map<number, Hash>();
-  const answer = (message: HashAnswer, handOver: ArrayBuffer[] = []) => port.postMessage(message, handOver);
+  const answer = (message: HashAnswer) => port.postMessage(message);
   port.on('message', (request: HashRequest) => {
     if (request.kind === 'begin') {
       hashes.set(request.hash, createHash(request.algorithm));
@@ -15,9 +16,11 @@ function start(port: MessagePort): void {
     }
     const hash = hashes.get(request.hash);
     if (request.kind === 'update') {
-      const { buffer, length } = request;
-      hash?.update(new Uint8Array(buffer, 0, length));
-      answer({ kind: 'taken', hash: request.hash, buffer }, [buffer]);
+      for (const part of request.parts) {
+        hash?.update(part);
+        free(part);
+      }
+      answer({ kind: 'taken', hash: request.hash });
       return;
     }
     if (request.kind === 'digest' && hash) answer({ kind: 'digest', hash: request.hash, hex: hash.digest('hex') });

@@ -22,10 +22,9 @@ test.each([0, 1, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 3 * mib + 17])(
     ] as const) {
       const hash = threads.begin(algorithm);
       for (let at = 0; at < size; at += step) {
-        const part = Buffer.from(bytes.subarray(at, at + step));
-        await hash.update(part);
-        // It must have them by now.
-        part.fill(0);
+        // Some with memory to themselves, some in the midst of others.
+        const part = bytes.subarray(at, at + step);
+        await hash.take([at % 2 === 0 ? new Uint8Array(part) : part]);
       }
       expect(await hash.digest()).toBe(hexOf(algorithm, bytes));
     }
@@ -38,7 +37,7 @@ test('hashes many at a time, with rests in between, and mixes nothing up', async
     contents.map(async (bytes) => {
       const hash = threads.begin('sha256', bytes.length);
       for (let at = 0; at < bytes.length; at += 100_000) {
-        await hash.update(bytes.subarray(at, at + 100_000));
+        await hash.take([bytes.subarray(at, at + 100_000)]);
         if (at % 300_000 === 0) hash.rest();
       }
       return await hash.digest();
@@ -50,13 +49,13 @@ test('hashes many at a time, with rests in between, and mixes nothing up', async
 test('one that is given up takes nobody else with it', async () => {
   const given = threads.begin('sha256');
   const kept = threads.begin('sha256');
-  await given.update(randomBytes(mib));
-  const full = given.update(randomBytes(8 * mib));
+  await given.take([randomBytes(mib)]);
+  const full = given.take(Array.from({ length: 8 }, () => randomBytes(mib)));
   given[Symbol.dispose]();
   await expect(full).rejects.toThrow('given up');
   await expect(given.digest()).rejects.toThrow('given up');
   const bytes = randomBytes(2 * mib);
-  await kept.update(bytes);
+  await kept.take([Buffer.from(bytes)]);
   expect(await kept.digest()).toBe(hexOf('sha256', bytes));
 });
 
@@ -64,7 +63,7 @@ test('threads that nobody needs end, and there are new ones when somebody does',
   const bytes = randomBytes(mib);
   const hashOnce = async () => {
     const hash = threads.begin('sha256');
-    await hash.update(bytes);
+    await hash.take([Buffer.from(bytes)]);
     return await hash.digest();
   };
   expect(await hashOnce()).toBe(hexOf('sha256', bytes));
@@ -76,7 +75,7 @@ test('threads that nobody needs end, and there are new ones when somebody does',
   };
   // The one that has a hash stays.
   await expect.poll(idle).toBe(1);
-  await held.update(bytes);
+  await held.take([Buffer.from(bytes)]);
   expect(await held.digest()).toBe(hexOf('sha256', bytes));
   await expect.poll(idle).toBe(0);
   expect(await hashOnce()).toBe(hexOf('sha256', bytes));
@@ -87,7 +86,7 @@ test('a hash that begins while an idle thread ends does not end with it', async 
   const other = new HashThreads(clock);
   for (let round = 0; round < 5; round += 1) {
     const hash = other.begin('sha256');
-    await hash.update(bytes);
+    await hash.take([Buffer.from(bytes)]);
     expect(await hash.digest()).toBe(hexOf('sha256', bytes));
     for (let looks = 0; looks < 2; looks += 1) await clock.advance(30_000);
   }
@@ -97,12 +96,12 @@ test('a hash that begins while an idle thread ends does not end with it', async 
 test('hashes under way fail when all is closed', async () => {
   const closed = new HashThreads(clock);
   const hash = closed.begin('sha256');
-  await hash.update(randomBytes(mib));
+  await hash.take([randomBytes(mib)]);
   const digest = hash.digest();
   await closed[Symbol.asyncDispose]();
   // It may have come just before.
   const told = await digest.catch((error: unknown) => error);
   if (typeof told !== 'string') expect(told).toMatchObject({ message: 'The thread that hashes has ended' });
-  await expect(closed.begin('sha256').update(randomBytes(mib))).resolves.toBeUndefined();
+  await expect(closed.begin('sha256').take([randomBytes(mib)])).resolves.toBeUndefined();
   await closed[Symbol.asyncDispose]();
 });

@@ -1,11 +1,15 @@
 import { createHash } from 'node:crypto';
+import { free } from './owned-bytes.ts';
 
 export type HashAlgorithm = 'sha256' | 'sha512';
 
 /** A hash that takes bytes as they come. Dispose it if it is not asked for its digest. */
 export interface Hash extends Disposable {
-  /** Takes bytes, which may change afterwards; resolves when there may be more. Rejects if it cannot go on. */
-  update(bytes: Uint8Array): Promise<void>;
+  /**
+   * Takes bytes, which are its own from then on: where they have memory to themselves, that is handed on or freed. Resolves
+   * when there may be more. Rejects if it cannot go on.
+   */
+  take(chunks: readonly Uint8Array[]): Promise<void>;
   /** Lets go of memory that only a hash under way needs. */
   rest(): void;
   /** In hexadecimal. It can be asked once. */
@@ -16,7 +20,12 @@ export interface Hash extends Disposable {
 export function inlineHash(algorithm: HashAlgorithm): Hash {
   const hash = createHash(algorithm);
   return {
-    update: async (bytes) => void hash.update(bytes),
+    take: async (chunks) => {
+      for (const chunk of chunks) {
+        hash.update(chunk);
+        free(chunk);
+      }
+    },
     rest: () => {},
     digest: async () => hash.digest('hex'),
     [Symbol.dispose]: () => {},

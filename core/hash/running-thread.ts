@@ -1,15 +1,16 @@
 import { Worker } from 'node:worker_threads';
 import type { Hash, HashAlgorithm } from './hash.ts';
 import type { HashAnswer, HashRequest } from './hash-messages.ts';
+import { whole } from './owned-bytes.ts';
 
-/** As much as is hashed at a time: most of a millisecond's work, many times what a message costs. Each push has three. */
-const bufferBytes = 256 * 1024;
+/** As much is sent at a time: most of a millisecond's work, many times what a message costs. */
+const messageBytes = 256 * 1024;
 
-/** One is hashed while the next one is filled. */
-const buffersAhead = 2;
+/** Bytes that come in crumbs are sent before, so that their number stays bounded too. */
+const messageParts = 64;
 
-/** Buffers that are kept for whoever comes next. */
-const maxKept = 8;
+/** One is hashed while the next one is on its way. */
+const messagesAhead = 2;
 
 /** What it holds between two chunks: no scripts but its own, so that an isolate of a few megabytes will do. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
@@ -18,7 +19,6 @@ const resourceLimits = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32
 export class HashThread implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #hashes = new Map<number, ThreadHash>();
-  readonly #kept: ArrayBuffer[] = [];
   #lastId = 0;
   #usedSince = true;
   #end: Error | undefined;
@@ -38,7 +38,7 @@ export class HashThread implements AsyncDisposable {
       for (const hash of this.#hashes.values()) hash.fail(this.#end);
       this.#hashes.clear();
     };
-    this.#worker.on('message', (answer: HashAnswer) => this.#onAnswer(answer));
+    this.#worker.on('message', (answer: HashAnswer) => this.#hashes.get(answer.hash)?.onAnswer(answer));
     this.#worker.on('error', end);
     this.#worker.on('exit', () => end(new Error('The thread that hashes has ended')));
   }
@@ -61,8 +61,6 @@ export class HashThread implements AsyncDisposable {
     const id = (this.#lastId += 1);
     const hash = new ThreadHash(id, {
       send: (request, handOver) => this.#worker.postMessage(request, handOver),
-      takeBuffer: () => this.#kept.pop() ?? new ArrayBuffer(bufferBytes),
-      keepBuffer: (buffer) => this.#keep(buffer),
       forget: () => this.#hashes.delete(id),
     });
     this.#usedSince = true;
@@ -75,21 +73,10 @@ export class HashThread implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#worker.terminate();
   }
-
-  #onAnswer(answer: HashAnswer): void {
-    if (answer.kind === 'taken') this.#keep(answer.buffer);
-    this.#hashes.get(answer.hash)?.onAnswer(answer);
-  }
-
-  #keep(buffer: ArrayBuffer): void {
-    if (this.#kept.length < maxKept) this.#kept.push(buffer);
-  }
 }
 
 interface Thread {
   readonly send: (request: HashRequest, handOver?: ArrayBuffer[]) => void;
-  readonly takeBuffer: () => ArrayBuffer;
-  readonly keepBuffer: (buffer: ArrayBuffer) => void;
   readonly forget: () => void;
 }
 
@@ -97,8 +84,8 @@ class ThreadHash implements Hash {
   readonly #id: number;
   readonly #thread: Thread;
   readonly #digest = Promise.withResolvers<string>();
-  #buffer: ArrayBuffer | undefined;
-  #filledBytes = 0;
+  #parts: Uint8Array<ArrayBuffer>[] = [];
+  #partsBytes = 0;
   #underWay = 0;
   #room: PromiseWithResolvers<void> | undefined;
   #failure: Error | undefined;
@@ -112,20 +99,17 @@ class ThreadHash implements Hash {
   }
 
   get isActive(): boolean {
-    return this.#buffer !== undefined || this.#underWay > 0;
+    return this.#parts.length > 0 || this.#underWay > 0;
   }
 
-  async update(bytes: Uint8Array): Promise<void> {
-    for (let at = 0; at < bytes.length;) {
+  async take(chunks: readonly Uint8Array[]): Promise<void> {
+    for (const chunk of chunks) {
       if (this.#failure) throw this.#failure;
-      const buffer = (this.#buffer ??= this.#thread.takeBuffer());
-      const part = bytes.subarray(at, at + bufferBytes - this.#filledBytes);
-      new Uint8Array(buffer).set(part, this.#filledBytes);
-      this.#filledBytes += part.length;
-      at += part.length;
-      if (this.#filledBytes < bufferBytes) continue;
+      this.#parts.push(whole(chunk));
+      this.#partsBytes += chunk.byteLength;
+      if (this.#partsBytes < messageBytes && this.#parts.length < messageParts) continue;
       this.#send();
-      if (this.#underWay < buffersAhead) continue;
+      if (this.#underWay < messagesAhead) continue;
       this.#room = Promise.withResolvers();
       await this.#room.promise;
     }
@@ -144,9 +128,7 @@ class ThreadHash implements Hash {
   }
 
   [Symbol.dispose](): void {
-    if (this.#buffer) this.#thread.keepBuffer(this.#buffer);
-    this.#buffer = undefined;
-    this.#filledBytes = 0;
+    this.#parts = [];
     if (!this.#failure && !this.#isAsked) this.#thread.send({ kind: 'drop', hash: this.#id });
     this.fail(new Error('The hash was given up'));
     this.#thread.forget();
@@ -170,12 +152,15 @@ class ThreadHash implements Hash {
   }
 
   #send(): void {
-    const buffer = this.#buffer;
-    if (!buffer) return;
-    const length = this.#filledBytes;
-    this.#buffer = undefined;
-    this.#filledBytes = 0;
+    const parts = this.#parts;
+    if (parts.length === 0) return;
+    this.#parts = [];
+    this.#partsBytes = 0;
     this.#underWay += 1;
-    this.#thread.send({ kind: 'update', hash: this.#id, buffer, length }, [buffer]);
+    const request = { kind: 'update', hash: this.#id, parts } as const;
+    this.#thread.send(
+      request,
+      parts.map(({ buffer }) => buffer),
+    );
   }
 }

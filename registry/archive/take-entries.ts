@@ -4,6 +4,7 @@
  * in the middle has pushed some blobs, which a second try need not store again and garbage collection takes away.
  */
 import { randomUUID } from 'node:crypto';
+import type { ByteSource } from '../../core/blobs/blobs.ts';
 import { digestPattern } from '../../contract/names.ts';
 import { publishChecked } from '../blobs/blob-push.ts';
 import { discardUpload } from '../blobs/upload-session.ts';
@@ -56,11 +57,10 @@ async function takeFile(context: RegistryContext, repository: string, entry: Fil
   const algorithm = announced === undefined ? 'sha256' : algorithmOf(announced);
   using hash = new RunningHash(algorithm, context.hashing.begin(algorithm, entry.sizeBytes));
   const sniffed: { compression?: Compression } = {};
-  const bytes = hash.over(sniff(entry.bytes, sniffed));
+  const bytes = sniff(entry.bytes, sniffed);
   const isHere = announced !== undefined && (await leasedBlobSize(context, repository, announced)) === entry.sizeBytes;
-  const digest = isHere
-    ? await check(bytes, hash, entry.name)
-    : await store(context, repository, { bytes, hash, name: entry.name, sizeBytes: entry.sizeBytes });
+  const file = { bytes, hash, name: entry.name, sizeBytes: entry.sizeBytes };
+  const digest = isHere ? await check(file, context.signal) : await store(context, repository, file);
   return { digest, sizeBytes: entry.sizeBytes, compression: sniffed.compression ?? 'none' };
 }
 
@@ -82,7 +82,7 @@ function announcedDigest(name: string): string | undefined {
 }
 
 interface RunningFile {
-  readonly bytes: AsyncIterable<Uint8Array>;
+  readonly bytes: ByteSource;
   /** Runs along while the bytes are read. */
   readonly hash: RunningHash;
   readonly name: string;
@@ -91,8 +91,11 @@ interface RunningFile {
 }
 
 /** Reads a file whose blob the repository has. */
-async function check(bytes: AsyncIterable<Uint8Array>, hash: RunningHash, name: string): Promise<string> {
-  for await (const _chunk of bytes);
+async function check({ bytes, hash, name }: RunningFile, signal: AbortSignal): Promise<string> {
+  for await (const chunks of bytes) {
+    signal.throwIfAborted();
+    await hash.take(chunks);
+  }
   return checkedName(name, await hash.digest());
 }
 
@@ -102,7 +105,8 @@ async function store(context: RegistryContext, repository: string, file: Running
   const body = quota.meter(file.bytes, { repository, uploadId, sizeBytes: 0, announcedBytes: file.sizeBytes });
   await blobs.createUpload(uploadId);
   try {
-    const sizeBytes = await blobs.appendUpload(uploadId, 0, body, signal);
+    const release = async (chunks: readonly Uint8Array[]) => await file.hash.take(chunks);
+    const sizeBytes = await blobs.appendUpload(uploadId, 0, body, { signal, release });
     const digest = checkedName(file.name, await file.hash.digest());
     await publishChecked(context, { repository, uploadId, digest, sizeBytes });
     return digest;
@@ -121,10 +125,10 @@ function checkedName(name: string, digest: string): string {
 async function* sniff(
   source: AsyncIterable<Uint8Array>,
   sniffed: { compression?: Compression },
-): AsyncGenerator<Uint8Array, void, undefined> {
+): AsyncGenerator<readonly Uint8Array[], void> {
   for await (const chunk of source) {
     // Entries come in chunks of kilobytes; one that begins with less than four bytes is taken for uncompressed.
     sniffed.compression ??= compressionOf(chunk);
-    yield chunk;
+    yield [chunk];
   }
 }

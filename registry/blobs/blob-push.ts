@@ -132,7 +132,7 @@ async function receive(
   const { uploadId, sizeBytes, chunkBytes, algorithm } = upload;
   using sent = paced(request, clock);
   const announcedBytes = Number(request.headers['content-length'] ?? chunkBytes ?? 0);
-  const chunk = chunkBytes === undefined ? sent.chunks : exactly(chunkBytes, sent.chunks);
+  const chunk = chunkBytes === undefined ? sent.bytes : exactly(chunkBytes, sent.bytes);
   const body = quota.meter(chunk, { ...upload, announcedBytes });
   const stop = AbortSignal.any([signal, sent.signal]);
   const hash =
@@ -140,7 +140,9 @@ async function receive(
       ? new RunningHash(algorithm, hashing.begin(algorithm, announcedBytes || undefined))
       : uploads.takeHash(uploadId, sizeBytes);
   try {
-    const size = await blobs.appendUpload(uploadId, sizeBytes, hash ? hash.over(body) : body, stop);
+    const release = async (chunks: readonly Uint8Array[]) => await hash?.take(chunks);
+    const size = await blobs.appendUpload(uploadId, sizeBytes, body, { signal: stop, release });
+    hash?.rest();
     if (hash?.sizeBytes === size) uploads.keepHash(uploadId, hash);
     else hash?.[Symbol.dispose]();
     return size;
@@ -187,7 +189,7 @@ async function digestOfUpload(
   if (!bytes) throw new RegistryError('upload-unknown');
   using hash = new RunningHash(algorithm, hashing.begin(algorithm, sizeBytes));
   // Of a large layer this takes a while, for which closing need not wait.
-  for await (const _chunk of hash.over(bytes)) signal.throwIfAborted();
+  await hash.takeAll(bytes, signal);
   return await hash.digest();
 }
 

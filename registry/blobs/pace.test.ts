@@ -3,6 +3,7 @@ import { createServer, request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { lengthOf } from '../../core/blobs/blobs.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { paced } from './pace.ts';
 
@@ -32,8 +33,8 @@ const server = createServer((request, response) => {
 async function receive(request: IncomingMessage, state: Received): Promise<void> {
   using watched = paced(request, clock);
   watched.signal.addEventListener('abort', () => (state.slow = true));
-  for await (const chunk of watched.chunks) {
-    state.bytes += chunk.length;
+  for await (const chunks of watched.bytes) {
+    state.bytes += lengthOf(chunks);
     await written;
   }
   state.ended = true;

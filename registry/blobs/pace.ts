@@ -4,8 +4,10 @@
  * request and not a layer.
  */
 import type { IncomingMessage } from 'node:http';
+import type { ByteSource } from '../../core/blobs/blobs.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { RegistryError } from '../errors.ts';
+import { RequestBytes } from './request-bytes.ts';
 
 /** In this much time spent waiting for a client … */
 const windowMs = 120_000;
@@ -17,8 +19,8 @@ const minWindowBytes = 64 * 1024;
 const lookEveryMs = 10_000;
 
 interface PacedBody extends Disposable {
-  /** The body's chunks, as they come. Reading them may end early: the request is not destroyed. */
-  readonly chunks: AsyncIterable<Uint8Array>;
+  /** Reading may end early: the request is not destroyed. */
+  readonly bytes: ByteSource;
   /** Aborts with `too-slow` when a window went by in which too little came. */
   readonly signal: AbortSignal;
 }
@@ -26,33 +28,20 @@ interface PacedBody extends Disposable {
 /** A request's body, watched until disposed. While we write, the client need not send: that time does not count. */
 export function paced(request: IncomingMessage, clock: Clock): PacedBody {
   const slow = new AbortController();
-  let waitedMs = 0;
-  let cameBytes = 0;
-  let waitsSince: Date | undefined;
-  const countWaiting = () => {
-    const now = clock.now();
-    if (waitsSince) waitedMs += now.getTime() - waitsSince.getTime();
-    return now;
-  };
+  const bytes = new RequestBytes(request, clock);
+  let begun = { waitedMs: 0, cameBytes: 0 };
   const look = clock.every(lookEveryMs, () => {
-    const now = countWaiting();
-    if (waitsSince) waitsSince = now;
-    if (waitedMs < windowMs) return;
-    if (cameBytes < minWindowBytes) slow.abort(new RegistryError('too-slow'));
-    waitedMs = 0;
-    cameBytes = 0;
+    const { waitedMs, cameBytes } = bytes;
+    if (waitedMs - begun.waitedMs < windowMs) return;
+    if (cameBytes - begun.cameBytes < minWindowBytes) slow.abort(new RegistryError('too-slow'));
+    begun = { waitedMs, cameBytes };
   });
-  async function* watched(): AsyncGenerator<Uint8Array, void, undefined> {
-    waitsSince = clock.now();
-    // Destroying the request when reading ends early would keep the client from reading why.
-    const body: AsyncIterable<Uint8Array> = request.iterator({ destroyOnReturn: false });
-    for await (const chunk of body) {
-      countWaiting();
-      waitsSince = undefined;
-      cameBytes += chunk.length;
-      yield chunk;
-      waitsSince = clock.now();
-    }
-  }
-  return { chunks: watched(), signal: slow.signal, [Symbol.dispose]: () => look[Symbol.dispose]() };
+  return {
+    bytes,
+    signal: slow.signal,
+    [Symbol.dispose]: () => {
+      look[Symbol.dispose]();
+      bytes[Symbol.dispose]();
+    },
+  };
 }

@@ -41,7 +41,7 @@ async function readBlob(blobs: Blobs, digest: string, signal: AbortSignal): Prom
   try {
     const bytes = await blobs.read(digest);
     if (!bytes) return { state: 'gone' };
-    for await (const _chunk of hash.over(bytes)) signal.throwIfAborted();
+    await hash.takeAll(bytes, signal);
   } catch (error) {
     signal.throwIfAborted();
     // If the blobs as a whole are down, this fails too.

@@ -2,7 +2,8 @@
  * What an account may store. Usage is what its repositories link to and what its open uploads hold; it is measured now and
  * then and counted on in between, so that two processes may overshoot by what comes in at the other one meanwhile.
  */
-import type { Blobs } from '../../core/blobs/blobs.ts';
+import { lengthOf } from '../../core/blobs/blobs.ts';
+import type { Blobs, ByteSource } from '../../core/blobs/blobs.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Store } from '../../core/store/store.ts';
 import { contentId, manifests } from '../documents.ts';
@@ -80,7 +81,7 @@ export class Quota {
   }
 
   /** What goes to the end of an upload, as it comes. Throws `blob-too-large` or `quota-exceeded`, before it reads if it can. */
-  async *meter(body: AsyncIterable<Uint8Array>, upload: MeteredUpload): AsyncGenerator<Uint8Array, void, undefined> {
+  async *meter(body: ByteSource, upload: MeteredUpload): AsyncGenerator<readonly Uint8Array[], void> {
     const { repository, uploadId, sizeBytes: startBytes, announcedBytes } = upload;
     const account = accountOf(repository);
     this.#requireBlobSize(startBytes + announcedBytes);
@@ -88,12 +89,12 @@ export class Quota {
     const growing = { uploadId, account, startBytes, grownBytes: 0 };
     this.#growing.add(growing);
     try {
-      for await (const chunk of body) {
-        const moreBytes = chunk.byteLength;
+      for await (const chunks of body) {
+        const moreBytes = lengthOf(chunks);
         this.#requireBlobSize(startBytes + growing.grownBytes + moreBytes);
         if (!this.#surelyFits(account, moreBytes)) await this.#require(account, moreBytes);
         growing.grownBytes += moreBytes;
-        yield chunk;
+        yield chunks;
       }
     } finally {
       this.#growing.delete(growing);
@@ -142,7 +143,7 @@ export class Quota {
     throw new RegistryError('blob-too-large', { detail: `at most ${sizeText(blobBytes)}` });
   }
 
-  /** Decided without measuring: this is asked for every chunk. */
+  /** Decided without measuring: this is asked again and again. */
   #surelyFits(account: string, moreBytes: number): boolean {
     return !this.#isOn || this.#bytes.known(account) + this.#growth(account) + moreBytes <= this.#limits.accountBytes;
   }

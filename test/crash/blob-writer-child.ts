@@ -1,8 +1,8 @@
 /** Publishes blobs at full speed until it is killed, and prints the digest of each once that was acknowledged. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { Readable } from 'node:stream';
 import { openFileBlobs } from '../../core/blobs/filesystem.ts';
 import { silentLog } from '../../core/log/log.ts';
+import { bytesOf } from '../kit/byte-source.ts';
 
 const [folder = ''] = process.argv.slice(2);
 const blobs = await openFileBlobs({ folder, log: silentLog() });
@@ -15,7 +15,7 @@ async function publish(): Promise<never> {
     const digest = `sha256:${hash.digest('hex')}`;
     const uploadId = randomUUID();
     await blobs.createUpload(uploadId);
-    await blobs.appendUpload(uploadId, 0, Readable.from(chunks));
+    await blobs.appendUpload(uploadId, 0, bytesOf(...chunks));
     await blobs.publishUpload(uploadId, digest, 200_000);
     process.stdout.write(`${digest}\n`);
   }

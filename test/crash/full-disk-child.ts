@@ -5,11 +5,11 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { openFileBlobs } from '../../core/blobs/filesystem.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import { pairs } from './crash-collections.ts';
+import { bytesOf } from '../kit/byte-source.ts';
 
 const [folder = ''] = process.argv.slice(2);
 const log = silentLog();
@@ -30,7 +30,7 @@ for (let group = 0; group < groups; group += 1) {
 const foundAfterwards = await Promise.all(inserts.map(async (_, n) => (await store.get(pairs, `${n}`)) !== undefined));
 
 await blobs.createUpload('large');
-const appended = await codeOf(blobs.appendUpload('large', 0, Readable.from([randomBytes(5_000_000)])));
+const appended = await codeOf(blobs.appendUpload('large', 0, bytesOf(randomBytes(5_000_000))));
 const kept = await blobs.statUpload('large');
 
 execFileSync('prlimit', ['--pid', `${process.pid}`, '--fsize=unlimited']);

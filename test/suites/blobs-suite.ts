@@ -5,7 +5,9 @@ import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import type { TestAPI } from 'vitest';
 import { BlobsError } from '../../core/blobs/blobs.ts';
-import type { Blobs, BlobsErrorCode, OpenBlob } from '../../core/blobs/blobs.ts';
+import type { Blobs, BlobsErrorCode, ByteSource, OpenBlob } from '../../core/blobs/blobs.ts';
+import { free } from '../../core/hash/owned-bytes.ts';
+import { bytesOf } from '../kit/byte-source.ts';
 
 /** Data that outlives the blobs opened on it. */
 export interface BlobsData extends AsyncDisposable {
@@ -216,7 +218,7 @@ function describeUploads(blobsTest: BlobsTest): void {
     await expectCode(blobs.appendUpload('one', 2, chunks('x')), 'wrong-offset');
     await expectCode(blobs.appendUpload('one', 4, chunks('x')), 'wrong-offset');
     expect(await blobs.appendUpload('one', 3, chunks())).toBe(3);
-    expect(await blobs.appendUpload('one', 3, Readable.from([Buffer.from('de')]))).toBe(5);
+    expect(await blobs.appendUpload('one', 3, Readable.from([[Buffer.from('d'), Buffer.from('e')]]))).toBe(5);
     expect(await blobs.statUpload('one')).toMatchObject({ sizeBytes: 5 });
     expect(await uploadText(blobs, 'one')).toBe('abcde');
   });
@@ -234,7 +236,7 @@ function describeUploads(blobsTest: BlobsTest): void {
   blobsTest('keeps what arrived before the source failed', async ({ blobs }) => {
     await blobs.createUpload('one');
     const failure = new Error('Connection lost');
-    async function* failing(): AsyncGenerator<Uint8Array> {
+    async function* failing(): AsyncGenerator<readonly Uint8Array[]> {
       yield* chunks('abc');
       throw failure;
     }
@@ -244,18 +246,44 @@ function describeUploads(blobsTest: BlobsTest): void {
     expect(await uploadText(blobs, 'one')).toBe('abcdef');
   });
 
+  blobsTest('releases each chunk once, in order, when it may change', async ({ blobs }) => {
+    await blobs.createUpload('one');
+    const given: Uint8Array[] = Array.from({ length: 40 }, (_, i) => new Uint8Array(70_000).fill(i));
+    const whole = Buffer.concat(given);
+    const released: Uint8Array[] = [];
+    const release = async (some: readonly Uint8Array[]) => {
+      released.push(...some);
+      for (const chunk of some) free(chunk);
+    };
+    expect(await blobs.appendUpload('one', 0, bytesOf(...given), { release })).toBe(whole.length);
+    expect(released.map((chunk) => given.indexOf(chunk))).toStrictEqual(given.map((_, i) => i));
+    expect(released.every(({ byteLength }) => byteLength === 0)).toBe(true);
+    await blobs.publishUpload('one', digestOf(whole), whole.length);
+    const bytes = await blobs.read(digestOf(whole));
+    expect(bytes && digestOf(await buffer(bytes))).toBe(digestOf(whole));
+  });
+
+  blobsTest('fails with what releasing fails with', async ({ blobs }) => {
+    await blobs.createUpload('one');
+    const failure = new Error('Nobody takes it');
+    const release = async () => await Promise.reject(failure);
+    await expect(blobs.appendUpload('one', 0, chunks('abc'), { release })).rejects.toBe(failure);
+    const { sizeBytes = -1 } = (await blobs.statUpload('one')) ?? {};
+    expect(await blobs.appendUpload('one', sizeBytes, chunks('x'))).toBe(sizeBytes + 1);
+  });
+
   blobsTest('stops when the signal aborts, though the source hangs, and keeps what arrived', async ({ blobs }) => {
     await blobs.createUpload('one');
     const abort = new AbortController();
     const hanging = hangingAfter('abc');
-    const append = blobs.appendUpload('one', 0, hanging.source, abort.signal);
+    const append = blobs.appendUpload('one', 0, hanging.source, { signal: abort.signal });
     await hanging.hangs;
     await expectCode(blobs.appendUpload('one', 3, chunks('x')), 'upload-busy');
     await expectCode(blobs.publishUpload('one', digestOf(Buffer.from('abc')), 3), 'upload-busy');
     const reason = new Error('Client left');
     abort.abort(reason);
     await expect(append).rejects.toBe(reason);
-    await expect(blobs.appendUpload('one', 3, chunks('x'), abort.signal)).rejects.toBe(reason);
+    await expect(blobs.appendUpload('one', 3, chunks('x'), { signal: abort.signal })).rejects.toBe(reason);
     expect(await blobs.statUpload('one')).toMatchObject({ sizeBytes: 3 });
     expect(await blobs.appendUpload('one', 3, chunks('d'))).toBe(4);
     expect(await uploadText(blobs, 'one')).toBe('abcd');
@@ -283,7 +311,7 @@ function describePublishing(blobsTest: BlobsTest): void {
   blobsTest('ends the upload, and shows the blob', async ({ blobs }) => {
     const bytes = Buffer.from('hello');
     await blobs.createUpload('one');
-    await blobs.appendUpload('one', 0, Readable.from([bytes]));
+    await blobs.appendUpload('one', 0, bytesOf(bytes));
     expect(await blobs.stat(digestOf(bytes))).toBeUndefined();
     await blobs.publishUpload('one', digestOf(bytes), 5);
     expect(await blobs.stat(digestOf(bytes))).toStrictEqual({ sizeBytes: 5 });
@@ -386,10 +414,10 @@ function describeClosing(create: () => Promise<BlobsData>): void {
 }
 
 /** A source that gives a text, then nothing until it is told to go on. */
-function hangingAfter(text: string): { source: AsyncIterable<Uint8Array>; hangs: Promise<void>; goOn: () => void } {
+function hangingAfter(text: string): { source: ByteSource; hangs: Promise<void>; goOn: () => void } {
   const reached = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();
-  async function* source(): AsyncGenerator<Uint8Array> {
+  async function* source(): AsyncGenerator<readonly Uint8Array[]> {
     yield* chunks(text);
     reached.resolve();
     await end.promise;
@@ -397,8 +425,8 @@ function hangingAfter(text: string): { source: AsyncIterable<Uint8Array>; hangs:
   return { source: source(), hangs: reached.promise, goOn: end.resolve };
 }
 
-async function* chunks(...texts: string[]): AsyncGenerator<Uint8Array> {
-  for (const text of texts) yield Buffer.from(text);
+function chunks(...texts: string[]): ByteSource {
+  return bytesOf(...texts.map((text) => Buffer.from(text)));
 }
 
 function digestOf(bytes: Uint8Array, algorithm: 'sha256' | 'sha512' = 'sha256'): string {
@@ -409,7 +437,7 @@ async function publish(blobs: Blobs, bytes: Uint8Array, algorithm: 'sha256' | 's
   const uploadId = randomUUID();
   const digest = digestOf(bytes, algorithm);
   await blobs.createUpload(uploadId);
-  await blobs.appendUpload(uploadId, 0, Readable.from([bytes]));
+  await blobs.appendUpload(uploadId, 0, bytesOf(bytes));
   await blobs.publishUpload(uploadId, digest, bytes.length);
   return digest;
 }

@@ -3,9 +3,9 @@
  * Arguments: the URL and the name of a database.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { Readable } from 'node:stream';
 import { openGridFsBlobs } from '../../../core/blobs/gridfs.ts';
 import { silentLog } from '../../../core/log/log.ts';
+import { bytesOf } from '../byte-source.ts';
 
 /** Small, so that each blob has several. */
 const chunkBytes = 64 * 1024;
@@ -21,7 +21,7 @@ async function publish(): Promise<never> {
     const digest = `sha256:${hash.digest('hex')}`;
     const uploadId = randomUUID();
     await blobs.createUpload(uploadId);
-    await blobs.appendUpload(uploadId, 0, Readable.from(parts));
+    await blobs.appendUpload(uploadId, 0, bytesOf(...parts));
     await blobs.publishUpload(uploadId, digest, 200_000);
     process.stdout.write(`${digest}\n`);
   }
