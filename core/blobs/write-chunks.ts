@@ -9,7 +9,7 @@ import { untilAborted } from './until-aborted.ts';
  * As much as is written at a time, while as much again arrives. A write wakes a thread, which on a busy machine costs more
  * than the 64 KiB that a socket gives are worth.
  */
-const writeBytes = 256 * 1024;
+const writeBytes = 128 * 1024;
 
 /** What comes slowly is written this often, so that a crash loses little of it. */
 const writeEveryMs = 50;

@@ -3,7 +3,7 @@ import type { HashAlgorithm } from './hash.ts';
 
 export type HashRequest =
   | { readonly kind: 'begin'; readonly hash: number; readonly algorithm: HashAlgorithm }
-  | { readonly kind: 'update'; readonly hash: number; readonly parts: readonly Uint8Array[] }
+  | { readonly kind: 'update'; readonly hash: number; readonly parts: readonly Uint8Array<ArrayBuffer>[] }
   | { readonly kind: 'digest' | 'drop'; readonly hash: number };
 
 export type HashAnswer =
