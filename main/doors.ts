@@ -1,4 +1,5 @@
 /** The listeners of a process, open before its rooms are: rooms that open one after the other know each other's addresses. */
+import type { ServerOptions } from 'node:http';
 import { newGatedServer } from '../core/http/gate.ts';
 import type { GatedServer } from '../core/http/gate.ts';
 import { listen } from '../core/http/listener.ts';
@@ -28,17 +29,20 @@ export interface Doors {
   readonly operations: Door;
 }
 
+/** Twice what is usual: a thousand ranges of a large layer, which podman asks for at once, are 20 KiB. */
+const registryHeadBytes = 32 * 1024;
+
 /**
  * Listens on the port of every role that this process has; `opening` closes them. Throws what `listen` fails with when a port
  * is taken. Where another process has a role, the configuration says where that is.
  */
 export async function openDoors(config: Config, roles: Roles, opening: AsyncDisposableStack): Promise<Doors> {
-  const open = async (role: Role, port: number) =>
-    roles.has(role) ? opening.use(await openDoor(config.host, port)) : undefined;
-  const registry = await open('registry', config.registryPort);
+  const open = async (role: Role, port: number, options: ServerOptions = {}) =>
+    roles.has(role) ? opening.use(await openDoor({ host: config.host, port }, options)) : undefined;
+  const registry = await open('registry', config.registryPort, { maxHeaderSize: registryHeadBytes });
   const proxy = await open('proxy', config.proxyPort);
   const api = await open('api', config.apiPort);
-  const operations = opening.use(await openDoor(config.operationsHost, config.operationsPort));
+  const operations = opening.use(await openDoor({ host: config.operationsHost, port: config.operationsPort }));
   const at = (door: Door | undefined, port: number) => door?.hostPort ?? hostPort(config.host, port);
   const urls = {
     api: config.apiUrl ?? `http://${at(api, config.apiPort)}`,
@@ -49,12 +53,12 @@ export async function openDoors(config: Config, roles: Roles, opening: AsyncDisp
   return { urls, api, registry, proxy, operations };
 }
 
-async function openDoor(host: string, port: number): Promise<Door> {
-  const gate = newGatedServer();
-  const listener = await listen(gate.server, { host, port });
+async function openDoor(where: { host: string; port: number }, options: ServerOptions = {}): Promise<Door> {
+  const gate = newGatedServer(options);
+  const listener = await listen(gate.server, where);
   return {
     ...gate,
-    hostPort: hostPort(host, listener.port),
+    hostPort: hostPort(where.host, listener.port),
     [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
   };
 }

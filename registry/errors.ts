@@ -111,6 +111,12 @@ export const registryErrors = {
     message: 'The blob has no such bytes',
     when: 'A range lies beyond the end of the blob',
   },
+  'too-many-ranges': {
+    code: 'UNSUPPORTED',
+    status: 400,
+    message: 'Too many ranges in one request, ask for fewer',
+    when: 'More ranges of a blob are asked for at once than are sent in one answer',
+  },
   'manifest-unknown': {
     code: 'MANIFEST_UNKNOWN',
     status: 404,

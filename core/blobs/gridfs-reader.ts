@@ -24,21 +24,33 @@ export interface FileBytes {
  * likes, and a server may restart in between.
  */
 export function readFile(layout: Layout, source: FileBytes, range?: ByteRange): Readable {
-  const chunks = readChunks(layout, source, range);
+  const chunks = readChunks(layout, source, { range, recent: {} });
   return Readable.from(chunks, { objectMode: false, highWaterMark: source.chunkBytes });
 }
 
-/** Writes a file, or a range of it, to a stream, which stays open. Rejects with what the stream fails with. */
-export async function copyChunks(
-  layout: Layout,
-  source: FileBytes,
-  { to, range }: { readonly to: Writable; readonly range: ByteRange | undefined },
-): Promise<void> {
-  using _quiet = keptQuiet(to);
-  for await (const chunk of readChunks(layout, source, range)) await send(to, chunk);
+/** The chunk that was read last: of a thousand small ranges, many lie in the one that the range before ended in. */
+export interface RecentChunk {
+  n?: number;
+  bytes?: Uint8Array;
 }
 
-async function* readChunks(layout: Layout, source: FileBytes, range?: ByteRange): AsyncGenerator<Uint8Array> {
+interface Copy {
+  readonly to: Writable;
+  readonly range: ByteRange | undefined;
+  readonly recent: RecentChunk;
+}
+
+/** Writes a file, or a range of it, to a stream, which stays open. Rejects with what the stream fails with. */
+export async function copyChunks(layout: Layout, source: FileBytes, { to, range, recent }: Copy): Promise<void> {
+  using _quiet = keptQuiet(to);
+  for await (const chunk of readChunks(layout, source, { range, recent })) await send(to, chunk);
+}
+
+async function* readChunks(
+  layout: Layout,
+  source: FileBytes,
+  { range, recent }: { readonly range: ByteRange | undefined; readonly recent: RecentChunk },
+): AsyncGenerator<Uint8Array> {
   const { file, sizeBytes, chunkBytes } = source;
   const start = range?.start ?? 0;
   const end = Math.min(range?.end ?? Number.POSITIVE_INFINITY, sizeBytes - 1);
@@ -49,9 +61,12 @@ async function* readChunks(layout: Layout, source: FileBytes, range?: ByteRange)
   for (let n = asked; n <= last; n += 1) {
     for (; asked <= last && ahead.length < chunksAhead; asked += 1) {
       const size = Math.min(chunkBytes, sizeBytes - asked * chunkBytes);
-      ahead.push(askFor(layout, file, asked, size));
+      const known = recent.n === asked ? recent.bytes : undefined;
+      ahead.push(known ? Promise.resolve(known) : askFor(layout, file, asked, size));
     }
     const chunk = (await ahead.shift()) as Uint8Array;
+    recent.n = n;
+    recent.bytes = chunk;
     yield chunk.subarray(Math.max(0, start - n * chunkBytes), Math.min(chunk.length, end + 1 - n * chunkBytes));
     if (performance.now() - postponedAtMs < removalGraceMs / 4) continue;
     postponedAtMs = performance.now();

@@ -106,10 +106,11 @@ class GridFsBlobs implements Blobs {
 
   async open(digest: string): Promise<OpenBlob | undefined> {
     const blob = await this.#find(digest);
+    const recent = {};
     return (
       blob && {
         sizeBytes: blob.sizeBytes,
-        copyTo: async (to, range) => await copyChunks(this.#layout, blob, { to, range }),
+        copyTo: async (to, range) => await copyChunks(this.#layout, blob, { to, range, recent }),
         [Symbol.asyncDispose]: async () => {},
       }
     );

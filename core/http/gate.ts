@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { newServer } from './listener.ts';
 
@@ -20,11 +20,11 @@ export interface GatedServer {
 }
 
 /** A server behind a gate. Rooms that open one after the other can so know each other's addresses from the start. */
-export function newGatedServer(): GatedServer {
+export function newGatedServer(options: ServerOptions = {}): GatedServer {
   let keeper: GateKeeper = { handle: answerNotNow };
   const wantsUpgrade = (request: IncomingMessage) =>
     keeper.upgrade !== undefined && (keeper.shouldUpgrade?.(request) ?? true);
-  const server = newServer({ shouldUpgradeCallback: wantsUpgrade });
+  const server = newServer({ ...options, shouldUpgradeCallback: wantsUpgrade });
   server.on('request', (request, response) => keeper.handle(request, response));
   server.on('upgrade', (request, socket, head) => keeper.upgrade?.(request, socket, head));
   const set = (next: GateKeeper) => void (keeper = next);

@@ -4,10 +4,11 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import type { GrantedExchange, RegistryContext } from '../context.ts';
 import { answer } from '../answer.ts';
 import { openLinkedBlob } from './blob-links.ts';
-import { parseRange } from './byte-range.ts';
+import { parseRanges } from './byte-range.ts';
 import { blobLinks, contentId } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
 import { renewLink } from './leases.ts';
+import { sendRanges, sendWhole } from './blob-send.ts';
 
 interface BlobTarget {
   readonly repository: string;
@@ -39,21 +40,11 @@ export async function getBlob(
     return;
   }
   const ifRange = request.headers['if-range'];
-  const range =
-    ifRange === undefined || ifRange === headers.etag ? parseRange(request.headers.range, sizeBytes) : undefined;
-  if (range === 'unsatisfiable') {
-    throw new RegistryError('range-unsatisfiable', { headers: { 'content-range': `bytes */${sizeBytes}` } });
-  }
-  if (range) {
-    const { start, end } = range;
-    const contentRange = `bytes ${start}-${end}/${sizeBytes}`;
-    response.writeHead(206, { ...headers, 'content-length': end - start + 1, 'content-range': contentRange });
-  } else {
-    response.writeHead(200, { ...headers, 'content-length': sizeBytes });
-  }
+  const mayBeParts = ifRange === undefined || ifRange === headers.etag;
+  const ranges = mayBeParts ? parseRanges(request.headers.range, sizeBytes) : undefined;
   using _cut = addAbortListener(context.signal, () => response.destroy());
   // Ends when the client leaves in the middle, which those that read in parallel ranges do as a habit.
-  await blob.copyTo(response, range);
+  await (ranges ? sendRanges(response, blob, { ranges, headers }) : sendWhole(response, blob, headers));
   response.end();
 }
 

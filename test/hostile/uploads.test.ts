@@ -122,6 +122,14 @@ onEveryGround((stage) => {
     const many = `bytes=${Array.from({ length: 1_000 }, () => '0-0').join(',')}`;
     const flood = await stage.send(path, { headers: { range: many } });
     expect([flood.status, flood.body.equals(bytes)]).toEqual([200, true]);
+    const scattered = `bytes=${Array.from({ length: 1_025 }, (_, at) => `${at * 3}-${at * 3}`).join(',')}`;
+    const refused = await stage.send(path, { headers: { range: scattered } });
+    expect([refused.status, refused.code]).toEqual([400, 'UNSUPPORTED']);
+    // A head of 20 KiB, as of a large layer.
+    const beyond = Array.from({ length: 1_024 }, (_, at) => `${900_000_000 + at * 9}-${900_000_003 + at * 9}`).join(
+      ',',
+    );
+    expect((await stage.send(path, { headers: { range: `bytes=${beyond}` } })).status).toBe(416);
     // More than a head may have is refused before anybody looks at it.
     const answer = await stage.raw(`GET ${path} HTTP/1.1`, [`range: bytes=${'0-0,'.repeat(10_000)}`]);
     expect(refusalIn(answer)[0]).toBe(431);
