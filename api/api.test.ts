@@ -57,6 +57,7 @@ beforeAll(async () => {
       mountsEnabled: false,
       defaultCluster: 'default',
       schedulingTimeoutSeconds: 300,
+      imageLeaseSeconds: 86_400,
     },
     secretFor: (connectionToken) => `secret of ${connectionToken}`,
   });

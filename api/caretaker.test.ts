@@ -24,6 +24,7 @@ const rules = {
   mountsEnabled: false,
   defaultCluster: 'default',
   schedulingTimeoutSeconds: 300,
+  imageLeaseSeconds: 86_400,
 };
 let store: Store;
 

@@ -7,7 +7,7 @@ import { upsert } from '../core/store/upsert.ts';
 import { backends, end, newBackend } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { newBackendId, newToken } from '../model/ids.ts';
-import { findImage, images } from '../model/image.ts';
+import { chooseImage, images } from '../model/image.ts';
 import { claimKey, keyId, keyState, keys } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
 import { Refusal } from '../model/refusal.ts';
@@ -113,9 +113,9 @@ async function spawn(api: Api, spawn: Spawn & { claim: Claim }): Promise<Connect
 async function spawn(api: Api, { service, environment, request, claim }: Spawn & { claim?: Claim }) {
   const config = typeof request.spawn === 'object' ? request.spawn : {};
   const plan = planSpawn(api.rules, config);
-  const imageDigest = await imageToSpawn(api, service, environment, config);
-  const id = newBackendId();
   const now = await api.store.now();
+  const imageDigest = await imageToSpawn(api, { service, environment, config, now });
+  const id = newBackendId();
   const key = claim && (await take(api, claim, id, now));
   if (claim && key?.backend !== id) return undefined;
   const backend = newBackend(
@@ -154,12 +154,11 @@ async function take(api: Api, claim: Claim, backend: string, now: Date): Promise
 /** The digest to run: what the request names, else what the environment does. */
 async function imageToSpawn(
   api: Api,
-  service: Service,
-  environment: Environment,
-  config: SpawnConfig,
+  { service, environment, config, now }: Omit<Spawn, 'request'> & { config: SpawnConfig; now: Date },
 ): Promise<string> {
   const reference = config.tag ?? environment.imageTag;
-  const image = await findImage(api.store, service.id, reference);
+  const leaseMs = api.rules.imageLeaseSeconds * 1000;
+  const image = await chooseImage(api.store, { repository: service.id, reference }, { now, leaseMs });
   if (image) return image.digest;
   const [any] = await api.store.find(images, { index: 'byTime', equals: { repository: service.id }, limit: 1 });
   if (!any && config.tag === undefined) {

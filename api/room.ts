@@ -29,6 +29,8 @@ export interface SpawnRules {
   readonly defaultCluster: string;
   /** How long a backend may wait for a node. */
   readonly schedulingTimeoutSeconds: number;
+  /** For how long garbage collection leaves an image alone that was chosen to run, and is not noted down to be needed yet. */
+  readonly imageLeaseSeconds: number;
 }
 
 /** Images in and out as archives: what the registry does for this room. What it throws are `Refusal`s. */

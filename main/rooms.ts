@@ -123,6 +123,7 @@ export async function startApi(
       mountsEnabled: mountFolder(ground) !== undefined,
       defaultCluster: config.cluster,
       schedulingTimeoutSeconds: config.startTimeoutSeconds,
+      imageLeaseSeconds: config.collectLeaseSeconds,
     },
   });
 }

@@ -24,7 +24,12 @@ export interface Image {
   /** `os/architecture`, where the config says so. */
   readonly platform?: string;
   readonly gitCommit?: GitCommit;
+  /** When it was last chosen to run (`chooseImage`): written now and then. In the store's time. */
+  readonly chosenAt?: Date;
 }
+
+/** An image that was pushed or chosen within this share of a lease is not written again: an hour of a day. */
+const freshShare = 1 / 24;
 
 export const images: Collection<Image, 'byTime' | 'byTag' | 'byDigest'> = {
   name: 'images',
@@ -55,4 +60,28 @@ export async function findImage(store: Store, repository: string, reference: str
         limit: 1,
       });
   return image;
+}
+
+/** Whether an image was pushed or chosen at a time or later. */
+export function isUsedSince({ uploadTime, chosenAt }: Image, time: Date): boolean {
+  return uploadTime >= time || (chosenAt !== undefined && chosenAt >= time);
+}
+
+/**
+ * As `findImage`, for who is going to note down that it is needed: a backend that shall run it, or an environment. Until a
+ * lease after `now` garbage collection leaves it alone, so there is time to note it.
+ */
+export async function chooseImage(
+  store: Store,
+  { repository, reference }: { readonly repository: string; readonly reference: string },
+  { now, leaseMs }: { readonly now: Date; readonly leaseMs: number },
+): Promise<Image | undefined> {
+  const freshSince = new Date(now.getTime() - leaseMs * freshShare);
+  for (;;) {
+    const image = await findImage(store, repository, reference);
+    if (!image || isUsedSince(image, freshSince)) return image;
+    const chosen = await store.update(images, image.id, (current) => ({ ...current, chosenAt: now }));
+    // Collected a moment ago, or deleted: there may be an older one.
+    if (chosen) return chosen;
+  }
 }

@@ -1,6 +1,6 @@
 import { endpoints } from '../../contract/endpoints.ts';
 import { StoreError } from '../../core/store/store.ts';
-import { findImage, images } from '../../model/image.ts';
+import { chooseImage, images } from '../../model/image.ts';
 import { Refusal } from '../../model/refusal.ts';
 import { environmentOf, newService, services, withImageTag, withVisibility } from '../../model/service.ts';
 import { answer } from '../app.ts';
@@ -67,7 +67,8 @@ interface Update {
 async function update(api: Api, caller: Caller, { imageTag, ...path }: Update): Promise<void> {
   const service = await visibleService(api.store, caller, path);
   const environment = environmentOf(service, path.environment);
-  if (!(await findImage(api.store, service.id, imageTag))) {
+  const lease = { now: await api.store.now(), leaseMs: api.rules.imageLeaseSeconds * 1000 };
+  if (!(await chooseImage(api.store, { repository: service.id, reference: imageTag }, lease))) {
     throw new Refusal('ImageNotFound', `Service "${service.id}" has no image "${imageTag}"`);
   }
   await api.store.update(services, service.id, (current) => withImageTag(current, environment.name, imageTag));

@@ -4,7 +4,7 @@
  * only if nobody has used it since it was read. In a repository whose service is gone, nothing is kept but what is leased.
  */
 import { backends } from '../../model/backend.ts';
-import { images } from '../../model/image.ts';
+import { images, isUsedSince } from '../../model/image.ts';
 import { services } from '../../model/service.ts';
 import type { Service } from '../../model/service.ts';
 import { blobLinks, contentId, manifests, tags } from '../documents.ts';
@@ -114,19 +114,23 @@ async function dropNames(
   for (const { id } of lostTags) await store.delete(tags, id, ({ pushedAt }) => pushedAt < before);
 }
 
-/** The images go first: none may point to nothing. @returns whether it went, that is, whether nobody has used it since. */
+/**
+ * The images go first: none may point to nothing. One that somebody has just chosen to run stays, before its backend or
+ * environment could be seen (`chooseImage`).
+ *
+ * @returns whether it went, that is, whether nobody has used it since.
+ */
 async function dropManifest(
   { store, isDry, before }: Collecting,
   repository: string,
   { digest, usedAt }: Node,
 ): Promise<boolean> {
+  const names = await store.find(images, { index: 'byDigest', equals: { repository, digest } });
+  if (names.some((image) => isUsedSince(image, before))) return false;
   if (isDry) return true;
-  for (const { id } of await store.find(images, {
-    index: 'byDigest',
-    equals: { repository, digest },
-    range: { before },
-  })) {
-    await store.delete(images, id, ({ uploadTime }) => uploadTime < before);
+  for (const { id } of names) {
+    const isGone = await store.delete(images, id, (image) => !isUsedSince(image, before));
+    if (!isGone && (await store.get(images, id))) return false;
   }
   return await store.delete(
     manifests,

@@ -9,11 +9,7 @@ import type { Log } from '../../core/log/log.ts';
 import { openMongoStore } from '../../core/store/mongodb.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
-import { accessTokens } from '../../model/access-token.ts';
-import { accounts } from '../../model/account.ts';
-import { backends } from '../../model/backend.ts';
-import { images } from '../../model/image.ts';
-import { services } from '../../model/service.ts';
+import { modelCollections } from '../../model/collections.ts';
 import { registryCollections } from '../../registry/index.ts';
 import type { Ground } from './grounds.ts';
 import { newDatabaseAt } from './mongodb.ts';
@@ -25,7 +21,7 @@ export interface RegistryPorts {
   readonly folder?: string;
 }
 
-const collections = [...registryCollections, accounts, accessTokens, backends, images, services];
+const collections = [...registryCollections, ...modelCollections];
 
 interface Where {
   /** Default `embedded`. On a shared one there are two registries. */

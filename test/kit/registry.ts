@@ -241,7 +241,7 @@ function withFaults<Port extends object>(port: Port, beforeWrite: (method: strin
 const calls = ['get', 'insert', 'update', 'delete', 'find', 'stat', 'read', 'publishUpload'];
 
 /** The same port, whose calls can be made to wait. */
-function withPauses<Port extends object>(port: Port, beforeCall: (method: string) => Promise<void>): Port {
+export function withPauses<Port extends object>(port: Port, beforeCall: (method: string) => Promise<void>): Port {
   return new Proxy(port, {
     get: (target, name) => {
       const value: unknown = Reflect.get(target, name, target);

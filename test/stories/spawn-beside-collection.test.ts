@@ -1,0 +1,176 @@
+/** An image that only its digest still leads to is spawned while garbage is collected: it runs, or it is told to be gone. */
+import { expect, test } from 'vitest';
+import { openApi } from '../../api/index.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { listen, newServer } from '../../core/http/listener.ts';
+import { silentLog } from '../../core/log/log.ts';
+import { openMetrics } from '../../core/metrics/metrics.ts';
+import { openInProcessBus } from '../../core/bus/in-process.ts';
+import { openInProcessQueue } from '../../core/queue/in-process.ts';
+import { backends } from '../../model/backend.ts';
+import { services } from '../../model/service.ts';
+import { openTestRegistry, pushImage, sendTo, withPauses } from '../kit/registry.ts';
+import type { TestRegistry } from '../kit/registry.ts';
+
+const repository = 'acme/draw';
+const leaseSeconds = 24 * 3_600;
+const leaseMs = leaseSeconds * 1000;
+
+/** Something that happens in the middle of something else: before its n-th call of the store or the blobs. */
+class Interruption {
+  #left = Infinity;
+  #run: (() => Promise<void>) | undefined;
+
+  at(step: number, run: () => Promise<void>): void {
+    this.#left = step;
+    this.#run = run;
+  }
+
+  async beforeCall(): Promise<void> {
+    if (!this.#run || this.#left-- > 0) return;
+    const run = this.#run;
+    this.#run = undefined;
+    await run();
+  }
+
+  /** Whether the step came at all. */
+  get isOver(): boolean {
+    return this.#run === undefined;
+  }
+}
+
+/** A registry and the API on one store, and what interrupts each of them. */
+async function open() {
+  await using opening = new AsyncDisposableStack();
+  const clock = new ManualClock(new Date());
+  const ofRegistry = new Interruption();
+  const ofApi = new Interruption();
+  const collection = { everyMs: 1_000_000 * leaseMs, leaseMs, removalWaitMs: 0, keptUntaggedImages: 0 };
+  const beforeCall = async () => await ofRegistry.beforeCall();
+  const registry = opening.use(await openTestRegistry({ clock, collection, beforeCall }));
+  const log = silentLog();
+  const room = opening.use(
+    await openApi({
+      store: withPauses(registry.store, async () => await ofApi.beforeCall()),
+      // Of its own: nothing here is about what takes too long.
+      clock: new ManualClock(clock.now()),
+      queue: opening.use(openInProcessQueue({ clock, log })),
+      bus: opening.use(openInProcessBus({ log })),
+      log,
+      metrics: openMetrics(),
+      archives: undefined,
+      urls: { api: 'http://api.example', proxy: 'http://sessions.example', registryHost: 'registry.example' },
+      rules: {
+        defaultMaxIdleSeconds: 300,
+        maxIdleSecondsLimit: 300,
+        lifetimeSecondsLimit: 300,
+        mountsEnabled: false,
+        defaultCluster: 'main',
+        schedulingTimeoutSeconds: 300,
+        imageLeaseSeconds: leaseSeconds,
+      },
+      secretFor: (token) => token,
+    }),
+  );
+  const server = newServer();
+  server.on('request', room.handle);
+  const { port } = opening.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 }));
+  const token = await registry.addToken('acme', ['connect', 'push']);
+  const post = async (path: string, body: object) =>
+    await sendTo(port, path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const kept = opening.move();
+  return { clock, registry, post, ofRegistry, ofApi, [Symbol.asyncDispose]: async () => await kept.disposeAsync() };
+}
+
+type Scene = Awaited<ReturnType<typeof open>>;
+
+async function collect(registry: TestRegistry): Promise<void> {
+  for await (const _event of registry.collector.collect({ isDry: false }, new AbortController().signal));
+}
+
+/** An image whose tag has moved on, and that nobody has used for longer than a lease. */
+async function prepareOldImage({ registry, clock }: Scene): Promise<string> {
+  const { digest } = await pushImage(registry, { repository, reference: 'latest' }, { labels: { version: 'old' } });
+  await pushImage(registry, { repository, reference: 'latest' }, { labels: { version: 'new' } });
+  await clock.advance(2 * leaseMs);
+  return digest;
+}
+
+async function expectPullable({ registry }: Scene, digest: string, step: number): Promise<void> {
+  const manifest = await registry.as(`/v2/${repository}/manifests/${digest}`);
+  expect([step, manifest.status]).toEqual([step, 200]);
+  const { config, layers } = JSON.parse(manifest.body.toString()) as { config: Part; layers: Part[] };
+  for (const part of [config, ...layers]) {
+    const { status } = await registry.as(`/v2/${repository}/blobs/${part.digest}`);
+    expect([step, status]).toEqual([step, 200]);
+  }
+}
+
+interface Part {
+  readonly digest: string;
+}
+
+/** As if nothing had been pushed or run. */
+async function clean({ registry, clock }: Scene): Promise<void> {
+  for (const { id } of await registry.store.find(backends, { index: 'byAccount', equals: { account: 'acme' } })) {
+    await registry.store.delete(backends, id);
+  }
+  await registry.store.delete(services, repository);
+  await clock.advance(2 * leaseMs);
+  await collect(registry);
+}
+
+/** What needs the image from then on. */
+const needs: Readonly<Record<string, (scene: Scene, digest: string) => Promise<boolean>>> = {
+  'is spawned': async ({ post }, tag) =>
+    (await post(`/v2/service/${repository}/connect`, { spawn: { tag } })).status === 200,
+  'becomes that of an environment': async ({ post }, tag) =>
+    (await post(`/v2/service/${repository}/update`, { image_tag: tag })).status === 200,
+};
+
+for (const [what, need] of Object.entries(needs)) {
+  test(`an old image ${what} at any step of a collection`, { timeout: 300_000 }, async () => {
+    await using scene = await open();
+    let acknowledged = 0;
+    for (let step = 0; ; step += 1) {
+      const digest = await prepareOldImage(scene);
+      let wasAcknowledged = false;
+      scene.ofRegistry.at(step, async () => void (wasAcknowledged = await need(scene, digest)));
+      await collect(scene.registry);
+      if (!scene.ofRegistry.isOver) break;
+      if (wasAcknowledged) {
+        acknowledged += 1;
+        await expectPullable(scene, digest, step);
+        await scene.clock.advance(2 * leaseMs);
+        await collect(scene.registry);
+        await expectPullable(scene, digest, step);
+      }
+      await clean(scene);
+    }
+    expect(acknowledged).toBeGreaterThan(5);
+  });
+
+  test(`a collection at any step in which an old image ${what}`, { timeout: 300_000 }, async () => {
+    await using scene = await open();
+    let acknowledged = 0;
+    for (let step = 0; ; step += 1) {
+      const digest = await prepareOldImage(scene);
+      scene.ofApi.at(step, async () => await collect(scene.registry));
+      const wasAcknowledged = await need(scene, digest);
+      if (!scene.ofApi.isOver) break;
+      if (wasAcknowledged) {
+        acknowledged += 1;
+        await expectPullable(scene, digest, step);
+        await scene.clock.advance(2 * leaseMs);
+        await collect(scene.registry);
+        await expectPullable(scene, digest, step);
+      }
+      await clean(scene);
+    }
+    expect(acknowledged).toBeGreaterThan(0);
+  });
+}
