@@ -53,6 +53,7 @@ export function startImageArchives(
   return openImageArchives({
     ...deps,
     collector: registry?.collector ?? openCollector({ ...deps, settings: deps.collection }),
+    quota: registry?.quota,
     registryHost: urls.registry,
     maxArchiveBytes: config.maxArchiveBytes,
   });

@@ -22,6 +22,8 @@ export interface Registry extends AsyncDisposable {
   handle(request: IncomingMessage, response: ServerResponse): void;
   /** Collects garbage, on its schedule and when it is asked to. */
   readonly collector: Collector;
+  /** What accounts store and may store: one figure for all of this process that takes bytes. */
+  readonly quota: Quota;
 }
 
 /** A connection on which nothing moves for this long is dead or an attack; checking a large layer takes less. */
@@ -48,6 +50,7 @@ export function openRegistry(deps: RegistryDeps): Registry {
   collector.schedule();
   return {
     collector,
+    quota: context.quota,
     handle: (request, response) => track(serve(context, measures, { request, response })),
     [Symbol.asyncDispose]: async () => {
       closing.abort(new RegistryError('unavailable', { headers: { 'retry-after': '5' } }));

@@ -28,6 +28,8 @@ export interface ImageArchives extends Disposable {
 export interface ImageArchivesDeps extends RegistryDeps {
   /** The registry's, where that is in this process. */
   readonly collector: RemovalFinisher;
+  /** The registry's, where that is in this process. */
+  readonly quota: Quota | undefined;
   /** Host and port of the registry, as in the names of images. */
   readonly registryHost: string;
   /** How large an archive may be, as it is sent and unpacked. */
@@ -43,8 +45,8 @@ export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
     ...deps,
     uploads: new UploadWork(),
     rates: new RateLimits(deps),
-    // Of its own, as in a process of its own: what it misses of the registry's, it measures again soon.
-    quota: new Quota(deps),
+    // Without a registry, of its own: what it misses of those in other processes, it measures again soon.
+    quota: deps.quota ?? new Quota(deps),
     signal: closing.signal,
   };
   const limits = { ...archiveLimits, maxBytes: deps.maxArchiveBytes, ...deps.archiveLimits };

@@ -11,7 +11,7 @@ import { openLog } from '../../core/log/log.ts';
 import { images } from '../../model/image.ts';
 import { Refusal } from '../../model/refusal.ts';
 import { services } from '../../model/service.ts';
-import { noLimits, openTestRegistry } from '../../test/kit/registry.ts';
+import { noLimits, openTestRegistry, pushBlob, sha256 } from '../../test/kit/registry.ts';
 import type { TestRegistry } from '../../test/kit/registry.ts';
 import {
   blobEntry,
@@ -28,6 +28,7 @@ import type { TestEntry } from '../../test/kit/archives.ts';
 import { defaultCollectionSettings } from '../collection/settings.ts';
 import { openImageArchives } from './image-archives.ts';
 import type { RegistryLimits } from '../quota/limits.ts';
+import type { Quota } from '../quota/quota.ts';
 import type { ArchiveLimits } from './limits.ts';
 
 interface Answer {
@@ -55,7 +56,11 @@ beforeEach(async () => {
 afterEach(() => owned.disposeAsync());
 
 /** A server that takes archives and answers with the image, or the code of the refusal. */
-async function open(archiveLimits: Partial<ArchiveLimits> = {}, limits: Partial<RegistryLimits> = {}): Promise<string> {
+async function open(
+  archiveLimits: Partial<ArchiveLimits> = {},
+  limits: Partial<RegistryLimits> = {},
+  quota?: Quota,
+): Promise<string> {
   const blobs: Blobs = new Proxy(registry.blobs, {
     get: (target, name) => {
       if (name === 'appendUpload' && fault) throw fault;
@@ -67,6 +72,7 @@ async function open(archiveLimits: Partial<ArchiveLimits> = {}, limits: Partial<
     openImageArchives({
       ...registry,
       blobs,
+      quota,
       collection: defaultCollectionSettings,
       clock: systemClock,
       log: openLog('silent'),
@@ -495,6 +501,21 @@ describe('what is refused', () => {
     expect(await refusalOf(await sendEntries(strict, large), 'PayloadTooLarge')).toMatch(/make smaller layers/);
     expect(await sendEntries(poor, small)).toMatchObject({ tag: 'v1' });
   });
+});
+
+test('what is pushed and what comes in archives counts together, at once', async () => {
+  const limits = { accountBytes: 300_000 };
+  registry = owned.use(await openTestRegistry({ limits }));
+  const url = await open({}, limits, registry.quota);
+  // As nothing is stored yet, which is measured by this and not again for a while.
+  await refusalOf(await sendEntries(url, savedOf([randomBytes(400_000)])), 'QuotaExceeded');
+  await pushBlob(registry, 'acme/other', randomBytes(200_000));
+  const refused = await refusalOf(await sendEntries(url, savedOf([randomBytes(150_000)])), 'QuotaExceeded');
+  expect(refused).toMatch(/: acme has 19\d\.\d KiB of /);
+  expect(await sendEntries(url, savedOf([randomBytes(50_000)]))).toMatchObject({ tag: 'v1' });
+  const bytes = randomBytes(60_000);
+  const push = { method: 'POST', body: bytes };
+  expect((await registry.as(`/v2/acme/x/blobs/uploads/?digest=${sha256(bytes)}`, push)).code).toBe('DENIED');
 });
 
 describe('a client that leaves in the middle', () => {

@@ -138,6 +138,10 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     get collector() {
       return firstSeat.registry.collector;
     },
+    /** Of the first registry. */
+    get quota() {
+      return firstSeat.registry.quota;
+    },
     /** As if its processes had ended: what they knew in memory is gone. */
     restart: async () => void (await Promise.all(seats.map(async (seat) => await seat.restart()))),
     [Symbol.asyncDispose]: async () => await kept.disposeAsync(),
