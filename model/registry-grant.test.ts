@@ -19,6 +19,11 @@ test('a grant comes back as it was issued, until it expires', async () => {
   expect(await grants.verify(token, new Date(now.getTime() + 61_000))).toBeUndefined();
 });
 
+test('a grant says whether it mounts from all that its account has', async () => {
+  const mounting: RegistryGrant = { ...grant, mountsOwn: true };
+  expect(await grants.verify(await grants.issue(mounting, 60, now), now)).toEqual(mounting);
+});
+
 test('a grant of another platform is refused', async () => {
   const token = await new RegistryGrants(new PlatformSecret(randomBytes(32))).issue(grant, 60, now);
   expect(await grants.verify(token, now)).toBeUndefined();
@@ -46,6 +51,7 @@ test('forgeries are refused: no algorithm, another algorithm, another audience, 
     withClaims({ exp: undefined }),
     withClaims({ access: [{ type: 'repository', name: 'acme/draw', actions: ['pull', '*'] }] }),
     withClaims({ access: [{ type: 'registry', name: 'other', actions: ['*'] }] }),
+    withClaims({ mounts_own: 'yes' }),
     withHeader({ typ: 'at+jwt' }),
     withHeader({ typ: undefined }),
     withHeader({ kid: undefined }),

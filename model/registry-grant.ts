@@ -23,6 +23,7 @@ const claims = z.object({
   sub: z.string(),
   exp: z.int(),
   access: z.array(z.discriminatedUnion('type', [repositoryAccess, catalogAccess])),
+  mounts_own: z.literal(true).optional(),
 });
 
 /** What may be done in one repository: the `access` claim of the registry token specification. */
@@ -36,6 +37,11 @@ export interface RegistryGrant {
   /** The account, or the node. Empty for a caller without credentials. */
   readonly subject: string;
   readonly access: readonly (RepositoryAccess | CatalogAccess)[];
+  /**
+   * Whether blobs may be mounted from all repositories of the subject's account, since its access token may read them. Many
+   * clients do not name the source when they ask for a grant. Nothing can be pulled by it that `access` does not name.
+   */
+  readonly mountsOwn?: true;
 }
 
 /** Who issues grants, and for whom they are meant. */
@@ -90,7 +96,7 @@ export class RegistryGrants {
     if (seconds > maxGrantSeconds) throw new RangeError(`A grant lives for at most ${maxGrantSeconds} seconds`);
     const issuedAt = Math.floor(now.getTime() / 1000);
     const kid = now.toISOString().slice(0, 10);
-    return await new SignJWT({ access: [...grant.access] })
+    return await new SignJWT({ access: [...grant.access], ...(grant.mountsOwn && { mounts_own: true }) })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT', kid })
       .setSubject(grant.subject)
       .setIssuer(issuer)
@@ -115,9 +121,9 @@ export class RegistryGrants {
       const { payload, protectedHeader } = await jwtVerify(token, (given: object) => this.#keyFor(given, now), options);
       const parsed = claims.safeParse(payload);
       if (!parsed.success) return undefined;
-      const { sub, access, exp } = parsed.data;
+      const { sub, access, exp, mounts_own: mountsOwn } = parsed.data;
       const expiresAtMs = Math.min(exp * 1000, lifeOf(protectedHeader.kid).endMs);
-      return { grant: { subject: sub, access }, expiresAtMs };
+      return { grant: { subject: sub, access, ...(mountsOwn && { mountsOwn }) }, expiresAtMs };
     } catch (error) {
       if (error instanceof errors.JOSEError) return undefined;
       throw error;

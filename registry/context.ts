@@ -58,6 +58,8 @@ export interface Caller {
   readonly by: 'grant' | 'login';
   /** By its own right. Whether a repository is public is another question: `mayPull` asks both. */
   may(repository: string, action: RepositoryAction): boolean;
+  /** Whether it may mount blobs of a repository by its own right, beside those it may pull from. */
+  mayMountFrom(repository: string): boolean;
   /** Whether it may list the repositories of its account. */
   readonly mayList: boolean;
 }

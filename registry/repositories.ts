@@ -10,6 +10,11 @@ import { RegistryError } from './errors.ts';
 /** Few at a time, since manifests come with up to 4 MiB each. */
 const purgeBatch = 16;
 
+/** All names that begin with `<account>/`, as a range of them: the character after the slash ends it. */
+export function repositoriesOf(account: string): { from: string; before: string } {
+  return { from: `${account}/`, before: `${account}0` };
+}
+
 /** Throws `name-unknown` if there is no such repository. */
 export async function requireRepository(store: Store, repository: string): Promise<void> {
   if (!(await store.get(services, repository))) throw new RegistryError('name-unknown');

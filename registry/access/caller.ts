@@ -67,8 +67,13 @@ export async function mayPull({ store }: RegistryContext, caller: Caller, reposi
   return caller.may(repository, 'pull') || (caller.by === 'login' && (await isPublic(store, repository)));
 }
 
-/** Whether an access token may list the repositories of its account. */
-export function tokenMayList(token: { readonly rights: readonly AccessRight[] }): boolean {
+/** Whether a caller may mount blobs from a repository. */
+export async function mayMount(context: RegistryContext, caller: Caller, repository: string): Promise<boolean> {
+  return caller.mayMountFrom(repository) || (await mayPull(context, caller, repository));
+}
+
+/** Whether an access token may read what its account has: list its repositories, and mount from all of them. */
+export function tokenMayRead(token: { readonly rights: readonly AccessRight[] }): boolean {
   return token.rights.includes(rightFor.pull);
 }
 
@@ -116,16 +121,20 @@ async function identify(context: RegistryContext, request: IncomingMessage): Pro
     subject: token.account,
     by: 'login',
     may: (repository, action) => tokenMay(token, repository, action),
-    mayList: tokenMayList(token),
+    mayMountFrom: (repository) => tokenMay(token, repository, 'pull'),
+    mayList: tokenMayRead(token),
   };
 }
 
-function grantee({ subject, access }: RegistryGrant): Caller {
+function grantee({ subject, access, mountsOwn }: RegistryGrant): Caller {
+  const may: Caller['may'] = (repository, action) =>
+    access.some((each) => each.type === 'repository' && each.name === repository && each.actions.includes(action));
   return {
     subject,
     by: 'grant',
-    may: (repository, action) =>
-      access.some((each) => each.type === 'repository' && each.name === repository && each.actions.includes(action)),
+    may,
+    mayMountFrom: (repository) =>
+      may(repository, 'pull') || (mountsOwn === true && repository.startsWith(`${subject}/`)),
     mayList: access.some((each) => each.type === 'registry'),
   };
 }

@@ -7,7 +7,7 @@ import type { AccessToken } from '../../model/access-token.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { CatalogAccess, RepositoryAccess } from '../../model/registry-grant.ts';
 import { answerJson } from '../answer.ts';
-import { tokenMay, tokenMayList } from './caller.ts';
+import { tokenMay, tokenMayRead } from './caller.ts';
 import { logIn, parseBasic } from './credentials.ts';
 import type { Login } from './credentials.ts';
 import { RegistryError } from '../errors.ts';
@@ -68,7 +68,10 @@ async function grant(
   const access = [...(await permitted(context.store, token, wanted)), ...catalogAccess(token, wanted)];
   facts.subject = token?.account ?? '';
   const now = context.clock.now();
-  const bearer = await context.grants.issue({ subject: token?.account ?? '', access }, grantSeconds, now);
+  const subject = token?.account ?? '';
+  const mountsOwn = token !== undefined && tokenMayRead(token);
+  const granted = { subject, access, ...(mountsOwn && { mountsOwn }) };
+  const bearer = await context.grants.issue(granted, grantSeconds, now);
   const scope = access.map(({ type, name, actions }) => `${type}:${name}:${actions.join(',')}`).join(' ');
   const body = {
     token: bearer,
@@ -104,7 +107,7 @@ async function permitted(
 }
 
 function catalogAccess(token: AccessToken | undefined, scopes: readonly string[]): CatalogAccess[] {
-  if (!token || !tokenMayList(token) || !scopes.includes('registry:catalog:*')) return [];
+  if (!token || !tokenMayRead(token) || !scopes.includes('registry:catalog:*')) return [];
   return [{ type: 'registry', name: 'catalog', actions: ['*'] }];
 }
 

@@ -2,8 +2,10 @@
 import type { Blobs, OpenBlob } from '../../core/blobs/blobs.ts';
 import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
+import type { Caller } from '../context.ts';
 import { blobLinks, contentId } from '../documents.ts';
 import type { BlobLink } from '../documents.ts';
+import { repositoriesOf } from '../repositories.ts';
 
 interface Parts {
   readonly store: Store;
@@ -51,12 +53,14 @@ export async function linkBlob(
   });
 }
 
-/** Some repository that has a blob and passes `readable`. */
+/** Some repository that has a blob and that the caller may mount from, one of its own account before all others. */
 export async function findSource(
   { store }: Pick<Parts, 'store'>,
   digest: string,
-  readable: (repository: string) => boolean,
+  { subject, mayMountFrom }: Caller,
 ): Promise<string | undefined> {
-  const links = await store.find(blobLinks, { index: 'byDigest', equals: { digest }, limit: maxMountSources });
-  return links.find((link) => readable(link.repository))?.repository;
+  const ofDigest = { index: 'byDigest', equals: { digest }, limit: maxMountSources } as const;
+  const own = await store.find(blobLinks, { ...ofDigest, range: repositoriesOf(subject) });
+  const links = own.length > 0 ? own : await store.find(blobLinks, ofDigest);
+  return links.find(({ repository }) => mayMountFrom(repository))?.repository;
 }

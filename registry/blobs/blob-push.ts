@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { GrantedExchange, RegistryContext } from '../context.ts';
 import { answer } from '../answer.ts';
-import { mayPull } from '../access/caller.ts';
+import { mayMount } from '../access/caller.ts';
 import { findSource, linkedBlobSize } from './blob-links.ts';
 import { publishBlob, shareBlob } from './blob-publish.ts';
 import { parseChunkRange } from './byte-range.ts';
@@ -83,10 +83,9 @@ async function mountBlob(
   exchange: GrantedExchange,
   { repository, digest }: { readonly repository: string; readonly digest: string },
 ): Promise<boolean> {
-  const readable = (name: string) => exchange.caller.may(name, 'pull');
-  const from = singleParameter(exchange.query, 'from');
-  const source = from === undefined ? await findSource(context, digest, readable) : from;
-  if (source === undefined || !(await mayPull(context, exchange.caller, source))) return false;
+  const { caller, query } = exchange;
+  const source = singleParameter(query, 'from') ?? (await findSource(context, digest, caller));
+  if (source === undefined || !(await mayMount(context, caller, source))) return false;
   const sizeBytes = await linkedBlobSize(context, source, digest);
   if (sizeBytes === undefined) return false;
   await context.quota.takeBlob(repository, { digest, sizeBytes });

@@ -2,6 +2,7 @@
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import type { Collection, Store, StoredDocument } from '../../core/store/store.ts';
 import { blobLinks, manifests, uploadSessions } from '../documents.ts';
+import { repositoriesOf } from '../repositories.ts';
 
 /** Links are small; manifests come with up to 4 MiB each. */
 const linkBatch = 1_000;
@@ -91,9 +92,4 @@ async function* inRepository<T extends InRepository>(
     if (page.length < batch) return;
     last = page.at(-1)?.digest;
   }
-}
-
-/** All names that begin with `<account>/`: the character after the slash ends them. */
-function repositoriesOf(account: string): { from: string; before: string } {
-  return { from: `${account}/`, before: `${account}0` };
 }

@@ -1,7 +1,9 @@
 /** end-11: a blob of another repository, without sending it again. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { AccessRight } from '../../model/access-token.ts';
+import { blobLinks, contentId } from '../../registry/documents.ts';
 import { sha256 } from '../kit/registry.ts';
-import { onEveryGround } from './stage.ts';
+import { json, onEveryGround } from './stage.ts';
 import type { Repository } from './stage.ts';
 
 onEveryGround((stage) => {
@@ -46,6 +48,57 @@ onEveryGround((stage) => {
     const bytes = 'sent after all';
     const put = await target.finish(String(answer.headers.location), sha256(bytes), { body: bytes });
     expect(put.status).toBe(201);
+  });
+
+  describe('with a grant to push, and nothing more', () => {
+    /** A grant to push to a repository, by an access token with these rights. */
+    const grantFor = async (name: string, account: string, rights: readonly AccessRight[]) => {
+      const authorization = stage.registry.basic(account, await stage.registry.addToken(account, rights));
+      const answer = await stage.registry.send(`/token?scope=repository:${name}:push`, { headers: { authorization } });
+      return { authorization: `Bearer ${(json(answer) as { token: string }).token}` };
+    };
+    const mountBy = async (headers: { authorization: string }, name: string, query: string) =>
+      (await stage.registry.send(`/v2/${name}/blobs/uploads/?${query}`, { method: 'POST', headers })).status;
+
+    test('from what the account has, which it may read; nothing is pulled by it', async () => {
+      const source = stage.repository();
+      const { digest } = await source.blob('of the same account');
+      for (const query of [`mount=${digest}&from=${source.name}`, `mount=${digest}`]) {
+        const { name } = stage.repository();
+        const headers = await grantFor(name, 'acme', ['read', 'push']);
+        expect(await mountBy(headers, name, query)).toBe(201);
+        expect((await stage.registry.as(`/v2/${name}/blobs/${digest}`)).status).toBe(200);
+        const pull = async (path: string) => (await stage.registry.send(path, { headers })).status;
+        expect(await pull(source.path(`blobs/${digest}`))).toBe(401);
+        expect(await pull(`/v2/${name}/blobs/${digest}`)).toBe(401);
+      }
+    });
+
+    test('not by who may not read, not from another account, and not to where it does not lead', async () => {
+      const source = stage.repository();
+      const { digest } = await source.blob('for those who may read');
+      const queries = [`mount=${digest}&from=${source.name}`, `mount=${digest}`];
+      const { name } = stage.repository();
+      const blind = await grantFor(name, 'acme', ['push']);
+      for (const query of queries) expect(await mountBy(blind, name, query)).toBe(202);
+      const stranger = await grantFor('other/case', 'other', ['read', 'push']);
+      for (const query of queries) expect(await mountBy(stranger, 'other/case', query)).toBe(202);
+      const elsewhere = await grantFor(name, 'acme', ['read', 'push']);
+      for (const query of queries) expect(await mountBy(elsewhere, stage.repository().name, query)).toBe(401);
+    });
+  });
+
+  test('a blob that hundreds of others have is found where one has it oneself', async () => {
+    const repository = stage.repository();
+    const { digest } = await repository.blob('a base image that everybody has');
+    const { store } = stage.registry;
+    const link = await store.get(blobLinks, contentId(repository.name, digest));
+    if (!link) throw new Error('The blob is not linked');
+    for (let at = 0; at < 120; at += 1) {
+      const other = `aaa/case-${at}`;
+      await store.insert(blobLinks, { ...link, id: contentId(other, digest), repository: other });
+    }
+    expect((await mount(stage.repository(), `mount=${digest}`)).status).toBe(201);
   });
 
   test('a mounted blob stays when it is deleted where it came from', async () => {
