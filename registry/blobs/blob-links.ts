@@ -57,10 +57,10 @@ export async function linkBlob(
 export async function findSource(
   { store }: Pick<Parts, 'store'>,
   digest: string,
-  { subject, mayMountFrom }: Caller,
+  caller: Caller,
 ): Promise<string | undefined> {
   const ofDigest = { index: 'byDigest', equals: { digest }, limit: maxMountSources } as const;
-  const own = await store.find(blobLinks, { ...ofDigest, range: repositoriesOf(subject) });
+  const own = await store.find(blobLinks, { ...ofDigest, range: repositoriesOf(caller.subject) });
   const links = own.length > 0 ? own : await store.find(blobLinks, ofDigest);
-  return links.find(({ repository }) => mayMountFrom(repository))?.repository;
+  return links.find(({ repository }) => caller.mayMountFrom(repository))?.repository;
 }

@@ -1,8 +1,8 @@
 /** Going through what is stored, a few documents at a time. */
 import type { Store } from '../../core/store/store.ts';
 import { images } from '../../model/image.ts';
-import { blobLinks, manifests, tags } from '../documents.ts';
-import type { BlobLink, StoredManifest, StoredTag } from '../documents.ts';
+import { blobLinks, deletions, manifests, tags } from '../documents.ts';
+import type { BlobLink, Deletion, StoredManifest, StoredTag } from '../documents.ts';
 
 /** Few at a time, since manifests come with up to 4 MiB each. */
 const manifestBatch = 16;
@@ -21,6 +21,7 @@ export async function* repositories(store: Store): AsyncGenerator<string, void, 
       ...(await store.find(manifests, { index: 'byRepository', ...after })),
       ...(await store.find(tags, { index: 'byRepository', ...after })),
       ...(await store.find(blobLinks, { index: 'byRepository', ...after })),
+      ...(await store.find(deletions, { index: 'byRepository', ...after })),
       ...(await store.find(images, { index: 'byTime', ...after })),
     ].map(({ repository }) => repository);
     const [next] = found.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
@@ -46,6 +47,13 @@ export async function* linksOf(store: Store, repository: string): AsyncGenerator
   yield* inPages(batch, async (last) => {
     const range = last && { range: { after: last.digest } };
     return await store.find(blobLinks, { index: 'byRepository', equals: { repository }, limit: batch, ...range });
+  });
+}
+
+export async function* deletionsOf(store: Store, repository: string): AsyncGenerator<Deletion, void, undefined> {
+  yield* inPages(batch, async (last) => {
+    const range = last && { range: { after: last.digest } };
+    return await store.find(deletions, { index: 'byRepository', equals: { repository }, limit: batch, ...range });
   });
 }
 

@@ -4,6 +4,7 @@ import type { Store } from '../../core/store/store.ts';
 import { images } from '../../model/image.ts';
 import type { GrantedExchange, RegistryContext } from '../context.ts';
 import { answer } from '../answer.ts';
+import { noteDeletion } from '../deletions.ts';
 import { contentId, manifests, tagId, tags } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
 import { tell } from '../events.ts';
@@ -38,6 +39,7 @@ async function deleteTag(store: Store, repository: string, tag: string): Promise
 }
 
 async function deleteByDigest(store: Store, repository: string, digest: string): Promise<boolean> {
+  if (await store.get(manifests, contentId(repository, digest))) await noteDeletion(store, { repository, digest });
   for (const { id } of await store.find(images, { index: 'byDigest', equals: { repository, digest } })) {
     await store.delete(images, id);
   }
