@@ -12,6 +12,7 @@ import type { CollectionSettings } from './collection/settings.ts';
 import type { RegistryLimits } from './quota/limits.ts';
 import type { Quota } from './quota/quota.ts';
 import type { RateLimits } from './access/rate-limits.ts';
+import type { PullWatch } from './blobs/pull-watch.ts';
 import type { UploadWork } from './blobs/upload-work.ts';
 
 export interface RegistryDeps {
@@ -35,6 +36,7 @@ export interface RegistryDeps {
 
 export interface RegistryContext extends RegistryDeps {
   readonly uploads: UploadWork;
+  readonly pulls: PullWatch;
   readonly rates: RateLimits;
   readonly quota: Quota;
   readonly collector: RemovalFinisher;

@@ -23,7 +23,7 @@ const forStore: Record<StoreErrorCode, RegistryErrorName> = {
 };
 
 /** What Node's streams fail with when the other side goes. */
-const leavingCodes = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'];
+const leavingCodes = ['ECONNRESET', 'EPIPE', 'ECANCELED', 'ERR_STREAM_PREMATURE_CLOSE'];
 
 /** How soon a client should try again when a part is down. */
 const retryAfter = { 'retry-after': '5' };

@@ -15,6 +15,7 @@ import { RateLimits } from './access/rate-limits.ts';
 import { asRegistryError, isLeaving } from './refusals.ts';
 import { parseRoute } from './routes.ts';
 import type { Operation, Route } from './routes.ts';
+import { PullWatch } from './blobs/pull-watch.ts';
 import { UploadWork } from './blobs/upload-work.ts';
 
 export interface Registry extends AsyncDisposable {
@@ -36,6 +37,7 @@ export function openRegistry(deps: RegistryDeps): Registry {
   const context: RegistryContext = {
     ...deps,
     uploads: new UploadWork(),
+    pulls: new PullWatch(deps.clock),
     rates: new RateLimits(deps),
     quota: new Quota(deps),
     collector,

@@ -12,6 +12,14 @@ import { keptQuiet, send } from './send.ts';
 /** Chunks asked for ahead of the reader: hides the way to the server, and all the memory that a stream takes. */
 const chunksAhead = 3;
 
+/** More copies than this at a time go chunk by chunk: they may stand still, by the thousand if they mean harm. */
+const maxCopiesAhead = 16;
+
+/** How many copies are under way. */
+export interface Copies {
+  count: number;
+}
+
 /** The bytes of a file of this size. */
 export interface FileBytes {
   readonly file: ObjectId;
@@ -24,7 +32,7 @@ export interface FileBytes {
  * likes, and a server may restart in between.
  */
 export function readFile(layout: Layout, source: FileBytes, range?: ByteRange): Readable {
-  const chunks = readChunks(layout, source, { range, recent: {} });
+  const chunks = readChunks(layout, source, { range, recent: {}, ahead: chunksAhead });
   return Readable.from(chunks, { objectMode: false, highWaterMark: source.chunkBytes });
 }
 
@@ -38,18 +46,33 @@ interface Copy {
   readonly to: Writable;
   readonly range: ByteRange | undefined;
   readonly recent: RecentChunk;
+  readonly copies: Copies;
 }
 
 /** Writes a file, or a range of it, to a stream, which stays open. Rejects with what the stream fails with. */
-export async function copyChunks(layout: Layout, source: FileBytes, { to, range, recent }: Copy): Promise<void> {
+export async function copyChunks(layout: Layout, source: FileBytes, copy: Copy): Promise<void> {
+  const { to, range, recent, copies } = copy;
   using _quiet = keptQuiet(to);
-  for await (const chunk of readChunks(layout, source, { range, recent })) await send(to, chunk);
+  copies.count += 1;
+  const ahead = copies.count > maxCopiesAhead ? 1 : chunksAhead;
+  try {
+    for await (const chunk of readChunks(layout, source, { range, recent, ahead })) await send(to, chunk);
+  } finally {
+    copies.count -= 1;
+  }
+}
+
+interface Reading {
+  readonly range: ByteRange | undefined;
+  readonly recent: RecentChunk;
+  /** How many chunks to ask for at a time. */
+  readonly ahead: number;
 }
 
 async function* readChunks(
   layout: Layout,
   source: FileBytes,
-  { range, recent }: { readonly range: ByteRange | undefined; readonly recent: RecentChunk },
+  { range, recent, ahead: maxAhead }: Reading,
 ): AsyncGenerator<Uint8Array> {
   const { file, sizeBytes, chunkBytes } = source;
   const start = range?.start ?? 0;
@@ -59,7 +82,7 @@ async function* readChunks(
   let asked = Math.floor(start / chunkBytes);
   let postponedAtMs = performance.now();
   for (let n = asked; n <= last; n += 1) {
-    for (; asked <= last && ahead.length < chunksAhead; asked += 1) {
+    for (; asked <= last && ahead.length < maxAhead; asked += 1) {
       const size = Math.min(chunkBytes, sizeBytes - asked * chunkBytes);
       const known = recent.n === asked ? recent.bytes : undefined;
       ahead.push(known ? Promise.resolve(known) : askFor(layout, file, asked, size));

@@ -76,6 +76,7 @@ class GridFsBlobs implements Blobs {
   readonly #parts: Parts;
   readonly #layout: Layout;
   readonly #busy = new Set<Promise<unknown>>();
+  readonly #copies = { count: 0 };
   readonly #closing = new AbortController();
   readonly #timer: Disposable;
   #closed: Promise<void> | undefined;
@@ -110,7 +111,7 @@ class GridFsBlobs implements Blobs {
     return (
       blob && {
         sizeBytes: blob.sizeBytes,
-        copyTo: async (to, range) => await copyChunks(this.#layout, blob, { to, range, recent }),
+        copyTo: async (to, range) => await copyChunks(this.#layout, blob, { to, range, recent, copies: this.#copies }),
         [Symbol.asyncDispose]: async () => {},
       }
     );

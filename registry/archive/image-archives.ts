@@ -5,6 +5,7 @@ import { images } from '../../model/image.ts';
 import type { Image } from '../../model/image.ts';
 import { Quota } from '../quota/quota.ts';
 import { RateLimits } from '../access/rate-limits.ts';
+import { PullWatch } from '../blobs/pull-watch.ts';
 import { UploadWork } from '../blobs/upload-work.ts';
 import { archiveLimits } from './limits.ts';
 import type { ArchiveLimits } from './limits.ts';
@@ -44,6 +45,7 @@ export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
   const context: RegistryContext = {
     ...deps,
     uploads: new UploadWork(),
+    pulls: new PullWatch(deps.clock),
     rates: new RateLimits(deps),
     // Without a registry, of its own: what it misses of those in other processes, it measures again soon.
     quota: deps.quota ?? new Quota(deps),

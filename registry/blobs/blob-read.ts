@@ -43,6 +43,7 @@ export async function getBlob(
   const ifRange = request.headers['if-range'];
   const mayBeParts = ifRange === undefined || ifRange === headers.etag;
   const ranges = mayBeParts ? parseRanges(request.headers.range, sizeBytes) : undefined;
+  using _watched = context.pulls.watch(response);
   using _cut = addAbortListener(context.signal, () => response.destroy());
   // Ends when the client leaves in the middle, which those that read in parallel ranges do as a habit.
   await (ranges ? sendRanges(response, blob, { ranges, headers }) : sendWhole(response, blob, headers));

@@ -1,8 +1,7 @@
 /** Upload sessions that are begun and never ended: they may cost a little disk until they are swept, and nothing else. */
-import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
+import { residentMiB } from './memory.ts';
 import { onEveryGround } from './stage.ts';
-import type { HostileStage } from './stage.ts';
 
 /** Each is two durable writes, so more would only take longer; and more than a process may have open beside them. */
 const sessionsOn = { embedded: 3_000, shared: 300 } as const;
@@ -39,9 +38,3 @@ onEveryGround((stage) => {
     },
   );
 });
-
-/** What the registry's process has in memory, where the system tells. */
-async function residentMiB(stage: HostileStage): Promise<number> {
-  const status = await readFile(`/proc/${stage.platform.registryPid}/status`, 'utf8').catch(() => '');
-  return Number(/^VmRSS:\s+([0-9]+) kB/m.exec(status)?.[1] ?? 0) / 1024;
-}

@@ -1,0 +1,102 @@
+/** Clients that ask for a large blob and do not read it: they may hold a connection each, and not the memory of the registry. */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { testGrounds } from '../kit/grounds.ts';
+import { openTestRegistry, pushBlob } from '../kit/registry.ts';
+import { residentMiB } from './memory.ts';
+import { onEveryGround, waitMs } from './stage.ts';
+
+/** More than what the system takes in for each connection, so that all of them make the registry wait. */
+const blobBytes = 24 * 1024 * 1024;
+
+const readersOn = { embedded: 400, shared: 200 } as const;
+
+/** On GridFS a chunk of a megabyte is the least that a reader can hold; as many as are asked for ahead would be four times that. */
+const allowedMiB = { embedded: 160, shared: 360 } as const;
+
+onEveryGround((stage) => {
+  test('hundreds of readers that stand still', { timeout: 120_000 }, async () => {
+    const ground = stage.ground === 'embedded' ? 'embedded' : 'shared';
+    const bytes = randomBytes(blobBytes);
+    const { digest } = await stage.blob('home/slow', bytes);
+    const path = `/v2/home/slow/blobs/${digest}`;
+    expect((await stage.send(path)).body.equals(bytes)).toBe(true);
+    const before = await residentMiB(stage);
+    const readers = await Promise.all(
+      Array.from({ length: readersOn[ground] }, async () => await standStill(stage, path)),
+    );
+    expect((await residentMiB(stage)) - before).toBeLessThan(allowedMiB[ground]);
+    expect((await stage.send(path)).body.equals(bytes)).toBe(true);
+    for (const reader of readers) reader.resetAndDestroy();
+  });
+});
+
+describe.each(testGrounds().map((ground) => ({ ground, name: ground === 'embedded' ? 'files' : 'GridFS' })))(
+  'With a clock in hand, on $name',
+  ({ ground }) => {
+    test('many that stand still make room; few may, and who reads on is not cut', { timeout: 120_000 }, async () => {
+      const clock = new ManualClock(new Date());
+      await using registry = await openTestRegistry({ ground, clock });
+      const { digest } = await pushBlob(registry, 'acme/slow', randomBytes(blobBytes));
+      const authorization = registry.basic('acme', registry.token);
+      const begin = async () =>
+        await standStill({ port: registry.port, authorization }, `/v2/acme/slow/blobs/${digest}`);
+      const some = await Promise.all(Array.from({ length: 20 }, begin));
+      await clock.advance(300_000);
+      const [first, ...few] = some as [Socket, ...Socket[]];
+      expect(await restOf(first)).toBeGreaterThan(blobBytes);
+
+      const more = await Promise.all(Array.from({ length: 129 }, begin));
+      const busy = await begin();
+      let readBytes = 0;
+      for (let seconds = 0; seconds < 180; seconds += 30) {
+        readBytes += await readSome(busy, blobBytes / 12);
+        await clock.advance(30_000);
+      }
+      // Those on which something still moved a moment ago may stay: there is room by now.
+      const rests = await Promise.all([...few, ...more].map(restOf));
+      expect(rests.filter((bytes) => bytes > blobBytes).length).toBeLessThan(128);
+      expect(readBytes + (await restOf(busy))).toBeGreaterThan(blobBytes);
+      expect(registry.logLines.filter((line) => line.includes('"level":"error"'))).toEqual([]);
+    });
+  },
+);
+
+interface Place {
+  readonly port: number;
+  readonly authorization: string;
+}
+
+/** A connection on which an answer has begun, and is not read on. */
+async function standStill({ port, authorization }: Place, path: string): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  const head = [`GET ${path} HTTP/1.1`, 'host: registry', `authorization: ${authorization}`, 'connection: close'];
+  socket.write(`${head.join('\r\n')}\r\n\r\n`);
+  await once(socket, 'readable', { signal: AbortSignal.timeout(waitMs) });
+  return socket;
+}
+
+/** Reads on, for at least so many bytes. */
+async function readSome(socket: Socket, bytes: number): Promise<number> {
+  let readBytes = 0;
+  while (readBytes < bytes) {
+    const chunk = socket.read() as Buffer | null;
+    if (chunk) readBytes += chunk.length;
+    else await once(socket, 'readable', { signal: AbortSignal.timeout(waitMs) });
+  }
+  return readBytes;
+}
+
+/** Reads to the end, wherever that comes. @returns how much came, with the head of the answer. */
+async function restOf(socket: Socket): Promise<number> {
+  let bytes = 0;
+  socket.on('data', (chunk: Buffer) => (bytes += chunk.length));
+  await once(socket, 'close', { signal: AbortSignal.timeout(waitMs) });
+  return bytes;
+}
