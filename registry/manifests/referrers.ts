@@ -7,8 +7,8 @@ import { indexMediaType, maxManifestBytes, parseManifest } from './manifest.ts';
 import { checkedDigest } from '../digests.ts';
 import { singleParameter } from '../routes.ts';
 
-/** Few at a time, since manifests come with up to 4 MiB each. */
-const batchSize = 16;
+/** Few at a time, since manifests come with up to 4 MiB each, and many clients may ask at once. */
+const batchSize = 4;
 
 /** Clients read an answer like a manifest: a page stays below what they take as one, its envelope included. */
 const maxPageBytes = maxManifestBytes - 1024;

@@ -1,7 +1,8 @@
 /** end-9, end-10: deleting tags, manifests and blobs, at once and in one repository only. */
 import { expect, test } from 'vitest';
+import { services } from '../../model/service.ts';
 import { sha256 } from '../kit/registry.ts';
-import { json, onEveryGround } from './stage.ts';
+import { json, onEveryGround, types } from './stage.ts';
 
 onEveryGround((stage) => {
   test('a tag: the tag only', async () => {
@@ -58,5 +59,35 @@ onEveryGround((stage) => {
     await repository.put('here', await repository.image());
     const answer = await repository.send(path, { method: 'DELETE' });
     expect([answer.status, answer.code]).toEqual([404, code]);
+  });
+
+  test('of a service that was deleted nothing is found, and a new one of its name begins empty', async () => {
+    const repository = stage.repository();
+    const image = await repository.image();
+    const { digest } = await repository.manifest(image);
+    await repository.put('v1', image);
+    const subject = { mediaType: types.image, digest, size: JSON.stringify(image).length };
+    await repository.put('signed', await repository.image({ subject, artifactType: 'application/vnd.example.s' }));
+    await stage.registry.store.delete(services, repository.name);
+    const answers = async () => {
+      const ask = async (path: string, method = 'GET') => (await repository.send(path, { method })).status;
+      return {
+        byTag: await ask('manifests/v1'),
+        byDigest: await ask(`manifests/${digest}`),
+        head: await ask(`manifests/${digest}`, 'HEAD'),
+        tags: await ask('tags/list'),
+        referrers: (json(await repository.send(`referrers/${digest}`)) as { manifests: unknown[] }).manifests,
+      };
+    };
+    const none = { byTag: 404, byDigest: 404, head: 404, referrers: [] };
+    expect(await answers()).toEqual({ ...none, tags: 404 });
+    expect((await repository.send('tags/list')).code).toBe('NAME_UNKNOWN');
+    expect((await repository.send(`manifests/${digest}`, { method: 'DELETE' })).status).toBe(404);
+    const { repositories } = json(await repository.send('/v2/_catalog')) as { repositories: string[] };
+    expect(repositories).not.toContain(repository.name);
+    // Its layers are still here for a while, so that they need not be sent again.
+    expect((await repository.put('new', await repository.image({ annotations: { new: 'one' } }))).status).toBe(201);
+    expect(await answers()).toEqual({ ...none, tags: 200 });
+    expect(json(await repository.send('tags/list'))).toEqual({ name: repository.name, tags: ['new'] });
   });
 });

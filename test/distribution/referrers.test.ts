@@ -148,4 +148,32 @@ onEveryGround((stage) => {
       expect(pages).toBeGreaterThanOrEqual(leastPages);
     }
   });
+
+  test('of large referrers no more is read for one answer than it takes to go on', async () => {
+    const repository = stage.repository();
+    const subject = { mediaType: types.image, digest: sha256('a subject of giants'), size: 19 };
+    const image = await repository.image({ subject, fill: 'x'.repeat(3_900_000) });
+    const pushed: string[] = [];
+    for (let at = 0; at < 18; at += 1) {
+      const artifactType = at === 17 ? signature : sbom;
+      pushed.push((await repository.manifest({ ...image, artifactType, at })).digest);
+    }
+    for (const [query, expected] of [
+      ['', pushed],
+      [`?artifactType=${encodeURIComponent(signature)}`, pushed.slice(17)],
+    ] as const) {
+      const seen: Descriptor[] = [];
+      let path: string | undefined = `referrers/${subject.digest}${query}`;
+      let pages = 0;
+      for (; path !== undefined; pages += 1) {
+        const answer = await repository.send(path);
+        expect(answer.status).toBe(200);
+        seen.push(...indexOf(answer).manifests);
+        path = nextOf(answer);
+      }
+      expect(digests(seen)).toEqual(expected.toSorted());
+      // Their descriptors would fit into one answer: it is their bytes, 68 MiB of them, that are not read at once.
+      expect(pages).toBeGreaterThanOrEqual(2);
+    }
+  });
 });
