@@ -10,8 +10,8 @@ import { hasBody } from '../request-body.ts';
 /** The field of the form that holds the archive. */
 const fieldName = 'archive';
 
-/** Reads an archive to its end, as it comes. */
-type Take<T> = (archive: AsyncIterable<Uint8Array>) => Promise<T>;
+/** Reads an archive to its end, as it comes; when that fails, it does not destroy it, so that the client reads why. */
+type Take<T> = (archive: Readable) => Promise<T>;
 
 interface Received<T> {
   readonly taken: T;
@@ -46,7 +46,7 @@ export async function receiveArchive<T>(
       `Send a form (multipart/form-data) with the field "${fieldName}", or the archive as ${archiveTypes[0]}`,
     );
   }
-  return { taken: await take(iterate(request)), fields: {} };
+  return { taken: await take(request), fields: {} };
 }
 
 async function receiveForm<T>(request: IncomingMessage, response: ServerResponse, take: Take<T>): Promise<Received<T>> {
@@ -57,7 +57,7 @@ async function receiveForm<T>(request: IncomingMessage, response: ServerResponse
     _handleFile: (_request, file, callback) => {
       void (async () => {
         try {
-          taken = { value: await take(iterate(file.stream)) };
+          taken = { value: await take(file.stream) };
           callback(null, {});
         } catch (error) {
           reject(error);
@@ -94,9 +94,4 @@ type MulterRequest = IncomingMessage & { body?: unknown };
 function asFormError(error: unknown): unknown {
   if (!(error instanceof Error) || error.name !== 'Error' || 'code' in error) return error;
   return new Refusal('BadRequest', `The form cannot be read: ${error.message}`, { cause: error });
-}
-
-/** Destroying a body when reading it fails would keep the client from reading why. */
-function iterate(body: Readable): AsyncIterable<Uint8Array> {
-  return body.iterator({ destroyOnReturn: false });
 }

@@ -5,6 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BlobsError } from '../../core/blobs/blobs.ts';
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
+import type { Clock } from '../../core/clock/clock.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
 import { openLog } from '../../core/log/log.ts';
@@ -44,6 +46,8 @@ const repository = 'acme/app';
 let registry: TestRegistry;
 let owned: AsyncDisposableStack;
 let fault: BlobsError | undefined;
+/** What tells how long a client was waited for. */
+let clock: Clock;
 /** Aborts what is under way, as when the platform stops. */
 let closing: AbortController;
 
@@ -51,6 +55,7 @@ beforeEach(async () => {
   owned = new AsyncDisposableStack();
   registry = owned.use(await openTestRegistry());
   fault = undefined;
+  clock = systemClock;
   closing = new AbortController();
 });
 afterEach(() => owned.disposeAsync());
@@ -74,7 +79,7 @@ async function open(
       blobs,
       quota,
       collection: defaultCollectionSettings,
-      clock: systemClock,
+      clock,
       log: openLog('silent'),
       defaultCluster: 'main',
       publicUrl: undefined,
@@ -562,3 +567,38 @@ test('an upload that stands still is ended when the platform stops', async () =>
   expect(await uploadsLeft()).toEqual([]);
   request.destroy();
 });
+
+test.each(['application/x-tar', 'multipart/form-data; boundary=slow'])(
+  'an upload that trickles is cut after some minutes: %s',
+  async (type) => {
+    const hands = new ManualClock(new Date());
+    clock = hands;
+    const url = await open();
+    const tar = await tarOf(savedOf([randomBytes(2 * mebibyte)]));
+    const { promise: answered, resolve } = Promise.withResolvers<string>();
+    const request = httpRequest(url, { method: 'POST', agent: false, headers: { 'content-type': type } }, (response) =>
+      response.setEncoding('utf8').once('data', resolve),
+    );
+    request.on('error', () => {});
+    if (type.startsWith('multipart')) {
+      request.write('--slow\r\nContent-Disposition: form-data; name="archive"; filename="x"\r\n\r\n');
+    }
+    request.write(tar.subarray(0, mebibyte));
+    const receivedBytes = async () => {
+      const [uploadId = ''] = await uploadsLeft();
+      return uploadId === '' ? 0 : ((await registry.blobs.statUpload(uploadId))?.sizeBytes ?? 0);
+    };
+    // All of it but what is held back for a moment: from then on the client is waited for.
+    await expect.poll(receivedBytes).toBeGreaterThan(mebibyte / 2);
+    for (let drops = 0; drops < 6; drops += 1) {
+      await hands.advance(60_000);
+      request.write('drop');
+    }
+    expect(JSON.parse(await answered)).toMatchObject({
+      code: 'BadRequest',
+      message: expect.stringMatching(/Too little/),
+    });
+    expect(await uploadsLeft()).toEqual([]);
+    request.destroy();
+  },
+);

@@ -1,9 +1,11 @@
 /** Takes an image archive into a repository, from the request to the image. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ByteSource } from '../../core/blobs/blobs.ts';
 import { untilAborted } from '../../core/blobs/until-aborted.ts';
 import { imageId, images } from '../../model/image.ts';
 import type { Image } from '../../model/image.ts';
 import type { RegistryContext } from '../context.ts';
+import { paced } from '../blobs/pace.ts';
 import { checkedTag, choose } from './candidates.ts';
 import type { Wish } from './candidates.ts';
 import { decompress } from './decompress.ts';
@@ -42,7 +44,9 @@ export async function receiveImage(
   try {
     const { repository, signal } = upload;
     const { taken: contents, fields } = await receiveArchive(upload, async (body) => {
-      const tar = decompress(untilAborted(body, signal), limits);
+      using sent = paced(body, context.clock);
+      const stop = AbortSignal.any([signal, sent.signal]);
+      const tar = decompress(oneByOne(untilAborted(sent.bytes, stop)), limits);
       return await takeEntries(context, repository, tarEntries(tar, limits));
     });
     const wish = { tag: checkedTag(fields.tag ?? upload.wish.tag), image: fields.image ?? upload.wish.image };
@@ -55,4 +59,8 @@ export async function receiveImage(
   } catch (error) {
     throw asRefusal(error);
   }
+}
+
+async function* oneByOne(source: ByteSource): AsyncGenerator<Uint8Array, void, undefined> {
+  for await (const chunks of source) yield* chunks;
 }

@@ -3,7 +3,7 @@
  * would hold all that a process can have open. What was received of an upload stays, so that an honest client loses a
  * request and not a layer.
  */
-import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import type { ByteSource } from '../../core/blobs/blobs.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { RegistryError } from '../errors.ts';
@@ -26,7 +26,7 @@ interface PacedBody extends Disposable {
 }
 
 /** A request's body, watched until disposed. While we write, the client need not send: that time does not count. */
-export function paced(request: IncomingMessage, clock: Clock): PacedBody {
+export function paced(request: Readable, clock: Clock): PacedBody {
   const slow = new AbortController();
   const bytes = new RequestBytes(request, clock);
   let begun = { waitedMs: 0, cameBytes: 0 };

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import type { ByteSource } from '../../core/blobs/blobs.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 
@@ -13,7 +13,7 @@ const batchMs = 10;
  * it. Reading may end early, and does not destroy the request.
  */
 export class RequestBytes implements ByteSource, Disposable {
-  readonly #request: IncomingMessage;
+  readonly #request: Readable;
   readonly #clock: Clock;
   #chunks: Uint8Array[] = [];
   #waitingBytes = 0;
@@ -26,7 +26,7 @@ export class RequestBytes implements ByteSource, Disposable {
   #waitedMs = 0;
   #cameBytes = 0;
 
-  constructor(request: IncomingMessage, clock: Clock) {
+  constructor(request: Readable, clock: Clock) {
     this.#request = request;
     this.#clock = clock;
     // What happened before there were listeners is not told again.
