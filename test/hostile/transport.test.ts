@@ -15,7 +15,7 @@ onEveryGround((stage) => {
       Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
       Buffer.from(`GET /v2/ HTTP/9.9\r\nhost: x\r\n\r\n`),
       Buffer.from('GET /v2/ HTTP/1.1\r\n\r\n'),
-      Buffer.from(`GET /v2/ HTTP/1.1\r\nhost: x\r\n${'x'.repeat(20_000)}: y\r\n\r\n`),
+      Buffer.from(`GET /v2/ HTTP/1.1\r\nhost: x\r\n${'x'.repeat(40_000)}: y\r\n\r\n`),
       Buffer.from('GET /v2/ HTTP/1.1\r\nhost: x\r\nbad header: y\r\n\r\n'),
       Buffer.from('CONNECT evil.example:443 HTTP/1.1\r\nhost: x\r\n\r\n'),
     ]) {
