@@ -7,7 +7,7 @@ import { clientProgram } from '../kit/client-packages.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { digestInLayout, parseManifest } from './json.ts';
 import type { LayoutTag } from './layout.ts';
-import { largeBytes } from './layout.ts';
+import { largeBytes, writeLayouts } from './layout.ts';
 import { codesOf } from './stage.ts';
 import { describeClient } from './suite.ts';
 
@@ -20,10 +20,12 @@ const chunkBytes = 8 * 1024 * 1024;
 
 describeClient(regctl, (scene) => {
   test('a large layer comes in chunks that say where they belong', async () => {
-    const { client, stage, at } = scene();
+    const { client, stage, layouts, at } = scene();
     await client.configure(['--blob-max', `${chunkBytes}`, '--blob-chunk', `${chunkBytes}`]);
+    // Of its own: regctl asks for layers to be mounted, from wherever they are.
+    const { folder } = await writeLayouts(join(layouts.folder, 'chunked'), ['large']);
     stage.operations();
-    await client.push('large', at('chunked:v1'));
+    await client.run(['image', 'copy', `ocidir://${folder}/large:large`, at('chunked:v1')]);
     const codes = codesOf(stage.operations(), 'upload-append');
     expect(codes.length).toBeGreaterThanOrEqual(largeBytes / chunkBytes);
     expect(new Set(codes)).toEqual(new Set([202]));
