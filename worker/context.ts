@@ -12,6 +12,7 @@ import type { Engine } from './docker/engine.ts';
 import type { Endings } from './endings.ts';
 import type { Figures } from './figures.ts';
 import type { Pulls } from './pulls.ts';
+import type { Pulse } from './pulse.ts';
 import { Run } from './run.ts';
 import type { WorkerSettings } from './settings.ts';
 import type { Slots } from './slots.ts';
@@ -40,6 +41,7 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly taking: Set<string>;
   readonly starts: Slots;
   readonly pulls: Pulls;
+  readonly pulse: Pulse;
   readonly connections: Connections;
   readonly endings: Endings;
   readonly figures: Figures;

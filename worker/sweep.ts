@@ -4,6 +4,7 @@ import { isIdleTooLong, isPastLifetime } from './idle.ts';
 import { Meter } from './meter.ts';
 import type { Run } from './run.ts';
 import { terminate } from './terminate.ts';
+import { closeWithinMs, upTo } from './up-to.ts';
 
 /** So that a limit is kept to the second. */
 const sweepEveryMs = 1_000;
@@ -21,7 +22,7 @@ export function beginSweeping(worker: WorkerContext): AsyncDisposable {
   return {
     [Symbol.asyncDispose]: async () => {
       timer[Symbol.dispose]();
-      await pass;
+      if (pass) await upTo(closeWithinMs, pass);
     },
   };
 }

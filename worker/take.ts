@@ -36,6 +36,7 @@ export async function take(worker: WorkerContext, id: string, slot: Disposable):
 
 /** Takes the oldest backends of the cluster that no node has taken, as far as there is place. The queue is only a nudge. */
 export async function takeWaiting(worker: WorkerContext): Promise<void> {
+  if (worker.pulse.problem) return;
   const slot = worker.starts.tryTake();
   if (!slot) return;
   slot[Symbol.dispose]();

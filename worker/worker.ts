@@ -1,10 +1,11 @@
 /** Opens the worker of a node, in order, and closes it in reverse. */
-import { clusterQueue, nodeQueue, spawnJob, terminateJob } from '../contract/jobs.ts';
+import { nodeQueue, terminateJob } from '../contract/jobs.ts';
 import { backendTouched, connectionsOpen } from '../contract/messages.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import { backends } from '../model/backend.ts';
+import { abortable } from './abortable.ts';
 import { adopt } from './adopt.ts';
 import { Connections } from './connections.ts';
 import type { WorkerContext, WorkerDeps } from './context.ts';
@@ -13,26 +14,28 @@ import { Endings } from './endings.ts';
 import { openFigures } from './figures.ts';
 import { openGateway } from './gateway.ts';
 import { beginHeartbeat } from './heartbeat.ts';
+import { takeSpawns } from './intake.ts';
 import { Pulls } from './pulls.ts';
+import { Pulse } from './pulse.ts';
 import { reconcile } from './reconcile.ts';
 import type { Run } from './run.ts';
 import { Slots } from './slots.ts';
 import { beginSweeping } from './sweep.ts';
-import { take } from './take.ts';
 import { heed } from './terminate.ts';
+import { closeWithinMs, upTo } from './up-to.ts';
 import { beginWatching } from './watch.ts';
 
 /** The worker of one node. Disposing it takes no more jobs and lets go of what it looks after; containers go on. */
-export type Worker = AsyncDisposable;
+export interface Worker extends AsyncDisposable {
+  /** Throws an `EngineError` that says what is wrong, while the Docker Engine of this node does not answer. */
+  ping(): Promise<void>;
+}
 
 /** Nothing may have been missed for longer than this, whatever was lost on the way. */
 const reconcileEveryMs = 5_000;
 
 /** Terminations only begin in their job, and go on by themselves. */
 const terminateConcurrency = 16;
-
-/** How long closing waits for what is being written and for calls to the engine; what is left, the next worker mends. */
-const closeWithinMs = 5_000;
 
 /**
  * Begins to run backends on this node. Resolves when everything that was left on it is looked after again: what still runs is
@@ -44,6 +47,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   const worker = newContext(deps, closing.signal);
   parts.defer(() => settle(worker));
   parts.defer(() => closing.abort(new Error('The worker is closing')));
+  parts.use(worker.pulse);
   parts.use(worker.endings);
   await worker.endings.listen(worker.bus);
   const gateway = deps.settings.gateway && parts.use(await openGateway(worker, deps.settings.gateway, deps.secret));
@@ -58,7 +62,13 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   parts.use(await takeStops(worker, deps.queue));
   parts.use(await takeSpawns(worker, deps.queue));
   worker.log.info({ backends: worker.runs.size }, 'worker is open');
-  return parts.move();
+  const opened = parts.move();
+  return {
+    ping: async () => {
+      if (worker.pulse.problem) throw worker.pulse.problem;
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
 }
 
 function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
@@ -66,6 +76,7 @@ function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
   const figures = openFigures(deps.metrics, () => Array.from(runs.values(), ({ backend }) => backend.status));
   const engine = countedEngine(deps.engine, (operation) => figures.dockerFailed(operation));
   const { store, bus, clock, grants, settings } = deps;
+  const log = deps.log.child({ node: settings.node });
   return {
     store,
     bus,
@@ -76,7 +87,8 @@ function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
     figures,
     runs,
     closing,
-    log: deps.log.child({ node: settings.node }),
+    log,
+    pulse: new Pulse({ engine, clock, log }),
     taking: new Set(),
     starts: new Slots(settings.maxConcurrentStarts),
     pulls: new Pulls(engine.images),
@@ -111,29 +123,23 @@ function beginReconciling(worker: WorkerContext): AsyncDisposable {
   return {
     [Symbol.asyncDispose]: async () => {
       timer[Symbol.dispose]();
-      await pass;
+      if (pass) await upTo(closeWithinMs, pass);
     },
   };
 }
 
-async function takeSpawns(worker: WorkerContext, queue: Queue): Promise<AsyncDisposable> {
-  const handlers = new JobHandlers().on(spawnJob, async ({ backend }, signal) => {
-    await take(worker, backend, await worker.starts.take(AbortSignal.any([signal, worker.closing])));
-  });
-  const { cluster, maxConcurrentStarts } = worker.settings;
-  return await queue.consume(clusterQueue(cluster), handlers, { concurrency: maxConcurrentStarts });
-}
-
 async function takeStops(worker: WorkerContext, queue: Queue): Promise<AsyncDisposable> {
-  const handlers = new JobHandlers().on(terminateJob, async ({ backend: id }) => {
+  const handlers = new JobHandlers().on(terminateJob, async ({ backend: id }, signal) => {
     const run = worker.runs.get(id);
     if (run) heed(worker, run, await worker.store.get(backends, id));
-    else
+    else {
+      const containers = await abortable(worker.engine.containers.list(), signal);
       await adopt(
         worker,
         id,
-        (await worker.engine.containers.list()).find(({ backend }) => backend === id),
+        containers.find(({ backend }) => backend === id),
       );
+    }
   });
   return await queue.consume(nodeQueue(worker.settings.node), handlers, { concurrency: terminateConcurrency });
 }
@@ -145,8 +151,5 @@ async function settle({ runs, closing }: WorkerContext): Promise<void> {
     await run.startUpOver;
     await run.settled();
   });
-  const limit = Promise.withResolvers<void>();
-  const timer = setTimeout(limit.resolve, closeWithinMs);
-  await Promise.race([Promise.all(underWay), limit.promise]);
-  clearTimeout(timer);
+  await upTo(closeWithinMs, Promise.all(underWay));
 }

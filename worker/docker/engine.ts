@@ -19,6 +19,11 @@ export interface Engine extends AsyncDisposable {
   /** The one network that the backends of this node are on. */
   readonly network: Network;
   readonly events: Events;
+  /**
+   * Asks what an engine that has locked itself up does not answer. Throws `unavailable` if nobody answers, and the signal's
+   * reason when it aborts.
+   */
+  ping(signal: AbortSignal): Promise<void>;
 }
 
 export interface EngineOptions {
@@ -29,9 +34,17 @@ export interface EngineOptions {
   /** The network's subnet (`10.64.0.0/20`). Default: one that is free on this machine. */
   readonly subnet?: string;
   readonly log: Log;
+  /** How long the engine may be silent while it owes an answer. Default: two minutes. */
+  readonly silenceMs?: number;
 }
 
 const defaultHost = 'unix:///var/run/docker.sock';
+
+/**
+ * A start on a disk that is overwhelmed takes tens of seconds. What takes longer is lost: without a limit, a call to an engine
+ * that has locked itself up would hold up the end of its backend, and the end of the worker, for ever.
+ */
+const defaultSilenceMs = 120_000;
 
 /** 20.10, the oldest engine that Debian's and Ubuntu's supported releases carry. */
 const oldestApi = { major: 1, minor: 41 };
@@ -42,7 +55,9 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const agent = new Agent({ keepAlive: true });
   // The types leave the agent out; dockerode hands it to each request.
   const connection: Docker.DockerOptions & { agent: Agent } = { ...connectionTo(host), agent };
-  const docker = new Docker(connection);
+  const docker = new Docker({ ...connection, timeout: options.silenceMs ?? defaultSilenceMs });
+  // What is told as it happens, events and pulls, may be silent for long; it ends by its signal.
+  const streaming = new Docker(connection);
   const version = await docker.version().catch((error: unknown) => {
     throw new EngineError('unavailable', `No Docker Engine answers at ${host}, start one or say where it listens`, {
       cause: engineError(error),
@@ -60,11 +75,28 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       network: network.name,
       init: hasInit(version),
     }),
-    images: new DockerImages(docker),
+    images: new DockerImages(streaming),
     network,
-    events: new DockerEvents(docker, options.node, options.log),
+    events: new DockerEvents(streaming, options.node, options.log),
+    ping: async (signal) => await ping(docker, network.name, signal),
     [Symbol.asyncDispose]: async () => agent.destroy(),
   };
+}
+
+/**
+ * Networks, because of the way in which engine 20.10 locks itself up: a container that leaves a network and the end-point of
+ * another one that is forgotten wait for each other's lock, and from then on whoever starts or removes a container waits, too.
+ * `/_ping` goes on answering.
+ */
+async function ping(docker: Docker, network: string, signal: AbortSignal): Promise<void> {
+  try {
+    await docker.listNetworks({ filters: { name: [network] }, abortSignal: signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    const known = engineError(error);
+    // One that refuses is awake.
+    if (known.code === 'unavailable') throw known;
+  }
 }
 
 interface EngineInfo {

@@ -31,6 +31,9 @@ export interface Events {
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
+/** An engine answers before anything has happened. */
+const openTimeoutMs = 10_000;
+
 export class DockerEvents implements Events {
   readonly #docker: Docker;
   readonly #node: string;
@@ -59,15 +62,21 @@ export class DockerEvents implements Events {
   }
 
   async #open(signal: AbortSignal): Promise<Readable> {
-    const stream = await calling(() =>
-      this.#docker.getEvents({
-        // The engine answers a moment before it listens; what happens in between is replayed from here.
-        since: Math.floor(Date.now() / 1000),
-        filters: { type: ['container'], event: ['die', 'oom'], label: [`${nodeLabel}=${this.#node}`] },
-        abortSignal: signal,
-      }),
-    );
-    return stream as Readable;
+    const late = new AbortController();
+    const limit = setTimeout(() => late.abort(), openTimeoutMs);
+    try {
+      const stream = await calling(() =>
+        this.#docker.getEvents({
+          // The engine answers a moment before it listens; what happens in between is replayed from here.
+          since: Math.floor(Date.now() / 1000),
+          filters: { type: ['container'], event: ['die', 'oom'], label: [`${nodeLabel}=${this.#node}`] },
+          abortSignal: AbortSignal.any([signal, late.signal]),
+        }),
+      );
+      return stream as Readable;
+    } finally {
+      clearTimeout(limit);
+    }
   }
 }
 

@@ -4,13 +4,18 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A way to the engine that a test can close, as if the engine were restarting. */
+/** A way to the engine that a test can close, as if the engine were restarting, or make silent, as if it had locked itself up. */
 export interface EngineGate extends AsyncDisposable {
   /** In the form of `DOCKER_HOST`. */
   readonly host: string;
   /** Cuts what is open, and lets nothing new in. */
   close(): void;
+  /** Takes every request from now on, and hands on none whose `<method> <path>` matches: they get no answer. */
+  silence(what?: RegExp): void;
+  /** As before `close` or `silence`. What was silenced is cut, as when a silent engine is killed. */
   open(): void;
+  /** How many requests have come whose `<method> <path>` matches. */
+  asked(what: RegExp): number;
 }
 
 /** @param target - where the engine listens: `unix:///path` or `tcp://host:port` */
@@ -18,7 +23,10 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-gate-'));
   const path = join(folder, 'docker.sock');
   const sockets = new Set<Socket>();
+  const silent = new Set<Socket>();
   let isOpen = true;
+  let silence: RegExp | undefined;
+  const requests: string[] = [];
   const server = createServer((socket) => {
     if (!isOpen) {
       socket.destroy();
@@ -30,11 +38,18 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
       [engine, socket],
     ] as const) {
       sockets.add(from);
-      from.on('data', (chunk: Buffer) => to.write(chunk));
+      from.on('data', (chunk: Buffer) => {
+        // The head of a request comes in one piece, with a connection to itself while it has no answer.
+        const [line] = /^[A-Z]+ \S+(?= HTTP)/.exec(chunk.toString('latin1')) ?? [];
+        if (from === socket && line !== undefined) requests.push(line);
+        if (from === socket && silence?.test(line ?? '')) silent.add(socket);
+        else to.write(chunk);
+      });
       from.on('end', () => to.end());
       from.on('error', () => to.destroy());
       from.on('close', () => {
         sockets.delete(from);
+        silent.delete(from);
         to.destroy();
       });
     }
@@ -47,9 +62,15 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
   return {
     host: `unix://${path}`,
     close,
+    silence: (what = /^/) => {
+      silence = what;
+    },
     open: () => {
       isOpen = true;
+      silence = undefined;
+      for (const socket of silent) socket.destroy();
     },
+    asked: (what) => requests.filter((line) => what.test(line)).length,
     [Symbol.asyncDispose]: async () => {
       close();
       await new Promise<void>((resolve) => server.close(() => resolve()));

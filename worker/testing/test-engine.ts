@@ -2,7 +2,7 @@
 import Docker from 'dockerode';
 import { silentLog } from '../../core/log/log.ts';
 import { openEngine } from '../docker/engine.ts';
-import type { Engine } from '../docker/engine.ts';
+import type { Engine, EngineOptions } from '../docker/engine.ts';
 import { nodeLabel } from '../docker/labels.ts';
 
 /** Where the engine for tests listens. */
@@ -34,9 +34,13 @@ export interface TestEngine extends AsyncDisposable {
  *
  * @param host - another way to the same engine
  */
-export async function openTestEngine(node: string, host = testEngineHost): Promise<TestEngine> {
+export async function openTestEngine(
+  node: string,
+  host = testEngineHost,
+  options: Pick<EngineOptions, 'silenceMs'> = {},
+): Promise<TestEngine> {
   const docker = new Docker(connection);
-  const engine = await openEngine({ host, node, log: silentLog() });
+  const engine = await openEngine({ ...options, host, node, log: silentLog() });
   return {
     engine,
     docker,

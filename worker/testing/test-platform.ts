@@ -52,12 +52,15 @@ const log = process.env['BERTH_TEST_LOG'] === undefined ? silentLog() : openLog(
  *
  * @param engineHost - another way to the engine
  */
-export async function openTestPlatform(engineHost?: string): Promise<TestPlatform> {
+export async function openTestPlatform(
+  engineHost?: string,
+  engineOptions?: Parameters<typeof openTestEngine>[2],
+): Promise<TestPlatform> {
   await using parts = new AsyncDisposableStack();
   const node = `test-${randomBytes(5).toString('hex')}`;
   const folder = await mkdtemp(join(tmpdir(), 'berth-worker-'));
   parts.defer(() => rm(folder, { recursive: true, force: true }));
-  const engine = parts.use(await openTestEngine(node, engineHost));
+  const engine = parts.use(await openTestEngine(node, engineHost, engineOptions));
   const secret = new PlatformSecret(randomBytes(32));
   const grants = new RegistryGrants(secret);
   const store = parts.use(
