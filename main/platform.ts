@@ -9,18 +9,18 @@ import { ensureFirstAccount } from './first-account.ts';
 import type { FirstAccount } from './first-account.ts';
 import { openGround } from './ground.ts';
 import type { Ground } from './ground.ts';
-import { allRoles, assertShared } from './roles.ts';
+import type { NodeWorker, WorkerState } from './node-worker.ts';
+import { allRoles, assertShared, doubtfulSharing } from './roles.ts';
 import type { Roles } from './roles.ts';
 import { registryTasks } from './registry-tasks.ts';
 import { startApi, startImageArchives, startProxy, startRegistry, startWorker } from './rooms.ts';
-import type { WorkerState } from './rooms.ts';
 
 /** A running platform, or the part of one that this process is. Disposing it shuts it down in order; backends run on. */
 export interface Platform extends AsyncDisposable {
   readonly urls: PlatformUrls;
   /** The account that was made at the first start; only where the API is. */
   readonly account: FirstAccount | undefined;
-  /** Only where a worker is wanted. */
+  /** How the worker began; only where one is wanted. */
   readonly worker: WorkerState | undefined;
 }
 
@@ -45,6 +45,8 @@ export async function openWholePlatform(options: { config: Config; log: Log }): 
 export async function openPlatform(options: { config: Config; log: Log; roles: Roles }): Promise<Platform> {
   const { config, log, roles } = options;
   assertShared(config, roles);
+  const doubt = doubtfulSharing(config, roles);
+  if (doubt !== undefined) log.warn(doubt);
   await using opening = new AsyncDisposableStack();
   const ground = await openGround(config, log, opening);
   const doors = await openDoors(config, roles, opening);
@@ -57,7 +59,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   const proxy = doors.proxy && opening.use(await startProxy(ground, roles));
   if (proxy) doors.proxy?.open(proxy);
   // The worker adopts what runs before anybody can ask for it anew.
-  const worker = roles.has('worker') ? await startWorker(ground, urls.registry, opening) : undefined;
+  const worker = roles.has('worker') ? opening.use(await startWorker(ground, urls.registry)) : undefined;
   const archives = doors.api && opening.use(startImageArchives(ground, urls, registry));
   const api = doors.api && opening.use(await startApi(ground, urls, archives));
   if (api) doors.api?.open(api);
@@ -74,20 +76,16 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
     await rest.disposeAsync();
   };
   let closing: Promise<void> | undefined;
-  return { urls, account, worker, [Symbol.asyncDispose]: () => (closing ??= close()) };
+  return { urls, account, worker: worker?.atStart, [Symbol.asyncDispose]: () => (closing ??= close()) };
 }
 
 /** What must hold for this process to do its part. */
-function readinessChecks(ground: Ground, roles: Roles, worker: WorkerState | undefined): ReadinessChecks {
+function readinessChecks(ground: Ground, roles: Roles, worker: NodeWorker | undefined): ReadinessChecks {
   return {
     store: () => ground.store.ping(),
     bus: () => ground.bus.ping(),
     ...(roles.has('registry') && { blobs: () => ground.blobs.ping() }),
     ...((roles.has('api') || roles.has('worker')) && { queue: () => ground.queue.ping() }),
-    ...(worker && {
-      worker: async () => {
-        if (!worker.running) throw new Error(worker.reason);
-      },
-    }),
+    ...(worker && { worker: () => worker.ping() }),
   };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { loadConfig } from './config.ts';
-import { allRoles, assertShared, parseRoles } from './roles.ts';
+import { allRoles, assertShared, doubtfulSharing, parseRoles } from './roles.ts';
 
 const shared = {
   BERTH_STORE: 'mongodb',
@@ -36,4 +36,14 @@ test('an engine without its URL is a problem, told before anything opens', () =>
   expect(() => loadConfig({ BERTH_STORE: 'mongodb', BERTH_BUS: 'redis' })).toThrow(
     /BERTH_MONGODB_URL: Needed for BERTH_STORE=mongodb[^]*BERTH_REDIS_URL: Needed for BERTH_BUS=redis/,
   );
+});
+
+test('a worker without a proxy beside it, and without an address for others, is told what it lacks', () => {
+  const told = (roles: string, more = {}) => doubtfulSharing(loadConfig({ ...shared, ...more }), parseRoles(roles));
+  expect(told('worker')).toMatch(/^Only proxies on this machine can reach .* set BERTH_ADVERTISED_HOST/);
+  expect(told('api,worker')).toContain('BERTH_ADVERTISED_HOST');
+  expect(told('worker', { BERTH_ADVERTISED_HOST: '10.0.0.2' })).toBeUndefined();
+  expect(told('worker,proxy')).toBeUndefined();
+  expect(told('registry,api,proxy')).toBeUndefined();
+  expect(doubtfulSharing(loadConfig({}), allRoles)).toBeUndefined();
 });

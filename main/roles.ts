@@ -42,3 +42,12 @@ export function assertShared(config: Config, own: Roles): void {
   const who = `With the roles ${[...own].join(', ')} alone, other processes do the rest:`;
   throw new ConfigError(`${who}\n  ${problems.join('\n  ')}`);
 }
+
+/**
+ * What will most likely not work between this process and those of the other roles, and what to do; nothing if all is well.
+ * It may work all the same: only whoever runs it knows which process is on which machine.
+ */
+export function doubtfulSharing(config: Config, own: Roles): string | undefined {
+  if (!own.has('worker') || own.has('proxy') || config.advertisedHost !== undefined) return undefined;
+  return 'Only proxies on this machine can reach the backends of this node: if there are others, set BERTH_ADVERTISED_HOST to the name or address by which other machines reach this one';
+}

@@ -8,11 +8,13 @@ import { openProxy } from '../proxy/index.ts';
 import type { Proxy } from '../proxy/index.ts';
 import { openCollector, openImageArchives, openRegistry } from '../registry/index.ts';
 import type { CollectionSettings, ImageArchives, Registry, RegistryDeps } from '../registry/index.ts';
-import { EngineError, openEngine, openWorker } from '../worker/index.ts';
+import { openEngine, openWorker } from '../worker/index.ts';
 import type { WorkerSettings } from '../worker/index.ts';
 import type { Config } from './config.ts';
 import type { PlatformUrls } from './doors.ts';
 import type { Ground } from './ground.ts';
+import { openNodeWorker } from './node-worker.ts';
+import type { NodeWorker } from './node-worker.ts';
 import type { Roles } from './roles.ts';
 
 export function startRegistry(ground: Ground): Registry {
@@ -82,27 +84,20 @@ export async function startProxy(ground: Ground, roles: Roles): Promise<Proxy> {
   });
 }
 
-/** Whether backends can run in this process, and if not, why. */
-export type WorkerState = { readonly running: true } | { readonly running: false; readonly reason: string };
-
-/** Starts the worker of this node; `opening` closes it. Where there is no usable Docker Engine, there is no worker. */
-export async function startWorker(
-  ground: Ground,
-  registryHost: string,
-  opening: AsyncDisposableStack,
-): Promise<WorkerState> {
-  const { config, nodeName } = ground;
+/** Starts the worker of this node. */
+export async function startWorker(ground: Ground, registryHost: string): Promise<NodeWorker> {
+  const { config, nodeName, clock } = ground;
   const log = ground.log.child({ room: 'worker' });
-  try {
-    const host = config.dockerHost;
-    const engine = opening.use(await openEngine({ ...(host !== undefined && { host }), node: nodeName, log }));
-    opening.use(await openWorker({ ...ground, log, engine, settings: workerSettings(ground, registryHost) }));
-    return { running: true };
-  } catch (error) {
-    if (!(error instanceof EngineError)) throw error;
-    log.warn({ err: error }, 'No worker on this node');
-    return { running: false, reason: error.message };
-  }
+  const host = config.dockerHost;
+  const settings = workerSettings(ground, registryHost);
+  return await openNodeWorker({
+    open: async (parts) => {
+      const engine = parts.use(await openEngine({ ...(host !== undefined && { host }), node: nodeName, log }));
+      return parts.use(await openWorker({ ...ground, log, engine, settings }));
+    },
+    clock,
+    log,
+  });
 }
 
 export async function startApi(

@@ -71,7 +71,7 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
     new Observer({ log, clock, metrics: deps.metrics, openConnections: () => connections.total }),
   );
   const lookup = new Lookup({ store: deps.store, clock, onGone: (backend) => forwarder.drop(backend) });
-  const dialer = new Dialer({ localNode: deps.localNode, secret: deps.secret, clock, lookup });
+  const dialer = new Dialer({ localNode: deps.localNode, secret: deps.secret, clock, log, lookup });
   const forwarder = opened.use(generalForwarder({ clock, dialer }));
   const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs });
   const visits = new Visits({

@@ -68,7 +68,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine falls silent ${why ?? 
     await worker[Symbol.asyncDispose]();
     gate.open();
     worker = await platform.openWorker();
-    await platform.until(id, 'ready');
+    expect((await platform.until(id, 'ready')).history.map(({ status }) => status)).not.toContain('terminated');
     await platform.end(id);
   });
 });

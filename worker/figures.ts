@@ -6,7 +6,8 @@ import type { Metrics } from '../core/metrics/metrics.ts';
 
 type SpawnResult = 'ready' | 'failed' | 'stopped';
 
-export interface Figures {
+/** Disposing them takes them off the metrics, where the next worker of the process puts its own. */
+export interface Figures extends Disposable {
   spawned(result: SpawnResult, seconds: number): void;
   terminated(reason: TerminationReason | null): void;
   dockerFailed(operation: string): void;
@@ -15,45 +16,71 @@ export interface Figures {
 /** From a warm start (a tenth of a second) to the start-up time-out. */
 const spawnBuckets = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60, 300];
 
-/** @param statusesNow - the status of each backend on this node, asked for whenever metrics are read */
-export function openFigures(metrics: Metrics, statusesNow: () => Iterable<BackendStatus>): Figures {
+const names = {
+  spawns: 'berth_spawn_duration_seconds',
+  terminations: 'berth_terminations_total',
+  dockerErrors: 'berth_docker_errors_total',
+  dockerAnswers: 'berth_docker_answers',
+  backends: 'berth_backends',
+} as const;
+
+/** What is asked for whenever metrics are read. */
+export interface FiguresNow {
+  /** The status of each backend on this node. */
+  readonly statuses: () => Iterable<BackendStatus>;
+  readonly engineAnswers: () => boolean;
+}
+
+export function openFigures(metrics: Metrics, now: FiguresNow): Figures {
   const spawns = new Histogram({
-    name: 'berth_spawn_duration_seconds',
+    name: names.spawns,
     help: 'Time from scheduled until ready, or until the backend ended without it',
     labelNames: ['result'] as const,
     buckets: spawnBuckets,
     registers: [metrics],
   });
   const terminations = new Counter({
-    name: 'berth_terminations_total',
+    name: names.terminations,
     help: 'Backends that ended, by reason (none: on their own)',
     labelNames: ['reason'] as const,
     registers: [metrics],
   });
   const dockerErrors = new Counter({
-    name: 'berth_docker_errors_total',
+    name: names.dockerErrors,
     help: 'Calls to the Docker Engine that failed',
     labelNames: ['op'] as const,
     registers: [metrics],
   });
-  openBackendsGauge(metrics, statusesNow);
+  openGauges(metrics, now);
   return {
     spawned: (result, seconds) => spawns.observe({ result }, seconds),
     terminated: (reason) => terminations.inc({ reason: reason ?? 'none' }),
     dockerFailed: (op) => dockerErrors.inc({ op }),
+    [Symbol.dispose]: () => {
+      for (const name of Object.values(names)) metrics.removeSingleMetric(name);
+    },
   };
 }
 
-function openBackendsGauge(metrics: Metrics, statusesNow: () => Iterable<BackendStatus>): void {
-  const gauge = new Gauge({
-    name: 'berth_backends',
+function openGauges(metrics: Metrics, { statuses, engineAnswers }: FiguresNow): void {
+  const backends = new Gauge({
+    name: names.backends,
     help: 'Backends on this node, by status',
     labelNames: ['status'] as const,
     registers: [metrics],
     collect() {
       for (const status of backendStatuses) this.set({ status }, 0);
-      for (const status of statusesNow()) this.inc({ status });
+      for (const status of statuses()) this.inc({ status });
     },
   });
-  gauge.reset();
+  backends.reset();
+  const answers = new Gauge({
+    name: names.dockerAnswers,
+    help: 'Whether the Docker Engine of this node answers: 1, or 0',
+    registers: [metrics],
+    collect() {
+      this.set(engineAnswers() ? 1 : 0);
+    },
+  });
+  answers.set(1);
 }

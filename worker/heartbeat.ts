@@ -4,6 +4,7 @@ import { nodeHeartbeatMs, nodeLeaseMs, nodes } from '../model/node.ts';
 import type { Node, NodeGateway } from '../model/node.ts';
 import type { WorkerContext } from './context.ts';
 import { LeaseDeadlines } from './lease-deadlines.ts';
+import { Neighbours } from './neighbours.ts';
 import { terminate } from './terminate.ts';
 
 /** A heartbeat that failed is tried again soon, so that one failure does not use up a sixth of the lease. */
@@ -27,8 +28,13 @@ export async function beginHeartbeat(
     }
   });
   const over = new AbortController();
-  await beat(worker, deadlines, about);
-  const beating = goOnBeating(worker, () => beat(worker, deadlines, about), over.signal);
+  const neighbours = new Neighbours(worker, gateway);
+  const beatAndLook = async () => {
+    await beat(worker, deadlines, about);
+    await neighbours.look();
+  };
+  await beatAndLook();
+  const beating = goOnBeating(worker, beatAndLook, over.signal);
   return {
     [Symbol.asyncDispose]: async () => {
       over.abort();

@@ -3,6 +3,9 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { backendTouched, connectionsOpen } from '../contract/messages.ts';
+import type { Clock } from '../core/clock/clock.ts';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { systemClock } from '../core/clock/system-clock.ts';
 import { backends } from '../model/backend.ts';
 import { keys } from '../model/key.ts';
 import type { WorkerSettings } from './settings.ts';
@@ -284,9 +287,17 @@ describe.skipIf(why !== undefined)(`a worker on a real engine ${why ?? ''}`, () 
   });
 
   it('ends a backend that never listens', async () => {
-    await using slow = await openOther({ startTimeoutSeconds: 1 });
+    const clock = new ManualClock(new Date());
+    await using slow = await openOther({ startTimeoutSeconds: 10 }, clock);
     const id = await slow.platform.schedule({ imageDigest: slow.platform.images.add('while sleep 0.05; do :; done') });
-    const ended = await slow.platform.until(id, 'terminated');
+    await slow.platform.until(id, 'waiting');
+    await clock.advance(8_000);
+    expect((await slow.platform.get(id)).status).toBe('waiting');
+    const ended = await eventually(async () => {
+      await clock.advance(500);
+      const backend = await slow.platform.get(id);
+      return backend.live ? undefined : backend;
+    });
     expect(ended.history.slice(-2)).toMatchObject([
       { status: 'hard-terminating', terminationReason: 'startuptimeout' },
       { status: 'terminated', terminationReason: 'startuptimeout', lastStatus: 'waiting' },
@@ -432,10 +443,13 @@ describe.skipIf(why !== undefined)(`a worker on a real engine ${why ?? ''}`, () 
 });
 
 /** A platform with a worker of other settings. */
-async function openOther(settings: Partial<WorkerSettings>): Promise<AsyncDisposable & { platform: TestPlatform }> {
+async function openOther(
+  settings: Partial<WorkerSettings>,
+  clock: Clock = systemClock,
+): Promise<AsyncDisposable & { platform: TestPlatform }> {
   await using parts = new AsyncDisposableStack();
   const platform = parts.use(await openTestPlatform());
-  parts.use(await platform.openWorker({ settings }));
+  parts.use(await platform.openWorker({ settings, clock }));
   const owned = parts.move();
   return { platform, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

@@ -45,6 +45,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   await using parts = new AsyncDisposableStack();
   const closing = new AbortController();
   const worker = newContext(deps, closing.signal);
+  parts.use(worker.figures);
   parts.defer(() => settle(worker));
   parts.defer(() => closing.abort(new Error('The worker is closing')));
   parts.use(worker.pulse);
@@ -73,10 +74,14 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
 
 function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
   const runs = new Map<string, Run>();
-  const figures = openFigures(deps.metrics, () => Array.from(runs.values(), ({ backend }) => backend.status));
-  const engine = countedEngine(deps.engine, (operation) => figures.dockerFailed(operation));
   const { store, bus, clock, grants, settings } = deps;
   const log = deps.log.child({ node: settings.node });
+  const pulse = new Pulse({ engine: deps.engine, clock, log });
+  const figures = openFigures(deps.metrics, {
+    statuses: () => Array.from(runs.values(), ({ backend }) => backend.status),
+    engineAnswers: () => pulse.problem === undefined,
+  });
+  const engine = countedEngine(deps.engine, (operation) => figures.dockerFailed(operation));
   return {
     store,
     bus,
@@ -88,7 +93,7 @@ function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
     runs,
     closing,
     log,
-    pulse: new Pulse({ engine, clock, log }),
+    pulse,
     taking: new Set(),
     starts: new Slots(settings.maxConcurrentStarts),
     pulls: new Pulls(engine.images),

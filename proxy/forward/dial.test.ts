@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { proxyErrorHeader } from '../../contract/proxy-errors.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { openLog } from '../../core/log/log.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { assign, backends, becomeReady } from '../../model/backend.ts';
 import {
@@ -179,15 +180,20 @@ test('a store that does not know the node just now is 503', async () => {
 });
 
 test('the node of this machine is reached without its gateway, another one never without', async () => {
-  await using house = await openHouse({ localNode: 'node-1' });
+  const { log, told } = gatherWarnings();
+  await using house = await openHouse({ localNode: 'node-1', log });
   await using mirror = await startMirror();
   await tellOf(house, { id: 'node-1', gateway: { host: '127.0.0.1', port: 1 } });
   await tellOf(house, { id: 'node-2' });
   const here = await spawnAt(house, 'node-1', mirror);
   const there = await spawnAt(house, 'node-2', mirror);
   expect(await ask(house, here.token)).toEqual(reached);
+  expect(told).toEqual([]);
+  expect(await ask(house, there.token)).toEqual(unreachable);
   expect(await ask(house, there.token)).toEqual(unreachable);
   expect(mirror.connections()).toBe(1);
+  // Once, however many ask.
+  expect(told).toEqual([{ node: 'node-2', msg: expect.stringContaining('set BERTH_ADVERTISED_HOST on it') as string }]);
 });
 
 test('without a node of its own, a proxy takes a node without a gateway for its own machine', async () => {
@@ -199,6 +205,16 @@ test('without a node of its own, a proxy takes a node without a gateway for its 
   const got = await exchangeBytes(house.port, upgrade(token));
   expect(got).toMatch(/^HTTP\/1\.1 200 /);
   expect(mirror.connections()).toBe(2);
+});
+
+test('it says what is missing when such a node turns out to be another machine', async () => {
+  const { log, told } = gatherWarnings();
+  await using house = await openHouse({ log });
+  await tellOf(house, { id: 'node-1' });
+  // Where no backend of this machine listens.
+  const { token } = await spawnAt(house, 'node-1', { address: { host: '127.0.0.1', port: 1 } });
+  expect(await ask(house, token)).toEqual(unreachable);
+  expect(told).toEqual([{ node: 'node-1', msg: expect.stringContaining('set BERTH_ADVERTISED_HOST on it') as string }]);
 });
 
 test.each(['plain', 'upgrade'])(
@@ -239,6 +255,15 @@ test.each(['plain', 'upgrade'])(
 
 function upgrade(token: string): string {
   return `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`;
+}
+
+function gatherWarnings() {
+  const told: object[] = [];
+  const write = (line: string) => {
+    const { node, msg } = JSON.parse(line) as { node?: string; msg: string };
+    told.push({ node, msg });
+  };
+  return { log: openLog('warn', { write }), told };
 }
 
 function openFiles(): number {

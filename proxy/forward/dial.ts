@@ -5,6 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../core/clock/clock.ts';
+import type { Log } from '../../core/log/log.ts';
 import { linkConnect } from '../../core/link/link-connect.ts';
 import type { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import type { NodeGateway } from '../../model/node.ts';
@@ -19,6 +20,7 @@ export interface DialDeps {
   readonly localNode: string | undefined;
   readonly secret: PlatformSecret;
   readonly clock: Clock;
+  readonly log: Log;
   readonly lookup: Pick<Lookup, 'gateway' | 'refreshGateway'>;
 }
 
@@ -27,6 +29,7 @@ export type Dialled = Pick<Destination, 'backend' | 'address'>;
 
 export class Dialer {
   readonly #deps: DialDeps;
+  readonly #told = new Set<string>();
 
   constructor(deps: DialDeps) {
     this.#deps = deps;
@@ -42,13 +45,10 @@ export class Dialer {
    * backend cannot be reached, with `unavailable` if nobody knows where its node is, or with the signal's reason.
    */
   async dial({ backend, address }: Dialled, signal: AbortSignal): Promise<Socket> {
-    const { localNode, lookup } = this.#deps;
+    const { lookup } = this.#deps;
     const { node } = address;
     const gateway = node === undefined ? undefined : await lookup.gateway(node);
-    if (node === undefined || !gateway) {
-      if (localNode === undefined) return await this.#inTime(signal, (limit) => straight(address, limit));
-      throw new Error('The node of the backend has no gateway');
-    }
+    if (node === undefined || !gateway) return await this.#withoutGateway(address, signal);
     try {
       return await this.#through(gateway, backend, signal);
     } catch (error) {
@@ -58,6 +58,28 @@ export class Dialer {
       if (!newer || (newer.host === gateway.host && newer.port === gateway.port)) throw error;
       return await this.#through(newer, backend, signal);
     }
+  }
+
+  /** Its node is this machine, if nothing says otherwise. */
+  async #withoutGateway(address: Address, signal: AbortSignal): Promise<Socket> {
+    const { localNode } = this.#deps;
+    try {
+      if (localNode !== undefined) throw new Error('The node of the backend has no gateway');
+      return await this.#inTime(signal, (limit) => straight(address, limit));
+    } catch (error) {
+      if (!signal.aborted) this.#tellOf(address.node);
+      throw error;
+    }
+  }
+
+  /** Once for each node: who runs it has to do something, and whoever wanted the backend cannot know. */
+  #tellOf(node: string | undefined): void {
+    if (node === undefined || this.#told.has(node)) return;
+    this.#told.add(node);
+    this.#deps.log.warn(
+      { node },
+      'A backend cannot be reached, and its node has no gateway: unless that node is this machine, set BERTH_ADVERTISED_HOST on it to the name or address by which this machine reaches it',
+    );
   }
 
   #through(gateway: NodeGateway, backend: string, signal: AbortSignal): Promise<Socket> {

@@ -27,6 +27,8 @@ export interface TestEngine {
 export interface RunningEngine extends TestEngine, AsyncDisposable {
   /** Kills it, and starts it again on what it had. */
   restart(): Promise<void>;
+  /** Stops answering (SIGSTOP), as an engine that has locked itself up, until the returned function is called. */
+  freeze(): () => void;
 }
 
 /** A cold start takes two to five seconds. */
@@ -58,6 +60,11 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   await untilAnswers(child, host, join(folder, 'log'));
   const version = (await runCommand('docker', ['version', '--format', '{{.Server.Version}}'], at(host))).trim();
   const owned = opening.move();
+  const freeze = () => {
+    const frozen = child;
+    frozen.kill('SIGSTOP');
+    return () => void frozen.kill('SIGCONT');
+  };
   const restart = async () => {
     await endDaemon(child, 'SIGKILL');
     // Its containerd went with it, and may be a zombie where nobody buries it: then it would be waited for.
@@ -65,7 +72,7 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
     child = await start();
     await untilAnswers(child, host, join(folder, 'log'));
   };
-  return { kind, host, version, restart, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { kind, host, version, restart, freeze, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 interface Place {

@@ -46,28 +46,27 @@ const defaultHost = 'unix:///var/run/docker.sock';
  */
 const defaultSilenceMs = 120_000;
 
+/** What nobody has begun to use yet answers within milliseconds, or there is something wrong with it. */
+const firstAnswersMs = 10_000;
+
 /** 20.10, the oldest engine that Debian's and Ubuntu's supported releases carry. */
 const oldestApi = { major: 1, minor: 41 };
 
 /** Connects to the engine, and throws an `EngineError` that says why if it is not one on which backends can run. */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const host = options.host ?? defaultHost;
+  using opening = new DisposableStack();
   const agent = new Agent({ keepAlive: true });
+  opening.defer(() => agent.destroy());
   // The types leave the agent out; dockerode hands it to each request.
   const connection: Docker.DockerOptions & { agent: Agent } = { ...connectionTo(host), agent };
   const docker = new Docker({ ...connection, timeout: options.silenceMs ?? defaultSilenceMs });
   // What is told as it happens, events and pulls, may be silent for long; it ends by its signal.
   const streaming = new Docker(connection);
-  const version = await docker.version().catch((error: unknown) => {
-    throw new EngineError('unavailable', `No Docker Engine answers at ${host}, start one or say where it listens`, {
-      cause: engineError(error),
-    });
-  });
-  refuseOld(version);
-  const info = (await docker.info()) as EngineInfo;
-  refuseUnreachable(info);
   const network = new DockerNetwork(docker, options);
+  const version = await getToKnow(new Docker({ ...connection, timeout: firstAnswersMs }), host, network.name);
   await network.ensure();
+  const owned = opening.move();
   return {
     version: version.Version,
     containers: new DockerContainers(docker, {
@@ -79,8 +78,22 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     network,
     events: new DockerEvents(streaming, options.node, options.log),
     ping: async (signal) => await ping(docker, network.name, signal),
-    [Symbol.asyncDispose]: async () => agent.destroy(),
+    [Symbol.asyncDispose]: async () => owned.dispose(),
   };
+}
+
+/** What an engine says of itself. Throws an `EngineError` if no backend can be run on it, or not now. */
+async function getToKnow(docker: Docker, host: string, network: string): Promise<Docker.DockerVersion> {
+  const failing = (message: string) => (error: unknown) => {
+    throw new EngineError('unavailable', message, { cause: engineError(error) });
+  };
+  const noAnswer = `No Docker Engine answers at ${host}, start one or say where it listens`;
+  const version = await docker.version().catch(failing(noAnswer));
+  refuseOld(version);
+  const info = (await docker.info().catch(failing(noAnswer))) as EngineInfo;
+  refuseUnreachable(info);
+  await ping(docker, network).catch(failing(`The Docker Engine at ${host} has locked itself up, restart it`));
+  return version;
 }
 
 /**
@@ -88,11 +101,11 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
  * another one that is forgotten wait for each other's lock, and from then on whoever starts or removes a container waits, too.
  * `/_ping` goes on answering.
  */
-async function ping(docker: Docker, network: string, signal: AbortSignal): Promise<void> {
+async function ping(docker: Docker, network: string, signal?: AbortSignal): Promise<void> {
   try {
-    await docker.listNetworks({ filters: { name: [network] }, abortSignal: signal });
+    await docker.listNetworks({ filters: { name: [network] }, ...(signal && { abortSignal: signal }) });
   } catch (error) {
-    signal.throwIfAborted();
+    signal?.throwIfAborted();
     const known = engineError(error);
     // One that refuses is awake.
     if (known.code === 'unavailable') throw known;

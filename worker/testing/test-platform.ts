@@ -114,7 +114,6 @@ export class TestPlatform implements AsyncDisposable {
   }
 
   async openWorker(more: TestWorkerOptions = {}): Promise<Worker> {
-    this.metrics.clear();
     const { store, bus, queue, metrics, secret } = this;
     const { grants } = this.#parts;
     const { engine } = this.engine;

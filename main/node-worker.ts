@@ -1,0 +1,90 @@
+/** The worker of this node, which may come later than the process: its Docker Engine need not be there yet. */
+import type { Clock } from '../core/clock/clock.ts';
+import type { Log } from '../core/log/log.ts';
+import { EngineError } from '../worker/index.ts';
+import type { Worker } from '../worker/index.ts';
+
+/** Whether backends can run in this process, and if not, why. */
+export type WorkerState = { readonly running: true } | { readonly running: false; readonly reason: string };
+
+/** A worker, or the attempts to open one. */
+export interface NodeWorker extends AsyncDisposable {
+  /** How the first attempt went. */
+  readonly atStart: WorkerState;
+  /** Throws with what is wrong, in words for who operates the node, while no backend can be started here. */
+  ping(): Promise<void>;
+}
+
+export interface NodeWorkerOptions {
+  /** Opens the worker and what it needs, all of which `parts` closes. */
+  readonly open: (parts: AsyncDisposableStack) => Promise<Worker>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Soon enough for somebody who has just started the engine. */
+const tryAgainAfterMs = 5_000;
+
+/**
+ * Opens the worker. Where there is no usable Docker Engine there is none at first, and it is tried again until disposed. Throws
+ * whatever else the first attempt fails with.
+ */
+export async function openNodeWorker(options: NodeWorkerOptions): Promise<NodeWorker> {
+  const opener = new Opener(options);
+  const problem = await opener.tryOnce();
+  const over = new AbortController();
+  const trying = opener.goOnTrying(over.signal);
+  return {
+    atStart: problem ? { running: false, reason: problem.message } : { running: true },
+    ping: () => opener.ping(),
+    [Symbol.asyncDispose]: async () => {
+      over.abort();
+      await trying;
+      await opener[Symbol.asyncDispose]();
+    },
+  };
+}
+
+class Opener implements AsyncDisposable {
+  readonly #options: NodeWorkerOptions;
+  #opened: { readonly worker: Worker; readonly parts: AsyncDisposable } | undefined;
+  #problem: EngineError | undefined;
+
+  constructor(options: NodeWorkerOptions) {
+    this.#options = options;
+  }
+
+  async ping(): Promise<void> {
+    if (this.#problem) throw this.#problem;
+    await this.#opened?.worker.ping();
+  }
+
+  /** Returns what is wrong with the engine, if anything is. */
+  async tryOnce(): Promise<EngineError | undefined> {
+    await using parts = new AsyncDisposableStack();
+    try {
+      const worker = await this.#options.open(parts);
+      this.#opened = { worker, parts: parts.move() };
+      this.#problem = undefined;
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      // The same words again and again would tell nobody anything.
+      if (error.message !== this.#problem?.message) this.#options.log.warn({ err: error }, 'No worker on this node');
+      this.#problem = error;
+    }
+    return this.#problem;
+  }
+
+  async goOnTrying(signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options;
+    while (!this.#opened && !signal.aborted) {
+      await clock.sleep(tryAgainAfterMs, signal).catch(() => {});
+      if (signal.aborted) return;
+      await this.tryOnce().catch((error: unknown) => log.warn({ err: error }, 'worker cannot be opened, trying again'));
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#opened?.parts[Symbol.asyncDispose]();
+  }
+}

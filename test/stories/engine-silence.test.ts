@@ -1,0 +1,75 @@
+/** A Docker Engine that falls silent: the node says so, sessions go on, and nobody has to restart the worker. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findProgram } from '../../setup/command.ts';
+import { startEngine } from '../kit/docker-engine.ts';
+import type { RunningEngine } from '../kit/docker-engine.ts';
+import { testEngines } from '../kit/engines.ts';
+import { Stage } from './stage.ts';
+
+// One that others use must not be frozen.
+const canStart = testEngines().length > 0 && process.getuid?.() === 0 && (await findProgram('dockerd')) !== undefined;
+const why = canStart ? '' : ' (skipped: no Docker Engine can be started here)';
+
+/** The worker asks every five seconds, and waits ten for the answer. */
+const soon = { interval: 100, timeout: 60_000 };
+
+describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
+  let engine: RunningEngine;
+  let thaw = () => {};
+  beforeAll(async () => {
+    engine = await startEngine('stable');
+  });
+  afterAll(async () => {
+    thaw();
+    await engine?.[Symbol.asyncDispose]();
+  });
+
+  async function readiness({ platform }: Stage): Promise<{ status: number; worker: string }> {
+    const answer = await fetch(`${platform.operationsUrl}/readyz`);
+    const { checks } = (await answer.json()) as { checks: { worker: string } };
+    return { status: answer.status, worker: checks.worker };
+  }
+
+  const linesOf = ({ platform }: Stage, words: string) =>
+    platform.log.split('\n').filter((line) => line.includes(words)).length;
+
+  test('/readyz is red meanwhile and says what to do; sessions go on; what is asked for starts later', async () => {
+    await using stage = await Stage.open({ engine, ground: 'embedded' });
+    await stage.push('serve');
+    const before = await stage.connectReady('serve');
+    expect(await readiness(stage)).toEqual({ status: 200, worker: 'ok' });
+    thaw = engine.freeze();
+    await expect
+      .poll(async () => await readiness(stage), soon)
+      .toEqual({
+        status: 503,
+        worker: expect.stringMatching(
+          /^The Docker Engine of this node has not answered .*restart the engine$/,
+        ) as string,
+      });
+    const during = await stage.connect('serve');
+    expect((await fetch(before.url)).status).toBe(200);
+    expect((await stage.backend(during)).statuses.map(({ status }) => status)).toEqual(['scheduled']);
+    expect(linesOf(stage, 'Docker Engine does not answer')).toBe(1);
+    thaw();
+    expect((await fetch(during.url)).status).toBe(200);
+    await expect.poll(async () => await readiness(stage), soon).toEqual({ status: 200, worker: 'ok' });
+    expect(linesOf(stage, 'Docker Engine answers again')).toBe(1);
+  });
+
+  test('a platform that is started meanwhile opens, and has a worker as soon as the engine answers', async () => {
+    await using stage = await Stage.open({ engine, ground: 'embedded' });
+    await stage.push('serve');
+    await stage.platform.stop();
+    thaw = engine.freeze();
+    await stage.platform.restart();
+    expect(await readiness(stage)).toEqual({
+      status: 503,
+      worker: `No Docker Engine answers at ${engine.host}, start one or say where it listens`,
+    });
+    const connection = await stage.connect('serve');
+    thaw();
+    expect((await fetch(connection.url)).status).toBe(200);
+    expect((await readiness(stage)).status).toBe(200);
+  });
+});
