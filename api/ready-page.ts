@@ -1,6 +1,7 @@
 /** The page that a browser sees until its backend is ready. It needs nothing from elsewhere, and works without scripts too. */
 import { createHash } from 'node:crypto';
 import type { Express, Response } from 'express';
+import { escapeHtml, htmlPage } from '../core/http/page.ts';
 import { hashToken } from '../model/access-token.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
@@ -92,26 +93,16 @@ p { margin: 0; opacity: .75; }
 
 function page(words: Words, live?: { streamUrl: string; url: string }): string {
   const facts = live && JSON.stringify({ ...live, steps }).replaceAll('<', String.raw`\u003c`);
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${escapeHtml(words.title)}</title>
-${live ? `<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>` : ''}
-<style>${style}</style>
-</head>
-<body>
-<main>
-${words.busy ? '<div class="ring" aria-hidden="true"></div>' : ''}
-<h1>${escapeHtml(words.title)}</h1>
-<p id="detail" role="status">${escapeHtml(words.detail)}</p>
-</main>
-${live ? `<script type="application/json" id="facts">${facts}</script>\n<script>${script}</script>` : ''}
-</body>
-</html>
-`;
+  return htmlPage({
+    title: words.title,
+    style,
+    main: `${words.busy ? '<div class="ring" aria-hidden="true"></div>\n' : ''}<h1>${escapeHtml(words.title)}</h1>
+<p id="detail" role="status">${escapeHtml(words.detail)}</p>`,
+    ...(live && {
+      head: `<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>\n`,
+      end: `<script type="application/json" id="facts">${facts}</script>\n<script>${script}</script>\n`,
+    }),
+  });
 }
 
 /** Only what the page itself carries may run; the URL, which holds the token, is told to nobody. */
@@ -137,8 +128,4 @@ function sendPage(response: Response, status: number, html: string): void {
     'x-content-type-options': 'nosniff',
   });
   response.end(html);
-}
-
-function escapeHtml(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

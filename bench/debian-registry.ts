@@ -2,13 +2,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { installWithApt } from '../setup/apt.ts';
 import { findProgram } from '../setup/command.ts';
 import { openTerminal } from '../setup/terminal.ts';
+import { freePort } from '../test/kit/free-port.ts';
 
 const program = 'docker-registry';
 
@@ -49,14 +48,6 @@ http: { addr: '127.0.0.1:${port}' }
       await rm(folder, { recursive: true });
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  await once(server.close(), 'close');
-  return port;
 }
 
 async function answers(port: number): Promise<void> {

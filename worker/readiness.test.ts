@@ -1,23 +1,18 @@
 import { connect, createServer } from 'node:net';
-import type { AddressInfo, Server } from 'node:net';
+import type { Server } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../core/clock/system-clock.ts';
+import { freePort } from '../test/kit/free-port.ts';
 import { pauseAfter, untilListening } from './readiness.ts';
 
-async function listenOn(port: number): Promise<{ server: Server; port: number; connections: () => number }> {
+async function listenOn(port: number): Promise<{ server: Server; connections: () => number }> {
   let connections = 0;
   const server = createServer((socket) => {
     connections += 1;
     socket.resume();
   });
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  return { server, port: (server.address() as AddressInfo).port, connections: () => connections };
-}
-
-async function freePort(): Promise<number> {
-  const { server, port } = await listenOn(0);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  return { server, connections: () => connections };
 }
 
 /** Resolves when a connection was refused: an attempt that began earlier has been refused too. */

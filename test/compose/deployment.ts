@@ -1,9 +1,6 @@
 /** docker-compose.yml brought up for real, on a modern engine, with stand-ins for the images that it would pull. */
 import { randomBytes, randomInt } from 'node:crypto';
-import { once } from 'node:events';
 import { appendFile, mkdtemp, rm, stat } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +10,7 @@ import { packImage } from '../../setup/image.ts';
 import { startEngine } from '../kit/docker-engine.ts';
 import type { TestEngine } from '../kit/docker-engine.ts';
 import { testEngines } from '../kit/engines.ts';
+import { freePorts } from '../kit/free-port.ts';
 import { Compose, composeProgram } from './compose.ts';
 import { standIns } from './stand-ins.ts';
 
@@ -132,12 +130,4 @@ async function up(compose: Compose): Promise<void> {
     const log = await compose.run('logs', '--no-color', '--tail', '20').catch(() => '');
     throw new Error(`The services do not become healthy:\n${log}`, { cause: error });
   }
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  for (const server of servers) server.close();
-  return ports;
 }

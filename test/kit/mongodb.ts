@@ -7,14 +7,13 @@ import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { MongoClient } from 'mongodb';
 import { findProgram } from '../../setup/command.ts';
+import { freePort } from './free-port.ts';
 import { protocolServer } from './mongodb-install.ts';
 
 /** Which server it is: they differ in what they can show. */
@@ -179,14 +178,4 @@ async function untilWritable(url: string): Promise<void> {
 async function dropDatabase(url: string, database: string): Promise<void> {
   await using client = new MongoClient(url, { serverSelectionTimeoutMS: startTimeoutMs });
   await client.db(database).dropDatabase();
-}
-
-/** The port of a server must stay the same when it is started again, so it is chosen before. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -4,8 +4,6 @@ import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -13,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { tryCommand } from '../../setup/command.ts';
 import type { TestEngine } from './docker-engine.ts';
+import { freePorts } from './free-port.ts';
 import type { Ground } from './grounds.ts';
 
 const entry = fileURLToPath(new URL('../../main/berth.ts', import.meta.url));
@@ -273,18 +272,6 @@ async function commonEnvironment({ engine, settings }: PlatformOptions, place: P
     BERTH_OPERATIONS_PORT: '0',
     ...settings,
   };
-}
-
-/** Ports that were free a moment ago, all different. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports: number[] = [];
-  for (const server of servers) {
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    ports.push((server.address() as AddressInfo).port);
-  }
-  await Promise.all(servers.map((server) => once(server.close(), 'close')));
-  return ports;
 }
 
 interface PlatformProcess {

@@ -6,11 +6,11 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
+import { freePort } from './free-port.ts';
 
 export interface RedisServerOptions {
   readonly password?: string;
@@ -64,7 +64,7 @@ export async function openTestRedis(): Promise<{ readonly url: string } & AsyncD
 /** Starts a Redis. */
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-redis-'));
-  const port = options.socket ? 0 : await freePort();
+  const port = options.socket ? 0 : await lowPort();
   if (options.tls) await makeCertificate(folder);
   const server = new LocalRedis(folder, port, options);
   await writeFile(join(folder, 'redis.conf'), configOf(folder, port, options).join('\n'));
@@ -176,14 +176,8 @@ async function makeCertificate(folder: string): Promise<void> {
   await openssl('x509', '-req', '-in', 'server.csr', ...signing, '-out', 'server.pem');
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  // A Redis Cluster listens on this port and on the one 10,000 above it.
-  const port = typeof address === 'object' && address ? address.port : 0;
-  return port > 55_000 ? await freePort() : port;
+/** A Redis Cluster listens on this port and on the one 10,000 above it. */
+async function lowPort(): Promise<number> {
+  const port = await freePort();
+  return port > 55_000 ? await lowPort() : port;
 }
