@@ -15,6 +15,7 @@ import {
 } from '../core/config/settings.ts';
 import type { Setting, SettingValues } from '../core/config/settings.ts';
 import { collectionVariables, yearSeconds } from './collection-variables.ts';
+import { redisUrl } from './redis-url.ts';
 import { registrySettings } from './registry-settings.ts';
 
 export const settings = {
@@ -74,9 +75,9 @@ export const settings = {
   },
   redisUrl: {
     variable: 'BERTH_REDIS_URL',
-    schema: optionalText(z.string().regex(/^(?:rediss?|redis\+\w+|unix):\/\//, 'Use a redis:// URL')),
+    schema: optionalText(redisUrl()),
     defaultText: 'none',
-    help: 'Redis, for `BERTH_QUEUE=bullmq` and `BERTH_BUS=redis`.',
+    help: 'Redis, for `BERTH_QUEUE=bullmq` and `BERTH_BUS=redis`: `redis://…`, `rediss://…` (TLS), sentinels, a cluster or a socket, see [deployment](deployment.md#a-redis-of-your-own).',
   },
   host: {
     variable: 'BERTH_LISTEN_HOST',

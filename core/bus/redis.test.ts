@@ -135,7 +135,7 @@ describe.skipIf(problem !== undefined)(
     });
 
     test('follows a sentinel to the next master', async () => {
-      await using group = await startSentinelGroup('s3cret');
+      await using group = await startSentinelGroup({ password: 's3cret' });
       await using bus = await openRedisBus({ url: group.url, log: silentLog() });
       const told = await listen(bus);
       await bus.publish(counted, { count: 1 });

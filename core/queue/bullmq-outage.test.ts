@@ -266,7 +266,7 @@ describe.skipIf(problem !== undefined)(`A queue${problem === undefined ? '' : ` 
   });
 
   test('follows a sentinel to the next master', async () => {
-    await using group = await startSentinelGroup('s3cret');
+    await using group = await startSentinelGroup({ password: 's3cret' });
     await using queue = await openBullQueue({ url: group.url, log: silentLog() });
     const { parts, handlers } = partsOf(async () => {});
     await using _ = await queue.consume('hall', handlers, { concurrency: 1 });

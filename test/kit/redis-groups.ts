@@ -1,8 +1,11 @@
 /** Several Redis servers that act as one: watched by a sentinel, or as a cluster. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runCommand } from '../../setup/command.ts';
-import { startRedis } from './redis.ts';
-import type { RedisServer, RedisServerOptions } from './redis.ts';
+import { makeCertificate, startRedis } from './redis.ts';
+import type { RedisServer } from './redis.ts';
 
 /** Failing over, and putting a cluster together, take a few seconds. */
 const settleTimeoutMs = 45_000;
@@ -14,15 +17,27 @@ export interface SentinelGroup extends AsyncDisposable {
   readonly sentinel: RedisServer;
 }
 
+export interface SentinelGroupOptions {
+  readonly password: string;
+  /** Of the sentinel itself. Default: none. */
+  readonly sentinelPassword?: string;
+  readonly tls?: boolean;
+}
+
 /** Starts a master, its replica, and one sentinel that makes the replica master when the master is silent for a second. */
-export async function startSentinelGroup(password: string): Promise<SentinelGroup> {
+export async function startSentinelGroup(options: SentinelGroupOptions): Promise<SentinelGroup> {
+  const { password, sentinelPassword } = options;
   await using opening = new AsyncDisposableStack();
+  const shared = options.tls ? { tls: { folder: await certificateFolder(opening) } } : {};
+  const common = { ...shared, password };
   // Its replica need not wait for others to come.
-  const master = opening.use(await startRedis({ password, lines: ['repl-diskless-sync-delay 0'] }));
-  const replica = opening.use(await startRedis({ password, lines: [`replicaof 127.0.0.1 ${master.port}`] }));
+  const master = opening.use(await startRedis({ ...common, lines: ['repl-diskless-sync-delay 0'] }));
+  const replica = opening.use(await startRedis({ ...common, lines: [`replicaof 127.0.0.1 ${master.port}`] }));
   await until(async () => (await replica.ask('INFO', 'replication')).includes('master_link_status:up'));
   const sentinel = opening.use(
     await startRedis({
+      ...shared,
+      ...(sentinelPassword !== undefined && { password: sentinelPassword }),
       sentinel: true,
       lines: [
         `sentinel monitor group 127.0.0.1 ${master.port} 1`,
@@ -34,7 +49,12 @@ export async function startSentinelGroup(password: string): Promise<SentinelGrou
   );
   await until(async () => (await sentinel.ask('SENTINEL', 'replicas', 'group')).includes(`${replica.port}`));
   const owned = opening.move();
-  const url = `redis+sentinel://:${password}@127.0.0.1:${sentinel.port}/group`;
+  const query = new URLSearchParams({
+    ...(sentinelPassword !== undefined && { sentinel_password: sentinelPassword }),
+    ...(shared.tls && { ca: join(shared.tls.folder, 'ca.pem') }),
+  });
+  const scheme = options.tls ? 'rediss+sentinel' : 'redis+sentinel';
+  const url = `${scheme}://:${password}@127.0.0.1:${sentinel.port}/group?${query}`;
   return { url, master, replica, sentinel, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
@@ -44,16 +64,40 @@ export interface RedisClusterGroup extends AsyncDisposable {
 }
 
 /** Starts a Redis Cluster of three masters. */
-export async function startRedisCluster(options: RedisServerOptions = {}): Promise<RedisClusterGroup> {
+export async function startRedisCluster(
+  options: { readonly password?: string; readonly tls?: boolean } = {},
+): Promise<RedisClusterGroup> {
+  const { password } = options;
   await using opening = new AsyncDisposableStack();
+  const shared = options.tls ? { tls: { folder: await certificateFolder(opening) } } : {};
+  const common = { ...shared, ...(password !== undefined && { password }) };
   const nodes: RedisServer[] = [];
   const lines = ['cluster-enabled yes', 'cluster-config-file nodes.conf', 'cluster-node-timeout 2000'];
-  for (let node = 0; node < 3; node += 1) nodes.push(opening.use(await startRedis({ ...options, lines })));
+  if (options.tls) lines.push('tls-cluster yes');
+  for (let node = 0; node < 3; node += 1) nodes.push(opening.use(await startRedis({ ...common, lines })));
   const addresses = nodes.map(({ port }) => `127.0.0.1:${port}`);
-  await runCommand('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes']);
+  const authority = shared.tls && join(shared.tls.folder, 'ca.pem');
+  const flags = authority === undefined ? [] : ['--tls', '--cacert', authority];
+  const env = password === undefined ? {} : { REDISCLI_AUTH: password };
+  await runCommand('redis-cli', [...flags, '--cluster', 'create', ...addresses, '--cluster-yes'], { env });
   for (const node of nodes) await until(async () => (await node.ask('CLUSTER', 'INFO')).includes('cluster_state:ok'));
   const owned = opening.move();
-  return { url: `redis+cluster://${addresses.join(',')}`, nodes, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  const secret = password === undefined ? '' : `:${encodeURIComponent(password)}@`;
+  const query = authority === undefined ? '' : `?ca=${authority}`;
+  const scheme = options.tls ? 'rediss+cluster' : 'redis+cluster';
+  return {
+    url: `${scheme}://${secret}${addresses.join(',')}${query}`,
+    nodes,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** A folder with a certificate that all servers of a group have. */
+async function certificateFolder(opening: AsyncDisposableStack): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-certificate-'));
+  opening.defer(async () => await rm(folder, { recursive: true, force: true }));
+  await makeCertificate(folder);
+  return folder;
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {

@@ -14,8 +14,8 @@ import { freePort } from './free-port.ts';
 
 export interface RedisServerOptions {
   readonly password?: string;
-  /** Speaks TLS only, with a certificate for `localhost` that its own authority signed. */
-  readonly tls?: boolean;
+  /** Speaks TLS only, with a certificate for `localhost` that its own authority signed, or the one in a folder (`makeCertificate`). */
+  readonly tls?: boolean | { readonly folder: string };
   /** Keeps its data over a restart, and over being killed. */
   readonly appendOnly?: boolean;
   /** Listens on a socket in its folder, and on no port. */
@@ -65,7 +65,7 @@ export async function openTestRedis(): Promise<{ readonly url: string } & AsyncD
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-redis-'));
   const port = options.socket ? 0 : await lowPort();
-  if (options.tls) await makeCertificate(folder);
+  if (options.tls === true) await makeCertificate(folder);
   const server = new LocalRedis(folder, port, options);
   await writeFile(join(folder, 'redis.conf'), configOf(folder, port, options).join('\n'));
   await server.start();
@@ -85,7 +85,7 @@ class LocalRedis implements RedisServer {
     this.#options = options;
     const secret = options.password === undefined ? '' : `:${encodeURIComponent(options.password)}@`;
     if (options.socket) this.url = `redis+unix://${secret}${folder}/redis.sock`;
-    else if (options.tls) this.url = `rediss://${secret}localhost:${port}?ca=${folder}/ca.pem`;
+    else if (options.tls) this.url = `rediss://${secret}localhost:${port}?ca=${certificates(folder, options)}/ca.pem`;
     else this.url = `redis://${secret}127.0.0.1:${port}`;
   }
 
@@ -145,7 +145,7 @@ class LocalRedis implements RedisServer {
   async #cli(...command: string[]) {
     const { socket, tls, password } = this.#options;
     const where = socket ? ['-s', join(this.folder, 'redis.sock')] : ['-h', 'localhost', '-p', `${this.port}`];
-    if (tls) where.push('--tls', '--cacert', join(this.folder, 'ca.pem'));
+    if (tls) where.push('--tls', '--cacert', join(certificates(this.folder, this.#options), 'ca.pem'));
     const env = password === undefined ? {} : { REDISCLI_AUTH: password };
     return await tryCommand('redis-cli', [...where, ...command], { env });
   }
@@ -158,14 +158,20 @@ function configOf(folder: string, port: number, options: RedisServerOptions): st
   if (socket) config.push(`unixsocket ${folder}/redis.sock`);
   if (password !== undefined) config.push(`requirepass ${password}`, `masterauth ${password}`);
   if (tls) {
-    config.push(`tls-port ${port}`, 'tls-auth-clients no', `tls-ca-cert-file ${folder}/ca.pem`);
-    config.push(`tls-cert-file ${folder}/server.pem`, `tls-key-file ${folder}/server.key`);
+    const from = certificates(folder, options);
+    config.push(`tls-port ${port}`, 'tls-auth-clients no', `tls-ca-cert-file ${from}/ca.pem`);
+    config.push(`tls-cert-file ${from}/server.pem`, `tls-key-file ${from}/server.key`, 'tls-replication yes');
   }
   return [...config, ...lines, ''];
 }
 
+/** The folder of a server's certificate. */
+function certificates(folder: string, { tls }: RedisServerOptions): string {
+  return typeof tls === 'object' ? tls.folder : folder;
+}
+
 /** A certificate for `localhost`, and the authority that signed it, good for a day. */
-async function makeCertificate(folder: string): Promise<void> {
+export async function makeCertificate(folder: string): Promise<void> {
   const openssl = async (...args: string[]) => await runCommand('openssl', args, { cwd: folder });
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   const authority = ['-keyout', 'ca.key', '-out', 'ca.pem', '-days', '1', '-subj', '/CN=Tests'];
