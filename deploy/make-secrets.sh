@@ -8,6 +8,7 @@
 #   mongodb-password   of the user "berth"
 #   mongodb-key        what members of the replica set know each other by
 #   redis.conf         the password of Redis
+#   operations-token   by which Prometheus reads /metrics from another machine or container
 set -eu
 
 folder=${1:-$(dirname "$0")/secrets}
@@ -33,6 +34,7 @@ head -c 32 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=\n' | keep berth-secre
 random 32 | keep mongodb-password
 head -c 756 /dev/urandom | base64 | keep mongodb-key
 echo "requirepass $(random 32)" | keep redis.conf
+random 32 | keep operations-token
 keep berth.env <<END
 BERTH_MONGODB_URL=mongodb://berth:$(cat mongodb-password)@mongodb:27017/berth?authSource=admin&replicaSet=berth
 BERTH_REDIS_URL=redis://:$(sed -n 's/^requirepass //p' redis.conf)@redis:6379

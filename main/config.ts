@@ -113,7 +113,13 @@ export const settings = {
     variable: 'BERTH_OPERATIONS_HOST',
     schema: text('127.0.0.1'),
     defaultText: '`127.0.0.1`',
-    help: 'The address on which `/healthz`, `/readyz` and `/metrics` are. They need no token: keep them inside.',
+    help: 'The address on which `/healthz`, `/readyz` and `/metrics` are.',
+  },
+  operationsTokenFile: {
+    variable: 'BERTH_OPERATIONS_TOKEN_FILE',
+    schema: optionalText(z.string().startsWith('/', 'Use an absolute path')),
+    defaultText: 'none: other machines learn no more than whether the process is ready',
+    help: 'A file with the token by which callers on other machines read `/metrics`, and what `/readyz` has to say: 32 characters or more.',
   },
   advertisedHost: {
     variable: 'BERTH_ADVERTISED_HOST',

@@ -10,6 +10,7 @@ import type { FirstAccount } from './first-account.ts';
 import { openGround } from './ground.ts';
 import type { Ground } from './ground.ts';
 import type { NodeWorker, WorkerState } from './node-worker.ts';
+import { readOperationsToken } from './operations-token.ts';
 import { allRoles, assertShared, doubtfulSharing } from './roles.ts';
 import type { Roles } from './roles.ts';
 import { registryTasks } from './registry-tasks.ts';
@@ -47,6 +48,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   assertShared(config, roles);
   const doubt = doubtfulSharing(config, roles);
   if (doubt !== undefined) log.warn(doubt);
+  const token = await readOperationsToken(config.operationsTokenFile);
   await using opening = new AsyncDisposableStack();
   const ground = await openGround(config, log, opening);
   const doors = await openDoors(config, roles, opening);
@@ -64,7 +66,9 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   const api = doors.api && opening.use(await startApi(ground, urls, archives));
   if (api) doors.api?.open(api);
   const tasks = registryTasks(registry?.collector, ground.secret);
-  doors.operations.open({ handle: operationsHandler(ground.metrics, readinessChecks(ground, roles, worker), tasks) });
+  const checks = readinessChecks(ground, roles, worker);
+  const operations = { metrics: ground.metrics, checks, tasks, ...(token !== undefined && { token }) };
+  doors.operations.open({ handle: operationsHandler(operations) });
 
   const rest = opening.move();
   const close = async () => {

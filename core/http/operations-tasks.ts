@@ -1,8 +1,8 @@
 /** Work that a command asks a running process for: what it does is told while it does it, a line of JSON each. */
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { isEqual } from './is-equal.ts';
 import { sendJson } from './json.ts';
 
 /** Does something, and tells it. It ends early when the signal aborts. */
@@ -53,10 +53,4 @@ async function* linesOf(events: AsyncIterable<object>): AsyncGenerator<string, v
   } catch (error) {
     yield `${JSON.stringify({ type: 'error', message: error instanceof Error ? error.message : 'It failed' })}\n`;
   }
-}
-
-/** Whether two texts are the same, told in the same time wherever they differ. */
-function isEqual(one: string, other: string): boolean {
-  const hash = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(hash(one), hash(other));
 }

@@ -2,32 +2,56 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Metrics } from '../metrics/metrics.ts';
 import { sendJson } from './json.ts';
+import { isEqual } from './is-equal.ts';
 import { answerTask, taskPath } from './operations-tasks.ts';
 import type { OperationsTasks } from './operations-tasks.ts';
 
 /** What must hold for the process to be ready: each check resolves, or rejects with what is wrong. */
 export type ReadinessChecks = Readonly<Record<string, () => Promise<void>>>;
 
+export interface Operations {
+  readonly metrics: Metrics;
+  readonly checks: ReadinessChecks;
+  readonly tasks: OperationsTasks;
+  /** What callers on other machines must show, as a bearer token, to learn more than a status. Without it they cannot. */
+  readonly token?: string;
+}
+
 /**
  * Answers `/healthz` (the process lives), `/readyz` (all checks hold), `/metrics` (Prometheus text), and does tasks for those
- * who have the platform's secret.
+ * who have the platform's secret. Strangers on other machines hear of the first two whether they hold, and nothing else.
  */
 export function operationsHandler(
-  metrics: Metrics,
-  checks: ReadinessChecks,
-  tasks: OperationsTasks,
+  operations: Operations,
 ): (request: IncomingMessage, response: ServerResponse) => void {
+  const { metrics, checks, tasks } = operations;
   return (request, response) => {
     const path = request.url?.split('?')[0];
+    const isTrusted = isLocal(request) || isTokenShown(request, operations.token);
     if (path === '/healthz') sendJson(response, 200, { status: 'ok' });
-    else if (path === '/readyz') void answerReadiness(response, checks);
-    else if (path === '/metrics') void answerMetrics(response, metrics);
+    else if (path === '/readyz') void answerReadiness(response, checks, isTrusted);
+    else if (path === '/metrics' && isTrusted) void answerMetrics(response, metrics);
+    else if (path === '/metrics') refuseStranger(response);
     else if (path?.startsWith(taskPath)) void answerTask(tasks, request, response);
     else sendJson(response, 404, { status: 'error', message: 'Only /healthz, /readyz and /metrics are here' });
   };
 }
 
-async function answerReadiness(response: ServerResponse, checks: ReadinessChecks): Promise<void> {
+/** Whoever is on this machine may read what its processes say. */
+function isLocal({ socket }: IncomingMessage): boolean {
+  return /^(?:::ffff:)?127\.|^::1$/.test(socket.remoteAddress ?? '');
+}
+
+function isTokenShown({ headers }: IncomingMessage, token: string | undefined): boolean {
+  return token !== undefined && isEqual(headers.authorization ?? '', `Bearer ${token}`);
+}
+
+function refuseStranger(response: ServerResponse): void {
+  response.setHeader('www-authenticate', 'Bearer');
+  sendJson(response, 401, { status: 'error', message: 'From another machine this needs the token for operations' });
+}
+
+async function answerReadiness(response: ServerResponse, checks: ReadinessChecks, isTrusted: boolean): Promise<void> {
   const results = await Promise.all(
     Object.entries(checks).map(async ([name, check]) => {
       try {
@@ -39,7 +63,8 @@ async function answerReadiness(response: ServerResponse, checks: ReadinessChecks
     }),
   );
   const ready = results.every(([, result]) => result === 'ok');
-  sendJson(response, ready ? 200 : 503, { status: ready ? 'ok' : 'error', checks: Object.fromEntries(results) });
+  const status = ready ? 'ok' : 'error';
+  sendJson(response, ready ? 200 : 503, { status, ...(isTrusted && { checks: Object.fromEntries(results) }) });
 }
 
 async function answerMetrics(response: ServerResponse, metrics: Metrics): Promise<void> {

@@ -173,15 +173,16 @@ test('deploy/make-secrets.sh makes secrets that Berth takes, once, and nobody el
   await using folder = await temporaryFolder();
   const make = async () => {
     await runCommand('sh', [join(root, 'deploy/make-secrets.sh'), join(folder.path, 'secrets')]);
-    const names = ['berth-secret', 'berth.env', 'mongodb-key', 'mongodb-password', 'redis.conf'];
+    const names = ['berth-secret', 'berth.env', 'mongodb-key', 'mongodb-password', 'redis.conf', 'operations-token'];
     return await Promise.all(names.map((name) => readFile(join(folder.path, 'secrets', name), 'utf8')));
   };
-  const [secret = '', environment = '', , password = '', redis = ''] = await make();
+  const [secret = '', environment = '', , password = '', redis = '', token = ''] = await make();
   expect(Buffer.from(secret, 'base64url')).toHaveLength(32);
   expect(secret).toMatch(/^[A-Za-z0-9_-]{43}$/);
   expect(environment).toContain(`mongodb://berth:${password}@mongodb:27017/`);
   expect(environment).toContain(`redis://:${redis.trim().split(' ')[1]}@redis:6379`);
-  expect(await make()).toEqual([secret, environment, expect.any(String), password, redis]);
+  expect(token).toMatch(/^[0-9a-f]{64}$/);
+  expect(await make()).toEqual([secret, environment, expect.any(String), password, redis, token]);
   expect((await stat(join(folder.path, 'secrets'))).mode & 0o777).toBe(0o700);
 });
 

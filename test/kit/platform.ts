@@ -84,6 +84,11 @@ export class TestPlatform implements AsyncDisposable {
     return process.child.pid;
   }
 
+  /** Of a process. */
+  pidOf(name: ProcessName): number {
+    return this.#processes.get(name)?.child.pid ?? -1;
+  }
+
   /** Operations listener of the only process, or of the API's. */
   get operationsUrl(): string {
     return this.#api.announced.operations_url;

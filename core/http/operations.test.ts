@@ -1,0 +1,66 @@
+import { networkInterfaces } from 'node:os';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openMetrics } from '../metrics/metrics.ts';
+import { listen, newServer } from './listener.ts';
+import type { Listener } from './listener.ts';
+import { operationsHandler } from './operations.ts';
+
+const token = 'a-token-of-32-characters-or-more';
+
+/** An address of this machine that is not its loopback: who asks there looks like another machine. */
+const outside = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
+
+let listener: Listener;
+let isReady: boolean;
+beforeEach(async () => {
+  isReady = true;
+  const store = async () => {
+    if (!isReady) throw new Error('The store of 10.0.0.7 is away');
+  };
+  const tasks = { token: 'of tasks', byName: {}, signal: new AbortController().signal };
+  const server = newServer();
+  server.on('request', operationsHandler({ metrics: openMetrics(), checks: { store }, tasks, token }));
+  listener = await listen(server, { host: '0.0.0.0', port: 0 });
+});
+afterEach(async () => {
+  await listener[Symbol.asyncDispose]();
+});
+
+async function ask(host: string, path: string, bearer?: string): Promise<{ status: number; text: string }> {
+  const headers = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
+  const answer = await fetch(`http://${host}:${listener.port}${path}`, { headers });
+  return { status: answer.status, text: await answer.text() };
+}
+
+test('on its own machine everything is told', async () => {
+  expect(await ask('127.0.0.1', '/healthz')).toEqual({ status: 200, text: '{"status":"ok"}' });
+  expect(await ask('127.0.0.1', '/readyz')).toEqual({ status: 200, text: '{"status":"ok","checks":{"store":"ok"}}' });
+  isReady = false;
+  const red = await ask('127.0.0.1', '/readyz');
+  expect([red.status, red.text]).toEqual([503, expect.stringContaining('The store of 10.0.0.7 is away')]);
+  expect((await ask('127.0.0.1', '/metrics')).text).toContain('process_cpu');
+});
+
+test.skipIf(outside === undefined)(
+  'from elsewhere a stranger learns whether it is ready, and nothing else',
+  async () => {
+    const from = outside ?? '';
+    expect(await ask(from, '/healthz')).toEqual({ status: 200, text: '{"status":"ok"}' });
+    for (const bearer of [undefined, '', 'wrong', `${token}x`]) {
+      isReady = true;
+      expect(await ask(from, '/readyz', bearer)).toEqual({ status: 200, text: '{"status":"ok"}' });
+      isReady = false;
+      expect(await ask(from, '/readyz', bearer)).toEqual({ status: 503, text: '{"status":"error"}' });
+      expect((await ask(from, '/metrics', bearer)).status).toBe(401);
+      expect((await ask(from, '/tasks/collect', bearer)).status).toBe(401);
+    }
+  },
+);
+
+test.skipIf(outside === undefined)('from elsewhere the token opens metrics and reasons', async () => {
+  isReady = false;
+  expect((await ask(outside ?? '', '/readyz', token)).text).toContain('10.0.0.7');
+  expect((await ask(outside ?? '', '/metrics', token)).text).toContain('process_cpu');
+});

@@ -1,0 +1,161 @@
+/** Every port on which a process of the platform listens, found by asking the kernel: who has no proof is refused on each. */
+import { readFile, readdir, readlink } from 'node:fs/promises';
+import { connect as connectTcp } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { connect as connectTls } from 'node:tls';
+import type { Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { linkConnect } from '../../core/link/link-connect.ts';
+import { linkIdentity, linkTerms } from '../../core/link/link-terms.ts';
+import { PlatformSecret } from '../../core/secret/platform-secret.ts';
+import { testEngines } from '../kit/engines.ts';
+import { testGrounds } from '../kit/grounds.ts';
+import { Stage } from './stage.ts';
+
+const [engine, otherEngine] = testEngines();
+const ground = testGrounds().find((each) => each !== 'embedded');
+
+/** An address of this machine from which callers look like another machine. */
+const outside = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
+
+/** What listens in each role. */
+const doorsOf = {
+  registry: ['operations', 'registry'],
+  api: ['api', 'operations'],
+  proxy: ['operations', 'proxy'],
+  worker2: ['gateway', 'operations'],
+  // Without BERTH_ADVERTISED_HOST it has no gateway.
+  worker: ['operations'],
+} as const;
+
+type Name = keyof typeof doorsOf;
+const names = Object.keys(doorsOf) as Name[];
+
+describe.skipIf(!engine || !ground)('a process of every role', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    if (!engine || !ground) return;
+    const settings = { BERTH_OPERATIONS_HOST: '0.0.0.0' };
+    stage = await Stage.open({ engine, ground, twinsOn: otherEngine ?? engine }, settings);
+  });
+  afterAll(() => stage?.[Symbol.asyncDispose]());
+
+  /** The ports of a process, by what is behind them. */
+  async function portsOf(name: Name): Promise<Readonly<Record<string, number>>> {
+    const said = stage.platform.announcedBy(name);
+    const ports: Record<string, number> = {};
+    const known = {
+      api: new URL(said.api_url).port,
+      registry: said.registry.split(':')[1] ?? '',
+      proxy: new URL(said.proxy_url).port,
+      operations: new URL(said.operations_url).port,
+    };
+    for (const port of await listeningPorts(stage.platform.pidOf(name))) {
+      const [door = 'gateway'] = Object.entries(known).find(([, number]) => Number(number) === port) ?? [];
+      ports[door] = port;
+    }
+    return ports;
+  }
+
+  const portOf = async (name: Name, door: string) => (await portsOf(name))[door] ?? 0;
+
+  async function statusOf(port: number, path: string, init: RequestInit = {}, host = '127.0.0.1'): Promise<number> {
+    const answer = await fetch(`http://${host}:${port}${path}`, { redirect: 'manual', ...init });
+    await answer.arrayBuffer();
+    return answer.status;
+  }
+
+  test.each(names)('%s listens where it should, and nowhere else', async (name) => {
+    const ports = await listeningPorts(stage.platform.pidOf(name));
+    expect(ports).toHaveLength(doorsOf[name].length);
+    expect(Object.keys(await portsOf(name)).sort()).toEqual([...doorsOf[name]]);
+  });
+
+  test('the API', async () => {
+    const port = await portOf('api', 'api');
+    const { account } = stage.platform;
+    const about = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' };
+    for (const authorization of [undefined, 'Bearer ', 'Bearer berth_pat_guessed', 'Basic aG9tZTpndWVzc2Vk']) {
+      const headers = { ...about.headers, ...(authorization && { authorization }) };
+      expect(await statusOf(port, `/v2/account/${account}/backends`, { headers })).toBe(401);
+      expect(await statusOf(port, `/v2/service/${account}/serve/connect`, { ...about, headers })).toBe(401);
+    }
+  });
+
+  test('the registry', async () => {
+    const port = await portOf('registry', 'registry');
+    const { account } = stage.platform;
+    for (const authorization of [undefined, 'Bearer guessed', 'Basic aG9tZTpndWVzc2Vk']) {
+      const headers = authorization === undefined ? {} : { authorization };
+      for (const path of ['/v2/', '/v2/_catalog', `/v2/${account}/serve/tags/list`]) {
+        expect([path, await statusOf(port, path, { headers })]).toEqual([path, 401]);
+      }
+      const upload = `/v2/${account}/serve/blobs/uploads/`;
+      expect(await statusOf(port, upload, { method: 'POST', headers })).toBe(401);
+    }
+  });
+
+  test('the proxy', async () => {
+    const port = await portOf('proxy', 'proxy');
+    expect(await statusOf(port, '/')).toBe(404);
+    expect(await statusOf(port, `/${'a'.repeat(43)}/`)).toBeGreaterThanOrEqual(404);
+    expect(await statusOf(port, `/${'a'.repeat(43)}/`)).toBeLessThanOrEqual(410);
+  });
+
+  test('the gateway of a node', async () => {
+    const port = await portOf('worker2', 'gateway');
+    const plain = connectTcp(port, '127.0.0.1');
+    plain.write('CONNECT something HTTP/1.1\r\nHost: something\r\n\r\n');
+    // No more than the news, in TLS, that this is none.
+    expect((await everythingOf(plain)).length).toBeLessThanOrEqual(7);
+    const guessed = () => ({ psk: Buffer.alloc(32), identity: linkIdentity });
+    for (const terms of [{ rejectUnauthorized: false }, { ...linkTerms, pskCallback: guessed }]) {
+      const stranger = connectTls({ port, host: '127.0.0.1', checkServerIdentity: () => undefined, ...terms });
+      expect(await everythingOf(stranger)).toHaveLength(0);
+    }
+    const secret = new PlatformSecret(Buffer.alloc(32, 1));
+    const link = linkConnect({ secret, host: '127.0.0.1', port, signal: AbortSignal.timeout(10_000) });
+    await expect(link).rejects.toThrow(/alert|SSL/i);
+  });
+
+  test.each(names)(
+    'operations of %s: its tasks, and from another machine all but whether it is ready',
+    async (name) => {
+      const port = await portOf(name, 'operations');
+      for (const headers of [{}, { authorization: 'Bearer guessed' }]) {
+        expect(await statusOf(port, '/tasks/collect', { method: 'POST', headers })).toBe(401);
+        if (outside === undefined) continue;
+        expect(await statusOf(port, '/metrics', { headers }, outside)).toBe(401);
+        const answer = await fetch(`http://${outside}:${port}/readyz`, { headers });
+        expect(await answer.json()).toEqual({ status: 'ok' });
+      }
+    },
+  );
+});
+
+/** What the other side says until it closes. */
+async function everythingOf(socket: Socket): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  socket.on('error', () => {});
+  await new Promise<void>((resolve) => void socket.once('close', () => resolve()));
+  return Buffer.concat(chunks);
+}
+
+/** The TCP ports on which a process listens, as the kernel says. */
+async function listeningPorts(pid: number): Promise<number[]> {
+  const files = await readdir(`/proc/${pid}/fd`);
+  const links = await Promise.all(files.map(async (file) => await readlink(`/proc/${pid}/fd/${file}`).catch(() => '')));
+  const inodes = new Set(links.map((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1]));
+  const ports = new Set<number>();
+  for (const table of ['tcp', 'tcp6']) {
+    for (const line of (await readFile(`/proc/${pid}/net/${table}`, 'utf8')).split('\n').slice(1)) {
+      const [, local, , state, , , , , , inode] = line.trim().split(/\s+/);
+      const isListening = state === '0A';
+      if (isListening && inodes.has(inode)) ports.add(Number.parseInt(local?.split(':')[1] ?? '', 16));
+    }
+  }
+  return [...ports];
+}
