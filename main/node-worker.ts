@@ -1,7 +1,7 @@
 /** The worker of this node, which may come later than the process: its Docker Engine need not be there yet. */
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
-import { EngineError } from '../worker/index.ts';
+import { EngineError, NodeNameError } from '../worker/index.ts';
 import type { Worker } from '../worker/index.ts';
 
 /** Whether backends can run in this process, and if not, why. */
@@ -26,8 +26,8 @@ export interface NodeWorkerOptions {
 const tryAgainAfterMs = 5_000;
 
 /**
- * Opens the worker. Where there is no usable Docker Engine there is none at first, and it is tried again until disposed. Throws
- * whatever else the first attempt fails with.
+ * Opens the worker. Where there is no usable Docker Engine, or another machine has the node's name, there is none at first, and
+ * it is tried again until disposed. Throws whatever else the first attempt fails with.
  */
 export async function openNodeWorker(options: NodeWorkerOptions): Promise<NodeWorker> {
   const opener = new Opener(options);
@@ -48,7 +48,7 @@ export async function openNodeWorker(options: NodeWorkerOptions): Promise<NodeWo
 class Opener implements AsyncDisposable {
   readonly #options: NodeWorkerOptions;
   #opened: { readonly worker: Worker; readonly parts: AsyncDisposable } | undefined;
-  #problem: EngineError | undefined;
+  #problem: Error | undefined;
 
   constructor(options: NodeWorkerOptions) {
     this.#options = options;
@@ -59,15 +59,15 @@ class Opener implements AsyncDisposable {
     await this.#opened?.worker.ping();
   }
 
-  /** Returns what is wrong with the engine, if anything is. */
-  async tryOnce(): Promise<EngineError | undefined> {
+  /** Returns what whoever operates the node has to mend, if anything. */
+  async tryOnce(): Promise<Error | undefined> {
     await using parts = new AsyncDisposableStack();
     try {
       const worker = await this.#options.open(parts);
       this.#opened = { worker, parts: parts.move() };
       this.#problem = undefined;
     } catch (error) {
-      if (!(error instanceof EngineError)) throw error;
+      if (!(error instanceof EngineError || error instanceof NodeNameError)) throw error;
       // The same words again and again would tell nobody anything.
       if (error.message !== this.#problem?.message) this.#options.log.warn({ err: error }, 'No worker on this node');
       this.#problem = error;

@@ -1,5 +1,6 @@
 /** Opening each room with what it needs of the ground and the configuration. */
 import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { openApi } from '../api/index.ts';
@@ -89,7 +90,7 @@ export async function startWorker(ground: Ground, registryHost: string): Promise
   const { config, nodeName, clock } = ground;
   const log = ground.log.child({ room: 'worker' });
   const host = config.dockerHost;
-  const settings = workerSettings(ground, registryHost);
+  const settings = { ...workerSettings(ground, registryHost), ...(await thisMachine()) };
   return await openNodeWorker({
     open: async (parts) => {
       const engine = parts.use(await openEngine({ ...(host !== undefined && { host }), node: nodeName, log }));
@@ -98,6 +99,12 @@ export async function startWorker(ground: Ground, registryHost: string): Promise
     clock,
     log,
   });
+}
+
+/** Linux names each run of its kernel, and tells containers the same name. */
+async function thisMachine(): Promise<{ machine?: string }> {
+  const machine = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => undefined);
+  return machine === undefined ? {} : { machine: machine.trim() };
 }
 
 export async function startApi(

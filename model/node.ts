@@ -9,6 +9,8 @@ export interface Node {
   readonly leaseUntil: Date;
   readonly startedAt: Date;
   readonly engineVersion: string;
+  /** Which machine it is, since when that runs. */
+  readonly machine?: string;
   /** Where other processes of the platform reach what runs here. Absent: whoever wants to is on the same machine. */
   readonly gateway?: NodeGateway;
 }

@@ -72,6 +72,7 @@ async function beat(
     cluster: settings.cluster,
     leaseUntil: new Date(now.getTime() + nodeLeaseMs),
     engineVersion: engine.version,
+    ...(settings.machine !== undefined && { machine: settings.machine }),
     ...about,
   };
   await upsert(store, nodes, node.id, () => node);

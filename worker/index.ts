@@ -6,3 +6,4 @@ export type { WorkerSettings } from './settings.ts';
 export { openEngine } from './docker/engine.ts';
 export type { Engine, EngineOptions } from './docker/engine.ts';
 export { EngineError } from './docker/engine-error.ts';
+export { NodeNameError } from './node-name.ts';

@@ -2,6 +2,8 @@
 export interface WorkerSettings {
   /** A name that stays the same across restarts: by it the node knows its containers again. */
   readonly node: string;
+  /** Which machine this is: by it a worker knows that another one has taken its node's name. Default: nobody looks. */
+  readonly machine?: string;
   readonly cluster: string;
   /** `host:port` from which the engine pulls images. */
   readonly registryHost: string;

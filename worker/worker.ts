@@ -15,6 +15,7 @@ import { openFigures } from './figures.ts';
 import { openGateway } from './gateway.ts';
 import { beginHeartbeat } from './heartbeat.ts';
 import { takeSpawns } from './intake.ts';
+import { assertOwnName } from './node-name.ts';
 import { Pulls } from './pulls.ts';
 import { Pulse } from './pulse.ts';
 import { reconcile } from './reconcile.ts';
@@ -50,6 +51,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   parts.defer(() => closing.abort(new Error('The worker is closing')));
   parts.use(worker.pulse);
   parts.use(worker.endings);
+  await assertOwnName(worker);
   await worker.endings.listen(worker.bus);
   const gateway = deps.settings.gateway && parts.use(await openGateway(worker, deps.settings.gateway, deps.secret));
   parts.use(await beginHeartbeat(worker, gateway?.address));

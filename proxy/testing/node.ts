@@ -64,6 +64,6 @@ export async function startNode(house: House, { id = 'node-1', secret = house.se
 /** Puts a node into the house's store. */
 export async function tellOf({ store }: House, about: Pick<Node, 'id' | 'gateway'>): Promise<void> {
   const now = new Date();
-  const node = { cluster: 'default', leaseUntil: now, startedAt: now, engineVersion: '', ...about };
+  const node: Node = { cluster: 'default', leaseUntil: now, startedAt: now, engineVersion: '', ...about };
   await upsert(store, nodes, node.id, () => node);
 }

@@ -1,10 +1,14 @@
 /** Redis goes away, and comes back empty: that costs time, and no backend, key or session. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { leaseMs } from '../../model/key.ts';
 import { testEngines } from '../kit/engines.ts';
 import { testGrounds } from '../kit/grounds.ts';
 import { startRedis } from '../kit/redis.ts';
 import type { RedisServer } from '../kit/redis.ts';
 import { Stage } from './stage.ts';
+
+/** Longer than the leases of keys and nodes: what must be renewed meanwhile is renewed without Redis, or lost. */
+const outageMs = leaseMs + 5_000;
 
 const [engine] = testEngines();
 const shared = testGrounds().find((each) => each !== 'embedded');
@@ -55,13 +59,50 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept' });
   });
 
-  test('emptied while connects go on: every backend comes up', async () => {
+  test('emptied while connects and terminations go on: every backend comes up, ends, or is swept', async () => {
     const connections = [];
     for (let i = 0; i < 6; i += 1) {
-      const connecting = stage.connect('serve', { key: `flushed-${i}` });
+      const connecting = stage.connect('serve', { key: `flushed-${i}`, spawn: { max_idle_seconds: 2 } });
       await redis.flush();
       connections.push(await connecting);
     }
     for (const { url } of connections) expect((await fetch(url)).status).toBe(200);
+    const [ended, swept] = [connections.slice(0, 3), connections.slice(3)];
+    for (const connection of ended) {
+      // One that was swept meanwhile is ending all the same.
+      const terminating = stage.terminate(connection).catch(() => {});
+      await redis.flush();
+      await terminating;
+    }
+    await Promise.all(ended.map((connection) => stage.statusesUntil(connection, 'terminated')));
+    for (const connection of swept) {
+      const statuses = await stage.statusesUntil(connection, 'terminated');
+      expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept' });
+    }
   });
+
+  test('away for longer than a lease, while connects, requests and terminations go on: it costs time alone', async () => {
+    const held = await stage.connectReady('serve', { key: 'held' });
+    const idle = await stage.connectReady('serve', { spawn: { max_idle_seconds: 2 } });
+    await redis.stop('SIGKILL');
+    const stoppedAt = Date.now();
+    for (let i = 0; Date.now() - stoppedAt < outageMs; i += 1) {
+      const connection = await stage.connect('serve', { key: `minute-${i}` });
+      expect([connection.spawned, (await fetch(connection.url)).status]).toEqual([true, 200]);
+      expect((await fetch(held.url)).status).toBe(200);
+      const again = await stage.connect('serve', { key: 'held' });
+      expect([again.spawned, again.backend_id]).toEqual([false, held.backend_id]);
+      await stage.terminate(connection);
+      const statuses = await stage.statusesUntil(connection, 'terminated');
+      expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external' });
+    }
+    expect((await stage.backend(idle)).statuses.at(-1)?.status).toBe('ready');
+    await redis.start();
+    expect(await redis.ask('DBSIZE')).toBe('0');
+    const swept = await stage.statusesUntil(idle, 'terminated');
+    expect(swept.at(-1)).toMatchObject({ termination_reason: 'swept' });
+    const after = await stage.connect('serve', { key: 'held' });
+    expect([after.spawned, after.backend_id]).toEqual([false, held.backend_id]);
+    expect((await fetch((await stage.connectReady('serve')).url)).status).toBe(200);
+  }, 240_000);
 });
