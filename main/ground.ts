@@ -6,6 +6,7 @@ import type { Bus } from '../core/bus/bus.ts';
 import { openInProcessBus } from '../core/bus/in-process.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
+import { ConfigError } from '../core/config/settings.ts';
 import { HashThreads } from '../core/hash/hash-threads.ts';
 import type { Log } from '../core/log/log.ts';
 import { openMetrics } from '../core/metrics/metrics.ts';
@@ -14,6 +15,7 @@ import { openInProcessQueue } from '../core/queue/in-process.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import { openSqliteStore } from '../core/store/sqlite.ts';
+import { StoreError } from '../core/store/store.ts';
 import type { Store } from '../core/store/store.ts';
 import { modelCollections } from '../model/collections.ts';
 import { RegistryGrants } from '../model/registry-grant.ts';
@@ -44,7 +46,7 @@ export interface Ground {
 /** What is kept: the part of the ground that a command needs. */
 export type Storage = Pick<Ground, 'store' | 'blobs'>;
 
-/** Opens what is kept in a data folder; `opening` closes it. Throws `StoreError` `locked`. */
+/** Opens what is kept in a data folder; `opening` closes it. Throws `StoreError` `locked`, and `ConfigError` without MongoDB. */
 export async function openStorage(
   { config, log, folder }: { config: Config; log: Log; folder: string },
   opening: AsyncDisposableStack,
@@ -82,7 +84,11 @@ const collections = [...modelCollections, ...registryCollections];
 async function openStore(config: Config, folder: string, log: Log): Promise<Store> {
   if (config.store === 'sqlite') return await openSqliteStore({ folder: join(folder, 'store'), collections, log });
   const { openMongoStore } = await import('../core/store/mongodb.ts');
-  return await openMongoStore({ url: urlFor(config.mongodbUrl), database: config.mongodbDatabase, collections, log });
+  const options = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase, collections, log };
+  return await openMongoStore(options).catch((error: unknown) => {
+    if (!(error instanceof StoreError && error.code === 'unavailable')) throw error;
+    throw new ConfigError(`${error.message}\nIs MongoDB running, and is BERTH_MONGODB_URL right?`, { cause: error });
+  });
 }
 
 async function openBlobs(config: Config, folder: string, log: Log): Promise<Blobs> {

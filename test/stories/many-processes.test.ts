@@ -41,6 +41,12 @@ describe.skipIf(!engine || !otherEngine || !ground)('two processes of every role
     }
   });
 
+  test('a node that other machines cannot reach says what to set', async () => {
+    // Each node tells when it hears of the other: with its next heartbeat.
+    const warnings = () => stage.platform.log.match(/There are other nodes[^"]*set BERTH_ADVERTISED_HOST/g) ?? [];
+    await expect.poll(warnings, { timeout: 30_000 }).toHaveLength(2);
+  });
+
   test('a key stays on its node, whichever API is asked', async () => {
     const { account, token } = stage.platform;
     const ask = async (name: 'api' | 'api2') => {
