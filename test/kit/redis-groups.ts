@@ -54,7 +54,7 @@ export async function startSentinelGroup(options: SentinelGroupOptions): Promise
     ...(shared.tls && { ca: join(shared.tls.folder, 'ca.pem') }),
   });
   const scheme = options.tls ? 'rediss+sentinel' : 'redis+sentinel';
-  const url = `${scheme}://:${password}@127.0.0.1:${sentinel.port}/group?${query}`;
+  const url = `${scheme}://:${password}@127.0.0.1:${sentinel.port}/group?${query.toString()}`;
   return { url, master, replica, sentinel, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 

@@ -81,28 +81,32 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     }
   });
 
-  test('away for longer than a lease, while connects, requests and terminations go on: it costs time alone', async () => {
-    const held = await stage.connectReady('serve', { key: 'held' });
-    const idle = await stage.connectReady('serve', { spawn: { max_idle_seconds: 2 } });
-    await redis.stop('SIGKILL');
-    const stoppedAt = Date.now();
-    for (let i = 0; Date.now() - stoppedAt < outageMs; i += 1) {
-      const connection = await stage.connect('serve', { key: `minute-${i}` });
-      expect([connection.spawned, (await fetch(connection.url)).status]).toEqual([true, 200]);
-      expect((await fetch(held.url)).status).toBe(200);
-      const again = await stage.connect('serve', { key: 'held' });
-      expect([again.spawned, again.backend_id]).toEqual([false, held.backend_id]);
-      await stage.terminate(connection);
-      const statuses = await stage.statusesUntil(connection, 'terminated');
-      expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external' });
-    }
-    expect((await stage.backend(idle)).statuses.at(-1)?.status).toBe('ready');
-    await redis.start();
-    expect(await redis.ask('DBSIZE')).toBe('0');
-    const swept = await stage.statusesUntil(idle, 'terminated');
-    expect(swept.at(-1)).toMatchObject({ termination_reason: 'swept' });
-    const after = await stage.connect('serve', { key: 'held' });
-    expect([after.spawned, after.backend_id]).toEqual([false, held.backend_id]);
-    expect((await fetch((await stage.connectReady('serve')).url)).status).toBe(200);
-  }, 240_000);
+  test(
+    'away for longer than a lease, while connects, requests and terminations go on: it costs time alone',
+    { timeout: 240_000 },
+    async () => {
+      const held = await stage.connectReady('serve', { key: 'held' });
+      const idle = await stage.connectReady('serve', { spawn: { max_idle_seconds: 2 } });
+      await redis.stop('SIGKILL');
+      const stoppedAt = Date.now();
+      for (let i = 0; Date.now() - stoppedAt < outageMs; i += 1) {
+        const connection = await stage.connect('serve', { key: `minute-${i}` });
+        expect([connection.spawned, (await fetch(connection.url)).status]).toEqual([true, 200]);
+        expect((await fetch(held.url)).status).toBe(200);
+        const again = await stage.connect('serve', { key: 'held' });
+        expect([again.spawned, again.backend_id]).toEqual([false, held.backend_id]);
+        await stage.terminate(connection);
+        const statuses = await stage.statusesUntil(connection, 'terminated');
+        expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external' });
+      }
+      expect((await stage.backend(idle)).statuses.at(-1)?.status).toBe('ready');
+      await redis.start();
+      expect(await redis.ask('DBSIZE')).toBe('0');
+      const swept = await stage.statusesUntil(idle, 'terminated');
+      expect(swept.at(-1)).toMatchObject({ termination_reason: 'swept' });
+      const after = await stage.connect('serve', { key: 'held' });
+      expect([after.spawned, after.backend_id]).toEqual([false, held.backend_id]);
+      expect((await fetch((await stage.connectReady('serve')).url)).status).toBe(200);
+    },
+  );
 });
