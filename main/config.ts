@@ -196,6 +196,12 @@ export const settings = {
     defaultText: '`default`',
     help: 'The cluster that this node belongs to.',
   },
+  maxBackends: {
+    variable: 'BERTH_MAX_BACKENDS',
+    schema: whole({ min: 0, max: 1_000_000, or: 0 }),
+    defaultText: '`0` (no limit)',
+    help: 'How many backends this node has room for; what does not fit waits for another node, or for room. 0: no limit.',
+  },
   startTimeoutSeconds: {
     variable: 'BERTH_START_TIMEOUT_SECONDS',
     schema: whole({ min: 1, max: 3600, or: 300 }),

@@ -149,6 +149,7 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
     ...(config.advertisedHost !== undefined && {
       gateway: { host: config.gatewayHost, port: config.gatewayPort, advertisedHost: config.advertisedHost },
     }),
+    ...(config.maxBackends > 0 && { maxBackends: config.maxBackends }),
     // Starting is CPU work: more at a time only makes each one slower.
     maxConcurrentStarts: 2 * availableParallelism(),
   };

@@ -1,41 +1,48 @@
-/** How nudges to spawn reach this node: while its engine answers. */
+/** How nudges to spawn reach this node: while its engine answers, and while it has room. */
 import { clusterQueue, spawnJob } from '../contract/jobs.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import { abortable } from './abortable.ts';
 import type { WorkerContext } from './context.ts';
-import { take } from './take.ts';
+import { isTaking, take, takeWaiting } from './take.ts';
+
+/** How soon a node that was full takes again. */
+const lookEveryMs = 1_000;
 
 /**
- * Takes jobs of the cluster's queue until disposed. While the engine of this node does not answer it takes none, and gives
- * back those that have begun: they are for other nodes.
+ * Takes jobs of the cluster's queue until disposed, but none while this node does not take backends: they are for other nodes.
+ * One that came too late for that is dropped, and what it is about found in the store, by whichever node has room.
  */
 export async function takeSpawns(worker: WorkerContext, queue: Queue): Promise<AsyncDisposable> {
   const { cluster, maxConcurrentStarts } = worker.settings;
   const handlers = new JobHandlers().on(spawnJob, async ({ backend }, signal) => {
     const slot = await worker.starts.take(AbortSignal.any([signal, worker.closing]));
-    await abortable(take(worker, backend, slot), signal);
+    if (isTaking(worker)) await abortable(take(worker, backend, slot), signal);
+    else slot[Symbol.dispose]();
   });
   let consumer: AsyncDisposable | undefined;
   let isOver = false;
   const follow = async () => {
-    const isWanted = !isOver && worker.pulse.problem === undefined;
-    if (isWanted) {
-      consumer ??= await queue.consume(clusterQueue(cluster), handlers, { concurrency: maxConcurrentStarts });
-    } else {
+    if (isOver || !isTaking(worker)) {
       await consumer?.[Symbol.asyncDispose]();
       consumer = undefined;
+    } else if (!consumer) {
+      consumer = await queue.consume(clusterQueue(cluster), handlers, { concurrency: maxConcurrentStarts });
+      await takeWaiting(worker);
     }
   };
   await follow();
   let following = Promise.resolve();
-  worker.pulse.onChange(() => {
+  const look = () => {
     following = following.then(follow).catch((error: unknown) => {
-      if (!worker.closing.aborted) worker.log.error({ err: error }, 'spawns cannot be taken from the queue');
+      if (!worker.closing.aborted) worker.log.warn({ err: error }, 'spawns cannot be taken, the next look will');
     });
-  });
+  };
+  worker.pulse.onChange(look);
+  const timer = worker.clock.every(lookEveryMs, look);
   return {
     [Symbol.asyncDispose]: async () => {
+      timer[Symbol.dispose]();
       isOver = true;
       await following;
       await follow();

@@ -24,6 +24,8 @@ export interface WorkerSettings {
   readonly mountFolder?: string;
   /** Containers that are made and started at a time: CPU is the limit, more of them only wait for each other. */
   readonly maxConcurrentStarts: number;
+  /** How many backends the node has room for. Default: no limit. */
+  readonly maxBackends?: number;
   /** Where proxies on other machines reach this node's backends. Default: not at all. */
   readonly gateway?: GatewaySettings;
 }

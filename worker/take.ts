@@ -6,6 +6,11 @@ import type { WorkerContext } from './context.ts';
 import { beginSpawn } from './spawn.ts';
 import { writeBackend } from './statuses.ts';
 
+/** Whether this node takes backends now: its engine answers, and it has room. */
+export function isTaking({ pulse, runs, taking, settings }: WorkerContext): boolean {
+  return pulse.problem === undefined && runs.size + taking.size < (settings.maxBackends ?? Infinity);
+}
+
 /**
  * Takes a backend, if it still waits, and starts it. Resolves when it needs no place among the starts any more; it goes on by
  * itself. Throws when the store does not answer.
@@ -36,7 +41,7 @@ export async function take(worker: WorkerContext, id: string, slot: Disposable):
 
 /** Takes the oldest backends of the cluster that no node has taken, as far as there is place. The queue is only a nudge. */
 export async function takeWaiting(worker: WorkerContext): Promise<void> {
-  if (worker.pulse.problem) return;
+  if (!isTaking(worker)) return;
   const slot = worker.starts.tryTake();
   if (!slot) return;
   slot[Symbol.dispose]();
@@ -46,6 +51,7 @@ export async function takeWaiting(worker: WorkerContext): Promise<void> {
     limit: worker.settings.maxConcurrentStarts,
   });
   for (const { id } of waiting) {
+    if (!isTaking(worker)) return;
     const place = worker.starts.tryTake();
     if (!place) return;
     take(worker, id, place).catch((error: unknown) => {

@@ -230,6 +230,24 @@ describe.skipIf(why !== undefined)(`a worker on a real engine ${why ?? ''}`, () 
     await Promise.all(ids.map((id) => platform.end(id)));
   });
 
+  it('takes as many as it has room for, and the next when one has ended', async () => {
+    await using full = await openOther({ maxBackends: 2 });
+    const imageDigest = full.platform.images.add(polite);
+    const ids = await Promise.all([0, 1, 2, 3].map((i) => full.platform.schedule({ imageDigest }, i < 3)));
+    const taken = async () => {
+      const all = await Promise.all(ids.map((id) => full.platform.get(id)));
+      return all.filter(({ node, live }) => node !== undefined && live).map(({ id }) => id);
+    };
+    await eventually(async () => (await taken()).length === 2 || undefined);
+    for (let ended = 0; ended < ids.length; ended += 1) {
+      const [first = '', second] = await taken();
+      await Promise.all([first, ...(second ? [second] : [])].map((id) => full.platform.until(id, 'ready')));
+      expect((await taken()).length).toBe(Math.min(2, ids.length - ended));
+      await full.platform.end(first);
+      await eventually(async () => (await taken()).length >= Math.min(2, ids.length - ended - 1) || undefined);
+    }
+  });
+
   it('takes a backend that nobody told it of', async () => {
     const id = await platform.schedule({ imageDigest: platform.images.add(polite) }, false);
     expect((await platform.until(id, 'ready')).status).toBe('ready');
