@@ -1,5 +1,6 @@
 /** Redis goes away, and comes back empty: that costs time, and no backend, key or session. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ConnectResponse } from '../../contract/connect.ts';
 import { leaseMs } from '../../model/key.ts';
 import { testEngines } from '../kit/engines.ts';
 import { testGrounds } from '../kit/grounds.ts';
@@ -60,17 +61,21 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
   });
 
   test('emptied while connects and terminations go on: every backend comes up, ends, or is swept', async () => {
-    const connections = [];
+    const connections: ConnectResponse[] = [];
+    const visits: Promise<Response>[] = [];
     for (let i = 0; i < 6; i += 1) {
-      const connecting = stage.connect('serve', { key: `flushed-${i}`, spawn: { max_idle_seconds: 2 } });
+      const spawn = i < 3 ? {} : { max_idle_seconds: 2 };
+      const connecting = stage.connect('serve', { key: `flushed-${i}`, spawn });
       await redis.flush();
-      connections.push(await connecting);
+      const connection = await connecting;
+      connections.push(connection);
+      // Whoever waits for it to be ready keeps it from being swept.
+      visits.push(fetch(connection.url));
     }
-    for (const { url } of connections) expect((await fetch(url)).status).toBe(200);
+    for (const { status } of await Promise.all(visits)) expect(status).toBe(200);
     const [ended, swept] = [connections.slice(0, 3), connections.slice(3)];
     for (const connection of ended) {
-      // One that was swept meanwhile is ending all the same.
-      const terminating = stage.terminate(connection).catch(() => {});
+      const terminating = stage.terminate(connection);
       await redis.flush();
       await terminating;
     }
@@ -86,7 +91,7 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     { timeout: 240_000 },
     async () => {
       const held = await stage.connectReady('serve', { key: 'held' });
-      const idle = await stage.connectReady('serve', { spawn: { max_idle_seconds: 2 } });
+      const idle = await stage.connectReady('serve', { spawn: { max_idle_seconds: 5 } });
       await redis.stop('SIGKILL');
       const stoppedAt = Date.now();
       for (let i = 0; Date.now() - stoppedAt < outageMs; i += 1) {
