@@ -22,9 +22,10 @@ import type { Log } from '../log/log.ts';
 import { assertDigest, assertUploadId, isDigest } from './blob-names.ts';
 import { BlobsError } from './blobs.ts';
 import type { AppendOptions, BlobInfo, Blobs, ByteRange, ByteSource, OpenBlob, UploadInfo } from './blobs.ts';
-import { ReadBuffers, copyFile } from './copy-file.ts';
+import { copyFile } from './copy-file.ts';
 import { fileErrors, ifPresent, systemCode } from './file-errors.ts';
 import { FlushError, makeDurable } from './make-durable.ts';
+import { ReadBuffers } from './read-buffers.ts';
 import { writeChunks } from './write-chunks.ts';
 
 export interface FileBlobsOptions {
