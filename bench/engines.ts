@@ -1,5 +1,4 @@
 /** The same rooms on MongoDB, GridFS, BullMQ and Redis against SQLite, files and one process: per process, in one run. */
-import { randomBytes } from 'node:crypto';
 import { openTerminal } from '../setup/terminal.ts';
 import { startPlatform } from '../test/kit/platform.ts';
 import type { TestPlatform } from '../test/kit/platform.ts';
@@ -10,14 +9,15 @@ import type { Pairs, Row } from './figures.ts';
 import { requestsPerSecond } from './load.ts';
 import { pin } from './pinned.ts';
 import { queueLatency } from './queue-latency.ts';
-import { pullBlob, pushBlob, pushEmptyImage, repositoryOf } from './raw-image.ts';
+import { pushEmptyImage, repositoryOf } from './raw-image.ts';
+import { Puller, Pusher, newBlobs } from './registry-load.ts';
+import type { Blob, Repository } from './registry-load.ts';
 
-const rounds = 5;
-
-/** Rounds that do not count: where no mongod is to be had, its stand-in is a program in Java, which compiles what it runs. */
-const warmUps = 4;
-
-const counted = { warmUps, rounds };
+/**
+ * Rounds that do not count come first: where no mongod is to be had, its stand-in is a program in Java, which compiles what it
+ * runs.
+ */
+const counted = { warmUps: 4, rounds: 5 };
 
 const blobBytes = 100 * 1024 * 1024;
 const connections = 32;
@@ -29,69 +29,96 @@ const settings = { BERTH_LOG_LEVEL: 'warn' };
 // Without an engine: backends stay scheduled, and what is measured is the API, the store and the queue alone.
 await using ours = await startPlatform({ ground: shared, settings });
 await using peer = await startPlatform({ settings });
-for (const platform of [ours, peer]) {
-  await pushEmptyImage(repositoryOf(platform, 'empty'));
-  pin(platform.pid ?? 0, 0);
-}
+for (const platform of [ours, peer]) await pushEmptyImage(repositoryOf(platform, 'empty'));
+const transferRows = await transfers();
+for (const platform of [ours, peer]) pin(platform.pid ?? 0, 0);
 const rows = [
   ...(await connects('connect to a held key', 2_000, () => JSON.stringify({ key: 'held' }))),
   ...(await connects('connect that spawns', 1_000, () => '{}')),
-  ...(await transfers()),
+  ...transferRows,
   await queueLatency(shared.redisUrl),
 ];
 process.stdout.write(`${table(rows)}\n`);
 
-/**
- * As a caller has it, and by what the API's process itself works: a stand-in for a database that runs beside it on the same
- * two cores takes from the first, and a real one on a machine of its own would not.
- */
 async function connects(what: string, requests: number, body: () => string): Promise<Row[]> {
-  const perWork: Record<string, number[]> = {};
-  const rate = async (platform: TestPlatform) => {
+  const prepare = async (platform: TestPlatform) => {
     const url = `${platform.apiUrl}/v2/service/${platform.account}/empty/connect`;
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${platform.token}` };
-    const workedBefore = await cpuSeconds(platform.pid ?? 0);
-    const answered = await requestsPerSecond({ url, headers, body: body(), connections, requests });
-    const worked = (await cpuSeconds(platform.pid ?? 0)) - workedBefore;
-    (perWork[platform.node] ??= []).push(requests / worked);
-    return answered;
+    const load = { url, headers, body: body(), connections, requests };
+    return async () => void (await requestsPerSecond(load));
   };
-  const pairs = await inTurn(
-    counted,
-    () => rate(ours),
-    () => rate(peer),
-  );
-  const worked = (platform: TestPlatform) => (perWork[platform.node] ?? []).slice(warmUps);
-  return [
-    row(what, pairs, '/s', '≥ 0.5 ×'),
-    row(`${what}, by the work of the API alone`, { ours: worked(ours), peer: worked(peer) }, '/s', '≥ 0.5 ×'),
-  ];
+  const measured = { what, by: 'API', amount: requests, unit: '/s', aim: '≥ 0.5 ×' };
+  return await compare(measured, { prepare, pid: (platform) => platform.pid });
 }
 
 async function transfers(): Promise<Row[]> {
-  const [here, there] = [repositoryOf(ours, 'blob'), repositoryOf(peer, 'blob')];
-  const digests: { ours: string[]; peer: string[] } = { ours: [], peer: [] };
-  const push = async (repository: typeof here, into: string[]) =>
-    await mibPerSecond(async () => void into.push(await pushBlob(repository, randomBytes(blobBytes))));
-  const pull = async (repository: typeof here, [digest = '']: readonly string[]) =>
-    await mibPerSecond(async () => void (await pullBlob(repository, digest)));
-  const pushes = await inTurn(
-    counted,
-    () => push(here, digests.ours),
-    () => push(there, digests.peer),
-  );
-  const pulls = await inTurn(
-    counted,
-    () => pull(here, digests.ours),
-    () => pull(there, digests.peer),
-  );
-  return [row('push of 100 MiB', pushes, ' MiB/s', '≥ 0.5 ×'), row('pull of 100 MiB', pulls, ' MiB/s', '≥ 0.6 ×')];
+  const [pulled] = newBlobs(1, blobBytes) as [Blob];
+  for (const platform of [ours, peer]) {
+    using pusher = new Pusher(blobsOf(platform));
+    await pusher.blob(pulled);
+  }
+  const push = async (platform: TestPlatform) => {
+    const [blob] = newBlobs(1, blobBytes) as [Blob];
+    return async () => {
+      using pusher = new Pusher(blobsOf(platform));
+      await pusher.blob(blob);
+    };
+  };
+  const pull = async (platform: TestPlatform) => async () => {
+    using puller = await Puller.open(blobsOf(platform));
+    await puller.ask('GET', `blobs/${pulled.digest}`, blobBytes);
+  };
+  const pid = (platform: TestPlatform) => platform.registryPid;
+  const inMib = { by: 'registry', amount: blobBytes / 1024 ** 2, unit: ' MiB/s' };
+  return [
+    ...(await compare({ ...inMib, what: 'push of 100 MiB', aim: '≥ 0.5 ×' }, { prepare: push, pid })),
+    ...(await compare({ ...inMib, what: 'pull of 100 MiB', aim: '≥ 0.6 ×' }, { prepare: pull, pid })),
+  ];
 }
 
-async function mibPerSecond(transfer: () => Promise<void>): Promise<number> {
-  const startedMs = performance.now();
-  await transfer();
-  return blobBytes / 1024 ** 2 / ((performance.now() - startedMs) / 1000);
+function blobsOf(platform: TestPlatform): Repository {
+  const [host = '', port = ''] = platform.registry.split(':');
+  const { authorization } = repositoryOf(platform, 'blob');
+  return { host, port: Number(port), name: `${platform.account}/blob`, authorization };
+}
+
+interface Measured {
+  readonly what: string;
+  /** The process that does the work. */
+  readonly by: string;
+  readonly amount: number;
+  readonly unit: string;
+  readonly aim: string;
+}
+
+interface Work {
+  /** Makes ready what the clock should not see; returns what it should. */
+  readonly prepare: (platform: TestPlatform) => Promise<() => Promise<void>>;
+  readonly pid: (platform: TestPlatform) => number | undefined;
+}
+
+/**
+ * As a caller has it, and by what the process itself works: a stand-in for a database that runs beside it on the same two
+ * cores takes from the first, and a real one on a machine of its own would not.
+ */
+async function compare({ what, by, amount, unit, aim }: Measured, { prepare, pid }: Work): Promise<Row[]> {
+  const perWork = { ours: [] as number[], peer: [] as number[] };
+  const rate = async (side: 'ours' | 'peer', platform: TestPlatform) => {
+    const work = await prepare(platform);
+    const workedBefore = await cpuSeconds(pid(platform) ?? 0);
+    const startedMs = performance.now();
+    await work();
+    const seconds = (performance.now() - startedMs) / 1000;
+    perWork[side].push(amount / ((await cpuSeconds(pid(platform) ?? 0)) - workedBefore));
+    return amount / seconds;
+  };
+  const pairs = await inTurn(
+    counted,
+    () => rate('ours', ours),
+    () => rate('peer', peer),
+  );
+  const afterWarmUps = { ours: perWork.ours.slice(counted.warmUps), peer: perWork.peer.slice(counted.warmUps) };
+  return [row(what, pairs, unit, aim), row(`${what}, by the work of the ${by} alone`, afterWarmUps, unit, aim)];
 }
 
 function row(what: string, pairs: Pairs, unit: string, aim: string): Row {

@@ -23,14 +23,6 @@ export async function pushBlob({ url, authorization }: Repository, bytes: Uint8A
   return digest;
 }
 
-/** Pulls a blob, and returns how many bytes came. */
-export async function pullBlob({ url, authorization }: Repository, digest: string): Promise<number> {
-  const answer = await expectOk(await fetch(`${url}/blobs/${digest}`, { headers: { authorization } }));
-  let bytes = 0;
-  for await (const chunk of answer.body ?? []) bytes += chunk.byteLength;
-  return bytes;
-}
-
 /** Pushes a small image that nobody will run, as `latest`. */
 export async function pushEmptyImage(repository: Repository): Promise<void> {
   const config = Buffer.from(

@@ -22,6 +22,7 @@ import { RegistryGrants } from '../model/registry-grant.ts';
 import { registryCollections } from '../registry/index.ts';
 import type { Config } from './config.ts';
 import { openDataFolder } from './data-folder.ts';
+import { letHeapGrow } from './heap.ts';
 
 /** What every room is handed, and what opens them. */
 export interface Ground {
@@ -93,6 +94,7 @@ async function openStore(config: Config, folder: string, log: Log): Promise<Stor
 
 async function openBlobs(config: Config, folder: string, log: Log): Promise<Blobs> {
   if (config.blobs === 'files') return await openFileBlobs({ folder: join(folder, 'blobs'), log });
+  letHeapGrow();
   const { openGridFsBlobs } = await import('../core/blobs/gridfs.ts');
   return await openGridFsBlobs({ url: urlFor(config.mongodbUrl), database: config.mongodbDatabase, log });
 }

@@ -7,6 +7,7 @@
  * happens, the bytes below an upload's recorded size stay as they are.
  */
 import type { ObjectId } from 'mongodb';
+import { free } from '../hash/owned-bytes.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
 import { again } from './gridfs-errors.ts';
 import { chunkId, chunkKey } from './gridfs-layout.ts';
@@ -16,12 +17,28 @@ import type { HeldUpload } from './gridfs-lease.ts';
 /** Chunks on their way to the server: enough that it never waits for us, and all the memory that an append takes. */
 const chunksAtATime = 3;
 
+/** When more appends than this are under way, each has one chunk on its way: together they keep the server busy. */
+const maxAppendsAhead = 4;
+
+/** How many appends are under way. */
+export interface Appends {
+  count: number;
+}
+
+interface Parts {
+  readonly layout: Layout;
+  /** Throws if the lease is not held any more. */
+  readonly prove: () => Promise<void>;
+  readonly appends: Appends;
+}
+
 export class ChunkWriter {
   readonly #chunks: Layout['chunks'];
   readonly #file: ObjectId;
   readonly #holder: ObjectId;
   readonly #chunkBytes: number;
   readonly #prove: () => Promise<void>;
+  readonly #appends: Appends;
   /** The chunk that is being filled, and how far. */
   #filling: Buffer;
   #filledBytes = 0;
@@ -34,9 +51,9 @@ export class ChunkWriter {
   #durableBytes: number;
   #failure: { readonly error: unknown } | undefined;
 
-  /** `prove` throws if the lease is not held any more. */
-  constructor({ chunks }: Layout, { upload, holder }: HeldUpload, prove: () => Promise<void>) {
-    this.#chunks = chunks;
+  constructor({ upload, holder }: HeldUpload, { layout, prove, appends }: Parts) {
+    this.#chunks = layout.chunks;
+    this.#appends = appends;
     this.#file = upload.file;
     this.#holder = holder;
     this.#chunkBytes = upload.chunkBytes;
@@ -80,11 +97,13 @@ export class ChunkWriter {
     if (this.#n * this.#chunkBytes + this.#filledBytes > this.#durableBytes && this.#filledBytes > 0) this.#send();
     await Promise.all(this.#underWay.values());
     if (this.#failure) throw this.#failure.error;
+    for (const buffer of [this.#filling, ...this.#free]) free(buffer);
   }
 
   async #sendFilled(): Promise<void> {
     this.#send();
-    while (this.#underWay.size >= chunksAtATime) await Promise.race(this.#underWay.values());
+    const atATime = this.#appends.count > maxAppendsAhead ? 1 : chunksAtATime;
+    while (this.#underWay.size >= atATime) await Promise.race(this.#underWay.values());
     this.#n += 1;
     this.#filledBytes = 0;
     this.#filling = this.#free.pop() ?? Buffer.allocUnsafe(this.#chunkBytes);

@@ -76,6 +76,7 @@ class GridFsBlobs implements Blobs {
   readonly #parts: Parts;
   readonly #layout: Layout;
   readonly #busy = new Set<Promise<unknown>>();
+  readonly #appends = { count: 0 };
   readonly #copies = { count: 0 };
   readonly #closing = new AbortController();
   readonly #timer: Disposable;
@@ -160,12 +161,18 @@ class GridFsBlobs implements Blobs {
     assertUploadId(uploadId);
     return await this.#run(async () => {
       const held = await takeUpload(this.#layout, uploadId);
-      const writer: ChunkWriter = new ChunkWriter(this.#layout, held, async () => await lease.prove());
+      const writer: ChunkWriter = new ChunkWriter(held, {
+        layout: this.#layout,
+        prove: async () => await lease.prove(),
+        appends: this.#appends,
+      });
       using lease = new UploadLease(this.#layout, held, this.#parts.clock, () => writer.durableBytes);
       const stops = [this.#closing.signal, lease.lost, ...(signal ? [signal] : [])];
+      this.#appends.count += 1;
       try {
         await append(writer, held, offset, { source: untilAborted(source, AbortSignal.any(stops)), release });
       } finally {
+        this.#appends.count -= 1;
         await lease.giveBack();
       }
       return writer.durableBytes;
