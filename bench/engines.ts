@@ -23,7 +23,7 @@ const blobBytes = 100 * 1024 * 1024;
 const connections = 32;
 
 await using servers = new AsyncDisposableStack();
-const shared = await openSharedGround(openTerminal(process.stderr), servers);
+const shared = await openSharedGround(openTerminal(process.stderr), servers, { isMeasured: true });
 if ('missing' in shared) throw new Error(`Nothing to measure: ${shared.missing}`);
 const settings = { BERTH_LOG_LEVEL: 'warn' };
 // Without an engine: backends stay scheduled, and what is measured is the API, the store and the queue alone.

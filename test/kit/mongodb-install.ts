@@ -11,14 +11,22 @@ const sources = fileURLToPath(new URL('mongodb', import.meta.url));
 /** How the server is started, or why it cannot be. */
 export type ProtocolServer = { readonly command: readonly [string, ...string[]] } | { readonly missing: string };
 
+/** Tests are over before Java has compiled for speed: it had better not begin. Measurements warm it up. */
+const testFlags = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
+
+/** What a server is for. */
+export interface ServerUse {
+  readonly isMeasured?: boolean;
+}
+
 /** Finds the server, after making it if that was not done yet: about 20 s, most of it Maven's. */
-export async function protocolServer(): Promise<ProtocolServer> {
+export async function protocolServer({ isMeasured = false }: ServerUse = {}): Promise<ProtocolServer> {
   const missing = [];
   for (const program of ['java', 'javac', 'mvn']) if (!(await findProgram(program))) missing.push(program);
   if (missing.length > 0) return { missing: `these programs are missing: ${missing.join(', ')}` };
   try {
     const folder = await installed();
-    return { command: ['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', classPath(folder), 'Server'] };
+    return { command: ['java', ...(isMeasured ? [] : testFlags), '-cp', classPath(folder), 'Server'] };
   } catch (error) {
     return { missing: error instanceof Error ? error.message : String(error) };
   }

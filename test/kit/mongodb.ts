@@ -15,6 +15,7 @@ import { MongoClient } from 'mongodb';
 import { findProgram } from '../../setup/command.ts';
 import { freePort } from './free-port.ts';
 import { protocolServer } from './mongodb-install.ts';
+import type { ServerUse } from './mongodb-install.ts';
 
 /** Which server it is: they differ in what they can show. */
 export type MongoKind = 'the given MongoDB' | 'a mongod' | 'a protocol server';
@@ -48,15 +49,15 @@ export interface Missing {
 /** A cold start takes 2 to 5 seconds. */
 const startTimeoutMs = 60_000;
 
-/** A server for the tests of one file, which disposes it. */
-export async function testMongo(): Promise<TestMongo | Missing> {
+/** A server for the tests of one file, or for a measurement, which disposes it. */
+export async function testMongo(use?: ServerUse): Promise<TestMongo | Missing> {
   const url = process.env['MONGODB_URL'];
-  return url ? onServer('the given MongoDB', url, async () => {}) : await stoppableMongo();
+  return url ? onServer('the given MongoDB', url, async () => {}) : await stoppableMongo(use);
 }
 
 /** A server that a test can stop and start again. */
-export async function stoppableMongo(): Promise<StoppableMongo | Missing> {
-  const server = await findServer();
+export async function stoppableMongo(use?: ServerUse): Promise<StoppableMongo | Missing> {
+  const server = await findServer(use);
   if ('missing' in server) return server;
   await using opening = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'berth-mongodb-'));
@@ -90,10 +91,10 @@ interface Server {
   url(port: number): Promise<string>;
 }
 
-async function findServer(): Promise<Server | Missing> {
+async function findServer(use?: ServerUse): Promise<Server | Missing> {
   const mongod = await findProgram('mongod');
   if (mongod !== undefined) return realServer(mongod, await findProgram('setpriv'));
-  const java = await protocolServer();
+  const java = await protocolServer(use);
   if ('missing' in java) return { missing: `there is neither MONGODB_URL nor a mongod, and ${java.missing}` };
   return {
     kind: 'a protocol server',

@@ -3,6 +3,7 @@ import { findProgram } from '../../setup/command.ts';
 import { installWithApt } from '../../setup/apt.ts';
 import type { Terminal } from '../../setup/terminal.ts';
 import type { SharedGround } from './grounds.ts';
+import type { ServerUse } from './mongodb-install.ts';
 import { testMongo } from './mongodb.ts';
 import { openTestRedis, redisProblem } from './redis.ts';
 
@@ -10,11 +11,12 @@ import { openTestRedis, redisProblem } from './redis.ts';
 export async function openSharedGround(
   terminal: Terminal,
   owned: AsyncDisposableStack,
+  use?: ServerUse,
 ): Promise<SharedGround | { readonly missing: string }> {
   const problem = process.env['REDIS_URL'] ? undefined : await installRedis(terminal);
   if (problem !== undefined) return { missing: problem };
   return await terminal.during('Starting MongoDB and Redis for tests', async () => {
-    const mongo = await testMongo();
+    const mongo = await testMongo(use);
     if ('missing' in mongo) return mongo;
     owned.use(mongo);
     const redis = owned.use(await openTestRedis());
