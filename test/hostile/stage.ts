@@ -182,6 +182,10 @@ export class Connection {
     return this.#received;
   }
 
+  get isAnswered(): boolean {
+    return this.#received !== '';
+  }
+
   write(bytes: string | Buffer): void {
     this.#socket.write(bytes);
   }

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry.ts';
+import type { Answer } from '../kit/registry.ts';
 import { onEveryGround, refusalIn, waitMs } from './stage.ts';
 
 onEveryGround((stage) => {
@@ -11,10 +12,18 @@ onEveryGround((stage) => {
 
   const rangeOf = async (location: string) => (await stage.send(location)).headers.range;
 
-  /** Until another request writes to an upload. A chunk in a place where none can be never gets in itself. */
-  const untilBusy = async (location: string) => {
+  /** Whether another request writes to an upload. A chunk in a place where none can be never gets in itself. */
+  const isBusy = async (location: string) => {
     const probe = { method: 'PATCH', headers: { 'content-range': '900000000-900000000' }, body: 'x' };
-    await expect.poll(async () => (await stage.send(location, probe)).status, { timeout: waitMs }).toBe(409);
+    return (await stage.send(location, probe)).status === 409;
+  };
+
+  /** Begins to write to an upload, again if one of our own looks was in its way, until it is let in. */
+  const letIn = async <W extends { readonly isAnswered: boolean }>(location: string, begin: () => Promise<W>) => {
+    for (;;) {
+      const writer = await begin();
+      while (!writer.isAnswered) if (await isBusy(location)) return writer;
+    }
   };
 
   test('a client that leaves in the middle, with a length and without, goes on where the registry says', async () => {
@@ -22,12 +31,14 @@ onEveryGround((stage) => {
     for (const encoding of ['content-length: 150000', 'transfer-encoding: chunked']) {
       const location = await stage.begin('home/left');
       await stage.send(location, { method: 'PATCH', body: bytes.subarray(0, 10_000) });
-      const connection = await stage.connect();
-      connection.write(head('PATCH', location, encoding));
       const part = bytes.subarray(10_000, 90_000);
-      // The chunk says that it has more, and ends before.
-      connection.write(encoding.startsWith('content') ? part : Buffer.concat([Buffer.from('249f0\r\n'), part]));
-      await untilBusy(location);
+      const connection = await letIn(location, async () => {
+        const begun = await stage.connect();
+        begun.write(head('PATCH', location, encoding));
+        // The chunk says that it has more, and ends before.
+        begun.write(encoding.startsWith('content') ? part : Buffer.concat([Buffer.from('249f0\r\n'), part]));
+        return begun;
+      });
       await connection.cut();
       const goOn = async () => {
         const next = Number(String(await rangeOf(location)).split('-')[1]) + 1;
@@ -83,18 +94,17 @@ onEveryGround((stage) => {
 
   test('two that write at a time: one of them, and no byte of the other', async () => {
     const location = await stage.begin('home/race');
-    const slow = new Readable({ read: () => {} });
-    const first = stage.send(location, { method: 'PATCH', body: slow });
-    slow.push('first');
-    await untilBusy(location);
+    const first = await letIn(
+      location,
+      async () => new SlowWriter((body) => stage.send(location, { method: 'PATCH', body })),
+    );
     const busy = [
       await stage.send(location, { method: 'PATCH', body: 'second' }),
       await stage.send(`${location}?digest=${sha256('first')}`, { method: 'PUT' }),
       await stage.send(location, { method: 'DELETE' }),
     ];
     expect(busy.map(({ status, code }) => [status, code])).toEqual(busy.map(() => [409, 'BLOB_UPLOAD_INVALID']));
-    slow.push(null);
-    expect((await first).status).toBe(202);
+    expect((await first.finish()).status).toBe(202);
     const digest = sha256('first');
     const puts = await Promise.all(
       Array.from({ length: 5 }, async () => await stage.send(`${location}?digest=${digest}`, { method: 'PUT' })),
@@ -143,3 +153,24 @@ onEveryGround((stage) => {
     );
   });
 });
+
+/** A request that has sent the word "first", and is not done. */
+class SlowWriter {
+  readonly #body = new Readable({ read: () => {} });
+  readonly #answer: Promise<Answer>;
+  #isAnswered = false;
+
+  constructor(send: (body: Readable) => Promise<Answer>) {
+    this.#body.push('first');
+    this.#answer = send(this.#body).finally(() => (this.#isAnswered = true));
+  }
+
+  get isAnswered(): boolean {
+    return this.#isAnswered;
+  }
+
+  async finish(): Promise<Answer> {
+    this.#body.push(null);
+    return await this.#answer;
+  }
+}
