@@ -168,7 +168,8 @@ class FileBlobs implements Blobs {
       if (size !== offset) {
         throw new BlobsError('wrong-offset', `Upload "${uploadId}" has ${size} bytes, so it cannot go on at ${offset}`);
       }
-      await orDiscard(path, async () => await writeChunks(file, offset, source, { signal: stop, release }));
+      const append = { signal: stop, release, appends: () => this.#busy.size };
+      await orDiscard(path, async () => await writeChunks(file, offset, source, append));
       const after = await fileErrors(() => file.stat());
       if (after.nlink === 0) throw unknownUpload(uploadId);
       return after.size;

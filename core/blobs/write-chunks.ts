@@ -9,7 +9,13 @@ import { untilAborted } from './until-aborted.ts';
  * As much as is written at a time, while as much again arrives. A write wakes a thread, which on a busy machine costs more
  * than the 64 KiB that a socket gives are worth.
  */
-const writeBytes = 128 * 1024;
+const writeBytes = 256 * 1024;
+
+/** As much when many are written at a time: together they keep the disk busy, and must not hold much memory. */
+const smallWriteBytes = 64 * 1024;
+
+/** More appends at a time are many. */
+const fewAppends = 8;
 
 /** What comes slowly is written this often, so that a crash loses little of it. */
 const writeEveryMs = 50;
@@ -26,9 +32,9 @@ export async function writeChunks(
   file: FileHandle,
   offset: number,
   source: ByteSource,
-  { signal, release }: { readonly signal: AbortSignal; readonly release: Release | undefined },
+  { signal, release, appends }: Append,
 ): Promise<void> {
-  const writer = new WriteBehind(file, offset, release);
+  const writer = new WriteBehind(file, offset, { release, appends });
   try {
     for await (const chunks of untilAborted(source, signal)) await writer.add(chunks);
   } finally {
@@ -36,11 +42,19 @@ export async function writeChunks(
   }
 }
 
-type Release = NonNullable<AppendOptions['release']>;
+interface Parts {
+  readonly release: AppendOptions['release'] | undefined;
+  /** How many appends there are at a time, this one included. */
+  readonly appends: () => number;
+}
+
+interface Append extends Parts {
+  readonly signal: AbortSignal;
+}
 
 class WriteBehind {
   readonly #file: FileHandle;
-  readonly #release: Release | undefined;
+  readonly #parts: Parts;
   #position: number;
   #gathered: Uint8Array[] = [];
   #gatheredBytes = 0;
@@ -50,10 +64,10 @@ class WriteBehind {
   #flushing: Promise<void> | undefined;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(file: FileHandle, position: number, release: Release | undefined) {
+  constructor(file: FileHandle, position: number, parts: Parts) {
     this.#file = file;
     this.#position = position;
-    this.#release = release;
+    this.#parts = parts;
   }
 
   /** Takes chunks; resolves when the next ones may come. Rejects when some before could not be written. */
@@ -62,7 +76,7 @@ class WriteBehind {
       this.#gathered.push(chunk);
       this.#gatheredBytes += chunk.byteLength;
     }
-    if (this.#gatheredBytes < writeBytes) {
+    if (this.#gatheredBytes < (this.#parts.appends() > fewAppends ? smallWriteBytes : writeBytes)) {
       this.#soon ??= setTimeout(() => void this.#writeNext(), writeEveryMs);
       return;
     }
@@ -93,7 +107,7 @@ class WriteBehind {
     if (chunks.length === 0 || this.#failure) return;
     try {
       await fileErrors(async () => await this.#write(chunks));
-      await this.#release?.(chunks);
+      await this.#parts.release?.(chunks);
     } catch (error) {
       this.#failure = { error };
     }

@@ -4,7 +4,7 @@ import type { HashAnswer, HashRequest } from './hash-messages.ts';
 import { whole } from './owned-bytes.ts';
 
 /** As much is sent at a time: most of a millisecond's work, many times what a message costs. */
-const messageBytes = 128 * 1024;
+const messageBytes = 256 * 1024;
 
 /** Bytes that come in crumbs are sent before, so that their number stays bounded too. */
 const messageParts = 64;
