@@ -1,11 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connectionsOpen } from '../contract/messages.ts';
 import { advance, assign, backends } from '../model/backend.ts';
-import { eventually, openTestPlatform, whyNoTests } from './testing/test-platform.ts';
+import { eventually, openTestPlatform, polite, whyNoTests } from './testing/test-platform.ts';
 import type { TestPlatform } from './testing/test-platform.ts';
 
 const why = await whyNoTests();
-const polite = 'trap "exit 0" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
 
 describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () => {
   let platform: TestPlatform;

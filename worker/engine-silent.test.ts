@@ -2,12 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { testEngineHost } from './testing/test-engine.ts';
 import { openEngineGate } from './testing/engine-gate.ts';
 import type { EngineGate } from './testing/engine-gate.ts';
-import { eventually, openTestPlatform, whyNoTests } from './testing/test-platform.ts';
+import { eventually, openTestPlatform, polite, whyNoTests } from './testing/test-platform.ts';
 import type { TestPlatform } from './testing/test-platform.ts';
 import type { Worker } from './worker.ts';
 
 const why = await whyNoTests();
-const polite = 'trap "exit 0" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
 
 /** What an engine 20.10 that has locked itself up leaves without an answer: all that touches networks. */
 const lockedUp = /^(?:\w+ \/networks|POST \/containers\/\w+\/(?:start|stop|kill)|DELETE \/containers)/;

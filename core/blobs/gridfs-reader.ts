@@ -15,11 +15,6 @@ const chunksAhead = 3;
 /** More copies than this at a time go chunk by chunk: they may stand still, by the thousand if they mean harm. */
 const maxCopiesAhead = 16;
 
-/** How many copies are under way. */
-export interface Copies {
-  count: number;
-}
-
 /** The bytes of a file of this size. */
 export interface FileBytes {
   readonly file: ObjectId;
@@ -46,20 +41,16 @@ interface Copy {
   readonly to: Writable;
   readonly range: ByteRange | undefined;
   readonly recent: RecentChunk;
-  readonly copies: Copies;
+  /** How many are under way, this one included. */
+  readonly copies: number;
 }
 
 /** Writes a file, or a range of it, to a stream, which stays open. Rejects with what the stream fails with. */
 export async function copyChunks(layout: Layout, source: FileBytes, copy: Copy): Promise<void> {
   const { to, range, recent, copies } = copy;
   using _quiet = keptQuiet(to);
-  copies.count += 1;
-  const ahead = copies.count > maxCopiesAhead ? 1 : chunksAhead;
-  try {
-    for await (const chunk of readChunks(layout, source, { range, recent, ahead })) await send(to, chunk);
-  } finally {
-    copies.count -= 1;
-  }
+  const ahead = copies > maxCopiesAhead ? 1 : chunksAhead;
+  for await (const chunk of readChunks(layout, source, { range, recent, ahead })) await send(to, chunk);
 }
 
 interface Reading {

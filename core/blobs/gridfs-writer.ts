@@ -20,16 +20,12 @@ const chunksAtATime = 3;
 /** When more appends than this are under way, each has one chunk on its way: together they keep the server busy. */
 const maxAppendsAhead = 4;
 
-/** How many appends are under way. */
-export interface Appends {
-  count: number;
-}
-
 interface Parts {
   readonly layout: Layout;
   /** Throws if the lease is not held any more. */
   readonly prove: () => Promise<void>;
-  readonly appends: Appends;
+  /** How many appends are under way, this one included. */
+  readonly appends: () => number;
 }
 
 export class ChunkWriter {
@@ -38,7 +34,7 @@ export class ChunkWriter {
   readonly #holder: ObjectId;
   readonly #chunkBytes: number;
   readonly #prove: () => Promise<void>;
-  readonly #appends: Appends;
+  readonly #appends: () => number;
   /** The chunk that is being filled, and how far. */
   #filling: Buffer;
   #filledBytes = 0;
@@ -102,7 +98,7 @@ export class ChunkWriter {
 
   async #sendFilled(): Promise<void> {
     this.#send();
-    const atATime = this.#appends.count > maxAppendsAhead ? 1 : chunksAtATime;
+    const atATime = this.#appends() > maxAppendsAhead ? 1 : chunksAtATime;
     while (this.#underWay.size >= atATime) await Promise.race(this.#underWay.values());
     this.#n += 1;
     this.#filledBytes = 0;

@@ -76,8 +76,9 @@ class GridFsBlobs implements Blobs {
   readonly #parts: Parts;
   readonly #layout: Layout;
   readonly #busy = new Set<Promise<unknown>>();
-  readonly #appends = { count: 0 };
-  readonly #copies = { count: 0 };
+  /** How many of each are under way. */
+  #appends = 0;
+  #copies = 0;
   readonly #closing = new AbortController();
   readonly #timer: Disposable;
   #closed: Promise<void> | undefined;
@@ -112,7 +113,14 @@ class GridFsBlobs implements Blobs {
     return (
       blob && {
         sizeBytes: blob.sizeBytes,
-        copyTo: async (to, range) => await copyChunks(this.#layout, blob, { to, range, recent, copies: this.#copies }),
+        copyTo: async (to, range) => {
+          this.#copies += 1;
+          try {
+            await copyChunks(this.#layout, blob, { to, range, recent, copies: this.#copies });
+          } finally {
+            this.#copies -= 1;
+          }
+        },
         [Symbol.asyncDispose]: async () => {},
       }
     );
@@ -164,15 +172,15 @@ class GridFsBlobs implements Blobs {
       const writer: ChunkWriter = new ChunkWriter(held, {
         layout: this.#layout,
         prove: async () => await lease.prove(),
-        appends: this.#appends,
+        appends: () => this.#appends,
       });
       using lease = new UploadLease(this.#layout, held, this.#parts.clock, () => writer.durableBytes);
       const stops = [this.#closing.signal, lease.lost, ...(signal ? [signal] : [])];
-      this.#appends.count += 1;
+      this.#appends += 1;
       try {
         await append(writer, held, offset, { source: untilAborted(source, AbortSignal.any(stops)), release });
       } finally {
-        this.#appends.count -= 1;
+        this.#appends -= 1;
         await lease.giveBack();
       }
       return writer.durableBytes;

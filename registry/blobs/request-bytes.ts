@@ -21,8 +21,9 @@ export class RequestBytes implements ByteSource, Disposable {
   #due: NodeJS.Timeout | undefined;
   #end: { readonly error?: Error } | undefined;
   #wakeUp = () => {};
-  #isReaderWaiting = false;
+  /** While the reader waits. */
   #waitsSince: Date | undefined;
+  /** In waits that are over. */
   #waitedMs = 0;
   #cameBytes = 0;
 
@@ -42,12 +43,8 @@ export class RequestBytes implements ByteSource, Disposable {
 
   /** How long the reader has waited for the client, in milliseconds. */
   get waitedMs(): number {
-    const now = this.#clock.now();
-    if (this.#waitsSince) {
-      this.#waitedMs += now.getTime() - this.#waitsSince.getTime();
-      this.#waitsSince = now;
-    }
-    return this.#waitedMs;
+    if (!this.#waitsSince) return this.#waitedMs;
+    return this.#waitedMs + this.#clock.now().getTime() - this.#waitsSince.getTime();
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<readonly Uint8Array[], void> {
@@ -86,9 +83,7 @@ export class RequestBytes implements ByteSource, Disposable {
 
   async #more(): Promise<void> {
     this.#waitsSince = this.#clock.now();
-    this.#isReaderWaiting = true;
     await new Promise<void>((resolve) => (this.#wakeUp = resolve));
-    this.#isReaderWaiting = false;
     this.#waitedMs = this.waitedMs;
     this.#waitsSince = undefined;
   }
@@ -99,7 +94,7 @@ export class RequestBytes implements ByteSource, Disposable {
     this.#chunks.push(chunk);
     this.#due ??= setTimeout(this.#onDue, batchMs);
     if (this.#waitingBytes < batchBytes) return;
-    if (this.#isReaderWaiting) this.#wakeUp();
+    if (this.#waitsSince) this.#wakeUp();
     else this.#request.pause();
   };
 

@@ -100,6 +100,14 @@ async function prepareOldImage({ registry, clock }: Scene): Promise<string> {
   return digest;
 }
 
+/** Now, and when no lease keeps it any more. */
+async function expectKept(scene: Scene, digest: string, step: number): Promise<void> {
+  await expectPullable(scene, digest, step);
+  await scene.clock.advance(2 * leaseMs);
+  await collect(scene.registry);
+  await expectPullable(scene, digest, step);
+}
+
 async function expectPullable({ registry }: Scene, digest: string, step: number): Promise<void> {
   const manifest = await registry.as(`/v2/${repository}/manifests/${digest}`);
   expect([step, manifest.status]).toEqual([step, 200]);
@@ -144,10 +152,7 @@ for (const [what, need] of Object.entries(needs)) {
       if (!scene.ofRegistry.isOver) break;
       if (wasAcknowledged) {
         acknowledged += 1;
-        await expectPullable(scene, digest, step);
-        await scene.clock.advance(2 * leaseMs);
-        await collect(scene.registry);
-        await expectPullable(scene, digest, step);
+        await expectKept(scene, digest, step);
       }
       await clean(scene);
     }
@@ -164,10 +169,7 @@ for (const [what, need] of Object.entries(needs)) {
       if (!scene.ofApi.isOver) break;
       if (wasAcknowledged) {
         acknowledged += 1;
-        await expectPullable(scene, digest, step);
-        await scene.clock.advance(2 * leaseMs);
-        await collect(scene.registry);
-        await expectPullable(scene, digest, step);
+        await expectKept(scene, digest, step);
       }
       await clean(scene);
     }

@@ -32,6 +32,9 @@ import type { Worker } from '../worker.ts';
 import { findBusybox, openImageServer } from './image-server.ts';
 import type { ImageServer } from './image-server.ts';
 
+/** A program for a backend: serves, and ends when it is asked to. */
+export const polite = 'trap "exit 0" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
+
 export interface TestWorkerOptions {
   readonly settings?: Partial<WorkerSettings>;
   readonly clock?: Clock;
