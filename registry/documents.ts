@@ -71,6 +71,8 @@ export interface Tombstone {
   readonly state: 'condemned' | 'deleting';
   /** Since when it is in this state, in the store's time. */
   readonly at: Date;
+  /** Whose turn it was when the deletion began, or was taken up. */
+  readonly holder?: string;
 }
 
 export interface CollectorTurn {

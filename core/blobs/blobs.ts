@@ -9,6 +9,8 @@ import type { Readable, Writable } from 'node:stream';
 
 export interface BlobInfo {
   readonly sizeBytes: number;
+  /** Another one each time the digest is published after having been deleted, replaced or renewed. */
+  readonly generation: string;
 }
 
 /** Bytes `start` to `end`, both included, counted from 0. */
@@ -62,8 +64,18 @@ export interface Blobs extends AsyncDisposable {
   /** The bytes of a blob, read as they are consumed; destroying the stream frees what it holds. `undefined` if absent. */
   read(digest: string, range?: ByteRange): Promise<Readable | undefined>;
 
-  /** @returns whether there was such a blob. Streams that are already open read on to their end. */
-  delete(digest: string): Promise<boolean>;
+  /**
+   * Deletes a blob; if a generation is named, only while the blob is of that one.
+   *
+   * @returns whether there was such a blob. Streams that are already open read on to their end.
+   */
+  delete(digest: string, generation?: string): Promise<boolean>;
+
+  /**
+   * Gives a blob another generation: whoever was about to delete the one before, and wakes up when it is too late, deletes
+   * nothing. Does nothing if the blob is absent.
+   */
+  renew(digest: string): Promise<void>;
 
   /** Digests of all blobs, in no particular order. */
   list(): AsyncIterable<string>;

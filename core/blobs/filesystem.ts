@@ -14,7 +14,8 @@
  * file under `blobs/` is whole, after a power cut too, and there are no temporary files. One process uses the folder at a
  * time.
  */
-import { access, constants, open, opendir, rename, stat, unlink } from 'node:fs/promises';
+import { access, constants, open, opendir, rename, stat, unlink, utimes } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { makeDurableFolder, syncFolder } from '../files/durable-folder.ts';
@@ -90,7 +91,7 @@ class FileBlobs implements Blobs {
   async stat(digest: string): Promise<BlobInfo | undefined> {
     const path = this.#blobPath(digest);
     const found = await fileErrors(() => ifPresent(stat(path)));
-    return found && { sizeBytes: found.size };
+    return found && { sizeBytes: found.size, generation: generationOf(found) };
   }
 
   async read(digest: string, range?: ByteRange): Promise<Readable | undefined> {
@@ -116,8 +117,16 @@ class FileBlobs implements Blobs {
     });
   }
 
-  async delete(digest: string): Promise<boolean> {
-    return await remove(this.#blobPath(digest));
+  async delete(digest: string, generation?: string): Promise<boolean> {
+    const path = this.#blobPath(digest);
+    if (generation !== undefined && (await this.stat(digest))?.generation !== generation) return false;
+    return await remove(path);
+  }
+
+  async renew(digest: string): Promise<void> {
+    const path = this.#blobPath(digest);
+    const now = new Date();
+    await fileErrors(() => ifPresent(utimes(path, now, now)));
   }
 
   async *list(): AsyncIterable<string> {
@@ -270,6 +279,11 @@ async function orDiscard(path: string, action: () => Promise<void>): Promise<voi
     if (error instanceof FlushError) await remove(path);
     throw error;
   }
+}
+
+/** A file keeps its number and its time when it becomes a blob, and nobody writes to it any more. */
+function generationOf({ ino, mtimeMs }: Stats): string {
+  return `${ino}-${mtimeMs}`;
 }
 
 async function readFile(path: string, range?: ByteRange): Promise<Readable | undefined> {

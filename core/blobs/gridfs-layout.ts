@@ -1,7 +1,7 @@
 /**
  * Blobs in MongoDB:
  *
- *     blobs.digests   _id: sha256:9f86d081…   file, sizeBytes, chunkBytes         a blob: what is not here is not published
+ *     blobs.digests   _id: sha256:9f86d081…   file, sizeBytes, …                  a blob: what is not here is not published
  *     blobs.uploads   _id: 3fc1a0…            file, sizeBytes, touchedAt, lease   what is still being received
  *     blobs.trash     _id: a file             doomedAt                            chunks to be removed, if nothing has them
  *     blobs.files     _id: a file             length, filename: its digest        ┐ GridFS, for whoever reads it by standard
@@ -24,6 +24,8 @@ export interface BlobRecord {
   readonly file: ObjectId;
   readonly sizeBytes: number;
   readonly chunkBytes: number;
+  /** Another one when it is renewed. */
+  readonly generation: ObjectId;
 }
 
 export interface UploadRecord {

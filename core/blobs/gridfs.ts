@@ -96,7 +96,7 @@ class GridFsBlobs implements Blobs {
 
   async stat(digest: string): Promise<BlobInfo | undefined> {
     const blob = await this.#find(digest);
-    return blob && { sizeBytes: blob.sizeBytes };
+    return blob && { sizeBytes: blob.sizeBytes, generation: blob.generation.toHexString() };
   }
 
   async read(digest: string, range?: ByteRange): Promise<Readable | undefined> {
@@ -126,13 +126,21 @@ class GridFsBlobs implements Blobs {
     );
   }
 
-  async delete(digest: string): Promise<boolean> {
+  async delete(digest: string, wanted?: string): Promise<boolean> {
     const blob = await this.#find(digest);
-    if (!blob) return false;
+    if (!blob || (wanted !== undefined && blob.generation.toHexString() !== wanted)) return false;
+    const { file, generation } = blob;
     return await this.#run(async () => {
-      await doom(this.#layout, blob.file);
-      return await deletes(async () => await this.#layout.digests.deleteOne({ _id: digest, file: blob.file }));
+      await doom(this.#layout, file);
+      return await deletes(async () => await this.#layout.digests.deleteOne({ _id: digest, generation }));
     });
+  }
+
+  async renew(digest: string): Promise<void> {
+    this.#closing.signal.throwIfAborted();
+    assertDigest(digest);
+    const change = { $set: { generation: new ObjectId() } };
+    await this.#run(async () => await again(async () => await this.#layout.digests.updateOne({ _id: digest }, change)));
   }
 
   async *list(): AsyncIterable<string> {
@@ -198,7 +206,7 @@ class GridFsBlobs implements Blobs {
     await this.#run(async () => {
       const { upload } = await takeUpload(this.#layout, uploadId, { digest, sizeBytes });
       const { _id, file, chunkBytes } = upload;
-      const blob: BlobRecord = { _id: digest, file, sizeBytes, chunkBytes };
+      const blob: BlobRecord = { _id: digest, file, sizeBytes, chunkBytes, generation: new ObjectId() };
       const first = await this.#layout.digests.findOne({ _id: digest });
       const existing =
         first?.sizeBytes === sizeBytes ? first : await showBlob(this.#layout, blob, await this.#parts.time.now());

@@ -4,7 +4,8 @@
  *     the tombstone is marked `deleting` → links are looked for once more → the bytes go → the tombstone goes
  *
  * Whoever pushes the blob writes its link first and reads the tombstone then (`blob-publish.ts`). A crash in between leaves a
- * tombstone that the next collector, or a pusher who meets it, takes up.
+ * tombstone that the next collector, or a pusher who meets it, takes up. A collector that only stood still meanwhile, and
+ * goes on in the middle, finds bytes of another generation and a tombstone that is not its own, and leaves both.
  */
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import { StoreError } from '../../core/store/store.ts';
@@ -100,27 +101,35 @@ async function condemn(store: Store, tombstone: Tombstone): Promise<boolean> {
   }
 }
 
+/** Says that a deletion is under way, and whose it is. */
+export async function deletingTombstone(store: Store, { holder }: Turn, digest: string): Promise<Tombstone> {
+  return { id: digest, state: 'deleting', at: await store.now(), holder };
+}
+
+/** Ends a deletion, if nobody else has taken it up. */
+export async function dropTombstone(store: Store, turn: Turn, digest: string): Promise<void> {
+  await store.delete(tombstones, digest, ({ holder }) => holder === turn.holder);
+}
+
 /** @returns the size of what went, or `undefined` if nothing did. */
 async function removeBlob(
   { store, blobs, turn }: Parts & { readonly turn: Turn },
   { id: digest }: Tombstone,
 ): Promise<number | undefined> {
   await turn.prove();
-  const at = await store.now();
-  const deleting: Tombstone = { id: digest, state: 'deleting', at };
-  const marked = await store.update(tombstones, digest, (current) =>
-    current.state === 'condemned' ? deleting : current,
-  );
+  const deleting = await deletingTombstone(store, turn, digest);
   // A pusher has taken it away.
-  if (!marked) return undefined;
-  const linked = await isLinked(store, digest);
-  const sizeBytes = linked ? undefined : (await blobs.stat(digest))?.sizeBytes;
-  if (sizeBytes !== undefined) {
+  if (!(await store.update(tombstones, digest, () => deleting))) return undefined;
+  const blob = await blobs.stat(digest);
+  const isKept = await isLinked(store, digest);
+  let hasGone = false;
+  if (isKept) await blobs.renew(digest);
+  else if (blob) {
     await turn.prove();
-    await blobs.delete(digest);
+    hasGone = await blobs.delete(digest, blob.generation);
   }
-  await store.delete(tombstones, digest);
-  return sizeBytes;
+  await dropTombstone(store, turn, digest);
+  return hasGone ? blob?.sizeBytes : undefined;
 }
 
 function plus({ blobs, bytes }: Tally, sizeBytes: number): Tally {

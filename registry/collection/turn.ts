@@ -11,6 +11,8 @@ interface Parts {
 }
 
 export interface Turn extends AsyncDisposable {
+  /** No two turns have the same. */
+  readonly holder: string;
   /** Aborts when the turn is lost. */
   readonly lost: AbortSignal;
   /** When a collection last came to its end, as this one began. */
@@ -52,9 +54,9 @@ interface Held {
 }
 
 class HeldTurn implements Turn {
+  readonly holder: string;
   readonly lastFinishedAt: Date | undefined;
   readonly #store: Store;
-  readonly #holder: string;
   readonly #onEnd: () => void;
   readonly #lost = new AbortController();
   readonly #timer: Disposable;
@@ -64,7 +66,7 @@ class HeldTurn implements Turn {
   constructor({ store, clock }: Parts, { holder, askedAtMs, lastFinishedAt, onEnd }: Held) {
     this.lastFinishedAt = lastFinishedAt;
     this.#store = store;
-    this.#holder = holder;
+    this.holder = holder;
     this.#onEnd = onEnd;
     this.#provenAtMs = askedAtMs;
     // What fails is tried again, until it is too late and `prove` says so.
@@ -107,9 +109,9 @@ class HeldTurn implements Turn {
 
   async #change(change: { readonly until?: Date; readonly finishedAt?: Date }): Promise<void> {
     const turn = await this.#store.update(collectorTurns, turnId, (current) =>
-      current.holder === this.#holder ? { ...current, ...change } : current,
+      current.holder === this.holder ? { ...current, ...change } : current,
     );
-    if (turn?.holder === this.#holder) return;
+    if (turn?.holder === this.holder) return;
     this.#lost.abort(new Error('Another process collects by now'));
     this.#lost.signal.throwIfAborted();
   }

@@ -3,7 +3,7 @@ import type { Blobs } from '../../core/blobs/blobs.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { RunningHash, algorithmOf } from '../digests.ts';
 import { blobLinks, tombstones } from '../documents.ts';
-import type { Tombstone } from '../documents.ts';
+import { deletingTombstone, dropTombstone } from './bytes.ts';
 import type { Problem } from './events.ts';
 import type { Turn } from './turn.ts';
 import type { Verifying } from './verifying.ts';
@@ -65,12 +65,13 @@ async function repositoriesWith({ store }: Verifying, digest: string): Promise<s
 /** Under a tombstone, so that nobody who pushes the blob takes the damaged bytes for theirs. */
 async function removeDamaged({ store, blobs, signal }: Verifying, turn: Turn, digest: string): Promise<boolean> {
   await turn.prove();
-  const deleting: Tombstone = { id: digest, state: 'deleting', at: await store.now() };
+  const deleting = await deletingTombstone(store, turn, digest);
   await upsert(store, tombstones, digest, () => deleting);
+  const blob = await blobs.stat(digest);
   // Somebody may have replaced it since.
   const isDamaged = (await readBlob(blobs, digest, signal)).state === 'damaged';
   await turn.prove();
-  if (isDamaged) await blobs.delete(digest);
-  await store.delete(tombstones, digest);
-  return isDamaged;
+  const isRemoved = isDamaged && (await blobs.delete(digest, blob?.generation));
+  await dropTombstone(store, turn, digest);
+  return isRemoved;
 }

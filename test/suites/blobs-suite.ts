@@ -63,7 +63,7 @@ function describeReading(blobsTest: BlobsTest): void {
   ] as const) {
     blobsTest(`gives back ${what}`, async ({ blobs }) => {
       const digest = await publish(blobs, bytes);
-      expect(await blobs.stat(digest)).toStrictEqual({ sizeBytes: bytes.length });
+      expect(await blobs.stat(digest)).toMatchObject({ sizeBytes: bytes.length });
       expect(Buffer.compare(await readAll(blobs, digest), bytes)).toBe(0);
     });
   }
@@ -159,6 +159,28 @@ function describeReading(blobsTest: BlobsTest): void {
     expect(await blobs.stat(digest)).toBeDefined();
   });
 
+  blobsTest('deletes a blob of the generation that is named, and no later one', async ({ blobs }) => {
+    const bytes = randomBytes(1_000);
+    const digest = await publish(blobs, bytes);
+    const first = await generationOf(blobs, digest);
+    // Published once more, it is the same blob.
+    await publish(blobs, bytes);
+    expect(await generationOf(blobs, digest)).toBe(first);
+    await blobs.renew(digest);
+    const renewed = await generationOf(blobs, digest);
+    expect(renewed).not.toBe(first);
+    expect(await blobs.delete(digest, first)).toBe(false);
+    expect(Buffer.compare(await readAll(blobs, digest), bytes)).toBe(0);
+    expect(await blobs.delete(digest, renewed)).toBe(true);
+    expect(await blobs.stat(digest)).toBeUndefined();
+    await blobs.renew(digest);
+    expect(await blobs.stat(digest)).toBeUndefined();
+    await publish(blobs, bytes);
+    expect([first, renewed]).not.toContain(await generationOf(blobs, digest));
+    expect(await blobs.delete(digest, renewed)).toBe(false);
+    expect(Buffer.compare(await readAll(blobs, digest), bytes)).toBe(0);
+  });
+
   blobsTest('refuses what is not a digest', async ({ blobs }) => {
     const hex = 'a'.repeat(64);
     const digests = [
@@ -176,6 +198,7 @@ function describeReading(blobsTest: BlobsTest): void {
       await expect(blobs.stat(digest)).rejects.toThrow(TypeError);
       await expect(blobs.read(digest)).rejects.toThrow(TypeError);
       await expect(blobs.delete(digest)).rejects.toThrow(TypeError);
+      await expect(blobs.renew(digest)).rejects.toThrow(TypeError);
       await expect(blobs.publishUpload(uploadId, digest, 0)).rejects.toThrow(TypeError);
     }
     expect(await blobs.statUpload(uploadId)).toBeDefined();
@@ -314,7 +337,7 @@ function describePublishing(blobsTest: BlobsTest): void {
     await blobs.appendUpload('one', 0, bytesOf(bytes));
     expect(await blobs.stat(digestOf(bytes))).toBeUndefined();
     await blobs.publishUpload('one', digestOf(bytes), 5);
-    expect(await blobs.stat(digestOf(bytes))).toStrictEqual({ sizeBytes: 5 });
+    expect(await blobs.stat(digestOf(bytes))).toMatchObject({ sizeBytes: 5 });
     expect(await blobs.statUpload('one')).toBeUndefined();
     expect(await listOf(blobs.listUploads())).toStrictEqual([]);
     await expectCode(blobs.publishUpload('one', digestOf(bytes), 5), 'upload-unknown');
@@ -340,7 +363,7 @@ function describePublishing(blobsTest: BlobsTest): void {
     await blobs.appendUpload('two', 0, chunks('whole'));
     await blobs.publishUpload('two', digest, 5);
     for (const text of await Promise.all(readers)) expect(text).toBeOneOf(['who', 'whole']);
-    expect(await blobs.stat(digest)).toStrictEqual({ sizeBytes: 5 });
+    expect(await blobs.stat(digest)).toMatchObject({ sizeBytes: 5 });
     expect((await readAll(blobs, digest)).toString()).toBe('whole');
     expect(await blobs.statUpload('two')).toBeUndefined();
     expect(await listOf(blobs.list())).toStrictEqual([digest]);
@@ -440,6 +463,10 @@ async function publish(blobs: Blobs, bytes: Uint8Array, algorithm: 'sha256' | 's
   await blobs.appendUpload(uploadId, 0, bytesOf(bytes));
   await blobs.publishUpload(uploadId, digest, bytes.length);
   return digest;
+}
+
+async function generationOf(blobs: Blobs, digest: string): Promise<string | undefined> {
+  return (await blobs.stat(digest))?.generation;
 }
 
 async function readAll(blobs: Blobs, digest: string): Promise<Buffer> {
