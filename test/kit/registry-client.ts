@@ -124,16 +124,17 @@ export class RegistryClient {
     const head = await this.#send(`/v2/${repository}/blobs/${digest}`, { method: 'HEAD' });
     if (head.status === 200) return;
     const uploads = `/v2/${repository}/blobs/uploads/`;
+    let begun: Response | undefined;
     if (mountFrom !== undefined) {
-      const mounted = await this.#send(`${uploads}?mount=${digest}&from=${mountFrom}`, { method: 'POST' });
-      if (expectOk(mounted, uploads).status === 201) return;
+      begun = expectOk(await this.#send(`${uploads}?mount=${digest}&from=${mountFrom}`, { method: 'POST' }), uploads);
+      if (begun.status === 201) return;
     }
     // In two ways, as some clients push in one request and others begin an upload.
-    if (bytes.length % 2 === 0) {
+    if (!begun && bytes.length % 2 === 0) {
       expectOk(await this.#send(`${uploads}?digest=${digest}`, { method: 'POST', body: bytes }), uploads);
       return;
     }
-    const begun = expectOk(await this.#send(uploads, { method: 'POST' }), uploads);
+    begun ??= expectOk(await this.#send(uploads, { method: 'POST' }), uploads);
     const location = begun.headers.get('location') ?? '';
     expectOk(await this.#send(location, { method: 'PATCH', body: bytes }), location);
     expectOk(await this.#send(`${location}?digest=${digest}`, { method: 'PUT' }), location);
