@@ -28,8 +28,9 @@ if ('missing' in shared) throw new Error(`Nothing to measure: ${shared.missing}`
 const settings = { BERTH_LOG_LEVEL: 'warn' };
 // Without an engine: backends stay scheduled, and what is measured is the API, the store and the queue alone.
 await using ours = await startPlatform({ ground: shared, settings });
+await using uncached = await startPlatform({ ground: shared, settings: { ...settings, BERTH_BLOB_CACHE_MIB: '0' } });
 await using peer = await startPlatform({ settings });
-for (const platform of [ours, peer]) await pushEmptyImage(repositoryOf(platform, 'empty'));
+for (const platform of [ours, uncached, peer]) await pushEmptyImage(repositoryOf(platform, 'empty'));
 const transferRows = await transfers();
 for (const platform of [ours, peer]) pin(platform.pid ?? 0, 0);
 const rows = [
@@ -53,7 +54,7 @@ async function connects(what: string, requests: number, body: () => string): Pro
 
 async function transfers(): Promise<Row[]> {
   const [pulled] = newBlobs(1, blobBytes) as [Blob];
-  for (const platform of [ours, peer]) {
+  for (const platform of [ours, uncached, peer]) {
     using pusher = new Pusher(blobsOf(platform));
     await pusher.blob(pulled);
   }
@@ -73,6 +74,7 @@ async function transfers(): Promise<Row[]> {
   return [
     ...(await compare({ ...inMib, what: 'push of 100 MiB', aim: '≥ 0.5 ×' }, { prepare: push, pid })),
     ...(await compare({ ...inMib, what: 'pull of 100 MiB', aim: '≥ 0.6 ×' }, { prepare: pull, pid })),
+    ...(await compare({ ...inMib, what: 'first pull of 100 MiB', aim: '' }, { prepare: pull, pid, ours: uncached })),
   ];
 }
 
@@ -95,26 +97,29 @@ interface Work {
   /** Makes ready what the clock should not see; returns what it should. */
   readonly prepare: (platform: TestPlatform) => Promise<() => Promise<void>>;
   readonly pid: (platform: TestPlatform) => number | undefined;
+  /** Default: the one that is set up as it comes. */
+  readonly ours?: TestPlatform;
 }
 
 /**
  * As a caller has it, and by what the process itself works: a stand-in for a database that runs beside it on the same two
  * cores takes from the first, and a real one on a machine of its own would not.
  */
-async function compare({ what, by, amount, unit, aim }: Measured, { prepare, pid }: Work): Promise<Row[]> {
+async function compare({ what, by, amount, unit, aim }: Measured, work: Work): Promise<Row[]> {
+  const { prepare, pid } = work;
   const perWork = { ours: [] as number[], peer: [] as number[] };
   const rate = async (side: 'ours' | 'peer', platform: TestPlatform) => {
-    const work = await prepare(platform);
+    const run = await prepare(platform);
     const workedBefore = await cpuSeconds(pid(platform) ?? 0);
     const startedMs = performance.now();
-    await work();
+    await run();
     const seconds = (performance.now() - startedMs) / 1000;
     perWork[side].push(amount / ((await cpuSeconds(pid(platform) ?? 0)) - workedBefore));
     return amount / seconds;
   };
   const pairs = await inTurn(
     counted,
-    () => rate('ours', ours),
+    () => rate('ours', work.ours ?? ours),
     () => rate('peer', peer),
   );
   const afterWarmUps = { ours: perWork.ours.slice(counted.warmUps), peer: perWork.peer.slice(counted.warmUps) };

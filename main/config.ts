@@ -43,6 +43,12 @@ export const settings = {
     defaultText: '`files`',
     help: 'Where the bytes of images are kept. `files`: in the data folder, for one registry. `gridfs`: in MongoDB, for any number.',
   },
+  blobCacheMib: {
+    variable: 'BERTH_BLOB_CACHE_MIB',
+    schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER / 1024 ** 2, or: 4096 }),
+    defaultText: '`4096`',
+    help: 'How much of its disk a registry may use for copies of layers that are pulled often, with `BERTH_BLOBS=gridfs`; `0`: none.',
+  },
   queue: {
     variable: 'BERTH_QUEUE',
     schema: oneOf(['process', 'bullmq'], 'process'),

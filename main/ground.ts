@@ -7,6 +7,7 @@ import { openInProcessBus } from '../core/bus/in-process.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
 import { ConfigError } from '../core/config/settings.ts';
+import { isInMemory } from '../core/files/in-memory.ts';
 import { HashThreads } from '../core/hash/hash-threads.ts';
 import type { Log } from '../core/log/log.ts';
 import { openMetrics } from '../core/metrics/metrics.ts';
@@ -23,6 +24,7 @@ import { registryCollections } from '../registry/index.ts';
 import type { Config } from './config.ts';
 import { openDataFolder } from './data-folder.ts';
 import { letHeapGrow } from './heap.ts';
+import type { Roles } from './roles.ts';
 
 /** What every room is handed, and what opens them. */
 export interface Ground {
@@ -47,24 +49,34 @@ export interface Ground {
 /** What is kept: the part of the ground that a command needs. */
 export type Storage = Pick<Ground, 'store' | 'blobs'>;
 
+interface StorageOptions {
+  readonly config: Config;
+  readonly log: Log;
+  /** The data folder. */
+  readonly folder: string;
+  /** Whether images are pulled from this process. */
+  readonly isPulledFrom: boolean;
+}
+
 /** Opens what is kept in a data folder; `opening` closes it. Throws `StoreError` `locked`, and `ConfigError` without MongoDB. */
-export async function openStorage(
-  { config, log, folder }: { config: Config; log: Log; folder: string },
-  opening: AsyncDisposableStack,
-): Promise<Storage> {
+export async function openStorage(options: StorageOptions, opening: AsyncDisposableStack): Promise<Storage> {
+  const { config, folder, log } = options;
   return {
     store: opening.use(await openStore(config, folder, log)),
-    blobs: opening.use(await openBlobs(config, folder, log)),
+    blobs: opening.use(await openBlobs(options)),
   };
 }
 
 /** Opens the drivers; `opening` closes them: queue and bus first, the store last. Throws `StoreError` `locked`. */
-export async function openGround(config: Config, log: Log, opening: AsyncDisposableStack): Promise<Ground> {
+export async function openGround(
+  { config, log, roles }: { config: Config; log: Log; roles: Roles },
+  opening: AsyncDisposableStack,
+): Promise<Ground> {
   const folder = await openDataFolder(config.dataFolder, config.secretFile);
   return {
     config,
     dataFolder: folder.path,
-    ...(await openStorage({ config, log, folder: folder.path }, opening)),
+    ...(await openStorage({ config, log, folder: folder.path, isPulledFrom: roles.has('registry') }, opening)),
     bus: opening.use(await openBus(config, log)),
     queue: opening.use(await openQueue(config, log)),
     hashing: opening.use(new HashThreads(systemClock)),
@@ -92,11 +104,14 @@ async function openStore(config: Config, folder: string, log: Log): Promise<Stor
   });
 }
 
-async function openBlobs(config: Config, folder: string, log: Log): Promise<Blobs> {
+async function openBlobs({ config, folder, log, isPulledFrom }: StorageOptions): Promise<Blobs> {
   if (config.blobs === 'files') return await openFileBlobs({ folder: join(folder, 'blobs'), log });
   letHeapGrow();
   const { openGridFsBlobs } = await import('../core/blobs/gridfs.ts');
-  return await openGridFsBlobs({ url: urlFor(config.mongodbUrl), database: config.mongodbDatabase, log });
+  const place = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
+  const cache = { folder: join(folder, 'cache'), maxBytes: config.blobCacheMib * 1024 * 1024 };
+  const isCached = isPulledFrom && cache.maxBytes > 0 && !(await isInMemory(folder));
+  return await openGridFsBlobs({ ...place, log, ...(isCached && { cache }) });
 }
 
 async function openQueue(config: Config, log: Log): Promise<Queue> {

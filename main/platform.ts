@@ -50,7 +50,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   if (doubt !== undefined) log.warn(doubt);
   const token = await readOperationsToken(config.operationsTokenFile);
   await using opening = new AsyncDisposableStack();
-  const ground = await openGround(config, log, opening);
+  const ground = await openGround({ config, log, roles }, opening);
   const doors = await openDoors(config, roles, opening);
   const { urls } = doors;
   const account = roles.has('api')

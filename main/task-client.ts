@@ -89,7 +89,7 @@ async function* doHere(asked: TaskRequest, folder: DataFolder): AsyncGenerator<u
 
 async function openHere({ config, log }: TaskRequest, { path }: DataFolder, opening: AsyncDisposableStack) {
   try {
-    return await openStorage({ config, log, folder: path }, opening);
+    return await openStorage({ config, log, folder: path, isPulledFrom: false }, opening);
   } catch (error) {
     if (!(error instanceof StoreError && error.code === 'locked')) throw error;
     const hint = `its registry is not at ${operationsUrl(config)}: set BERTH_OPERATIONS_HOST and _PORT as it has them`;

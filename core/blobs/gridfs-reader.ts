@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { Writable } from 'node:stream';
 import type { ObjectId } from 'mongodb';
 import { BlobsError } from './blobs.ts';
-import type { ByteRange } from './blobs.ts';
+import type { ByteRange, OpenBlob } from './blobs.ts';
 import { blobErrors } from './gridfs-errors.ts';
 import { chunkKey } from './gridfs-layout.ts';
 import type { Layout } from './gridfs-layout.ts';
@@ -32,25 +32,41 @@ export function readFile(layout: Layout, source: FileBytes, range?: ByteRange): 
 }
 
 /** The chunk that was read last: of a thousand small ranges, many lie in the one that the range before ended in. */
-export interface RecentChunk {
+interface RecentChunk {
   n?: number;
   bytes?: Uint8Array;
 }
 
-interface Copy {
-  readonly to: Writable;
-  readonly range: ByteRange | undefined;
-  readonly recent: RecentChunk;
-  /** How many are under way, this one included. */
-  readonly copies: number;
-}
+/** Files that are copied to streams: the more of them at a time, the less each reads ahead. */
+export class OpenFiles {
+  readonly #layout: Layout;
+  #copies = 0;
 
-/** Writes a file, or a range of it, to a stream, which stays open. Rejects with what the stream fails with. */
-export async function copyChunks(layout: Layout, source: FileBytes, copy: Copy): Promise<void> {
-  const { to, range, recent, copies } = copy;
-  using _quiet = keptQuiet(to);
-  const ahead = copies > maxCopiesAhead ? 1 : chunksAhead;
-  for await (const chunk of readChunks(layout, source, { range, recent, ahead })) await send(to, chunk);
+  constructor(layout: Layout) {
+    this.#layout = layout;
+  }
+
+  open(source: FileBytes): OpenBlob {
+    const recent: RecentChunk = {};
+    return {
+      sizeBytes: source.sizeBytes,
+      copyTo: async (to, range) => {
+        this.#copies += 1;
+        try {
+          await this.#copy(source, to, { range, recent });
+        } finally {
+          this.#copies -= 1;
+        }
+      },
+      [Symbol.asyncDispose]: async () => {},
+    };
+  }
+
+  async #copy(source: FileBytes, to: Writable, part: Pick<Reading, 'range' | 'recent'>): Promise<void> {
+    using _quiet = keptQuiet(to);
+    const ahead = this.#copies > maxCopiesAhead ? 1 : chunksAhead;
+    for await (const chunk of readChunks(this.#layout, source, { ...part, ahead })) await send(to, chunk);
+  }
 }
 
 interface Reading {

@@ -1,16 +1,19 @@
 /** What several processes, some of which die, do to the same blobs. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { GridFSBucket, MongoClient } from 'mongodb';
 import type { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { bytesOf } from '../../test/kit/byte-source.ts';
+import { bytesOf, copied } from '../../test/kit/byte-source.ts';
 import { runUntilKilled } from '../../test/crash/killed-child.ts';
 import { describeOnMongo } from '../../test/kit/mongodb-tests.ts';
 import { testMongo } from '../../test/kit/mongodb.ts';
 import type { TestDatabase } from '../../test/kit/mongodb.ts';
+import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
-import type { Blobs } from './blobs.ts';
+import type { Blobs, OpenBlob } from './blobs.ts';
 import { layoutOf } from './gridfs-layout.ts';
 import type { BlobRecord, Layout } from './gridfs-layout.ts';
 import { doom, tidy } from './gridfs-trash.ts';
@@ -144,6 +147,33 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     }
   });
 
+  test('A copy on the disk serves what MongoDB has, and nothing that it has no more', async () => {
+    await using database = mongo.newDatabase();
+    await using layout = openLayout(database);
+    await using folder = await temporaryFolder();
+    const { url } = database;
+    const cache = { folder: folder.path, maxBytes: 10 * 1024 * 1024, freeShare: 0 };
+    await using near = await openGridFsBlobs({ url, database: database.database, log, cache });
+    await using other = await openGridFsBlobs({ url, database: database.database, log });
+    const bytes = randomBytes(1024 * 1024 + 17);
+    const digest = digestOf(bytes);
+    const pull = async (): Promise<Buffer> => {
+      await using blob = (await near.open(digest)) as OpenBlob;
+      return await copied(blob);
+    };
+    await publish(other, bytes);
+    await expect
+      .poll(async () => (await pull()) && (await namesIn(join(folder.path, 'blobs'))), { timeout: 20_000 })
+      .toHaveLength(1);
+    await layout.chunks.deleteMany({});
+    expect((await pull()).equals(bytes)).toBe(true);
+    await other.delete(digest);
+    expect(await near.open(digest)).toBeUndefined();
+    expect(await namesIn(join(folder.path, 'blobs'))).toEqual([]);
+    await publish(other, bytes);
+    expect((await pull()).equals(bytes)).toBe(true);
+  });
+
   test('Standard tools read what was published', async () => {
     await using database = mongo.newDatabase();
     await using client = new MongoClient(database.url);
@@ -213,4 +243,10 @@ async function publish(blobs: Blobs, bytes: Uint8Array): Promise<void> {
 
 function digestOf(bytes: Uint8Array): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+/** Of the files that stand in a folder, and below it. */
+async function namesIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
 }

@@ -9,6 +9,8 @@ import { connectMongo, serverHello, withPatientMongo } from '../store/mongodb-cl
 import type { MongoOptions } from '../store/mongodb-client.ts';
 import { ServerTime } from '../store/mongodb-clock.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
+import { BlobCache } from './blob-cache.ts';
+import type { BlobCacheOptions } from './blob-cache.ts';
 import { assertDigest, assertUploadId } from './blob-names.ts';
 import { BlobsError } from './blobs.ts';
 import type { AppendOptions, BlobInfo, Blobs, ByteRange, ByteSource, OpenBlob, UploadInfo } from './blobs.ts';
@@ -19,7 +21,7 @@ import { removeIfPublished, takeUpload, UploadLease } from './gridfs-lease.ts';
 import type { HeldUpload } from './gridfs-lease.ts';
 import { namesIn } from './gridfs-names.ts';
 import { showBlob } from './gridfs-publish.ts';
-import { copyChunks, readFile } from './gridfs-reader.ts';
+import { OpenFiles, readFile } from './gridfs-reader.ts';
 import { untilAborted } from './until-aborted.ts';
 import { doom, removalGraceMs, tidy } from './gridfs-trash.ts';
 import { ChunkWriter } from './gridfs-writer.ts';
@@ -30,6 +32,8 @@ export interface GridFsBlobsOptions extends MongoOptions {
   readonly clock?: Clock;
   /** Of new uploads; each keeps its own. Default: as measured. */
   readonly chunkBytes?: number;
+  /** Where copies of what is asked for often may stand, on a disk of this machine, and how much they may take. Default: none. */
+  readonly cache?: Omit<BlobCacheOptions, 'clock' | 'log'>;
 }
 
 /**
@@ -55,7 +59,8 @@ export async function openGridFsBlobs(options: GridFsBlobsOptions): Promise<Blob
       await withPatientMongo(options, makeChunkIndex);
       const time = new ServerTime(async () => (await serverHello(db))['localTime'] as Date);
       const { log, clock = systemClock, chunkBytes = defaultChunkBytes } = options;
-      return new GridFsBlobs({ client, layout: layoutOf(db), time, log, clock, chunkBytes });
+      const cache = options.cache && (await BlobCache.open({ ...options.cache, clock, log }));
+      return new GridFsBlobs({ client, layout: layoutOf(db), time, log, clock, chunkBytes, cache });
     } catch (error) {
       await client.close();
       throw error;
@@ -70,15 +75,16 @@ interface Parts {
   readonly log: Log;
   readonly clock: Clock;
   readonly chunkBytes: number;
+  readonly cache: BlobCache | undefined;
 }
 
 class GridFsBlobs implements Blobs {
   readonly #parts: Parts;
   readonly #layout: Layout;
   readonly #busy = new Set<Promise<unknown>>();
-  /** How many of each are under way. */
+  readonly #files: OpenFiles;
+  /** How many are under way. */
   #appends = 0;
-  #copies = 0;
   readonly #closing = new AbortController();
   readonly #timer: Disposable;
   #closed: Promise<void> | undefined;
@@ -86,6 +92,7 @@ class GridFsBlobs implements Blobs {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#layout = parts.layout;
+    this.#files = new OpenFiles(parts.layout);
     this.#timer = parts.clock.every(tidyEveryMs, () => void this.#tracked(() => this.#tidy()));
     void this.#tracked(() => this.#tidy());
   }
@@ -96,7 +103,7 @@ class GridFsBlobs implements Blobs {
 
   async stat(digest: string): Promise<BlobInfo | undefined> {
     const blob = await this.#find(digest);
-    return blob && { sizeBytes: blob.sizeBytes, generation: blob.generation.toHexString() };
+    return blob && infoOf(blob);
   }
 
   async read(digest: string, range?: ByteRange): Promise<Readable | undefined> {
@@ -108,22 +115,16 @@ class GridFsBlobs implements Blobs {
   }
 
   async open(digest: string): Promise<OpenBlob | undefined> {
+    const { cache } = this.#parts;
     const blob = await this.#find(digest);
-    const recent = {};
-    return (
-      blob && {
-        sizeBytes: blob.sizeBytes,
-        copyTo: async (to, range) => {
-          this.#copies += 1;
-          try {
-            await copyChunks(this.#layout, blob, { to, range, recent, copies: this.#copies });
-          } finally {
-            this.#copies -= 1;
-          }
-        },
-        [Symbol.asyncDispose]: async () => {},
-      }
-    );
+    if (!blob) {
+      await cache?.forget(digest);
+      return undefined;
+    }
+    const copy = await cache?.open(digest, infoOf(blob));
+    if (copy) return copy;
+    cache?.miss(digest, infoOf(blob), () => readFile(this.#layout, blob));
+    return this.#files.open(blob);
   }
 
   async delete(digest: string, wanted?: string): Promise<boolean> {
@@ -239,6 +240,7 @@ class GridFsBlobs implements Blobs {
     this.#timer[Symbol.dispose]();
     this.#closing.abort(new BlobsError('unavailable', 'The blobs are closed'));
     await Promise.allSettled(this.#busy);
+    await this.#parts.cache?.[Symbol.asyncDispose]();
     await this.#parts.client.close();
   }
 
@@ -281,6 +283,10 @@ class GridFsBlobs implements Blobs {
       this.#busy.delete(operation);
     }
   }
+}
+
+function infoOf({ sizeBytes, generation }: BlobRecord): BlobInfo {
+  return { sizeBytes, generation: generation.toHexString() };
 }
 
 /** Writes what a source gives; when that fails, what it gave before is made durable all the same. */

@@ -1,6 +1,18 @@
-import type { ByteSource } from '../../core/blobs/blobs.ts';
+import { Writable } from 'node:stream';
+import type { ByteSource, OpenBlob } from '../../core/blobs/blobs.ts';
 
 /** Chunks that come one by one. */
 export async function* bytesOf(...chunks: readonly Uint8Array[]): ByteSource {
   for (const chunk of chunks) yield [chunk];
+}
+
+/** What an open blob gives. */
+export async function copied(blob: OpenBlob): Promise<Buffer> {
+  const received: Buffer[] = [];
+  const write = (chunk: Buffer, _encoding: string, done: () => void) => {
+    received.push(Buffer.from(chunk));
+    done();
+  };
+  await blob.copyTo(new Writable({ write }));
+  return Buffer.concat(received);
 }

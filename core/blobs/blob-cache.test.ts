@@ -1,0 +1,174 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { copied } from '../../test/kit/byte-source.ts';
+import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
+import { ManualClock } from '../clock/manual-clock.ts';
+import { openLog } from '../log/log.ts';
+import { BlobCache } from './blob-cache.ts';
+import type { BlobInfo } from './blobs.ts';
+
+const mebibyte = 1024 * 1024;
+const soon = { timeout: 20_000 };
+
+/** A blob of elsewhere. */
+class Elsewhere {
+  readonly bytes: Buffer;
+  readonly digest: string;
+  readonly info: BlobInfo;
+  reads = 0;
+
+  constructor(sizeBytes: number) {
+    this.bytes = randomBytes(sizeBytes);
+    this.digest = `sha256:${createHash('sha256').update(this.bytes).digest('hex')}`;
+    this.info = { sizeBytes, generation: '1' };
+  }
+
+  /** Asks as a driver does. @returns the bytes of the copy, if there is one. */
+  async askFor(cache: BlobCache, info = this.info): Promise<Buffer | undefined> {
+    await using copy = await cache.open(this.digest, info);
+    if (copy) return await copied(copy);
+    cache.miss(this.digest, info, () => this.read());
+    return undefined;
+  }
+
+  read(): Readable {
+    this.reads += 1;
+    return Readable.from([this.bytes.subarray(0, 100_000), this.bytes.subarray(100_000)]);
+  }
+}
+
+/** Asks until there is a copy. */
+async function untilCopied(cache: BlobCache, blob: Elsewhere | undefined): Promise<void> {
+  await expect.poll(async () => (await blob?.askFor(cache))?.equals(blob?.bytes ?? Buffer.alloc(0)), soon).toBe(true);
+}
+
+async function openScene(maxBytes = 10 * mebibyte) {
+  const folder = await temporaryFolder();
+  const clock = new ManualClock();
+  const lines: string[] = [];
+  const log = openLog('info', { write: (line) => void lines.push(line) });
+  const open = async () => await BlobCache.open({ folder: folder.path, maxBytes, freeShare: 0, clock, log });
+  /** What stands on the disk. */
+  const files = async () => {
+    const entries = await readdir(folder.path, { recursive: true, withFileTypes: true });
+    return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+  };
+  return { clock, lines, open, files, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
+}
+
+test('A blob is copied when it is asked for the second time, and served from its copy then', async () => {
+  await using scene = await openScene();
+  await using cache = await scene.open();
+  const blob = new Elsewhere(3 * mebibyte + 17);
+  expect(await blob.askFor(cache)).toBeUndefined();
+  expect(blob.reads).toBe(0);
+  await untilCopied(cache, blob);
+  expect(blob.reads).toBe(1);
+  expect(await blob.askFor(cache)).toEqual(blob.bytes);
+  expect([blob.reads, (await scene.files()).length]).toEqual([1, 1]);
+});
+
+test('Small blobs, and one that would take more than half of the room, are not copied', async () => {
+  await using scene = await openScene(4 * mebibyte);
+  await using cache = await scene.open();
+  const [small, large, middle] = [mebibyte - 1, 2 * mebibyte + 1, mebibyte].map((size) => new Elsewhere(size));
+  for (let asked = 0; asked < 5; asked += 1) for (const blob of [small, large]) await blob?.askFor(cache);
+  await untilCopied(cache, middle);
+  expect([small?.reads, large?.reads]).toEqual([0, 0]);
+});
+
+test('A copy of another generation goes', async () => {
+  await using scene = await openScene();
+  await using cache = await scene.open();
+  const blob = new Elsewhere(mebibyte);
+  await untilCopied(cache, blob);
+  expect(await blob.askFor(cache, { ...blob.info, generation: '2' })).toBeUndefined();
+  expect(await scene.files()).toEqual([]);
+  expect(await blob.askFor(cache)).toBeUndefined();
+});
+
+test('What was not used for longest makes room', async () => {
+  await using scene = await openScene(4 * mebibyte);
+  await using cache = await scene.open();
+  const blobs = Array.from({ length: 4 }, () => new Elsewhere(mebibyte));
+  for (const blob of blobs) await untilCopied(cache, blob);
+  const [first, second] = blobs;
+  expect(await first?.askFor(cache)).toBeDefined();
+  await untilCopied(cache, new Elsewhere(mebibyte));
+  expect((await scene.files()).length).toBe(4);
+  expect(await first?.askFor(cache)).toBeDefined();
+  expect(await second?.askFor(cache)).toBeUndefined();
+});
+
+test('A blob that is gone takes its copy with it', async () => {
+  await using scene = await openScene();
+  await using cache = await scene.open();
+  const blob = new Elsewhere(mebibyte);
+  await untilCopied(cache, blob);
+  await cache.forget(blob.digest);
+  expect(await scene.files()).toEqual([]);
+});
+
+test('No copy is used for longer than a day', async () => {
+  await using scene = await openScene();
+  await using cache = await scene.open();
+  const blob = new Elsewhere(mebibyte);
+  await untilCopied(cache, blob);
+  await scene.clock.advance(23 * 3_600_000);
+  expect(await blob.askFor(cache)).toBeDefined();
+  await scene.clock.advance(2 * 3_600_000);
+  await expect.poll(scene.files, soon).toEqual([]);
+  expect(await blob.askFor(cache)).toBeUndefined();
+});
+
+test('A copy that fails leaves nothing behind, is told, and is made the next time', async () => {
+  await using scene = await openScene();
+  await using cache = await scene.open();
+  const blob = new Elsewhere(mebibyte);
+  const failing = () =>
+    new Readable({
+      read() {
+        this.push(blob.bytes.subarray(0, 1_000));
+        this.destroy(new Error('The server has gone'));
+      },
+    });
+  for (const _time of [1, 2]) cache.miss(blob.digest, blob.info, failing);
+  await expect.poll(() => scene.lines.length, soon).toBe(1);
+  expect(JSON.parse(scene.lines[0] ?? '')).toMatchObject({ msg: 'Cannot keep a copy of a blob', digest: blob.digest });
+  await expect.poll(scene.files, soon).toEqual([]);
+  await untilCopied(cache, blob);
+});
+
+test('Closing breaks off a copy, and the next process begins with nothing', async () => {
+  await using scene = await openScene();
+  const [blob, endless] = [new Elsewhere(mebibyte), new Elsewhere(mebibyte)];
+  const { promise: begun, resolve } = Promise.withResolvers<void>();
+  {
+    await using cache = await scene.open();
+    await untilCopied(cache, blob);
+    const waiting = () => new Readable({ read: () => resolve() });
+    for (const _time of [1, 2]) cache.miss(endless.digest, endless.info, waiting);
+    await begun;
+  }
+  expect(scene.lines).toEqual([]);
+  expect(await scene.files()).toHaveLength(2);
+  await using cache = await scene.open();
+  expect(await scene.files()).toEqual([]);
+  expect(await blob.askFor(cache)).toBeUndefined();
+});
+
+test('Two processes share a folder', async () => {
+  await using scene = await openScene();
+  await using one = await scene.open();
+  const blob = new Elsewhere(mebibyte);
+  await untilCopied(one, blob);
+  await using other = await scene.open();
+  expect(await blob.askFor(one)).toBeUndefined();
+  await Promise.all([untilCopied(one, blob), untilCopied(other, blob)]);
+  await one.forget(blob.digest);
+  expect(await blob.askFor(other)).toBeUndefined();
+  await untilCopied(other, blob);
+});
