@@ -1,10 +1,12 @@
 /** From errors to answers: the one place of this room that knows which error is which HTTP status. */
+import { randomUUID } from 'node:crypto';
 import type { ErrorRequestHandler } from 'express';
 import { ZodError } from 'zod';
 import { serviceErrors } from '../contract/errors.ts';
 import type { ServiceErrorCode } from '../contract/errors.ts';
 import { sendJson } from '../core/http/json.ts';
 import { requestId } from '../core/http/request-id.ts';
+import type { Unreadable } from '../core/http/unreadable.ts';
 import type { Log } from '../core/log/log.ts';
 import { StoreError } from '../core/store/store.ts';
 import { Refusal } from '../model/refusal.ts';
@@ -29,6 +31,22 @@ export function answerErrors(log: Log): ErrorRequestHandler {
     sendJson(response, status, { error: { code, message, status, id } });
   };
 }
+
+/** The body of the answer to what is no request at all. */
+export function explainUnreadable(log: Log): (problem: Unreadable) => object {
+  return (problem) => {
+    const id = randomUUID();
+    const { code, message } = unreadable[problem];
+    log.info({ request: id, code }, 'Cannot read a request');
+    return { error: { code, message, status: serviceErrors[code].status, id } };
+  };
+}
+
+const unreadable: Readonly<Record<Unreadable, Explanation>> = {
+  malformed: { code: 'BadRequest', message: 'This is no HTTP/1.1 request' },
+  'head-too-slow': { code: 'RequestTimeout', message: 'The head of the request took too long to arrive' },
+  'head-too-large': { code: 'HeadTooLarge', message: 'The head of the request is too large, send at most 16 KiB' },
+};
 
 interface Explanation {
   readonly code: ServiceErrorCode;

@@ -1,8 +1,10 @@
 /** The API room: speaks the service API, shows readiness pages, and ends what nobody else can end. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Unreadable } from '../core/http/unreadable.ts';
 import { openBackendWatch } from '../model/backend-watch.ts';
 import { newApp } from './app.ts';
 import { startCaretaker } from './caretaker.ts';
+import { explainUnreadable } from './errors.ts';
 import { mountReadyPage } from './ready-page.ts';
 import type { Api, ApiDependencies } from './room.ts';
 import { SpawnTimes } from './spawn-times.ts';
@@ -16,6 +18,8 @@ export type { ApiDependencies, ImageArchives, PublicUrls, SpawnRules } from './r
 export interface ApiRoom extends AsyncDisposable {
   /** Answers one request. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
+  /** The body of the answer to what is no request at all. */
+  readonly explain: (problem: Unreadable) => object;
 }
 
 /** Opens the room. It serves whatever requests it is handed; nothing listens here. Disposing it ends open streams. */
@@ -43,6 +47,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiRoom> {
   const owned = opening.move();
   return {
     handle: (request, response) => void app(request, response),
+    explain: explainUnreadable(deps.log),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

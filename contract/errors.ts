@@ -19,6 +19,7 @@ export const serviceErrors = {
   ImageNotFound: { status: 404, when: 'The service has no image with this tag or digest' },
   KeyNotHeld: { status: 404, when: 'No running backend holds the key, and spawning was not wanted' },
   MethodNotAllowed: { status: 405, when: 'The path exists and does not take this method' },
+  RequestTimeout: { status: 408, when: 'The head of the request has not arrived after 20 s' },
   ServiceExists: { status: 409, when: 'The account has a service of this name' },
   EnvironmentExists: { status: 409, when: 'The service has an environment of this name' },
   NoImage: { status: 409, when: 'The service has no image yet' },
@@ -26,6 +27,7 @@ export const serviceErrors = {
   MountsDisabled: { status: 409, when: 'A mount was asked for and the platform has none configured' },
   PayloadTooLarge: { status: 413, when: 'The body is larger than the endpoint takes' },
   UnsupportedMediaType: { status: 415, when: 'The body has another content type than the endpoint takes' },
+  HeadTooLarge: { status: 431, when: 'The request line and headers are larger than 16 KiB' },
   TooManyRequests: { status: 429, when: 'Too many requests in too short a time' },
   InternalError: { status: 500, when: 'Something went wrong on our side; the log has the details under the ID' },
   ImagesElsewhere: {

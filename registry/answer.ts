@@ -2,7 +2,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { drained } from '../core/http/linger.ts';
 import { registryErrors } from './errors.ts';
-import type { RegistryError } from './errors.ts';
+import type { RegistryError, RegistryErrorName } from './errors.ts';
 
 /** Answers with a body, or with none and a length of 0. */
 export function answer(
@@ -35,9 +35,17 @@ export async function answerError(
   // Who is cut for being slow has been listened to long enough.
   const kept = refusal.entry === 'too-slow' ? request.complete : await drained(request, signal);
   if (!kept) response.setHeader('connection', 'close');
-  const { code, status, message } = registryErrors[refusal.entry];
-  // In the message, since docker shows nothing else to the person who pushes.
-  const sentence = refusal.detail === undefined ? message : `${message}: ${refusal.detail}`;
+  const { status } = registryErrors[refusal.entry];
   const detail = status >= 500 ? { id } : undefined;
-  answerJson(response, status, { errors: [{ code, message: sentence, detail }] }, refusal.headers);
+  answerJson(response, status, errorBody(refusal.entry, { more: refusal.detail, detail }), refusal.headers);
+}
+
+/** The body that an entry of the catalogue is told with: OCI distribution-spec, "Error Codes". */
+export function errorBody(
+  entry: RegistryErrorName,
+  { more, detail }: { readonly more?: string | undefined; readonly detail?: object | undefined } = {},
+): object {
+  const { code, message } = registryErrors[entry];
+  // In the message, since docker shows nothing else to the person who pushes.
+  return { errors: [{ code, message: more === undefined ? message : `${message}: ${more}`, detail }] };
 }

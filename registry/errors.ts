@@ -21,6 +21,24 @@ export const registryErrors = {
     message: 'This end-point does not take this method',
     when: 'The path exists and does not take the method',
   },
+  'request-malformed': {
+    code: 'UNSUPPORTED',
+    status: 400,
+    message: 'This is no HTTP/1.1 request',
+    when: 'A head, or the framing of a body, breaks the grammar of HTTP; the connection is closed',
+  },
+  'head-too-slow': {
+    code: 'UNSUPPORTED',
+    status: 408,
+    message: 'The head of the request took too long to arrive',
+    when: 'A head has not arrived after 20 s; the connection is closed',
+  },
+  'head-too-large': {
+    code: 'UNSUPPORTED',
+    status: 431,
+    message: 'The head of the request is too large, send at most 32 KiB',
+    when: 'The request line and headers are larger than 32 KiB; the connection is closed',
+  },
   'parameter-invalid': {
     code: 'UNSUPPORTED',
     status: 400,

@@ -1,12 +1,14 @@
 /** The registry as a whole: what is around every request, and what runs beside them. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { requestId } from '../core/http/request-id.ts';
+import type { Unreadable } from '../core/http/unreadable.ts';
 import type { Log } from '../core/log/log.ts';
-import { answerError } from './answer.ts';
+import { answerError, errorBody } from './answer.ts';
 import { openCollector } from './collection/collector.ts';
 import type { Collector } from './collection/collector.ts';
 import type { RegistryContext, RegistryDeps } from './context.ts';
 import { RegistryError, registryErrors } from './errors.ts';
+import type { RegistryErrorName } from './errors.ts';
 import { openMeasures } from './measures.ts';
 import type { Measures } from './measures.ts';
 import { perform } from './operations.ts';
@@ -21,11 +23,19 @@ import { UploadWork } from './blobs/upload-work.ts';
 export interface Registry extends AsyncDisposable {
   /** Answers one request to the registry: `/v2/…` and `/token`. Never throws; everything ends in an answer or a cut. */
   handle(request: IncomingMessage, response: ServerResponse): void;
+  /** The body of the answer to what is no request at all. */
+  explain(problem: Unreadable): object;
   /** Collects garbage, on its schedule and when it is asked to. */
   readonly collector: Collector;
   /** What accounts store and may store: one figure for all of this process that takes bytes. */
   readonly quota: Quota;
 }
+
+const unreadable: Readonly<Record<Unreadable, RegistryErrorName>> = {
+  malformed: 'request-malformed',
+  'head-too-slow': 'head-too-slow',
+  'head-too-large': 'head-too-large',
+};
 
 /** A connection on which nothing moves for this long is dead or an attack; checking a large layer takes less. */
 const idleMs = 600_000;
@@ -53,6 +63,7 @@ export function openRegistry(deps: RegistryDeps): Registry {
   return {
     collector,
     quota: context.quota,
+    explain: (problem) => errorBody(unreadable[problem]),
     handle: (request, response) => track(serve(context, measures, { request, response })),
     [Symbol.asyncDispose]: async () => {
       closing.abort(new RegistryError('unavailable', { headers: { 'retry-after': '5' } }));

@@ -1,6 +1,8 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { newServer } from './listener.ts';
+import { answerUnreadable } from './unreadable.ts';
+import type { Unreadable } from './unreadable.ts';
 
 /** What answers behind a gate. Where a request to upgrade is not wanted, it is answered as an ordinary one. */
 export interface GateKeeper {
@@ -8,6 +10,8 @@ export interface GateKeeper {
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Which requests to upgrade are wanted. Default: all where there is an `upgrade`, else none. */
   readonly shouldUpgrade?: (request: IncomingMessage) => boolean;
+  /** The JSON with which to answer what cannot be read as HTTP. Default: plain words. */
+  readonly explain?: (problem: Unreadable) => object;
 }
 
 /** A server whose room may not be open yet: what comes too early is told to try again. */
@@ -26,6 +30,7 @@ export function newGatedServer(options: ServerOptions = {}): GatedServer {
     keeper.upgrade !== undefined && (keeper.shouldUpgrade?.(request) ?? true);
   const server = newServer({ ...options, shouldUpgradeCallback: wantsUpgrade });
   server.on('request', (request, response) => keeper.handle(request, response));
+  answerUnreadable(server, (problem) => keeper.explain?.(problem));
   server.on('upgrade', (request, socket, head) => keeper.upgrade?.(request, socket, head));
   const set = (next: GateKeeper) => void (keeper = next);
   return { server, open: set, close: () => set({ handle: answerNotNow }) };

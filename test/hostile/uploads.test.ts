@@ -142,7 +142,7 @@ onEveryGround((stage) => {
     expect((await stage.send(path, { headers: { range: `bytes=${beyond}` } })).status).toBe(416);
     // More than a head may have is refused before anybody looks at it.
     const answer = await stage.raw(`GET ${path} HTTP/1.1`, [`range: bytes=${'0-0,'.repeat(10_000)}`]);
-    expect(refusalIn(answer)[0]).toBe(431);
+    expect(refusalIn(answer)).toEqual([431, 'UNSUPPORTED']);
     await Promise.all(
       Array.from({ length: 50 }, async () => {
         const connection = await stage.connect();

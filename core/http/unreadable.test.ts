@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import type { ServerOptions } from 'node:http';
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import { newGatedServer } from './gate.ts';
+import type { GateKeeper } from './gate.ts';
+import { listen } from './listener.ts';
+
+const explain: GateKeeper['explain'] = (problem) => ({ problem });
+
+async function open(keeper: GateKeeper, options: ServerOptions = {}) {
+  const gate = newGatedServer(options);
+  gate.open(keeper);
+  const listener = await listen(gate.server, { host: '127.0.0.1', port: 0 });
+  /** Writes this, and returns all that comes until the server hangs up. */
+  const say = async (...parts: readonly string[]): Promise<string> => {
+    const socket = connect(listener.port, '127.0.0.1')
+      .setEncoding('latin1')
+      .on('error', () => {});
+    let received = '';
+    socket.on('data', (text: string) => (received += text));
+    const closed = once(socket, 'close');
+    for (const [at, part] of parts.entries()) {
+      // Each part comes after an answer to the one before.
+      if (at > 0) await once(socket, 'data');
+      socket.write(part);
+    }
+    await closed;
+    return received;
+  };
+  return { say, [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose]() };
+}
+
+const head = 'POST / HTTP/1.1\r\nhost: x\r\n';
+
+test('what cannot be read is answered in the words of the room, and the connection is closed', async () => {
+  const keeper: GateKeeper = {
+    handle: (request, response) => void request.resume().on('end', () => response.end()),
+    explain,
+  };
+  await using server = await open(keeper);
+  const cases = [
+    ['nonsense\r\n\r\n', '400 Bad Request', 'malformed'],
+    ['GET / HTTP/1.1\r\nhost: x\r\nno colon\r\n\r\n', '400 Bad Request', 'malformed'],
+    [`${head}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n`, '400 Bad Request', 'malformed'],
+    [`${head}transfer-encoding: chunked\r\n\r\nnot a length\r\n`, '400 Bad Request', 'malformed'],
+    [`${head}x: ${'y'.repeat(20_000)}\r\n\r\n`, '431 Request Header Fields Too Large', 'head-too-large'],
+  ] as const;
+  for (const [said, status, problem] of cases) {
+    const body = JSON.stringify({ problem });
+    const headers = `connection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n`;
+    expect(await server.say(said)).toBe(`HTTP/1.1 ${status}\r\n${headers}\r\n${body}`);
+  }
+});
+
+test('a head that does not come to its end is answered so', async () => {
+  const times = { headersTimeout: 50, connectionsCheckingInterval: 20 };
+  await using server = await open({ handle: (_request, response) => void response.end(), explain }, times);
+  expect(await server.say('GET / HTTP/1.1\r\nhost:')).toMatch(/^HTTP\/1\.1 408 .*"head-too-slow"/s);
+});
+
+test('an answer that has begun is cut, not torn apart', async () => {
+  const keeper: GateKeeper = { handle: (_request, response) => void response.write('begun'), explain };
+  await using server = await open(keeper);
+  const received = await server.say(`${head}transfer-encoding: chunked\r\n\r\n`, 'not a length\r\n');
+  expect(received).toMatch(/^HTTP\/1\.1 200 OK\r\n.*begun\r\n$/s);
+});
+
+test('after an answer that is over, nonsense is answered', async () => {
+  const keeper: GateKeeper = { handle: (_request, response) => void response.end('over'), explain };
+  await using server = await open(keeper);
+  const received = await server.say('GET / HTTP/1.1\r\nhost: x\r\n\r\n', 'nonsense\r\n\r\n');
+  expect(received).toMatch(/^HTTP\/1\.1 200 OK\r\n.*overHTTP\/1\.1 400 .*"malformed"/s);
+});
+
+test('where no room has words for it, the status says it', async () => {
+  await using server = await open({ handle: (_request, response) => void response.end() });
+  expect(await server.say('nonsense\r\n\r\n')).toMatch(/\r\ncontent-type: text\/plain\r\n.*\r\n\r\nBad Request\n$/s);
+});
