@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Readable } from 'node:stream';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
@@ -48,10 +47,14 @@ export interface ImageArchives {
     readonly signal: AbortSignal;
   }): Promise<Image>;
   /** An image of a repository as an archive, or `undefined` if there is no such image. */
-  write(
-    repository: string,
-    digest: string,
-  ): Promise<{ readonly fileName: string; readonly sizeBytes: number; read(): Readable } | undefined>;
+  write(repository: string, digest: string): Promise<ImageArchive | undefined>;
+}
+
+export interface ImageArchive {
+  readonly fileName: string;
+  readonly sizeBytes: number;
+  /** Writes the bytes to an answer, which stays open. Rejects when the client leaves, and where they cannot be had any more. */
+  copyTo(response: ServerResponse): Promise<void>;
 }
 
 /** What the API room is handed. */

@@ -1,6 +1,4 @@
 /** Images as archives, for those who have no Docker. What is in an archive is the registry's business. */
-import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
 import { endpoints } from '../../contract/endpoints.ts';
 import { digestPattern, serviceName } from '../../contract/names.ts';
@@ -8,7 +6,7 @@ import { Refusal } from '../../model/refusal.ts';
 import { serviceId } from '../../model/service.ts';
 import { answer } from '../app.ts';
 import { presentImage } from '../present.ts';
-import type { Api, ImageArchives } from '../room.ts';
+import type { Api, ImageArchive, ImageArchives } from '../room.ts';
 import { ownService, visibleService } from '../visible.ts';
 
 /**
@@ -49,17 +47,20 @@ export const imageArchiveEndpoints = [
       'content-disposition': `attachment; filename="${archive.fileName}"`,
     });
     if (request.method === 'HEAD') response.end();
-    else await send(archive.read(), response, signal);
+    else await send(archive, response, signal);
   }),
 ];
 
-async function send(bytes: Readable, response: Response, signal: AbortSignal): Promise<void> {
+async function send(archive: ImageArchive, response: Response, signal: AbortSignal): Promise<void> {
   response.socket?.setTimeout(idleMs);
+  signal.addEventListener('abort', () => response.destroy(), { once: true });
   try {
-    await pipeline(bytes, response, { signal });
+    await archive.copyTo(response);
+    response.end();
   } catch (error) {
     // A client that leaves in the middle is no fault of ours.
-    if (!response.socket?.destroyed && !signal.aborted) throw error;
+    const hasLeft = response.destroyed || (response.socket?.destroyed ?? true);
+    if (!hasLeft && !signal.aborted) throw error;
   }
 }
 

@@ -8,10 +8,9 @@
  *     manifest.json      for `docker load`: of an index, the image for this node's platform
  *     blobs/sha256/…     manifests, configs, layers
  */
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import type { ServerResponse } from 'node:http';
 import { pack } from 'tar-stream';
-import type { Pack } from 'tar-stream';
+import { keptQuiet, send } from '../../core/blobs/send.ts';
 import type { RegistryContext } from '../context.ts';
 import { linkedBlobSize } from '../blobs/blob-links.ts';
 import { contentId, manifests } from '../documents.ts';
@@ -24,8 +23,8 @@ import { maxIndexDepth } from './limits.ts';
 export interface ImageArchive {
   readonly fileName: string;
   readonly sizeBytes: number;
-  /** The bytes, read as they are consumed. Throws where a blob vanishes meanwhile. */
-  read(): Readable;
+  /** Writes the bytes to an answer, which stays open. Rejects when the client leaves, and where a blob vanishes meanwhile. */
+  copyTo(response: ServerResponse): Promise<void>;
 }
 
 /** Which image, and how it is to be called where it is loaded. */
@@ -67,7 +66,11 @@ export async function writeArchive(context: RegistryContext, wish: ArchiveWish):
     ...blobs.values(),
   ];
   const sizeBytes = parts.reduce((sum, part) => sum + entryBytes(part), endOfTarBytes);
-  return { fileName: fileNameFor(wish), sizeBytes, read: () => readParts(context, parts) };
+  return {
+    fileName: fileNameFor(wish),
+    sizeBytes,
+    copyTo: async (response) => await copyParts(context, parts, response),
+  };
 }
 
 interface Below {
@@ -161,29 +164,49 @@ function pathOf(digest: string): string {
   return `blobs/${digest.replace(':', '/')}`;
 }
 
-function readParts(context: RegistryContext, parts: readonly Part[]): Readable {
-  const tar = pack();
-  void fill(tar, context, parts).catch((error: unknown) =>
-    tar.destroy(error instanceof Error ? error : new Error(String(error))),
-  );
-  return Readable.from(tar, { objectMode: false });
-}
-
-async function fill(tar: Pack, { blobs, signal }: RegistryContext, parts: readonly Part[]): Promise<void> {
+async function copyParts(context: RegistryContext, parts: readonly Part[], response: ServerResponse): Promise<void> {
+  const { pulls, signal } = context;
+  using _watched = pulls.watch(response);
+  using _quiet = keptQuiet(response);
   for (const part of parts) {
     signal.throwIfAborted();
-    const entry = tar.entry({ ...unowned, name: part.name, size: part.sizeBytes });
-    // An entry that gets other than its size fails, and with it the archive.
-    const bytes = 'bytes' in part ? Readable.from([part.bytes]) : await blobs.read(part.digest);
-    await pipeline(bytes ?? [], entry, { signal });
+    await send(response, await headerOf(part));
+    await copyPart(context, part, response);
+    const paddingBytes = padded(part.sizeBytes) - part.sizeBytes;
+    if (paddingBytes > 0) await send(response, Buffer.alloc(paddingBytes));
   }
-  tar.finalize();
+  await send(response, Buffer.alloc(endOfTarBytes));
 }
 
-/** A header, with a block of longer names and its header before it where the name needs that; the content, padded. */
+async function copyPart({ blobs }: RegistryContext, part: Part, response: ServerResponse): Promise<void> {
+  if ('bytes' in part) {
+    await send(response, part.bytes);
+    return;
+  }
+  await using blob = await blobs.open(part.digest);
+  if (blob?.sizeBytes !== part.sizeBytes) throw new Error(`Of an image that is being sent, ${part.digest} is gone`);
+  if (blob.sizeBytes > 0) await blob.copyTo(response);
+}
+
+async function headerOf({ name, sizeBytes }: Part): Promise<Uint8Array> {
+  const tar = pack();
+  tar.entry({ ...unowned, name, size: sizeBytes });
+  const blocks: Buffer[] = [];
+  for await (const block of tar) {
+    blocks.push(block as Buffer);
+    // It waits for the content now, which goes past it.
+    if (Buffer.concat(blocks).length === headerBytes(name)) break;
+  }
+  return Buffer.concat(blocks);
+}
+
 function entryBytes({ name, sizeBytes }: Part): number {
-  const headerBlocks = name.length > maxPlainName ? 3 : 1;
-  return headerBlocks * blockBytes + padded(sizeBytes);
+  return headerBytes(name) + padded(sizeBytes);
+}
+
+/** A header, with a block of longer names and its header before it where the name needs that. */
+function headerBytes(name: string): number {
+  return (name.length > maxPlainName ? 3 : 1) * blockBytes;
 }
 
 function padded(sizeBytes: number): number {

@@ -15,7 +15,7 @@ onEveryGround((stage) => {
     { timeout: 300_000 },
     async () => {
       const count = sessionsOn[stage.ground === 'embedded' ? 'embedded' : 'shared'];
-      const before = await residentMiB(stage);
+      const before = await residentMiB(stage.platform.registryPid);
       const locations: string[] = [];
       while (locations.length < count) {
         const batch = Array.from({ length: 100 }, async () => {
@@ -29,7 +29,7 @@ onEveryGround((stage) => {
       expect(new Set(locations).size).toBe(count);
       expect(await stage.uploads()).toHaveLength(count);
       await stage.assertFilesClosed();
-      expect((await residentMiB(stage)) - before).toBeLessThan(allowedMiB);
+      expect((await residentMiB(stage.platform.registryPid)) - before).toBeLessThan(allowedMiB);
       const ends = async (location: string) => (await stage.send(location, { method: 'DELETE' })).status;
       while (locations.length > 0) {
         const statuses = await Promise.all(locations.splice(0, 100).map(async (location) => await ends(location)));

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { testGrounds } from '../kit/grounds.ts';
-import { openTestRegistry, pushBlob } from '../kit/registry.ts';
+import { openTestRegistry, pushBlob, sendTo } from '../kit/registry.ts';
 import { residentMiB } from './memory.ts';
 import { onEveryGround, waitMs } from './stage.ts';
 
@@ -25,12 +25,31 @@ onEveryGround((stage) => {
     const { digest } = await stage.blob('home/slow', bytes);
     const path = `/v2/home/slow/blobs/${digest}`;
     expect((await stage.send(path)).body.equals(bytes)).toBe(true);
-    const before = await residentMiB(stage);
+    const { registryPid } = stage.platform;
+    const before = await residentMiB(registryPid);
     const readers = await Promise.all(
       Array.from({ length: readersOn[ground] }, async () => await standStill(stage, path)),
     );
-    expect((await residentMiB(stage)) - before).toBeLessThan(allowedMiB[ground]);
+    expect((await residentMiB(registryPid)) - before).toBeLessThan(allowedMiB[ground]);
     expect((await stage.send(path)).body.equals(bytes)).toBe(true);
+    for (const reader of readers) reader.resetAndDestroy();
+  });
+
+  test('hundreds of downloads of an archive that stand still', { timeout: 120_000 }, async () => {
+    const ground = stage.ground === 'embedded' ? 'embedded' : 'shared';
+    const { pid, apiUrl, token } = stage.platform;
+    const layer = randomBytes(blobBytes);
+    const digest = await stage.image('home/slow', layer);
+    const place = { port: Number(new URL(apiUrl).port), authorization: `Bearer ${token}` };
+    const path = `/v2/service/home/slow/images/${digest}/archive`;
+    const download = async () => await sendTo(place.port, path, { headers: { authorization: place.authorization } });
+    expect((await download()).body.includes(layer)).toBe(true);
+    const before = await residentMiB(pid);
+    const readers = await Promise.all(
+      Array.from({ length: readersOn[ground] }, async () => await standStill(place, path)),
+    );
+    expect((await residentMiB(pid)) - before).toBeLessThan(allowedMiB[ground]);
+    expect((await download()).body.includes(layer)).toBe(true);
     for (const reader of readers) reader.resetAndDestroy();
   });
 });

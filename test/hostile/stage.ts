@@ -126,6 +126,18 @@ export class HostileStage {
     return { mediaType: 'application/vnd.oci.image.config.v1+json', digest, size: Buffer.byteLength(bytes) };
   }
 
+  /** An image of one layer. @returns its digest. */
+  async image(repository: string, layer: Uint8Array): Promise<string> {
+    const layers = [{ ...(await this.blob(repository, layer)), mediaType: 'application/vnd.oci.image.layer.v1.tar' }];
+    const config = await this.blob(repository, '{"os":"linux","architecture":"amd64"}');
+    const mediaType = 'application/vnd.oci.image.manifest.v1+json';
+    const body = JSON.stringify({ schemaVersion: 2, mediaType, config, layers });
+    const headers = { 'content-type': mediaType };
+    const { status } = await this.send(`/v2/${repository}/manifests/${sha256(body)}`, { method: 'PUT', headers, body });
+    if (status !== 201) throw new Error(`Pushing an image answered ${status}`);
+    return sha256(body);
+  }
+
   /** IDs of all uploads whose bytes are kept. */
   async uploads(): Promise<string[]> {
     if (!this.#blobs) return await readdir(join(this.platform.dataFolder, 'blobs/uploads'));
