@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
-import { openDatabase } from './sqlite-database.ts';
+import { openDatabase } from './sqlite-database.mjs';
 
 test('a database is written through a synced log, or not at all', async () => {
   await using folder = await temporaryFolder();

@@ -12,7 +12,7 @@ interface PendingWrite {
 
 /** Starts the thread that writes. Throws `StoreError` `unavailable` if it cannot open the database. */
 export async function openSqliteWriter(data: ThreadData, log: Log): Promise<SqliteWriter> {
-  const thread = new Worker(new URL('sqlite-writer-thread.ts', import.meta.url), {
+  const thread = new Worker(new URL('sqlite-writer-thread.mjs', import.meta.url), {
     workerData: data,
     name: 'store-writer',
     // A thread cannot take every option of its process (a test runner's, for one), and this one needs none.

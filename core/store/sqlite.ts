@@ -6,7 +6,7 @@ import type { Log } from '../log/log.ts';
 import { documentToText, textToDocument } from './document-text.ts';
 import { assertIndexable } from './query-plan.ts';
 import type { AnyCollection } from './query-plan.ts';
-import { openDatabase } from './sqlite-database.ts';
+import { openDatabase } from './sqlite-database.mjs';
 import { indexSql, tableSql } from './sqlite-index.ts';
 import type { SqlValue } from './sqlite-index.ts';
 import { lockFolder } from './sqlite-lock.ts';

@@ -1,16 +1,25 @@
-/** The thread that writes: the only connection that does. Started by `sqlite-writer.ts`. */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+/**
+ * The thread that writes: the only connection that does. Started by `sqlite-writer.ts`. In JavaScript: for TypeScript, Node
+ * would load what strips its types into each thread, which takes 10 MB.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
-import type { MessagePort } from 'node:worker_threads';
-import { openDatabase } from './sqlite-database.ts';
-import type { ThreadAnswer, ThreadData, ThreadRequest, Write } from './sqlite-writes.ts';
+import { openDatabase } from './sqlite-database.mjs';
+
+/** @import { DatabaseSync, StatementSync } from 'node:sqlite' */
+/** @import { MessagePort } from 'node:worker_threads' */
+/** @import { ThreadAnswer, ThreadData, ThreadRequest, Write } from './sqlite-writes.ts' */
 
 /** The version of the layout of tables. A newer Berth that changes it raises this, so that an older one keeps off. */
 const layoutVersion = 1;
 
-function start(port: MessagePort, data: ThreadData): void {
-  const answer = (message: ThreadAnswer) => port.postMessage(message);
-  let database: DatabaseSync;
+/**
+ * @param {MessagePort} port
+ * @param {ThreadData} data
+ */
+function start(port, data) {
+  const answer = (/** @type {ThreadAnswer} */ message) => port.postMessage(message);
+  /** @type {DatabaseSync} */
+  let database;
   try {
     database = openDatabase(data.file);
     layOut(database, data);
@@ -20,7 +29,7 @@ function start(port: MessagePort, data: ThreadData): void {
     return;
   }
   const statements = new Statements(database);
-  port.on('message', (request: ThreadRequest) => {
+  port.on('message', (/** @type {ThreadRequest} */ request) => {
     if (request.kind === 'write') {
       answer(writeAll(database, statements, request.writes));
     } else {
@@ -31,10 +40,15 @@ function start(port: MessagePort, data: ThreadData): void {
   answer({ kind: 'opened' });
 }
 
-/** Makes missing tables and indexes, and drops indexes that are declared no longer, or differently. */
-function layOut(database: DatabaseSync, data: ThreadData): void {
-  const { user_version: found } = database.prepare('PRAGMA user_version').get() as { user_version: number };
-  if (found > layoutVersion) throw new Error('The data was written by a newer version, use that one');
+/**
+ * Makes missing tables and indexes, and drops indexes that are declared no longer, or differently.
+ *
+ * @param {DatabaseSync} database
+ * @param {ThreadData} data
+ */
+function layOut(database, data) {
+  const { user_version: found } = database.prepare('PRAGMA user_version').get() ?? {};
+  if (Number(found) > layoutVersion) throw new Error('The data was written by a newer version, use that one');
   const indexesOf = database.prepare(
     "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql NOT NULL",
   );
@@ -43,8 +57,9 @@ function layOut(database: DatabaseSync, data: ThreadData): void {
   for (const sql of data.tables) database.exec(sql);
   for (const [table, declared] of data.indexes) {
     const missing = new Map(declared);
-    for (const { name, sql } of indexesOf.all(table) as { name: string; sql: string }[]) {
-      if (declared.get(name) === sql) missing.delete(name);
+    for (const index of indexesOf.all(table)) {
+      const name = String(index['name']);
+      if (declared.get(name) === index['sql']) missing.delete(name);
       else database.exec(`DROP INDEX "${name}"`);
     }
     for (const sql of missing.values()) database.exec(sql);
@@ -52,7 +67,13 @@ function layOut(database: DatabaseSync, data: ThreadData): void {
   database.exec('COMMIT');
 }
 
-function writeAll(database: DatabaseSync, statements: Statements, writes: readonly Write[]): ThreadAnswer {
+/**
+ * @param {DatabaseSync} database
+ * @param {Statements} statements
+ * @param {readonly Write[]} writes
+ * @returns {ThreadAnswer}
+ */
+function writeAll(database, statements, writes) {
   try {
     database.exec('BEGIN IMMEDIATE');
     const happened = writes.map((write) => statements.run(write));
@@ -66,19 +87,26 @@ function writeAll(database: DatabaseSync, statements: Statements, writes: readon
 }
 
 class Statements {
-  readonly #database: DatabaseSync;
-  readonly #prepared = new Map<string, StatementSync>();
+  #database;
+  /** @type {Map<string, StatementSync>} */
+  #prepared = new Map();
 
-  constructor(database: DatabaseSync) {
+  /** @param {DatabaseSync} database */
+  constructor(database) {
     this.#database = database;
   }
 
-  /** Runs one write, and tells whether it happened. */
-  run(write: Write): boolean {
+  /**
+   * Runs one write, and tells whether it happened.
+   *
+   * @param {Write} write
+   */
+  run(write) {
     return this.#change(write) === 1;
   }
 
-  #change(write: Write): number | bigint {
+  /** @param {Write} write */
+  #change(write) {
     const { table, id } = write;
     if (write.kind === 'insert') {
       const sql = `INSERT INTO "${table}" (id, version, document) VALUES (?, 1, ?) ON CONFLICT (id) DO NOTHING`;
@@ -91,15 +119,17 @@ class Statements {
     return this.#prepare(`DELETE FROM "${table}" WHERE id = ? AND version = ?`).run(id, write.version).changes;
   }
 
-  #prepare(sql: string): StatementSync {
+  /** @param {string} sql */
+  #prepare(sql) {
     let statement = this.#prepared.get(sql);
     if (!statement) this.#prepared.set(sql, (statement = this.#database.prepare(sql)));
     return statement;
   }
 }
 
-function messageOf(error: unknown): string {
+/** @param {unknown} error */
+function messageOf(error) {
   return error instanceof Error ? error.message : String(error);
 }
 
-if (parentPort) start(parentPort, workerData as ThreadData);
+if (parentPort) start(parentPort, /** @type {ThreadData} */ (workerData));

@@ -1,3 +1,4 @@
+/** The settings of every connection. In JavaScript, because the writer's thread needs it: see `sqlite-writer-thread.mjs`. */
 import { DatabaseSync } from 'node:sqlite';
 
 /** How long a connection waits for the other one's lock, which is held for moments only (at opening and closing). */
@@ -15,20 +16,22 @@ const cacheKib = 16 * 1024;
 /**
  * Opens a connection whose commits survive a power cut: write-ahead log, synced at every commit. With
  * `synchronous = NORMAL` they would not. Throws where the file system does not allow it.
+ *
+ * @param {string} file
+ * @returns {DatabaseSync}
  */
-export function openDatabase(file: string): DatabaseSync {
+export function openDatabase(file) {
   const database = new DatabaseSync(file, { timeout: busyTimeoutMs });
   try {
     database.exec(
       `PRAGMA cache_size = -${cacheKib}; PRAGMA journal_size_limit = ${keptLogBytes}; PRAGMA fullfsync = 1`,
     );
-    const { journal_mode: journalMode } = database.prepare('PRAGMA journal_mode = WAL').get() as {
-      journal_mode: string;
-    };
+    const { journal_mode: journalMode } = database.prepare('PRAGMA journal_mode = WAL').get() ?? {};
     database.exec('PRAGMA synchronous = FULL');
-    const { synchronous } = database.prepare('PRAGMA synchronous').get() as { synchronous: number };
+    const { synchronous } = database.prepare('PRAGMA synchronous').get() ?? {};
     if (journalMode !== 'wal' || synchronous !== synchronousFull) {
-      throw new Error(`SQLite refuses to write durably here (journal ${journalMode}, synchronous ${synchronous})`);
+      const settings = `journal ${String(journalMode)}, synchronous ${String(synchronous)}`;
+      throw new Error(`SQLite refuses to write durably here (${settings})`);
     }
     return database;
   } catch (error) {
