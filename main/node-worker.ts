@@ -80,7 +80,7 @@ class Opener implements AsyncDisposable {
     while (!this.#opened && !signal.aborted) {
       await clock.sleep(tryAgainAfterMs, signal).catch(() => {});
       if (signal.aborted) return;
-      await this.tryOnce().catch((error: unknown) => log.warn({ err: error }, 'worker cannot be opened, trying again'));
+      await this.tryOnce().catch((error: unknown) => log.warn({ err: error }, 'Worker cannot be opened, trying again'));
     }
   }
 
