@@ -126,6 +126,27 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await expect.poll(() => parts.has(3), soon).toBe(true);
   });
 
+  test('are refused by a Redis that is full, and run when it has room again, those too that were running', async () => {
+    await using redis = await startRedis({ lines: ['maxmemory 16mb', 'maxmemory-policy noeviction'] });
+    const timings = { lockMs: 1_000, stalledCheckMs: 500 };
+    await using queue = await openBullQueue({ url: redis.url, log: silentLog(), timings });
+    const gate = Promise.withResolvers<void>();
+    const { parts, handlers } = partsOf(async (part) => await (part === 1 ? gate.promise : undefined));
+    await using _ = await queue.consume('hall', handlers, { concurrency: 2 });
+    await queue.add('hall', work, { part: 1 }, { id: '1' });
+    await expect.poll(() => parts.has(1), soon).toBe(true);
+    await redis.ask('EVAL', "redis.call('SET', 'much', string.rep('x', 20000000))", '0');
+    await expect(queue.add('hall', work, { part: 2 }, { id: '2' })).rejects.toThrow(/OOM/);
+    expect(await isAdded(queue, 2)).toBe(false);
+    gate.resolve();
+    await redis.ask('DEL', 'much');
+    await expect.poll(async () => await isAdded(queue, 3), soon).toBe(true);
+    await expect.poll(() => parts.has(3), soon).toBe(true);
+    // The one that was running when there was no room to say so is over: the next of its ID comes to its turn.
+    await queue.add('hall', work, { part: 4 }, { id: '1' });
+    await expect.poll(() => parts.has(4), soon).toBe(true);
+  });
+
   test('do not run beside themselves when Redis is away for longer than their lock lasts', async () => {
     await using redis = await startRedis({ appendOnly: true });
     const timings = { lockMs: 400, stalledCheckMs: 200 };
