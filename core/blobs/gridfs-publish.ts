@@ -1,15 +1,38 @@
-import { Long } from 'mongodb';
+import { Long, ObjectId } from 'mongodb';
 import { isDuplicate } from '../store/mongodb-errors.ts';
 import { again } from './gridfs-errors.ts';
 import type { BlobRecord, Layout } from './gridfs-layout.ts';
+import { takeUpload } from './gridfs-lease.ts';
 import { doom } from './gridfs-trash.ts';
+
+interface Publication {
+  readonly digest: string;
+  readonly sizeBytes: number;
+  /** The server's. */
+  readonly time: () => Promise<Date>;
+}
+
+/** As `Blobs.publishUpload`: see `gridfs-layout.ts` for the order of the steps. */
+export async function publish(
+  layout: Layout,
+  uploadId: string,
+  { digest, sizeBytes, time }: Publication,
+): Promise<void> {
+  const { upload } = await takeUpload(layout, uploadId, { digest, sizeBytes });
+  const { _id, file, chunkBytes } = upload;
+  const blob: BlobRecord = { _id: digest, file, sizeBytes, chunkBytes, generation: new ObjectId() };
+  const first = await layout.digests.findOne({ _id: digest });
+  const existing = first?.sizeBytes === sizeBytes ? first : await showBlob(layout, blob, await time());
+  if (existing && !existing.file.equals(file)) await doom(layout, file, _id);
+  await again(async () => await layout.uploads.deleteOne({ _id, file }));
+}
 
 /**
  * Makes a blob visible, first for standard tools, then for everybody. One of another size is damaged, and is replaced.
  *
  * @returns the one that was there first, if there is.
  */
-export async function showBlob(layout: Layout, blob: BlobRecord, uploadDate: Date): Promise<BlobRecord | undefined> {
+async function showBlob(layout: Layout, blob: BlobRecord, uploadDate: Date): Promise<BlobRecord | undefined> {
   const { files, digests } = layout;
   const { _id: filename, file, sizeBytes, chunkBytes } = blob;
   const standard = { length: Long.fromNumber(sizeBytes), chunkSize: chunkBytes, uploadDate, filename };

@@ -14,17 +14,15 @@ import type { BlobCacheOptions } from './blob-cache.ts';
 import { assertDigest, assertUploadId } from './blob-names.ts';
 import { BlobsError } from './blobs.ts';
 import type { AppendOptions, BlobInfo, Blobs, ByteRange, ByteSource, OpenBlob, UploadInfo } from './blobs.ts';
+import { Appends } from './gridfs-append.ts';
 import { again, blobErrors, deletes } from './gridfs-errors.ts';
 import { layoutOf, makeChunkIndex } from './gridfs-layout.ts';
 import type { BlobRecord, Layout } from './gridfs-layout.ts';
-import { removeIfPublished, takeUpload, UploadLease } from './gridfs-lease.ts';
-import type { HeldUpload } from './gridfs-lease.ts';
+import { removeIfPublished } from './gridfs-lease.ts';
 import { namesIn } from './gridfs-names.ts';
-import { showBlob } from './gridfs-publish.ts';
+import { publish } from './gridfs-publish.ts';
 import { OpenFiles, readFile } from './gridfs-reader.ts';
-import { untilAborted } from './until-aborted.ts';
 import { doom, removalGraceMs, tidy } from './gridfs-trash.ts';
-import { ChunkWriter } from './gridfs-writer.ts';
 
 export interface GridFsBlobsOptions extends MongoOptions {
   readonly log: Log;
@@ -83,8 +81,7 @@ class GridFsBlobs implements Blobs {
   readonly #layout: Layout;
   readonly #busy = new Set<Promise<unknown>>();
   readonly #files: OpenFiles;
-  /** How many are under way. */
-  #appends = 0;
+  readonly #appends: Appends;
   readonly #closing = new AbortController();
   readonly #timer: Disposable;
   #closed: Promise<void> | undefined;
@@ -93,6 +90,7 @@ class GridFsBlobs implements Blobs {
     this.#parts = parts;
     this.#layout = parts.layout;
     this.#files = new OpenFiles(parts.layout);
+    this.#appends = new Appends({ ...parts, closing: this.#closing.signal });
     this.#timer = parts.clock.every(tidyEveryMs, () => void this.#tracked(() => this.#tidy()));
     void this.#tracked(() => this.#tidy());
   }
@@ -173,27 +171,10 @@ class GridFsBlobs implements Blobs {
     uploadId: string,
     offset: number,
     source: ByteSource,
-    { signal, release }: AppendOptions = {},
+    options: AppendOptions = {},
   ): Promise<number> {
     assertUploadId(uploadId);
-    return await this.#run(async () => {
-      const held = await takeUpload(this.#layout, uploadId);
-      const writer: ChunkWriter = new ChunkWriter(held, {
-        layout: this.#layout,
-        prove: async () => await lease.prove(),
-        appends: () => this.#appends,
-      });
-      using lease = new UploadLease(this.#layout, held, this.#parts.clock, () => writer.durableBytes);
-      const stops = [this.#closing.signal, lease.lost, ...(signal ? [signal] : [])];
-      this.#appends += 1;
-      try {
-        await append(writer, held, offset, { source: untilAborted(source, AbortSignal.any(stops)), release });
-      } finally {
-        this.#appends -= 1;
-        await lease.giveBack();
-      }
-      return writer.durableBytes;
-    });
+    return await this.#run(async () => await this.#appends.append(uploadId, offset, source, options));
   }
 
   async readUpload(uploadId: string): Promise<Readable | undefined> {
@@ -204,16 +185,8 @@ class GridFsBlobs implements Blobs {
   async publishUpload(uploadId: string, digest: string, sizeBytes: number): Promise<void> {
     assertUploadId(uploadId);
     assertDigest(digest);
-    await this.#run(async () => {
-      const { upload } = await takeUpload(this.#layout, uploadId, { digest, sizeBytes });
-      const { _id, file, chunkBytes } = upload;
-      const blob: BlobRecord = { _id: digest, file, sizeBytes, chunkBytes, generation: new ObjectId() };
-      const first = await this.#layout.digests.findOne({ _id: digest });
-      const existing =
-        first?.sizeBytes === sizeBytes ? first : await showBlob(this.#layout, blob, await this.#parts.time.now());
-      if (existing && !existing.file.equals(file)) await doom(this.#layout, file, _id);
-      await again(async () => await this.#layout.uploads.deleteOne({ _id, file }));
-    });
+    const time = async () => await this.#parts.time.now();
+    await this.#run(async () => await publish(this.#layout, uploadId, { digest, sizeBytes, time }));
   }
 
   async deleteUpload(uploadId: string): Promise<boolean> {
@@ -287,26 +260,4 @@ class GridFsBlobs implements Blobs {
 
 function infoOf({ sizeBytes, generation }: BlobRecord): BlobInfo {
   return { sizeBytes, generation: generation.toHexString() };
-}
-
-/** Writes what a source gives; when that fails, what it gave before is made durable all the same. */
-async function append(
-  writer: ChunkWriter,
-  { upload }: HeldUpload,
-  offset: number,
-  { source, release }: { readonly source: ByteSource; readonly release: AppendOptions['release'] | undefined },
-): Promise<void> {
-  if (upload.sizeBytes !== offset) {
-    const message = `Upload "${upload._id}" has ${upload.sizeBytes} bytes, so it cannot go on at ${offset}`;
-    throw new BlobsError('wrong-offset', message);
-  }
-  await writer.begin();
-  try {
-    for await (const chunks of source) {
-      for (const chunk of chunks) await writer.write(chunk);
-      await release?.(chunks);
-    }
-  } finally {
-    await writer.end();
-  }
 }
