@@ -58,6 +58,7 @@ beforeAll(async () => {
       defaultCluster: 'default',
       schedulingTimeoutSeconds: 300,
       imageLeaseSeconds: 86_400,
+      fetchesAhead: true,
     },
     secretFor: (connectionToken) => `secret of ${connectionToken}`,
   });

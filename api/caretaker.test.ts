@@ -25,6 +25,7 @@ const rules = {
   defaultCluster: 'default',
   schedulingTimeoutSeconds: 300,
   imageLeaseSeconds: 86_400,
+  fetchesAhead: true,
 };
 let store: Store;
 

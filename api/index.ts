@@ -5,6 +5,7 @@ import { openBackendWatch } from '../model/backend-watch.ts';
 import { newApp } from './app.ts';
 import { startCaretaker } from './caretaker.ts';
 import { explainUnreadable } from './errors.ts';
+import { FetchAhead } from './fetch-ahead.ts';
 import { mountReadyPage } from './ready-page.ts';
 import type { Api, ApiDependencies } from './room.ts';
 import { SpawnTimes } from './spawn-times.ts';
@@ -28,12 +29,15 @@ export async function openApi(deps: ApiDependencies): Promise<ApiRoom> {
   const watch = opening.use(await openBackendWatch(deps));
   opening.use(startCaretaker(deps));
   const spawnTimes = opening.use(new SpawnTimes(deps));
+  const fetchAhead = opening.use(new FetchAhead(deps));
+  await fetchAhead.listen();
   const closing = new AbortController();
   opening.defer(() => closing.abort());
   const api: Api = {
     ...deps,
     watch,
     noteSpawn: (service, environment, time) => spawnTimes.note(service, environment, time),
+    fetchAhead: (service, isMeant) => fetchAhead.begin(service, isMeant),
     closing: closing.signal,
   };
   const pages = { mount: mountReadyPage };

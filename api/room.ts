@@ -7,6 +7,7 @@ import type { Queue } from '../core/queue/queue.ts';
 import type { Store } from '../core/store/store.ts';
 import type { Image } from '../model/image.ts';
 import type { UploadQuery } from '../contract/service.ts';
+import type { Environment } from '../model/service.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
 
 /** Where clients find what this room talks about. No URL ends with a slash. */
@@ -30,6 +31,8 @@ export interface SpawnRules {
   readonly schedulingTimeoutSeconds: number;
   /** For how long garbage collection leaves an image alone that was chosen to run, and is not noted down to be needed yet. */
   readonly imageLeaseSeconds: number;
+  /** Whether nodes are told to fetch new images before somebody asks for them. */
+  readonly fetchesAhead: boolean;
 }
 
 /** Images in and out as archives: what the registry does for this room. What it throws are `Refusal`s. */
@@ -78,6 +81,8 @@ export interface Api extends ApiDependencies {
   readonly watch: BackendWatch;
   /** Notes when a service was last spawned, in its own time. */
   readonly noteSpawn: (service: string, environment: string, time: Date) => void;
+  /** Lets nodes fetch the images of these environments of a service, in its own time. */
+  readonly fetchAhead: (service: string, isMeant: (environment: Environment) => boolean) => void;
   /** Aborts when the room closes: streams end then. */
   readonly closing: AbortSignal;
 }

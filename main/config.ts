@@ -220,6 +220,12 @@ export const settings = {
     defaultText: '`900`',
     help: 'How long a node may take to fetch an image.',
   },
+  fetchAhead: {
+    variable: 'BERTH_FETCH_AHEAD',
+    schema: yesOrNo(true),
+    defaultText: '`yes`',
+    help: 'Whether nodes fetch a new image before somebody asks for it, see [deployment](deployment.md#new-images). `no` on the API: none do. `no` on a worker: this node does not.',
+  },
   stopGraceSeconds: {
     variable: 'BERTH_STOP_GRACE_SECONDS',
     schema: whole({ min: 1, max: 3600, or: 30 }),

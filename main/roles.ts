@@ -48,6 +48,8 @@ export function assertShared(config: Config, own: Roles): void {
  * It may work all the same: only whoever runs it knows which process is on which machine.
  */
 export function doubtfulSharing(config: Config, own: Roles): string | undefined {
+  if (own.has('registry') && !own.has('api') && config.bus === 'process' && config.fetchAhead)
+    return 'Nobody hears of pushes to this registry, so no node fetches new images ahead: set BERTH_BUS=redis, or BERTH_FETCH_AHEAD=no';
   if (!own.has('worker') || own.has('proxy') || config.advertisedHost !== undefined) return undefined;
   return 'Only proxies on this machine can reach the backends of this node: if there are others, set BERTH_ADVERTISED_HOST to the name or address by which other machines reach this one';
 }

@@ -127,6 +127,7 @@ export async function startApi(
       defaultCluster: config.cluster,
       schedulingTimeoutSeconds: config.startTimeoutSeconds,
       imageLeaseSeconds: config.collectLeaseSeconds,
+      fetchesAhead: config.fetchAhead,
     },
   });
 }
@@ -140,6 +141,7 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
     registryHost: config.registryPullHost ?? registryHost,
     startTimeoutSeconds: config.startTimeoutSeconds,
     pullTimeoutSeconds: config.pullTimeoutSeconds,
+    fetchesAhead: config.fetchAhead,
     stopGraceSeconds: config.stopGraceSeconds,
     defaultMemoryBytes: config.defaultMemoryBytes,
     pidsLimit: config.pidsLimit,

@@ -1,4 +1,5 @@
 import type { Backend, BackendLimits } from '../model/backend.ts';
+import type { Image } from '../model/image.ts';
 import { serviceId } from '../model/service.ts';
 import type { ContainerSpec } from './docker/containers.ts';
 import type { WorkerSettings } from './settings.ts';
@@ -10,8 +11,16 @@ const defaultCpuPeriodMicroseconds = 100_000;
 const minCpuQuotaMicroseconds = 1_000;
 
 /** Where the engine finds a backend's image. */
-export function imageReference(registryHost: string, backend: Backend): string {
-  return `${registryHost}/${serviceId(backend.account, backend.service)}@${backend.imageDigest}`;
+export function imageReference(registryHost: string, { account, service, imageDigest }: Backend): string {
+  return referenceTo(registryHost, { repository: serviceId(account, service), digest: imageDigest });
+}
+
+/** Where the engine finds an image. */
+export function referenceTo(
+  registryHost: string,
+  { repository, digest }: Pick<Image, 'repository' | 'digest'>,
+): string {
+  return `${registryHost}/${repository}@${digest}`;
 }
 
 /** What a backend's container is made of, all but its address. */

@@ -6,10 +6,15 @@ import type { Metrics } from '../core/metrics/metrics.ts';
 
 type SpawnResult = 'ready' | 'failed' | 'stopped';
 
+/** `present`: it was here already. `unneeded`: it has gone, or nothing spawns it any more. `failed`: it was given up. */
+export type FetchResult = 'fetched' | 'present' | 'unneeded' | 'failed';
+
 /** Disposing them takes them off the metrics, where the next worker of the process puts its own. */
 export interface Figures extends Disposable {
   spawned(result: SpawnResult, seconds: number): void;
   terminated(reason: TerminationReason | null): void;
+  /** An image was to be fetched before somebody asks for it. */
+  fetchedAhead(result: FetchResult): void;
   dockerFailed(operation: string): void;
 }
 
@@ -19,6 +24,7 @@ const spawnBuckets = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60, 300];
 const names = {
   spawns: 'berth_spawn_duration_seconds',
   terminations: 'berth_terminations_total',
+  fetches: 'berth_images_fetched_ahead_total',
   dockerErrors: 'berth_docker_errors_total',
   dockerAnswers: 'berth_docker_answers',
   backends: 'berth_backends',
@@ -45,6 +51,12 @@ export function openFigures(metrics: Metrics, now: FiguresNow): Figures {
     labelNames: ['reason'] as const,
     registers: [metrics],
   });
+  const fetches = new Counter({
+    name: names.fetches,
+    help: 'Images that were to be fetched before somebody asks for them, by what became of it',
+    labelNames: ['result'] as const,
+    registers: [metrics],
+  });
   const dockerErrors = new Counter({
     name: names.dockerErrors,
     help: 'Calls to the Docker Engine that failed',
@@ -55,6 +67,7 @@ export function openFigures(metrics: Metrics, now: FiguresNow): Figures {
   return {
     spawned: (result, seconds) => spawns.observe({ result }, seconds),
     terminated: (reason) => terminations.inc({ reason: reason ?? 'none' }),
+    fetchedAhead: (result) => fetches.inc({ result }),
     dockerFailed: (op) => dockerErrors.inc({ op }),
     [Symbol.dispose]: () => {
       for (const name of Object.values(names)) metrics.removeSingleMetric(name);

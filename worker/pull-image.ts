@@ -36,9 +36,10 @@ async function pullUntilDone(
   run: Run,
   { reference, signal }: { reference: string; signal: AbortSignal },
 ): Promise<void> {
+  const { account, service } = run.backend;
   for (;;) {
     try {
-      await worker.pulls.pull(reference, () => newToken(worker, run), signal);
+      await worker.pulls.pull(reference, () => newPullToken(worker, serviceId(account, service)), signal);
       return;
     } catch (error) {
       if (signal.aborted || !isEngineError(error, 'unavailable')) throw error;
@@ -48,8 +49,8 @@ async function pullUntilDone(
   }
 }
 
-async function newToken({ grants, settings, clock }: WorkerContext, { backend }: Run): Promise<string> {
-  const name = serviceId(backend.account, backend.service);
+/** A grant to pull from one repository, for as long as that may take. */
+export async function newPullToken({ grants, settings, clock }: WorkerContext, name: string): Promise<string> {
   return await grants.issue(
     { subject: `node:${settings.node}`, access: [{ type: 'repository', name, actions: ['pull'] }] },
     settings.pullTimeoutSeconds + tokenSparesSeconds,

@@ -10,6 +10,8 @@ export interface WorkerSettings {
   /** From `scheduled` until `ready`; the time spent pulling the image does not count. */
   readonly startTimeoutSeconds: number;
   readonly pullTimeoutSeconds: number;
+  /** Whether images are fetched before somebody asks for them. */
+  readonly fetchesAhead: boolean;
   /** After this long a soft stop becomes hard. */
   readonly stopGraceSeconds: number;
   /** For backends that ask for no limit. Default: none. */

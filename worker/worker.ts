@@ -1,5 +1,5 @@
 /** Opens the worker of a node, in order, and closes it in reverse. */
-import { nodeQueue, terminateJob } from '../contract/jobs.ts';
+import { fetchJob, nodeQueue, terminateJob } from '../contract/jobs.ts';
 import { backendTouched, connectionsOpen } from '../contract/messages.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
@@ -11,6 +11,7 @@ import { Connections } from './connections.ts';
 import type { WorkerContext, WorkerDeps } from './context.ts';
 import { countedEngine } from './counted-engine.ts';
 import { Endings } from './endings.ts';
+import { Fetches } from './fetch.ts';
 import { openFigures } from './figures.ts';
 import { openGateway } from './gateway.ts';
 import { beginHeartbeat } from './heartbeat.ts';
@@ -35,8 +36,8 @@ export interface Worker extends AsyncDisposable {
 /** Nothing may have been missed for longer than this, whatever was lost on the way. */
 const reconcileEveryMs = 5_000;
 
-/** Terminations only begin in their job, and go on by themselves. */
-const terminateConcurrency = 16;
+/** Terminations and fetches only begin in their job, and go on by themselves. */
+const nodeJobConcurrency = 16;
 
 /**
  * Begins to run backends on this node. Resolves when everything that was left on it is looked after again: what still runs is
@@ -62,7 +63,8 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   gateway?.open();
   parts.use(beginReconciling(worker));
   parts.use(beginSweeping(worker));
-  parts.use(await takeStops(worker, deps.queue));
+  const fetches = parts.use(new Fetches(worker));
+  parts.use(await takeNodeJobs(worker, fetches, deps.queue));
   parts.use(await takeSpawns(worker, deps.queue));
   worker.log.info({ backends: worker.runs.size }, 'worker is open');
   const opened = parts.move();
@@ -135,20 +137,23 @@ function beginReconciling(worker: WorkerContext): AsyncDisposable {
   };
 }
 
-async function takeStops(worker: WorkerContext, queue: Queue): Promise<AsyncDisposable> {
-  const handlers = new JobHandlers().on(terminateJob, async ({ backend: id }, signal) => {
-    const run = worker.runs.get(id);
-    if (run) heed(worker, run, await worker.store.get(backends, id));
-    else {
-      const containers = await abortable(worker.engine.containers.list(), signal);
-      await adopt(
-        worker,
-        id,
-        containers.find(({ backend }) => backend === id),
-      );
-    }
-  });
-  return await queue.consume(nodeQueue(worker.settings.node), handlers, { concurrency: terminateConcurrency });
+/** Takes what only this node can do. */
+async function takeNodeJobs(worker: WorkerContext, fetches: Fetches, queue: Queue): Promise<AsyncDisposable> {
+  const handlers = new JobHandlers()
+    .on(terminateJob, async ({ backend: id }, signal) => {
+      const run = worker.runs.get(id);
+      if (run) heed(worker, run, await worker.store.get(backends, id));
+      else {
+        const containers = await abortable(worker.engine.containers.list(), signal);
+        await adopt(
+          worker,
+          id,
+          containers.find(({ backend }) => backend === id),
+        );
+      }
+    })
+    .on(fetchJob, async ({ image }) => fetches.begin(image));
+  return await queue.consume(nodeQueue(worker.settings.node), handlers, { concurrency: nodeJobConcurrency });
 }
 
 /** Waits for what the runs have under way, but not for ever. */

@@ -68,6 +68,7 @@ async function open() {
         defaultCluster: 'main',
         schedulingTimeoutSeconds: 300,
         imageLeaseSeconds: leaseSeconds,
+        fetchesAhead: true,
       },
       secretFor: (token) => token,
     }),

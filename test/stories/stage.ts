@@ -61,6 +61,16 @@ export class Stage implements AsyncDisposable {
     return await pushTestImage(this.#engine, this.platform, { image, service: behaviour });
   }
 
+  /**
+   * The same from somewhere else: the engine, which is a node's, does not know the image under the name by which nodes fetch it.
+   */
+  async pushFromAfar(behaviour: Behaviour, variant: string, tag = 'latest'): Promise<string> {
+    const { account, token, registry } = this.platform;
+    const target = { account, token, registry: registry.replace('127.0.0.1', 'localhost') };
+    const image = await testImage(behaviour, variant);
+    return await pushTestImage(this.#engine, target, { image, service: behaviour, tag });
+  }
+
   /** Pushes the sample application as the service `pad`. */
   async pushSample(): Promise<string> {
     const image = await sampleImage('berth-test/pad:latest');

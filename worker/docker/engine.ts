@@ -74,7 +74,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       network: network.name,
       init: hasInit(version),
     }),
-    images: new DockerImages(streaming),
+    images: new DockerImages(docker, streaming),
     network,
     events: new DockerEvents(streaming, options.node, options.log),
     ping: async (signal) => await ping(docker, network.name, signal),

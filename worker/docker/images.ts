@@ -1,7 +1,7 @@
 import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
-import { EngineError, calling } from './engine-error.ts';
+import { EngineError, calling, isEngineError } from './engine-error.ts';
 import { linesOf } from './lines.ts';
 
 export interface PullOptions {
@@ -11,6 +11,8 @@ export interface PullOptions {
 }
 
 export interface Images {
+  /** Whether this machine has an image, by digest (`<registry>/<repository>@<digest>`). */
+  has(reference: string): Promise<boolean>;
   /**
    * Fetches an image by digest (`<registry>/<repository>@<digest>`). Throws `refused` with what the registry or the engine
    * said, and the signal's reason when it aborts: the engine then stops fetching.
@@ -20,16 +22,29 @@ export interface Images {
 
 export class DockerImages implements Images {
   readonly #docker: Docker;
+  readonly #streaming: Docker;
 
-  constructor(docker: Docker) {
+  /** @param streaming - the same engine, which may be silent for long */
+  constructor(docker: Docker, streaming: Docker) {
     this.#docker = docker;
+    this.#streaming = streaming;
+  }
+
+  async has(reference: string): Promise<boolean> {
+    try {
+      await calling(() => this.#docker.getImage(reference).inspect());
+      return true;
+    } catch (error) {
+      if (isEngineError(error, 'no-image')) return false;
+      throw error;
+    }
   }
 
   async pull(reference: string, { token, signal }: PullOptions): Promise<void> {
     signal.throwIfAborted();
     try {
       const stream = (await calling(() =>
-        this.#docker.pull(reference, { authconfig: { registrytoken: token }, abortSignal: signal }),
+        this.#streaming.pull(reference, { authconfig: { registrytoken: token }, abortSignal: signal }),
       )) as Readable;
       await calling(() => readToEnd(addAbortSignal(signal, stream)));
     } catch (error) {

@@ -19,9 +19,9 @@ import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { backends, end, newBackend, rank, requestStop } from '../../model/backend.ts';
 import type { Backend, BackendPlan } from '../../model/backend.ts';
+import { modelCollections } from '../../model/collections.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { claimKey, keyId, keys } from '../../model/key.ts';
-import { nodes } from '../../model/node.ts';
 import { RegistryGrants } from '../../model/registry-grant.ts';
 import type { RepositoryAccess } from '../../model/registry-grant.ts';
 import { openTestEngine, whyNoEngine } from './test-engine.ts';
@@ -67,7 +67,7 @@ export async function openTestPlatform(
   const secret = new PlatformSecret(randomBytes(32));
   const grants = new RegistryGrants(secret);
   const store = parts.use(
-    await openSqliteStore({ folder: join(folder, 'store'), collections: [backends, keys, nodes], log }),
+    await openSqliteStore({ folder: join(folder, 'store'), collections: [...modelCollections], log }),
   );
   const bus = parts.use(openInProcessBus({ log }));
   const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
@@ -218,6 +218,7 @@ export class TestPlatform implements AsyncDisposable {
       registryHost: this.images.host,
       startTimeoutSeconds: 30,
       pullTimeoutSeconds: 30,
+      fetchesAhead: true,
       stopGraceSeconds: 3,
       pidsLimit: 64,
       capabilities: [],

@@ -1,0 +1,109 @@
+/** A new version of what people use is on its nodes before anybody asks for it. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ConnectResponse } from '../../contract/connect.ts';
+import { tryCommand } from '../../setup/command.ts';
+import { api } from '../kit/client.ts';
+import type { TestEngine } from '../kit/docker-engine.ts';
+import { testEngines } from '../kit/engines.ts';
+import { testGrounds } from '../kit/grounds.ts';
+import { inEverySetting, Stage } from './stage.ts';
+
+const soon = { timeout: 30_000 };
+
+/** Pushes another version of the service `serve`. */
+async function push(stage: Stage, version: string, tag?: string): Promise<string> {
+  return await stage.pushFromAfar('serve', `${stage.platform.node}-${version}`, tag);
+}
+
+/** Whether an engine has an image of the service `serve`, under the name by which nodes fetch it. */
+async function isOn(engine: TestEngine, { platform }: Stage, digest: string): Promise<boolean> {
+  const name = `${platform.registry}/${platform.account}/serve@${digest}`;
+  const { code } = await tryCommand('docker', ['image', 'inspect', name], { env: { DOCKER_HOST: engine.host } });
+  return code === 0;
+}
+
+/** Lines of the log with a message, and a fact beside it. */
+function lines({ platform }: Stage, message: string, fact: string): string[] {
+  return platform.log.split('\n').filter((line) => line.includes(`"${message}"`) && line.includes(fact));
+}
+
+const fetched = (stage: Stage, digest: string) => lines(stage, 'image fetched ahead', digest);
+const pulled = (stage: Stage, { backend_id: id }: ConnectResponse) => lines(stage, 'image pulled', id);
+
+/** It runs this image, and its node had that. */
+async function expectReadyAtOnce(stage: Stage, connection: ConnectResponse, digest: string): Promise<void> {
+  const { image_digest: spawned, statuses } = await stage.backend(connection);
+  expect(spawned).toBe(digest);
+  expect(statuses.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'starting', 'waiting', 'ready']);
+  expect(pulled(stage, connection)).toEqual([]);
+}
+
+inEverySetting((setting) => {
+  let stage: Stage;
+
+  beforeAll(async () => {
+    stage = await Stage.open(setting);
+  });
+  afterAll(() => stage[Symbol.asyncDispose]());
+
+  test('a pushed version is on the node that ran the last one before anybody connects', async () => {
+    const first = await push(stage, 'first');
+    const connection = await stage.connectReady('serve');
+    await expect.poll(() => pulled(stage, connection), soon).toHaveLength(1);
+    expect(fetched(stage, first)).toEqual([]);
+
+    const second = await push(stage, 'second');
+    await expect.poll(() => fetched(stage, second), soon).toHaveLength(1);
+    expect(await isOn(setting.engine, stage, second)).toBe(true);
+    await expectReadyAtOnce(stage, await stage.connectReady('serve'), second);
+  });
+
+  test('so is a version to which an environment was moved, and none that is only pushed', async () => {
+    const digest = await push(stage, 'third', 'v3');
+    const path = `/v2/service/${stage.platform.account}/serve/update`;
+    const { status } = await api(stage.platform, path, { method: 'POST', body: JSON.stringify({ image_tag: 'v3' }) });
+    expect(status).toBe(200);
+    await expect.poll(() => fetched(stage, digest), soon).toHaveLength(1);
+    expect(lines(stage, 'Nodes fetch an image ahead', digest)).toHaveLength(1);
+    await expectReadyAtOnce(stage, await stage.connectReady('serve'), digest);
+  });
+});
+
+const [engine, otherEngine] = testEngines();
+const ground = testGrounds().find((each) => each !== 'embedded');
+
+describe.skipIf(!engine || !otherEngine || !ground)('two processes of every role, on two engines', () => {
+  let stage: Stage;
+
+  beforeAll(async () => {
+    if (engine && otherEngine && ground) stage = await Stage.open({ engine, ground, twinsOn: otherEngine });
+  });
+  afterAll(() => stage?.[Symbol.asyncDispose]());
+
+  test('both nodes have a pushed version before anybody connects, each fetched it once', async () => {
+    await push(stage, 'first');
+    await connectOnBoth();
+    const second = await push(stage, 'second');
+    await expect.poll(() => fetched(stage, second), soon).toHaveLength(2);
+    // Both APIs have heard of the push.
+    await expect.poll(() => lines(stage, 'Nodes fetch an image ahead', second), soon).toHaveLength(2);
+    for (const each of [engine, otherEngine]) expect(each && (await isOn(each, stage, second))).toBe(true);
+    // Without a registry, nothing can be fetched any more.
+    await stage.platform.kill(['registry', 'registry2']);
+    for (const connection of await connectOnBoth()) await expectReadyAtOnce(stage, connection, second);
+    expect(fetched(stage, second)).toHaveLength(2);
+  });
+
+  /** Connects until both nodes have a backend. */
+  async function connectOnBoth(): Promise<ConnectResponse[]> {
+    const connections: ConnectResponse[] = [];
+    const places = new Set<boolean>();
+    while (places.size < 2) {
+      const more = await Promise.all(Array.from({ length: 4 }, () => stage.connectReady('serve')));
+      const containers = await Promise.all(more.map((connection) => stage.containerOf(connection)));
+      for (const container of containers) places.add(container === '');
+      connections.push(...more);
+    }
+    return connections;
+  }
+});

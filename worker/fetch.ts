@@ -1,0 +1,105 @@
+/** Fetching images before somebody asks for them. Nobody waits for it, and nobody misses it: a spawn fetches what is not here. */
+import { findImage, images } from '../model/image.ts';
+import type { Image } from '../model/image.ts';
+import { services } from '../model/service.ts';
+import { abortable } from './abortable.ts';
+import { referenceTo } from './container-spec.ts';
+import type { WorkerContext } from './context.ts';
+import type { FetchResult } from './figures.ts';
+import { newPullToken } from './pull-image.ts';
+import { Slots } from './slots.ts';
+import { closeWithinMs, upTo } from './up-to.ts';
+
+/** An engine fetches three layers at a time, unless it is told otherwise: two images keep it busy. */
+const maxConcurrentFetches = 2;
+
+/** A registry that restarts is back after the second, and a node that fetches for backends has done so after the last. */
+const pausesMs = [2_000, 10_000, 60_000, 300_000];
+
+/** The images that this node fetches ahead, or is about to. */
+export class Fetches implements AsyncDisposable {
+  readonly #worker: WorkerContext;
+  readonly #slots = new Slots(maxConcurrentFetches);
+  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #over = new AbortController();
+
+  constructor(worker: WorkerContext) {
+    this.#worker = worker;
+  }
+
+  /** Begins to fetch the image with this ID, unless that is under way. Goes on by itself; why it gives up is logged. */
+  begin(id: string): void {
+    if (!this.#worker.settings.fetchesAhead || this.#over.signal.aborted || this.#underWay.has(id)) return;
+    this.#underWay.set(
+      id,
+      this.#fetch(id).finally(() => this.#underWay.delete(id)),
+    );
+  }
+
+  /** Stops what is under way. It is not gone on with later: what it was for is done by the next spawn. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#over.abort(new Error('The worker is closing'));
+    await upTo(closeWithinMs, Promise.all(this.#underWay.values()));
+  }
+
+  async #fetch(id: string): Promise<void> {
+    const { clock, figures, log } = this.#worker;
+    const { signal } = this.#over;
+    for (const pauseMs of [...pausesMs, undefined]) {
+      try {
+        figures.fetchedAhead(await this.#attempt(id));
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (pauseMs === undefined) {
+          log.warn({ err: error, image: id }, 'image cannot be fetched ahead, its next spawn will fetch it');
+          figures.fetchedAhead('failed');
+          return;
+        }
+        log.debug({ err: error, image: id, pauseMs }, 'image cannot be fetched ahead, trying again');
+      }
+      await clock.sleep(pauseMs, signal).catch(() => {});
+    }
+  }
+
+  /** Looks at the store each time: what the job was about may have changed since. */
+  async #attempt(id: string): Promise<FetchResult> {
+    const { store, engine, settings, log } = this.#worker;
+    const { signal } = this.#over;
+    using _slot = await this.#slots.take(signal);
+    const image = await store.get(images, id);
+    if (!image || !(await this.#isSpawned(image))) {
+      log.info({ image: id }, 'image is not fetched ahead, no environment spawns it any more');
+      return 'unneeded';
+    }
+    const reference = referenceTo(settings.registryHost, image);
+    if (await abortable(engine.images.has(reference), signal)) return 'present';
+    return await this.#pull(image, reference);
+  }
+
+  async #isSpawned({ repository, digest }: Image): Promise<boolean> {
+    const { store } = this.#worker;
+    const service = await store.get(services, repository);
+    const spawned = await Promise.all(
+      (service?.environments ?? []).map(async ({ imageTag }) => await findImage(store, repository, imageTag)),
+    );
+    return spawned.some((image) => image?.digest === digest);
+  }
+
+  async #pull({ repository }: Image, reference: string): Promise<FetchResult> {
+    const { clock, log, pulls, settings } = this.#worker;
+    const startedAt = clock.now();
+    const tooLong = new AbortController();
+    using _timer = clock.after(settings.pullTimeoutSeconds * 1000, () => tooLong.abort());
+    const signal = AbortSignal.any([this.#over.signal, tooLong.signal]);
+    try {
+      await pulls.pullAhead(reference, () => newPullToken(this.#worker, repository), signal);
+    } catch (error) {
+      if (!tooLong.signal.aborted) throw error;
+      log.warn({ reference, limitSeconds: settings.pullTimeoutSeconds }, 'image takes too long to be fetched ahead');
+      return 'failed';
+    }
+    log.info({ reference, ms: clock.now().getTime() - startedAt.getTime() }, 'image fetched ahead');
+    return 'fetched';
+  }
+}
