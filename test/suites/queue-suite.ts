@@ -74,6 +74,15 @@ function describeJobs(queueTest: QueueTest): void {
     await expect.poll(() => gate.begun, soon).toStrictEqual(['a', 'b', 'c']);
   });
 
+  queueTest('takes digests and slashes in the ID of a job', async ({ fixture: { queue } }) => {
+    const gate = new Gate();
+    const [one, other] = ['fetch-acme/draw@sha256:1', 'fetch-acme/draw@sha256:2'];
+    for (const name of [one, other, one]) await queue.add('hall', greet, { name }, { id: name });
+    gate.open();
+    await using _ = await queue.consume('hall', gate.handlers, { concurrency: 1 });
+    await expect.poll(() => gate.begun, soon).toStrictEqual([one, other]);
+  });
+
   queueTest('runs a job once more when it was added while it ran', async ({ fixture: { queue } }) => {
     const gate = new Gate();
     await using _ = await queue.consume('hall', gate.handlers, { concurrency: 3 });

@@ -16,6 +16,8 @@ export interface EngineGate extends AsyncDisposable {
   open(): void;
   /** How many requests have come whose `<method> <path>` matches. */
   asked(what: RegExp): number;
+  /** How many connections are open whose last request matches. */
+  openAfter(what: RegExp): number;
 }
 
 /** @param target - where the engine listens: `unix:///path` or `tcp://host:port` */
@@ -23,6 +25,7 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-gate-'));
   const path = join(folder, 'docker.sock');
   const sockets = new Set<Socket>();
+  const lastRequests = new Map<Socket, string>();
   const silent = new Set<Socket>();
   let isOpen = true;
   let silence: RegExp | undefined;
@@ -41,7 +44,10 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
       from.on('data', (chunk: Buffer) => {
         // The head of a request comes in one piece, with a connection to itself while it has no answer.
         const [line] = /^[A-Z]+ \S+(?= HTTP)/.exec(chunk.toString('latin1')) ?? [];
-        if (from === socket && line !== undefined) requests.push(line);
+        if (from === socket && line !== undefined) {
+          requests.push(line);
+          lastRequests.set(socket, line);
+        }
         if (from === socket && silence?.test(line ?? '')) silent.add(socket);
         else to.write(chunk);
       });
@@ -50,6 +56,7 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
       from.on('close', () => {
         sockets.delete(from);
         silent.delete(from);
+        lastRequests.delete(from);
         to.destroy();
       });
     }
@@ -71,6 +78,7 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
       for (const socket of silent) socket.destroy();
     },
     asked: (what) => requests.filter((line) => what.test(line)).length,
+    openAfter: (what) => [...lastRequests.values()].filter((line) => what.test(line)).length,
     [Symbol.asyncDispose]: async () => {
       close();
       await new Promise<void>((resolve) => server.close(() => resolve()));

@@ -1,0 +1,170 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { fetchJob, nodeQueue } from '../contract/jobs.ts';
+import { manifestPushed } from '../contract/messages.ts';
+import type { Bus } from '../core/bus/bus.ts';
+import { openInProcessBus } from '../core/bus/in-process.ts';
+import { systemClock } from '../core/clock/system-clock.ts';
+import { silentLog } from '../core/log/log.ts';
+import { openInProcessQueue } from '../core/queue/in-process.ts';
+import { JobHandlers, QueueError } from '../core/queue/queue.ts';
+import type { Queue } from '../core/queue/queue.ts';
+import { openSqliteStore } from '../core/store/sqlite.ts';
+import type { Store } from '../core/store/store.ts';
+import { assign, backends, newBackend } from '../model/backend.ts';
+import { modelCollections } from '../model/collections.ts';
+import { newBackendId } from '../model/ids.ts';
+import { imageId, images } from '../model/image.ts';
+import { nodes } from '../model/node.ts';
+import { newService, services } from '../model/service.ts';
+import { FetchAhead } from './fetch-ahead.ts';
+
+const log = silentLog();
+const repository = 'acme/draw';
+let closing: AsyncDisposableStack;
+let store: Store;
+let queue: Queue;
+let bus: Bus;
+/** `<node> <image>` of each nudge. */
+let nudged: string[];
+
+beforeEach(async () => {
+  closing = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'berth-fetch-ahead-'));
+  closing.defer(() => rm(folder, { recursive: true }));
+  store = closing.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
+  queue = closing.use(openInProcessQueue({ clock: systemClock, log }));
+  bus = closing.use(openInProcessBus({ log }));
+  nudged = [];
+  await store.insert(services, newService({ account: 'acme', name: 'draw', cluster: 'main' }, new Date()));
+  for (const node of ['node-1', 'node-2']) await addNode(node);
+});
+afterEach(() => closing.disposeAsync());
+
+async function addNode(id: string, { cluster = 'main', leaseMs = 60_000 } = {}): Promise<void> {
+  const now = await store.now();
+  const leaseUntil = new Date(now.getTime() + leaseMs);
+  await store.insert(nodes, { id, cluster, leaseUntil, startedAt: now, engineVersion: '28' });
+  await takeJobs(id);
+}
+
+async function takeJobs(id: string): Promise<void> {
+  const handlers = new JobHandlers().on(fetchJob, async ({ image }) => void nudged.push(`${id} ${image}`));
+  closing.use(await queue.consume(nodeQueue(id), handlers, { concurrency: 1 }));
+}
+
+async function spawnOn(node: string, service = 'draw'): Promise<void> {
+  const plan = { account: 'acme', service, environment: 'default', cluster: 'main', imageDigest: 'sha256:0' };
+  const id = newBackendId();
+  const backend = newBackend({ ...plan, id, limits: {}, maxIdleSeconds: 1, port: 8080 }, await store.now());
+  await store.insert(backends, assign(backend, node));
+}
+
+/** Stores an image and tells of it, as the registry does. */
+async function push(tag: string, digest: string): Promise<string> {
+  const id = imageId(repository, tag, digest);
+  await store.insert(images, { id, repository, tag, digest, uploadTime: await store.now(), sizeBytes: 1 });
+  await bus.publish(manifestPushed, { repository, digest, mediaType: 'any', tags: [tag], by: 'acme' });
+  // It is told to those who listen before this.
+  await new Promise((resolve) => setImmediate(resolve));
+  return id;
+}
+
+async function open({ fetchesAhead = true, on = queue } = {}): Promise<FetchAhead> {
+  const rules = {
+    defaultMaxIdleSeconds: 1,
+    maxIdleSecondsLimit: 1,
+    lifetimeSecondsLimit: 1,
+    mountsEnabled: false,
+    defaultCluster: 'main',
+    schedulingTimeoutSeconds: 300,
+    imageLeaseSeconds: 86_400,
+    fetchesAhead,
+  };
+  const fetchAhead = new FetchAhead({ store, queue: on, bus, log, rules });
+  await fetchAhead.listen();
+  return fetchAhead;
+}
+
+/** Waits for what was begun, and for the handlers of what was added. */
+async function close(fetchAhead: FetchAhead): Promise<void> {
+  await fetchAhead[Symbol.asyncDispose]();
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+test('a push of what an environment spawns nudges the living nodes that spawned it', async () => {
+  await addNode('dead', { leaseMs: -1 });
+  await addNode('moved', { cluster: 'other' });
+  for (const node of ['node-1', 'node-1', 'dead', 'moved', 'forgotten']) await spawnOn(node);
+  await spawnOn('node-2', 'other');
+  const fetchAhead = await open();
+  const image = await push('latest', 'sha256:1');
+  await close(fetchAhead);
+  expect(nudged).toEqual([`node-1 ${image}`]);
+});
+
+test('an image waits in a node’s queue once, whoever nudges and by whatever tag', async () => {
+  await spawnOn('node-3');
+  const leaseUntil = new Date((await store.now()).getTime() + 60_000);
+  await store.insert(nodes, { id: 'node-3', cluster: 'main', leaseUntil, startedAt: leaseUntil, engineVersion: '28' });
+  const [one, other] = [await open(), await open()];
+  await push('v1', 'sha256:1');
+  const image = await push('latest', 'sha256:1');
+  one.begin(repository, () => true);
+  await Promise.all([close(one), close(other)]);
+  await takeJobs('node-3');
+  await expect.poll(() => nudged).toEqual([`node-3 ${image}`]);
+});
+
+test('another tag nudges nobody before an environment is moved to it', async () => {
+  await spawnOn('node-1');
+  const fetchAhead = await open();
+  const image = await push('v2', 'sha256:2');
+  await push('latest', 'sha256:1');
+  await store.update(services, repository, (service) => ({
+    ...service,
+    environments: service.environments.map((each) => ({ ...each, imageTag: 'v2' })),
+  }));
+  fetchAhead.begin(repository, ({ name }) => name === 'default');
+  fetchAhead.begin('acme/unknown', () => true);
+  await close(fetchAhead);
+  expect(nudged.at(-1)).toBe(`node-1 ${image}`);
+  expect(nudged.filter((each) => each.endsWith(image))).toHaveLength(1);
+});
+
+test('nobody is nudged for a service that nobody uses, or where it is turned off', async () => {
+  const used = await open();
+  await push('latest', 'sha256:1');
+  await close(used);
+  await spawnOn('node-1');
+  const off = await open({ fetchesAhead: false });
+  await push('latest', 'sha256:2');
+  await close(off);
+  expect(nudged).toEqual([]);
+});
+
+test('a queue that is away is in nobody’s way, and the next push is not lost', async () => {
+  await spawnOn('node-1');
+  let isAway = true;
+  const add: Queue['add'] = async (...args) => {
+    if (isAway) throw new QueueError('unavailable', 'The queue is away');
+    await queue.add(...args);
+  };
+  const unreliable: Queue = {
+    ping: () => queue.ping(),
+    consume: (...args) => queue.consume(...args),
+    add: async (...args) => await add(...args),
+    [Symbol.asyncDispose]: () => queue[Symbol.asyncDispose](),
+  };
+  const away = await open({ on: unreliable });
+  await push('latest', 'sha256:1');
+  await close(away);
+  expect(nudged).toEqual([]);
+  isAway = false;
+  const back = await open({ on: unreliable });
+  const image = await push('latest', 'sha256:2');
+  await close(back);
+  expect(nudged).toEqual([`node-1 ${image}`]);
+});

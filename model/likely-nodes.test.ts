@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { assign, end, newBackend } from './backend.ts';
+import type { Backend } from './backend.ts';
+import { likelyNodes } from './likely-nodes.ts';
+
+const now = new Date('2026-03-10T12:00:00Z');
+const environment = { name: 'default', imageTag: 'latest', cluster: 'main', createdAt: now };
+
+function spawned(node: string | undefined, about: { days?: number; ended?: boolean } & Partial<Backend> = {}): Backend {
+  const { days = 0, ended = true, ...more } = about;
+  const plan = { id: 'b', account: 'acme', service: 'draw', environment: 'default', cluster: 'main', limits: {} };
+  const createdAt = new Date(now.getTime() - days * 24 * 60 * 60 * 1000);
+  const fresh = newBackend({ ...plan, imageDigest: 'sha256:0', maxIdleSeconds: 1, port: 8080, ...more }, createdAt);
+  const taken = node === undefined ? fresh : assign(fresh, node);
+  return ended ? end(taken, { kind: null, reason: null, exitCode: 0 }, now) : taken;
+}
+
+test('nodes that ran it this week, each once', () => {
+  const recent = [
+    spawned('one'),
+    spawned('two', { days: 7 }),
+    spawned('one', { days: 1 }),
+    spawned('old', { days: 7.1 }),
+  ];
+  expect(likelyNodes(environment, recent, now)).toEqual(['one', 'two']);
+});
+
+test('nodes that run it still, since whenever', () => {
+  expect(likelyNodes(environment, [spawned('one', { days: 300, ended: false })], now)).toEqual(['one']);
+});
+
+test('not what no node took, and neither other environments nor clusters', () => {
+  const others = [spawned(undefined), spawned('b', { environment: 'staging' }), spawned('c', { cluster: 'gpu' })];
+  expect(likelyNodes(environment, others, now)).toEqual([]);
+});
