@@ -40,15 +40,14 @@ export class Pulls {
    */
   async pull(reference: string, newToken: NewToken, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const shared = this.#byReference.get(reference);
-    if (shared) shared.isNeeded = true;
-    this.#makeWay();
+    const pull = this.#join(reference, newToken);
     try {
-      await this.#wait(reference, shared ?? this.#begin(reference, newToken, true), signal);
+      await this.#wait(reference, pull, signal);
     } catch (error) {
-      // Begun long ago, its grant may have run out, and what was away may be back.
-      if (!shared?.begunAhead || signal.aborted) throw error;
-      await this.pull(reference, newToken, signal);
+      // It may have begun long ago: its grant has run out, or what was away is back. Or it was just making way. All who
+      // waited have left it by now, so nobody joins it again.
+      if (!pull.begunAhead || signal.aborted) throw error;
+      await this.#wait(reference, this.#join(reference, newToken), signal);
     }
   }
 
@@ -58,6 +57,13 @@ export class Pulls {
     const shared = this.#byReference.get(reference);
     if (!shared && [...this.#byReference.values()].some(({ isNeeded }) => isNeeded)) throw new PullYielded();
     await this.#wait(reference, shared ?? this.#begin(reference, newToken, false), signal);
+  }
+
+  #join(reference: string, newToken: NewToken): Pull {
+    const pull = this.#byReference.get(reference) ?? this.#begin(reference, newToken, true);
+    pull.isNeeded = true;
+    for (const other of this.#byReference.values()) if (!other.isNeeded) other.controller.abort(new PullYielded());
+    return pull;
   }
 
   async #wait(reference: string, pull: Pull, signal: AbortSignal): Promise<void> {
@@ -73,27 +79,14 @@ export class Pulls {
   #begin(reference: string, newToken: NewToken, isNeeded: boolean): Pull {
     const controller = new AbortController();
     const done = newToken().then((token) => this.#images.pull(reference, { token, signal: controller.signal }));
+    done.catch(() => {});
     const pull = { done, controller, begunAhead: !isNeeded, isNeeded, waiting: 0 };
-    // Nobody shall join what has failed.
-    done.catch(() => this.#forget(reference, pull));
     this.#byReference.set(reference, pull);
     return pull;
   }
 
-  #makeWay(): void {
-    for (const [reference, pull] of this.#byReference) {
-      if (pull.isNeeded) continue;
-      this.#forget(reference, pull);
-      pull.controller.abort(new PullYielded());
-    }
-  }
-
   #end(reference: string, pull: Pull): void {
-    this.#forget(reference, pull);
-    pull.controller.abort();
-  }
-
-  #forget(reference: string, pull: Pull): void {
     if (this.#byReference.get(reference) === pull) this.#byReference.delete(reference);
+    pull.controller.abort();
   }
 }
