@@ -128,20 +128,28 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
   });
 
   it('fetches two at a time, and holds up neither terminations nor the starts of backends', async () => {
-    await open({ settings: { maxConcurrentStarts: 1 } });
+    // Its time stands still, so that nothing is found in the store instead.
+    const clock = new ManualClock(new Date());
+    const ample = { startTimeoutSeconds: 3_600, pullTimeoutSeconds: 3_600 };
+    await open({ clock, settings: { maxConcurrentStarts: 1, ...ample } });
+    const untilReady = async (id: string) =>
+      await eventually(async () => {
+        await clock.advance(5);
+        return (await platform.get(id)).readyAt;
+      });
     const imageDigest = platform.images.add(polite);
     const running = await platform.schedule({ imageDigest });
-    await platform.until(running, 'ready');
+    await untilReady(running);
     const release = Promise.withResolvers<void>();
     platform.images.holdLayers(release.promise);
     // More than there are places for the jobs of a node.
-    const tags = Array.from({ length: 20 }, (_, i) => `v${i}`);
+    const tags = Array.from({ length: 18 }, (_, i) => `v${i}`);
     await spawnTags(tags);
     for (const tag of tags) await nudge(tag, await addImage(tag));
     await untilHeld(2);
     await platform.end(running);
     const started = await platform.schedule({ imageDigest });
-    await platform.until(started, 'ready');
+    await untilReady(started);
     await platform.end(started);
     expect(platform.images.layerRequests).toBe(3);
     release.resolve();

@@ -24,8 +24,8 @@ export interface EngineGate extends AsyncDisposable {
 export async function openEngineGate(target: string): Promise<EngineGate> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-gate-'));
   const path = join(folder, 'docker.sock');
-  const sockets = new Set<Socket>();
-  const lastRequests = new Map<Socket, string>();
+  /** With the last request that came, if any. */
+  const sockets = new Map<Socket, string>();
   const silent = new Set<Socket>();
   let isOpen = true;
   let silence: RegExp | undefined;
@@ -36,17 +36,14 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
       return;
     }
     const engine = connectTo(target);
-    for (const [from, to] of [
-      [socket, engine],
-      [engine, socket],
-    ] as const) {
-      sockets.add(from);
+    for (const [from, to] of bothWays(socket, engine)) {
+      sockets.set(from, '');
       from.on('data', (chunk: Buffer) => {
         // The head of a request comes in one piece, with a connection to itself while it has no answer.
         const [line] = /^[A-Z]+ \S+(?= HTTP)/.exec(chunk.toString('latin1')) ?? [];
         if (from === socket && line !== undefined) {
           requests.push(line);
-          lastRequests.set(socket, line);
+          sockets.set(socket, line);
         }
         if (from === socket && silence?.test(line ?? '')) silent.add(socket);
         else to.write(chunk);
@@ -56,7 +53,6 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
       from.on('close', () => {
         sockets.delete(from);
         silent.delete(from);
-        lastRequests.delete(from);
         to.destroy();
       });
     }
@@ -64,7 +60,7 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
   await new Promise<void>((resolve) => server.listen(path, resolve));
   const close = () => {
     isOpen = false;
-    for (const socket of sockets) socket.destroy();
+    for (const socket of sockets.keys()) socket.destroy();
   };
   return {
     host: `unix://${path}`,
@@ -78,13 +74,20 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
       for (const socket of silent) socket.destroy();
     },
     asked: (what) => requests.filter((line) => what.test(line)).length,
-    openAfter: (what) => [...lastRequests.values()].filter((line) => what.test(line)).length,
+    openAfter: (what) => [...sockets.values()].filter((line) => what.test(line)).length,
     [Symbol.asyncDispose]: async () => {
       close();
       await new Promise<void>((resolve) => server.close(() => resolve()));
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+function bothWays(one: Socket, other: Socket): [Socket, Socket][] {
+  return [
+    [one, other],
+    [other, one],
+  ];
 }
 
 function connectTo(target: string): Socket {
