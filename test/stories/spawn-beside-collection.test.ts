@@ -68,7 +68,8 @@ async function open() {
         defaultCluster: 'main',
         schedulingTimeoutSeconds: 300,
         imageLeaseSeconds: leaseSeconds,
-        fetchesAhead: true,
+        // It would go on after the answer, beside the next collection.
+        fetchesAhead: false,
       },
       secretFor: (token) => token,
     }),
