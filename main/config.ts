@@ -15,7 +15,7 @@ import {
 } from '../core/config/settings.ts';
 import type { Setting, SettingValues } from '../core/config/settings.ts';
 import { collectionVariables, yearSeconds } from './collection-variables.ts';
-import { redisUrl } from './redis-url.ts';
+import { engineSettings } from './engine-settings.ts';
 import { registrySettings } from './registry-settings.ts';
 
 export const settings = {
@@ -31,60 +31,7 @@ export const settings = {
     defaultText: '`secret` in the data folder, made at the first start',
     help: 'A file with the secret that all processes of a platform share: at least 32 random bytes, in base64url.',
   },
-  store: {
-    variable: 'BERTH_STORE',
-    schema: oneOf(['sqlite', 'mongodb'], 'sqlite'),
-    defaultText: '`sqlite`',
-    help: 'Where documents are kept. `sqlite`: a file in the data folder, for one process. `mongodb`: for any number.',
-  },
-  blobs: {
-    variable: 'BERTH_BLOBS',
-    schema: oneOf(['files', 'gridfs'], 'files'),
-    defaultText: '`files`',
-    help: 'Where the bytes of images are kept. `files`: in the data folder, for one registry. `gridfs`: in MongoDB, for any number.',
-  },
-  blobCacheMib: {
-    variable: 'BERTH_BLOB_CACHE_MIB',
-    schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER / 1024 ** 2, or: 4096 }),
-    defaultText: '`4096`',
-    help: 'How much of its disk a registry may use for copies of layers that are pulled often, with `BERTH_BLOBS=gridfs`; `0`: none.',
-  },
-  queue: {
-    variable: 'BERTH_QUEUE',
-    schema: oneOf(['process', 'bullmq'], 'process'),
-    defaultText: '`process`',
-    help: 'How the API nudges workers. `process`: in the same process. `bullmq`: through Redis.',
-  },
-  bus: {
-    variable: 'BERTH_BUS',
-    schema: oneOf(['process', 'redis'], 'process'),
-    defaultText: '`process`',
-    help: 'How rooms tell each other what changed. `process`: in the same process. `redis`: through Redis.',
-  },
-  mongodbUrl: {
-    variable: 'BERTH_MONGODB_URL',
-    schema: optionalText(z.string().regex(/^mongodb(?:\+srv)?:\/\//, 'Use a mongodb:// or mongodb+srv:// URL')),
-    defaultText: 'none',
-    help: 'MongoDB, for `BERTH_STORE=mongodb` and `BERTH_BLOBS=gridfs`: a standalone server, a replica set or a sharded cluster.',
-  },
-  mongodbDatabase: {
-    variable: 'BERTH_MONGODB_DATABASE',
-    schema: text('berth', z.string().regex(/^[\w-]{1,38}$/, 'Use up to 38 letters, digits, hyphens and underscores')),
-    defaultText: '`berth`',
-    help: 'The database in MongoDB. Platforms that share a server need one each.',
-  },
-  redisPrefix: {
-    variable: 'BERTH_REDIS_PREFIX',
-    schema: text('berth', z.string().regex(/^[\w-]{1,38}$/, 'Use up to 38 letters, digits, hyphens and underscores')),
-    defaultText: '`berth`',
-    help: 'What names in Redis begin with. Platforms that share a server need one each.',
-  },
-  redisUrl: {
-    variable: 'BERTH_REDIS_URL',
-    schema: optionalText(redisUrl()),
-    defaultText: 'none',
-    help: 'Redis, for `BERTH_QUEUE=bullmq` and `BERTH_BUS=redis`: `redis://…`, `rediss://…` (TLS), sentinels, a cluster or a socket, see [deployment](deployment.md#a-redis-of-your-own).',
-  },
+  ...engineSettings,
   host: {
     variable: 'BERTH_LISTEN_HOST',
     schema: text('127.0.0.1'),
