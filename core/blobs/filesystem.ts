@@ -1,30 +1,15 @@
-/**
- * Blobs as files:
- *
- *     <folder>/
- *     ├── blobs/
- *     │   ├── sha256/
- *     │   │   └── 9f/              the first two digits
- *     │   │       └── 9f86d081…    one blob, whole
- *     │   └── sha512/
- *     └── uploads/
- *         └── 3fc1a0…              the bytes received so far, named by the upload's ID
- *
- * An upload becomes a blob in this order: its file is synced, renamed to its digest, then both folders are synced. So a
- * file under `blobs/` is whole, after a power cut too, and there are no temporary files. One process uses the folder at a
- * time.
- */
+/** Blobs as files, where `file-layout.ts` says. */
 import { access, constants, open, opendir, rename, stat, unlink, utimes } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { makeDurableFolder, syncFolder } from '../files/durable-folder.ts';
 import type { Log } from '../log/log.ts';
-import { assertDigest, assertUploadId, isDigest } from './blob-names.ts';
 import { BlobsError } from './blobs.ts';
 import type { AppendOptions, BlobInfo, Blobs, ByteRange, ByteSource, OpenBlob, UploadInfo } from './blobs.ts';
 import { copyFile } from './copy-file.ts';
 import { fileErrors, ifPresent, systemCode } from './file-errors.ts';
+import { FileLayout } from './file-layout.ts';
 import { FlushError, makeDurable } from './make-durable.ts';
 import { ReadBuffers } from './read-buffers.ts';
 import { writeChunks } from './write-chunks.ts';
@@ -35,24 +20,17 @@ export interface FileBlobsOptions {
   readonly log: Log;
 }
 
-const algorithms = ['sha256', 'sha512'];
-
 /** How much is read at a time: enough that a layer is read at the disk's speed. */
 const readBytes = 1024 * 1024;
 
-/** How many digits of a digest name the folder of a blob: 256 folders keep each one small. */
-const folderDigits = 2;
-
 /** Opens the blobs in `folder`. Throws `BlobsError` `unavailable` if that cannot be used. */
 export async function openFileBlobs(options: FileBlobsOptions): Promise<Blobs> {
-  const blobsFolder = join(options.folder, 'blobs');
-  const uploadsFolder = join(options.folder, 'uploads');
+  const layout = new FileLayout(options.folder);
   await fileErrors(async () => {
-    for (const algorithm of algorithms) await makeDurableFolder(join(blobsFolder, algorithm));
-    await makeDurableFolder(uploadsFolder);
-    await removePublished(uploadsFolder, options.log);
+    await layout.make();
+    await removePublished(layout.uploadsFolder, options.log);
   });
-  return new FileBlobs(blobsFolder, uploadsFolder);
+  return new FileBlobs(layout);
 }
 
 /** A power cut in the middle of a rename may leave a blob its old name too, through which it could still be written to. */
@@ -66,8 +44,7 @@ async function removePublished(uploadsFolder: string, log: Log): Promise<void> {
 }
 
 class FileBlobs implements Blobs {
-  readonly #blobsFolder: string;
-  readonly #uploadsFolder: string;
+  readonly #layout: FileLayout;
   /** What is going on with an upload that nothing else may touch meanwhile, by the upload's ID. */
   readonly #busy = new Map<string, Promise<unknown>>();
   /** Folders of blobs, once they are made and durable. */
@@ -75,16 +52,15 @@ class FileBlobs implements Blobs {
   readonly #readBuffers = new ReadBuffers();
   readonly #closing = new AbortController();
 
-  constructor(blobsFolder: string, uploadsFolder: string) {
-    this.#blobsFolder = blobsFolder;
-    this.#uploadsFolder = uploadsFolder;
+  constructor(layout: FileLayout) {
+    this.#layout = layout;
   }
 
   async ping(): Promise<void> {
     this.#assertOpen();
     await fileErrors(async () => {
-      await access(this.#blobsFolder, constants.R_OK | constants.W_OK);
-      await access(this.#uploadsFolder, constants.R_OK | constants.W_OK);
+      await access(this.#layout.blobsFolder, constants.R_OK | constants.W_OK);
+      await access(this.#layout.uploadsFolder, constants.R_OK | constants.W_OK);
     });
   }
 
@@ -131,16 +107,7 @@ class FileBlobs implements Blobs {
 
   async *list(): AsyncIterable<string> {
     this.#assertOpen();
-    for (const algorithm of algorithms) {
-      const algorithmFolder = join(this.#blobsFolder, algorithm);
-      for await (const folder of namesIn(algorithmFolder)) {
-        for await (const name of namesIn(join(algorithmFolder, folder))) {
-          const digest = `${algorithm}:${name}`;
-          // What somebody else put there is no blob.
-          if (isDigest(digest)) yield digest;
-        }
-      }
-    }
+    yield* this.#layout.blobs();
   }
 
   async createUpload(uploadId: string): Promise<void> {
@@ -207,7 +174,7 @@ class FileBlobs implements Blobs {
         }
         // Of a blob that exists already, too: whoever is just publishing it may not have come to this yet.
         await syncFolder(dirname(blobPath));
-        await syncFolder(this.#uploadsFolder);
+        await syncFolder(this.#layout.uploadsFolder);
       });
     });
   }
@@ -218,7 +185,7 @@ class FileBlobs implements Blobs {
 
   async *listUploads(): AsyncIterable<string> {
     this.#assertOpen();
-    yield* namesIn(this.#uploadsFolder);
+    yield* this.#layout.uploads();
   }
 
   /** Ends appends that are under way; what they wrote stays. */
@@ -252,15 +219,12 @@ class FileBlobs implements Blobs {
 
   #blobPath(digest: string): string {
     this.#assertOpen();
-    assertDigest(digest);
-    const [algorithm = '', hex = ''] = digest.split(':');
-    return join(this.#blobsFolder, algorithm, hex.slice(0, folderDigits), hex);
+    return this.#layout.blobPath(digest);
   }
 
   #uploadPath(uploadId: string): string {
     this.#assertOpen();
-    assertUploadId(uploadId);
-    return join(this.#uploadsFolder, uploadId);
+    return this.#layout.uploadPath(uploadId);
   }
 
   #assertOpen(): void {
@@ -293,11 +257,6 @@ async function readFile(path: string, range?: ByteRange): Promise<Readable | und
 
 async function remove(path: string): Promise<boolean> {
   return await fileErrors(async () => (await ifPresent(unlink(path).then(() => true))) ?? false);
-}
-
-async function* namesIn(folder: string): AsyncGenerator<string> {
-  const entries = await fileErrors(() => opendir(folder));
-  for await (const { name } of entries) yield name;
 }
 
 function wrongSize(uploadId: string, { size, sizeBytes }: { size: number; sizeBytes: number }): BlobsError {
