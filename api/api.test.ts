@@ -11,6 +11,7 @@ import { silentLog } from '../core/log/log.ts';
 import { openMetrics } from '../core/metrics/metrics.ts';
 import { openInProcessQueue } from '../core/queue/in-process.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
+import { PlatformSecret } from '../core/secret/platform-secret.ts';
 import { openSqliteStore } from '../core/store/sqlite.ts';
 import type { Store } from '../core/store/store.ts';
 import { accessTokenDocument, accessTokens, hashToken, newAccessToken } from '../model/access-token.ts';
@@ -60,6 +61,7 @@ beforeAll(async () => {
       imageLeaseSeconds: 86_400,
       fetchesAhead: true,
     },
+    secret: new PlatformSecret(Buffer.alloc(32, 1)),
     secretFor: (connectionToken) => `secret of ${connectionToken}`,
   });
   closing.use(room);

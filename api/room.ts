@@ -4,6 +4,7 @@ import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
+import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import type { Store } from '../core/store/store.ts';
 import type { Image } from '../model/image.ts';
 import type { UploadQuery } from '../contract/service.ts';
@@ -72,6 +73,8 @@ export interface ApiDependencies {
   readonly rules: SpawnRules;
   /** Absent where this process cannot reach the bytes of images. */
   readonly archives: ImageArchives | undefined;
+  /** By it the gateways of nodes know this process. */
+  readonly secret: PlatformSecret;
   /** The secret token that belongs to a connection token. */
   readonly secretFor: (connectionToken: string) => string;
 }

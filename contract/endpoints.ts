@@ -107,6 +107,13 @@ export const endpoints = {
     answer: backendMetadata,
     errors: ['BackendNotFound'],
   }),
+  backendLogs: get('/v2/backend/{backend_id}/logs/stream', {
+    summary: 'The log of a backend: what is kept of it, then each new line until the backend has ended',
+    access: 'read',
+    answer: z.string(),
+    stream: true,
+    errors: ['BackendNotFound'],
+  }),
   terminate: post('/v2/backend/{backend_id}/terminate', {
     summary: 'End a backend',
     access: 'connect',

@@ -77,20 +77,21 @@ export const settings = {
   advertisedHost: {
     variable: 'BERTH_ADVERTISED_HOST',
     schema: optionalText(z.string().regex(/^[\w.:-]+$/, 'Use a host name or an address')),
-    defaultText: 'none: the proxy runs on the same machine',
-    help: 'The name or address by which proxies on other machines reach this node. Setting it opens the node’s gateway.',
+    defaultText:
+      'none: proxy and API run on the same machine, and the gateway listens for that one alone, on a free port',
+    help: 'The name or address by which proxies and APIs on other machines reach this node’s gateway.',
   },
   gatewayHost: {
     variable: 'BERTH_GATEWAY_HOST',
     schema: text('0.0.0.0'),
     defaultText: '`0.0.0.0`',
-    help: 'The address on which the node’s gateway listens, where it is opened.',
+    help: 'The address on which the node’s gateway listens for other machines, with `BERTH_ADVERTISED_HOST`.',
   },
   gatewayPort: {
     variable: 'BERTH_GATEWAY_PORT',
     schema: port(7104),
     defaultText: '`7104`',
-    help: 'Port of the node’s gateway, which lets in nobody but processes that have the platform’s secret.',
+    help: 'Port of the node’s gateway for other machines, which lets in nobody but processes that have the platform’s secret.',
   },
   registryPullHost: {
     variable: 'BERTH_REGISTRY_PULL_HOST',
@@ -232,6 +233,18 @@ export const settings = {
     schema: optionalText(z.string().regex(/^(?:\/|off$)/, 'Use an absolute path, or "off"')),
     defaultText: '`mounts` in the data folder',
     help: 'The folder of this machine in which backends that ask for `mount` get a folder of their own; `off` refuses mounts.',
+  },
+  keptLogBytes: {
+    variable: 'BERTH_KEPT_LOG_BYTES',
+    schema: whole({ min: 0, max: 64 * 1024 * 1024, or: 1024 * 1024 }),
+    defaultText: '`1048576` (1 MiB)',
+    help: 'How much of a backend’s log this node keeps after the backend has ended: its last bytes, counted with the time of each line. 0: nothing.',
+  },
+  keptLogSeconds: {
+    variable: 'BERTH_KEPT_LOG_SECONDS',
+    schema: whole({ min: 0, max: yearSeconds, or: 7 * 24 * 3600 }),
+    defaultText: '`604800` (7 days)',
+    help: 'For how long this node keeps the logs of backends that have ended.',
   },
   ...collectionVariables,
   dockerHost: {

@@ -148,6 +148,11 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
     capabilities: config.capabilities,
     ...(config.containerRuntime !== undefined && { runtime: config.containerRuntime }),
     ...(mounts !== undefined && { mountFolder: mounts }),
+    keptLogs: {
+      folder: join(ground.dataFolder, 'logs'),
+      maxBytes: config.keptLogBytes,
+      seconds: config.keptLogSeconds,
+    },
     ...(config.advertisedHost !== undefined && {
       gateway: { host: config.gatewayHost, port: config.gatewayPort, advertisedHost: config.advertisedHost },
     }),

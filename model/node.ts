@@ -13,6 +13,8 @@ export interface Node {
   readonly machine?: string;
   /** Where other processes of the platform reach what runs here. Absent: whoever wants to is on the same machine. */
   readonly gateway?: NodeGateway;
+  /** Without `gateway`: where processes of the same machine reach its gateway. */
+  readonly ownMachineGateway?: NodeGateway;
 }
 
 /** Where a node's gateway listens, as others reach it. */
@@ -32,4 +34,9 @@ export const nodeLeaseMs = 60_000;
 /** Whether a node is alive. */
 export function isAlive(node: Node, now: Date): boolean {
   return now < node.leaseUntil;
+}
+
+/** Where a node's gateway is, for whoever may be on its machine. */
+export function nearestGateway(node: Node): NodeGateway | undefined {
+  return node.gateway ?? node.ownMachineGateway;
 }

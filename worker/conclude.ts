@@ -2,6 +2,7 @@
 import type { TerminationReason } from '../contract/statuses.ts';
 import { end, endingOf } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
+import { clearAway } from './clear-away.ts';
 import type { WorkerContext } from './context.ts';
 import type { Run } from './run.ts';
 
@@ -43,7 +44,6 @@ async function concludeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
     const result = last?.terminationReason ? 'stopped' : 'failed';
     worker.figures.spawned(result, (now.getTime() - run.backend.createdAt.getTime()) / 1000);
   }
-  // The place for what must be read from a dead container (its logs): its end is known, and it is still there.
   if (run.container?.started) await removeContainer(worker, run);
   if (run.address !== undefined) worker.engine.network.releaseAddress(run.address);
   worker.connections.forget(run.id);
@@ -68,9 +68,10 @@ async function removeContainer(worker: WorkerContext, run: Run): Promise<void> {
   if (!container) return;
   for (;;) {
     try {
-      await worker.engine.containers.remove(container.id);
+      await clearAway(worker, run.id, container.id);
       return;
     } catch (error) {
+      worker.closing.throwIfAborted();
       worker.log.warn({ err: error, backend: run.id }, 'container cannot be removed, trying again');
     }
     await worker.clock.sleep(removeAgainAfterMs, worker.closing);

@@ -11,6 +11,7 @@ import type { Connections } from './connections.ts';
 import type { Engine } from './docker/engine.ts';
 import type { Endings } from './endings.ts';
 import type { Figures } from './figures.ts';
+import type { KeptLogs } from './kept-logs.ts';
 import type { Pulls } from './pulls.ts';
 import type { Pulse } from './pulse.ts';
 import { Run } from './run.ts';
@@ -44,6 +45,7 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly pulse: Pulse;
   readonly connections: Connections;
   readonly endings: Endings;
+  readonly keptLogs: KeptLogs;
   readonly figures: Figures;
   /** Aborts when the worker closes. Containers go on. */
   readonly closing: AbortSignal;

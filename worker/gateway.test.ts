@@ -38,7 +38,10 @@ async function openTestGateway(): Promise<TestGateway> {
   const clock = new ManualClock();
   const log = silentLog();
   const runs = new Map<string, Run>();
-  const gateway = await openGateway({ runs, clock, log, closing: closing.signal }, settings, secret);
+  const gateway = await openGateway(
+    { runs, clock, log, closing: closing.signal },
+    { settings, secret, answer: async (_request, response) => void response.writeHead(404).end() },
+  );
   const bus = openInProcessBus({ log });
   return {
     gateway,

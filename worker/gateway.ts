@@ -22,17 +22,24 @@ export interface Gateway extends AsyncDisposable {
   open(): void;
 }
 
-/** Listens; answers nothing before `open`. Throws what `listen` fails with when the port is taken. */
+export interface GatewayOptions {
+  readonly settings: GatewaySettings;
+  readonly secret: PlatformSecret;
+  /** Answers what is asked of the node itself, from the beginning. Never rejects. */
+  readonly answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+}
+
+/** Listens; lets nobody in to backends before `open`. Throws what `listen` fails with when the port is taken. */
 export async function openGateway(
   worker: GatewayContext,
-  { host, port, advertisedHost }: GatewaySettings,
-  secret: PlatformSecret,
+  { settings, secret, answer }: GatewayOptions,
 ): Promise<Gateway> {
+  const { host, port, advertisedHost } = settings;
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
   const links = new WeakMap<Duplex, IncomingLink>();
   // It listens to nothing itself: links are handed to it.
   const server = newServer();
-  server.on('request', answer);
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => void answer(request, response));
   server.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const link = links.get(socket);
     if (!link) throw new Error('A connection that came through no link');
@@ -47,11 +54,6 @@ export async function openGateway(
   const listener = await openLinkServer({ secret, host, port, clock: worker.clock, onConnection: accept });
   const address = { host: advertisedHost, port: listener.port };
   return { address, open, [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose]() };
-}
-
-/** The place for what is asked of the node itself: what its backends say and use. So far nothing is. */
-function answer(_request: IncomingMessage, response: ServerResponse): void {
-  response.writeHead(404, { 'content-length': 0 }).end();
 }
 
 /** `CONNECT <backend>`: from here on the link is a connection to the backend's container. */

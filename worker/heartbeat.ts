@@ -16,11 +16,10 @@ const beatAgainAfterMs = 2_000;
  * When a node counts as dead, its backends count as lost and their keys as free, whether or not each key was renewed. So the
  * backends that hold a key are stopped before the node's lease ends, too.
  */
-export async function beginHeartbeat(
-  worker: WorkerContext,
-  gateway: NodeGateway | undefined,
-): Promise<AsyncDisposable> {
-  const about = { startedAt: await worker.store.now(), ...(gateway && { gateway }) };
+export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway): Promise<AsyncDisposable> {
+  const isForAll = worker.settings.gateway !== undefined;
+  const place = isForAll ? { gateway } : { ownMachineGateway: gateway };
+  const about = { startedAt: await worker.store.now(), ...place };
   const deadlines = new LeaseDeadlines(worker.clock, (kind) => {
     worker.log.error({ kind }, 'node cannot tell that it is alive, stopping the backends that hold a key');
     for (const run of worker.runs.values()) {
@@ -28,7 +27,7 @@ export async function beginHeartbeat(
     }
   });
   const over = new AbortController();
-  const neighbours = new Neighbours(worker, gateway);
+  const neighbours = new Neighbours(worker, isForAll ? gateway : undefined);
   const beatAndLook = async () => {
     await beat(worker, deadlines, about);
     await neighbours.look();
@@ -62,7 +61,7 @@ async function goOnBeating(worker: WorkerContext, beat: () => Promise<void>, sig
 async function beat(
   worker: WorkerContext,
   deadlines: LeaseDeadlines,
-  about: Pick<Node, 'startedAt' | 'gateway'>,
+  about: Pick<Node, 'startedAt' | 'gateway' | 'ownMachineGateway'>,
 ): Promise<void> {
   const { store, settings, engine } = worker;
   const keep = deadlines.prepare(nodeLeaseMs);

@@ -1,6 +1,7 @@
 /** Level-triggered: what the store and the engine hold is compared with what this worker does, and mended. */
 import { backends } from '../model/backend.ts';
 import { adopt } from './adopt.ts';
+import { clearAway } from './clear-away.ts';
 import type { WorkerContext } from './context.ts';
 import type { ListedContainer } from './docker/containers.ts';
 import { checkContainer } from './exit.ts';
@@ -55,7 +56,7 @@ async function removeLeftOver(worker: WorkerContext, containers: readonly Listed
     const backend = await worker.store.get(backends, container.backend);
     if (backend?.live && backend.node === worker.settings.node) continue;
     worker.log.warn({ backend: container.backend, container: container.id }, 'container was left over, removing it');
-    await oneByOne(worker, container.backend, () => worker.engine.containers.remove(container.id));
+    await oneByOne(worker, container.backend, () => clearAway(worker, container.backend, container.id));
   }
 }
 

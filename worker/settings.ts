@@ -28,8 +28,17 @@ export interface WorkerSettings {
   readonly maxConcurrentStarts: number;
   /** How many backends the node has room for. Default: no limit. */
   readonly maxBackends?: number;
-  /** Where proxies on other machines reach this node's backends. Default: not at all. */
+  readonly keptLogs: KeptLogSettings;
+  /** Where other machines reach this node. Default: not at all, only processes of this machine do. */
   readonly gateway?: GatewaySettings;
+}
+
+/** What is kept of the logs of backends that have ended. */
+export interface KeptLogSettings {
+  readonly folder: string;
+  /** Of one log: its last bytes, with the time of each line. */
+  readonly maxBytes: number;
+  readonly seconds: number;
 }
 
 export interface GatewaySettings {

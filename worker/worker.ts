@@ -7,6 +7,7 @@ import type { Queue } from '../core/queue/queue.ts';
 import { backends } from '../model/backend.ts';
 import { abortable } from './abortable.ts';
 import { adopt } from './adopt.ts';
+import { answerQuestion } from './answers.ts';
 import { Connections } from './connections.ts';
 import type { WorkerContext, WorkerDeps } from './context.ts';
 import { countedEngine } from './counted-engine.ts';
@@ -14,13 +15,16 @@ import { Endings } from './endings.ts';
 import { Fetches } from './fetch.ts';
 import { openFigures } from './figures.ts';
 import { openGateway } from './gateway.ts';
+import type { Gateway } from './gateway.ts';
 import { beginHeartbeat } from './heartbeat.ts';
 import { takeSpawns } from './intake.ts';
+import { KeptLogs } from './kept-logs.ts';
 import { assertOwnName } from './node-name.ts';
 import { Pulls } from './pulls.ts';
 import { Pulse } from './pulse.ts';
 import { reconcile } from './reconcile.ts';
 import type { Run } from './run.ts';
+import type { GatewaySettings } from './settings.ts';
 import { Slots } from './slots.ts';
 import { beginSweeping } from './sweep.ts';
 import { heed } from './terminate.ts';
@@ -35,6 +39,9 @@ export interface Worker extends AsyncDisposable {
 
 /** Nothing may have been missed for longer than this, whatever was lost on the way. */
 const reconcileEveryMs = 5_000;
+
+/** On any free port, which others read from the node's document. */
+const ownMachineOnly: GatewaySettings = { host: '127.0.0.1', port: 0, advertisedHost: '127.0.0.1' };
 
 /** Terminations and fetches only begin in their job, and go on by themselves. */
 const nodeJobConcurrency = 16;
@@ -54,15 +61,16 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   parts.use(worker.endings);
   await assertOwnName(worker);
   await worker.endings.listen(worker.bus);
-  const gateway = deps.settings.gateway && parts.use(await openGateway(worker, deps.settings.gateway, deps.secret));
-  parts.use(await beginHeartbeat(worker, gateway?.address));
+  const gateway = parts.use(await openOwnGateway(worker, deps));
+  parts.use(await beginHeartbeat(worker, gateway.address));
   parts.use(await hearConnections(worker));
   parts.use(await hearTouches(worker));
   parts.use(await beginWatching(worker));
   await reconcile(worker);
-  gateway?.open();
+  gateway.open();
   parts.use(beginReconciling(worker));
   parts.use(beginSweeping(worker));
+  parts.use(worker.keptLogs.beginSweeping(worker));
   const fetches = parts.use(new Fetches(worker));
   parts.use(await takeNodeJobs(worker, fetches, deps.queue));
   parts.use(await takeSpawns(worker, deps.queue));
@@ -103,7 +111,16 @@ function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
     pulls: new Pulls(engine.images),
     connections: new Connections((backend) => runs.has(backend)),
     endings: new Endings({ store, clock }),
+    keptLogs: new KeptLogs(settings.keptLogs),
   };
+}
+
+async function openOwnGateway(worker: WorkerContext, { settings, secret }: WorkerDeps): Promise<Gateway> {
+  return await openGateway(worker, {
+    settings: settings.gateway ?? ownMachineOnly,
+    secret,
+    answer: (request, response) => answerQuestion(worker, request, response),
+  });
 }
 
 async function hearConnections({ bus, connections, clock }: WorkerContext): Promise<AsyncDisposable> {

@@ -1,6 +1,7 @@
 import { endpoints } from '../../contract/endpoints.ts';
 import { backends } from '../../model/backend.ts';
 import { answer } from '../app.ts';
+import { streamLog } from '../node-streams.ts';
 import { presentBackend, presentCurrentStatus, presentListItem, presentRunning } from '../present.ts';
 import { streamStatuses } from '../status-stream.ts';
 import { terminate } from '../terminate.ts';
@@ -17,6 +18,10 @@ export const backendEndpoints = [
   answer(endpoints.backend, async (api, { parameters, caller }) =>
     presentBackend(await visibleBackend(api.store, caller, parameters.backend_id)),
   ),
+  answer(endpoints.backendLogs, async (api, { parameters, caller, request, response, signal }) => {
+    const backend = await visibleBackend(api.store, caller, parameters.backend_id);
+    await streamLog(api, backend, { request, response, signal });
+  }),
   answer(endpoints.terminate, async (api, { parameters, body, caller, signal }) => {
     const backend = await visibleBackend(api.store, caller, parameters.backend_id);
     await terminate(api, backend.id, body.hard === true ? 'hard' : 'soft', signal);

@@ -1,4 +1,5 @@
 /** Server-Sent Events, as the service API promises them: an ID each, a comment when nothing happens, no buffering. */
+import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../clock/clock.ts';
 
@@ -10,7 +11,9 @@ const commentEveryMs = 15_000;
 
 export interface EventStream extends Disposable {
   /** Sends one event, in one write: some clients split events at packets. */
-  send(id: number, data: string): void;
+  send(id: number | string, data: string): void;
+  /** Resolves when the client has taken what was sent, but for a little. Rejects when the signal aborts. */
+  taken(signal: AbortSignal): Promise<void>;
   /** Ends the stream for good. */
   end(): void;
 }
@@ -23,11 +26,14 @@ export function openEventStream(response: ServerResponse, clock: Clock): EventSt
     'x-accel-buffering': 'no',
   });
   response.write(`retry: ${retryMs}\n\n`);
-  const comments = clock.every(commentEveryMs, () => response.write(':\n\n'));
+  const comments = clock.every(commentEveryMs, () => {
+    // Who has not taken what came before hears from us all the same, later.
+    if (!response.writableNeedDrain) response.write(':\n\n');
+  });
   return {
-    send: (id, data) => {
-      const lines = data.split('\n').map((line) => `data: ${line}\n`);
-      response.write(`id: ${id}\n${lines.join('')}\n`);
+    send: (id, data) => response.write(`id: ${id}\n${dataFields(data)}\n`),
+    taken: async (signal) => {
+      if (response.writableNeedDrain) await once(response, 'drain', { signal });
     },
     end: () => response.end(),
     [Symbol.dispose]: () => comments[Symbol.dispose](),
@@ -37,4 +43,11 @@ export function openEventStream(response: ServerResponse, clock: Clock): EventSt
 /** The position after which a client wants a stream to go on, or `undefined` if it starts anew. */
 export function lastEventId(header: string | string[] | undefined): number | undefined {
   return typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : undefined;
+}
+
+/** A carriage return alone ends a field as well: data must not be able to begin one of its own. */
+function dataFields(data: string): string {
+  if (!/[\r\n]/.test(data)) return `data: ${data}\n`;
+  const lines = data.split(/\r\n|\r|\n/);
+  return lines.map((line) => `data: ${line}\n`).join('');
 }

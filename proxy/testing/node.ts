@@ -31,7 +31,11 @@ export async function startNode(house: House, { id = 'node-1', secret = house.se
   const { store, bus } = house;
   const runs = new Map<string, Run>();
   const parts = { runs, clock: systemClock, log, closing: closing.signal };
-  const gateway = await openGateway(parts, { host: '127.0.0.1', port: 0, advertisedHost: '127.0.0.1' }, secret);
+  const gateway = await openGateway(parts, {
+    settings: { host: '127.0.0.1', port: 0, advertisedHost: '127.0.0.1' },
+    secret,
+    answer: async (_request, response) => void response.writeHead(404).end(),
+  });
   gateway.open();
   await tellOf(house, { id, gateway: gateway.address });
   const adopt = async (backend: string, { address }: Pick<Program, 'address'>) => {

@@ -60,6 +60,32 @@ export async function* statusStream(
   }
 }
 
+export interface StreamEvent {
+  readonly id: string;
+  readonly data: string;
+}
+
+/** The events of a stream of the API, as a browser would see them, until it ends. */
+export async function* eventStream(
+  platform: TestPlatform,
+  path: string,
+  options: { readonly signal?: AbortSignal; readonly lastEventId?: string } = {},
+): AsyncGenerator<StreamEvent> {
+  const headers = options.lastEventId === undefined ? {} : { 'last-event-id': options.lastEventId };
+  const answer = await expectOk(await api(platform, path, { headers, signal: options.signal ?? null }));
+  let text = '';
+  for await (const chunk of answer.body!.pipeThrough(new TextDecoderStream())) {
+    const events = (text + chunk).split('\n\n');
+    text = events.pop() ?? '';
+    for (const event of events) {
+      const fields = event.split('\n').map((line) => line.split(/: (.*)/s));
+      const data = fields.filter(([name]) => name === 'data').map(([, value = '']) => value);
+      const id = fields.find(([name]) => name === 'id')?.[1] ?? '';
+      if (data.length > 0) yield { id, data: data.join('\n') };
+    }
+  }
+}
+
 /** Waits until a backend has a status, and returns it. Throws if it ends before, or takes too long. */
 export async function waitFor(
   platform: TestPlatform,

@@ -17,9 +17,10 @@ export type Behaviour = 'serve' | 'stubborn' | 'deaf' | 'failing' | 'greedy';
 const script = `#!/bin/sh
 case "$1" in
   serve)
+    echo 'serving'
     httpd -f -p "$PORT" -h /www &
     server=$!
-    trap 'kill $server; exit 0' TERM
+    trap 'echo bye; kill $server; exit 0' TERM
     wait $server
     ;;
   stubborn)
@@ -58,6 +59,12 @@ printf 'Content-Type: text/plain\\r\\n\\r\\n'
 env
 `;
 
+/** `cgi-bin/say?words` writes the words into the log. */
+const sayCgi = `#!/bin/sh
+echo "$QUERY_STRING" >&2
+printf 'Content-Type: text/plain\\r\\n\\r\\n'
+`;
+
 const applets = ['sh', 'httpd', 'nc', 'sleep', 'dd', 'env', 'printf', 'echo', 'kill'];
 
 /** A test image of a behaviour. `variant` makes it another image, where a story needs two. */
@@ -73,6 +80,7 @@ export async function testImage(behaviour: Behaviour, variant = ''): Promise<Ima
     { path: '/bin/behave', text: script, mode: 0o755 },
     { path: '/www/index.html', text: page },
     { path: '/www/cgi-bin/slow', text: slowCgi, mode: 0o755 },
+    { path: '/www/cgi-bin/say', text: sayCgi, mode: 0o755 },
     { path: '/www/cgi-bin/env', text: envCgi, mode: 0o755 },
   ];
   return {

@@ -7,6 +7,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import { openInProcessQueue } from '../../core/queue/in-process.ts';
+import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { backends } from '../../model/backend.ts';
 import { services } from '../../model/service.ts';
 import { openTestRegistry, pushImage, sendTo, withPauses } from '../kit/registry.ts';
@@ -71,6 +72,7 @@ async function open() {
         // It would go on after the answer, beside the next collection.
         fetchesAhead: false,
       },
+      secret: new PlatformSecret(Buffer.alloc(32, 1)),
       secretFor: (token) => token,
     }),
   );

@@ -1,6 +1,6 @@
 import type Docker from 'dockerode';
 import { EngineError, calling, engineError, isEngineError } from './engine-error.ts';
-import { backendLabel, nodeLabel } from './labels.ts';
+import { backendLabel, containerName, nodeLabel } from './labels.ts';
 
 /** What the worker decides about a container; the rest is the same for all of them and stands in this file. */
 export interface ContainerSpec {
@@ -78,7 +78,7 @@ export class DockerContainers implements Containers {
     } catch (error) {
       if (!isEngineError(engineError(error), 'name-taken')) throw engineError(error);
     }
-    await this.remove(nameOf(spec.backend));
+    await this.remove(containerName(spec.backend));
     return (await calling(() => this.#docker.createContainer(options))).id;
   }
 
@@ -151,7 +151,7 @@ export class DockerContainers implements Containers {
   #createOptions(spec: ContainerSpec): Docker.ContainerCreateOptions {
     const { node, network } = this.#about;
     return {
-      name: nameOf(spec.backend),
+      name: containerName(spec.backend),
       Image: spec.image,
       Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
       Labels: { ...spec.labels, [nodeLabel]: node, [backendLabel]: spec.backend },
@@ -182,10 +182,6 @@ export class DockerContainers implements Containers {
       }),
     };
   }
-}
-
-function nameOf(backend: string): string {
-  return `berth-${backend}`;
 }
 
 function phaseOf(status: string): ContainerPhase {

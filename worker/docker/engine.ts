@@ -9,6 +9,8 @@ import { DockerEvents } from './events.ts';
 import type { Events } from './events.ts';
 import { DockerImages } from './images.ts';
 import type { Images } from './images.ts';
+import { DockerLogs } from './logs.ts';
+import type { Logs } from './logs.ts';
 import { DockerNetwork } from './network.ts';
 import type { Network } from './network.ts';
 
@@ -19,6 +21,8 @@ export interface Engine extends AsyncDisposable {
   /** The one network that the backends of this node are on. */
   readonly network: Network;
   readonly events: Events;
+  /** What containers write. */
+  readonly logs: Logs;
   /**
    * Asks what an engine that has locked itself up does not answer. Throws `unavailable` if nobody answers, and the signal's
    * reason when it aborts.
@@ -77,6 +81,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     images: new DockerImages(docker, streaming),
     network,
     events: new DockerEvents(streaming, options.node, options.log),
+    logs: new DockerLogs(streaming),
     ping: async (signal) => await ping(docker, network.name, signal),
     [Symbol.asyncDispose]: async () => owned.dispose(),
   };

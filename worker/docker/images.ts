@@ -1,8 +1,8 @@
 import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
+import { linesOf } from '../../core/lines/lines.ts';
 import { EngineError, calling, isEngineError } from './engine-error.ts';
-import { linesOf } from './lines.ts';
 
 export interface PullOptions {
   /** A bearer token that the registry takes for this pull. */
