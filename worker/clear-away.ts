@@ -2,6 +2,9 @@ import { readContainerLog } from './backend-log.ts';
 import type { WorkerContext } from './context.ts';
 import { isEngineError } from './docker/engine-error.ts';
 
+/** Twenty megabytes take a second. An engine that has not told them by now would hold up the end of the backend for ever. */
+const readLimitMs = 60_000;
+
 /**
  * Removes a backend's container, running or not, after keeping its log: whoever dies in between does both again. Throws when the
  * engine does not answer, and when the worker closes.
@@ -15,11 +18,15 @@ export async function clearAway(worker: WorkerContext, backend: string, containe
 }
 
 async function keepLog(worker: WorkerContext, backend: string): Promise<void> {
-  const signal = worker.closing;
+  const late = new AbortController();
+  using _limit = worker.clock.after(readLimitMs, () =>
+    late.abort(new Error('The engine does not tell the log in time')),
+  );
+  const signal = AbortSignal.any([worker.closing, late.signal]);
   try {
     await worker.keptLogs.keep(backend, () => readContainerLog(worker, { backend, signal }, true), signal);
   } catch (error) {
-    signal.throwIfAborted();
+    worker.closing.throwIfAborted();
     // It is there as long as its container is.
     if (isEngineError(error, 'unavailable')) throw error;
     if (!isEngineError(error, 'no-container')) worker.log.warn({ err: error, backend }, 'log cannot be kept');
