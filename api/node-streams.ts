@@ -1,9 +1,10 @@
-/** Streams of what backends say, which their nodes know: from there to the client, as fast as that takes it. */
+/** Streams of what backends say and use, which their nodes know: from there to the client, as fast as that takes it. */
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
+import { metricsRecord } from '../contract/backend.ts';
 import { logPosition, logRecord } from '../contract/node-streams.ts';
 import type { NodeQuestion } from '../contract/node-streams.ts';
-import { openEventStream } from '../core/http/sse.ts';
+import { lastEventId, openEventStream } from '../core/http/sse.ts';
 import type { EventStream } from '../core/http/sse.ts';
 import { lineBatchesOf } from '../core/lines/lines.ts';
 import { rank } from '../model/backend.ts';
@@ -41,6 +42,20 @@ export async function streamLog(api: Api, backend: Backend, exchange: Exchange):
     return { id: at, data: line };
   };
   await streamFromNode(api, { backend, question: { about: 'log', backend: backend.id, after }, eventOf }, exchange);
+}
+
+/**
+ * Streams what a backend uses, every second until it has ended. Nothing is kept; IDs go on counting from `Last-Event-ID`, since
+ * every event has one.
+ */
+export async function streamMetrics(api: Api, backend: Backend, exchange: Exchange): Promise<void> {
+  let next = (lastEventId(exchange.request.headers['last-event-id']) ?? -1) + 1;
+  const eventOf = (line: string) => {
+    const { backend_id, cpu_used, mem_available, mem_limit, mem_used, sys_cpu } = metricsRecord.parse(JSON.parse(line));
+    const data = JSON.stringify({ backend_id, cpu_used, mem_available, mem_limit, mem_used, sys_cpu });
+    return { id: next++, data };
+  };
+  await streamFromNode(api, { backend, question: { about: 'metrics', backend: backend.id }, eventOf }, exchange);
 }
 
 async function streamFromNode(api: Api, wanted: NodeStream, { response, signal }: Exchange): Promise<void> {

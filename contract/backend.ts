@@ -62,8 +62,25 @@ export const terminateRequest = z
   })
   .meta({ id: 'TerminateRequest' });
 
+const nanoseconds = z.int().min(0);
+const bytes = z.int().min(0);
+
+export const metricsRecord = z
+  .strictObject({
+    backend_id: z.string(),
+    cpu_used: nanoseconds.meta({ description: 'CPU time of the container since the record before, in nanoseconds' }),
+    sys_cpu: nanoseconds.meta({
+      description: 'CPU time of the whole host since the record before, in nanoseconds: of all cores, busy or idle',
+    }),
+    mem_used: bytes.meta({ description: 'Memory in use, without reclaimable page cache, in bytes' }),
+    mem_limit: bytes.meta({ description: 'The memory limit, or the memory of the host where there is none, in bytes' }),
+    mem_available: bytes.meta({ description: '`mem_limit` without `mem_used`' }),
+  })
+  .meta({ id: 'Metrics' });
+
 export type StatusObject = z.infer<typeof statusObject>;
 export type StatusEntryObject = z.infer<typeof statusEntry>;
 export type BackendMetadata = z.infer<typeof backendMetadata>;
 export type BackendListItem = z.infer<typeof backendListItem>;
 export type RunningBackend = z.infer<typeof runningBackend>;
+export type MetricsRecord = z.infer<typeof metricsRecord>;

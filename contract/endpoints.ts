@@ -1,7 +1,14 @@
 /** The endpoints of the service API, as data: the API room serves them, and `docs/openapi.json` is made from them. */
 import { z } from 'zod';
 import type { ZodType } from 'zod';
-import { backendListItem, backendMetadata, runningBackend, statusObject, terminateRequest } from './backend.ts';
+import {
+  backendListItem,
+  backendMetadata,
+  metricsRecord,
+  runningBackend,
+  statusObject,
+  terminateRequest,
+} from './backend.ts';
 import { connectRequest, connectResponse } from './connect.ts';
 import type { ServiceErrorCode } from './errors.ts';
 import { createServiceRequest, imageObject, serviceObject, updateRequest, uploadQuery, visibility } from './service.ts';
@@ -111,6 +118,13 @@ export const endpoints = {
     summary: 'The log of a backend: what is kept of it, then each new line until the backend has ended',
     access: 'read',
     answer: z.string(),
+    stream: true,
+    errors: ['BackendNotFound'],
+  }),
+  backendMetrics: get('/v2/backend/{backend_id}/metrics/stream', {
+    summary: 'What a backend uses, every second until it has ended',
+    access: 'read',
+    answer: metricsRecord,
     stream: true,
     errors: ['BackendNotFound'],
   }),

@@ -1,5 +1,8 @@
+import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { metricsRecord } from '../contract/backend.ts';
+import type { MetricsRecord } from '../contract/backend.ts';
 import { logRecord, maxLineBytes, nodePath } from '../contract/node-streams.ts';
 import type { LogRecord } from '../contract/node-streams.ts';
 import { linkGet } from '../core/link/link-get.ts';
@@ -41,6 +44,13 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
   }
 
   const askForLog = (backend: string, after?: string) => ask(nodePath({ about: 'log', backend, after }));
+
+  const askForMetrics = (backend: string) => ask(nodePath({ about: 'metrics', backend }));
+
+  async function nextRecord(answer: IncomingMessage): Promise<MetricsRecord> {
+    const [chunk] = (await once(answer, 'data')) as [Buffer];
+    return metricsRecord.parse(JSON.parse(chunk.toString()));
+  }
 
   async function recordsOf(answer: IncomingMessage): Promise<LogRecord[]> {
     expect(answer.statusCode).toBe(200);
@@ -106,7 +116,9 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
   });
 
   it('follows a flood to its last line, and keeps the end of it', { timeout: 120_000 }, async () => {
-    const id = await run('httpd -p $PORT; sleep 0.5; yes 0123456789 | head -c 100000000; echo; echo last');
+    const id = await run(
+      'httpd -p $PORT; sleep 0.5; yes 0123456789012345678901234567890123456789 | head -c 40000000; echo; echo last',
+    );
     await platform.until(id, 'ready');
     let count = 0;
     let last: LogRecord | undefined;
@@ -122,6 +134,35 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     const kept = await logOf(id);
     expect(kept.at(-1)).toEqual(last);
     expect(kept.length).toBeGreaterThan(10_000);
+  });
+
+  it('measures a backend once for all who listen, and not at all when nobody does', async () => {
+    const id = await run('httpd -p $PORT; while :; do :; done');
+    const { limits } = await platform.until(id, 'ready');
+    expect(limits.memoryBytes).toBeUndefined();
+    const measuring = /^GET \/containers\/\S+\/stats/;
+    const before = gate.asked(measuring);
+    const [one, other] = await Promise.all([askForMetrics(id), askForMetrics(id)]);
+    const [first, second] = await Promise.all([nextRecord(one), nextRecord(other)]);
+    expect(gate.asked(measuring)).toBe(before + 1);
+    expect(second).toEqual(first);
+    expect(first.backend_id).toBe(id);
+    // One core of those that the machine has, all of the time, or what others leave of it.
+    expect(first.cpu_used).toBeGreaterThan(0.05e9);
+    expect(first.cpu_used).toBeLessThanOrEqual(first.sys_cpu);
+    expect(first.mem_limit).toBeGreaterThan(first.mem_used);
+    expect(first.mem_available).toBe(first.mem_limit - first.mem_used);
+    one.destroy();
+    await nextRecord(other);
+    expect(gate.asking(measuring)).toBe(1);
+    other.destroy();
+    await eventually(async () => gate.asking(measuring) === 0 || undefined);
+    const third = await askForMetrics(id);
+    await nextRecord(third);
+    await platform.end(id);
+    // It ends with the backend, and then there is nothing.
+    for await (const line of linesOf(third)) metricsRecord.parse(JSON.parse(line));
+    expect(await recordsOf(await askForMetrics(id))).toEqual([]);
   });
 
   it('leaves the engine alone as soon as whoever asked has left', async () => {

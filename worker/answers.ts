@@ -25,12 +25,25 @@ async function answerStream(worker: WorkerContext, question: NodeQuestion, respo
   response.once('close', () => gone.abort(new Error('Whoever asked has left')));
   const signal = AbortSignal.any([gone.signal, worker.closing]);
   try {
-    await sendRecords(readBackendLog(worker, { ...question, signal }), response, signal);
+    await sendRecords(recordsOf(worker, question, signal), response, signal);
   } catch (error) {
     if (!signal.aborted) worker.log.warn({ err: error, ...question }, 'stream of a backend broke');
     if (response.headersSent || signal.aborted) response.destroy();
     else response.writeHead(error instanceof EngineError ? 503 : 500).end();
   }
+}
+
+async function* recordsOf(
+  worker: WorkerContext,
+  { about, backend, after }: NodeQuestion,
+  signal: AbortSignal,
+): AsyncGenerator<readonly unknown[], void, void> {
+  if (about === 'log') {
+    yield* readBackendLog(worker, { backend, after, signal });
+    return;
+  }
+  const run = worker.runs.get(backend);
+  if (run?.container?.started && !run.concluding) yield* worker.measurements.follow(run, signal);
 }
 
 /** Sends records as they come, no faster than they are taken. Only what comes to its end is ended: the rest looks broken. */

@@ -16,7 +16,7 @@ export interface LogReading {
 /** Both streams of a container write at once: how much earlier a line may have begun than one that is before it. */
 const disorderSeconds = 10;
 
-/** The engine has lost track of a container, which it does where much is written: nothing to hurry for. */
+/** The engine has lost track of a container, which it does where much is written, or is just removing it. */
 const lookAgainAfterMs = 200;
 
 /**
@@ -43,12 +43,11 @@ export async function* readBackendLog(
         last = records.at(-1)?.at ?? last;
         yield records;
       }
+      // Of one that has ended since, the rest may have been missed: it is looked for once more.
+      if (hasEnded) return;
     } catch (error) {
       if (!isEngineError(error, 'no-container')) throw error;
-      continue;
     }
-    // Of one that has ended since, the rest may have been missed: it is looked for once more.
-    if (hasEnded) return;
     await worker.clock.sleep(lookAgainAfterMs, signal);
   }
 }

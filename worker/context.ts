@@ -12,6 +12,7 @@ import type { Engine } from './docker/engine.ts';
 import type { Endings } from './endings.ts';
 import type { Figures } from './figures.ts';
 import type { KeptLogs } from './kept-logs.ts';
+import type { Measurements } from './measurements.ts';
 import type { Pulls } from './pulls.ts';
 import type { Pulse } from './pulse.ts';
 import { Run } from './run.ts';
@@ -46,6 +47,7 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly connections: Connections;
   readonly endings: Endings;
   readonly keptLogs: KeptLogs;
+  readonly measurements: Measurements;
   readonly figures: Figures;
   /** Aborts when the worker closes. Containers go on. */
   readonly closing: AbortSignal;

@@ -152,10 +152,10 @@ test('what comes before the worker knows its backends waits', async () => {
   const early = connectTo(node.gateway, 'there');
   let isAnswered = false;
   void early.then(() => (isAnswered = true));
-  // Long enough for a handshake and a request that is answered at once.
+  // Long enough for a handshake and what is answered at once.
   const link = await linkConnect({ ...node.gateway.address, secret, signal: AbortSignal.timeout(5_000) });
-  link.end('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
-  expect(await text(link)).toContain('404');
+  link.end('This is no HTTP\r\n\r\n');
+  expect(await text(link)).toContain('400');
   expect(isAnswered).toBe(false);
   node.run('there', program.port);
   node.gateway.open();

@@ -25,11 +25,11 @@ export interface Gateway extends AsyncDisposable {
 export interface GatewayOptions {
   readonly settings: GatewaySettings;
   readonly secret: PlatformSecret;
-  /** Answers what is asked of the node itself, from the beginning. Never rejects. */
+  /** Answers what is asked of the node itself. Never rejects. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 }
 
-/** Listens; lets nobody in to backends before `open`. Throws what `listen` fails with when the port is taken. */
+/** Listens; answers nothing before `open`. Throws what `listen` fails with when the port is taken. */
 export async function openGateway(
   worker: GatewayContext,
   { settings, secret, answer }: GatewayOptions,
@@ -39,7 +39,9 @@ export async function openGateway(
   const links = new WeakMap<Duplex, IncomingLink>();
   // It listens to nothing itself: links are handed to it.
   const server = newServer();
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => void answer(request, response));
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    void opened.then(() => answer(request, response));
+  });
   server.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const link = links.get(socket);
     if (!link) throw new Error('A connection that came through no link');

@@ -19,6 +19,7 @@ import type { Gateway } from './gateway.ts';
 import { beginHeartbeat } from './heartbeat.ts';
 import { takeSpawns } from './intake.ts';
 import { KeptLogs } from './kept-logs.ts';
+import { Measurements } from './measurements.ts';
 import { assertOwnName } from './node-name.ts';
 import { Pulls } from './pulls.ts';
 import { Pulse } from './pulse.ts';
@@ -112,6 +113,7 @@ function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
     connections: new Connections((backend) => runs.has(backend)),
     endings: new Endings({ store, clock }),
     keptLogs: new KeptLogs(settings.keptLogs),
+    measurements: new Measurements(engine),
   };
 }
 

@@ -1,7 +1,7 @@
 import { endpoints } from '../../contract/endpoints.ts';
 import { backends } from '../../model/backend.ts';
 import { answer } from '../app.ts';
-import { streamLog } from '../node-streams.ts';
+import { streamLog, streamMetrics } from '../node-streams.ts';
 import { presentBackend, presentCurrentStatus, presentListItem, presentRunning } from '../present.ts';
 import { streamStatuses } from '../status-stream.ts';
 import { terminate } from '../terminate.ts';
@@ -21,6 +21,10 @@ export const backendEndpoints = [
   answer(endpoints.backendLogs, async (api, { parameters, caller, request, response, signal }) => {
     const backend = await visibleBackend(api.store, caller, parameters.backend_id);
     await streamLog(api, backend, { request, response, signal });
+  }),
+  answer(endpoints.backendMetrics, async (api, { parameters, caller, request, response, signal }) => {
+    const backend = await visibleBackend(api.store, caller, parameters.backend_id);
+    await streamMetrics(api, backend, { request, response, signal });
   }),
   answer(endpoints.terminate, async (api, { parameters, body, caller, signal }) => {
     const backend = await visibleBackend(api.store, caller, parameters.backend_id);

@@ -1,4 +1,5 @@
 /** Every port on which a process of the platform listens, found by asking the kernel: who has no proof is refused on each. */
+import { once } from 'node:events';
 import { readFile, readdir, readlink } from 'node:fs/promises';
 import { connect as connectTcp } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -26,8 +27,8 @@ const doorsOf = {
   api: ['api', 'operations'],
   proxy: ['operations', 'proxy'],
   worker2: ['gateway', 'operations'],
-  // Without BERTH_ADVERTISED_HOST it has no gateway.
-  worker: ['operations'],
+  // Without BERTH_ADVERTISED_HOST its gateway is for this machine alone.
+  worker: ['gateway', 'operations'],
 } as const;
 
 type Name = keyof typeof doorsOf;
@@ -81,6 +82,9 @@ describe.skipIf(!engine || !ground)('a process of every role', () => {
       const headers = { ...about.headers, ...(authorization && { authorization }) };
       expect(await statusOf(port, `/v2/account/${account}/backends`, { headers })).toBe(401);
       expect(await statusOf(port, `/v2/service/${account}/serve/connect`, { ...about, headers })).toBe(401);
+      for (const stream of ['logs', 'metrics']) {
+        expect(await statusOf(port, `/v2/backend/guessed/${stream}/stream`, { headers })).toBe(401);
+      }
     }
   });
 
@@ -104,8 +108,15 @@ describe.skipIf(!engine || !ground)('a process of every role', () => {
     expect(await statusOf(port, `/${'a'.repeat(43)}/`)).toBeLessThanOrEqual(410);
   });
 
-  test('the gateway of a node', async () => {
-    const port = await portOf('worker2', 'gateway');
+  test('the gateway of a node that no other machine reaches listens on loopback', async () => {
+    if (outside === undefined) return;
+    const connection = connectTcp(await portOf('worker', 'gateway'), outside);
+    const [error] = (await once(connection, 'error')) as [NodeJS.ErrnoException];
+    expect(error.code).toBe('ECONNREFUSED');
+  });
+
+  test.each(['worker', 'worker2'] as const)('the gateway of a node, at %s', async (name) => {
+    const port = await portOf(name, 'gateway');
     const plain = connectTcp(port, '127.0.0.1');
     plain.write('CONNECT something HTTP/1.1\r\nHost: something\r\n\r\n');
     // No more than the news, in TLS, that this is none.

@@ -50,7 +50,7 @@ function codeOf(statusCode: number | undefined, message: string): EngineErrorCod
   // The engine has one status for several of these, so its words must tell (the same in 20.10 and 29).
   if (/no such image/i.test(message)) return 'no-image';
   if (/network .*not found/i.test(message)) return 'no-network';
-  if (/no such container/i.test(message)) return 'no-container';
+  if (/no such container|dead or marked for removal/i.test(message)) return 'no-container';
   if (/address already in use/i.test(message)) return 'address-taken';
   if (/name .* is already in use/i.test(message)) return 'name-taken';
   return 'refused';

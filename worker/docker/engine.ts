@@ -11,6 +11,8 @@ import { DockerImages } from './images.ts';
 import type { Images } from './images.ts';
 import { DockerLogs } from './logs.ts';
 import type { Logs } from './logs.ts';
+import { DockerStats } from './stats.ts';
+import type { Stats } from './stats.ts';
 import { DockerNetwork } from './network.ts';
 import type { Network } from './network.ts';
 
@@ -23,6 +25,8 @@ export interface Engine extends AsyncDisposable {
   readonly events: Events;
   /** What containers write. */
   readonly logs: Logs;
+  /** What containers use. */
+  readonly stats: Stats;
   /**
    * Asks what an engine that has locked itself up does not answer. Throws `unavailable` if nobody answers, and the signal's
    * reason when it aborts.
@@ -82,6 +86,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     network,
     events: new DockerEvents(streaming, options.node, options.log),
     logs: new DockerLogs(streaming),
+    stats: new DockerStats(streaming),
     ping: async (signal) => await ping(docker, network.name, signal),
     [Symbol.asyncDispose]: async () => owned.dispose(),
   };
