@@ -62,8 +62,10 @@ async function streamFromNode(api: Api, wanted: NodeStream, { response, signal }
   const { backend, question } = wanted;
   try {
     // Asked first: what cannot be had is refused, as long as nothing is sent.
-    const ask = async ({ node }: Backend) =>
-      node === undefined ? undefined : await askNode(api, node, question, signal);
+    const ask = async ({ node, live }: Backend) => {
+      const isOver = question.about === 'metrics' && !live;
+      return node === undefined || isOver ? undefined : await askNode(api, node, question, signal);
+    };
     let answer = hasStarted(backend) ? await ask(backend) : undefined;
     using stream = openEventStream(response, api.clock);
     if (!hasStarted(backend)) answer = await ask(await untilStarted(api, backend, signal));

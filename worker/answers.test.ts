@@ -1,19 +1,51 @@
 import { once } from 'node:events';
+import { request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { metricsRecord } from '../contract/backend.ts';
 import type { MetricsRecord } from '../contract/backend.ts';
 import { logRecord, maxLineBytes, nodePath } from '../contract/node-streams.ts';
 import type { LogRecord } from '../contract/node-streams.ts';
+import { listen, newServer } from '../core/http/listener.ts';
 import { linkGet } from '../core/link/link-get.ts';
 import { linesOf } from '../core/lines/lines.ts';
 import { nearestGateway, nodes } from '../model/node.ts';
+import { sendRecords } from './answers.ts';
 import { openEngineGate } from './testing/engine-gate.ts';
 import type { EngineGate } from './testing/engine-gate.ts';
 import { testEngineHost } from './testing/test-engine.ts';
 import { eventually, openTestPlatform, polite, whyNoTests } from './testing/test-platform.ts';
 import type { TestPlatform } from './testing/test-platform.ts';
 import type { Worker } from './worker.ts';
+
+it('is sent no faster than it is taken', async () => {
+  const batches = 1_000;
+  const pulled: Record<string, number> = {};
+  async function* source(of: string) {
+    for (let i = 1; i <= batches; i += 1) {
+      pulled[of] = i;
+      yield [{ at: '', line: 'x'.repeat(65_536) }];
+    }
+  }
+  const server = newServer();
+  server.on('request', ({ url = '' }, response) => {
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    sendRecords(source(url), response, gone.signal).catch(() => {});
+  });
+  await using listener = await listen(server, { host: '127.0.0.1', port: 0, drainMs: 0 });
+  const get = async (path: string) => {
+    const sent = request({ port: listener.port, path, agent: false }).end();
+    return ((await once(sent, 'response')) as [IncomingMessage])[0];
+  };
+  const [standing, reading] = await Promise.all([get('/standing'), get('/reading')]);
+  reading.resume();
+  await once(reading, 'end');
+  // Both had the same time.
+  expect(pulled['/reading']).toBe(batches);
+  expect(pulled['/standing']).toBeLessThan(batches / 4);
+  standing.destroy();
+});
 
 const why = await whyNoTests();
 

@@ -47,7 +47,7 @@ async function* recordsOf(
 }
 
 /** Sends records as they come, no faster than they are taken. Only what comes to its end is ended: the rest looks broken. */
-async function sendRecords(
+export async function sendRecords(
   batches: AsyncIterable<readonly unknown[]>,
   response: ServerResponse,
   signal: AbortSignal,

@@ -65,7 +65,13 @@ echo "$QUERY_STRING" >&2
 printf 'Content-Type: text/plain\\r\\n\\r\\n'
 `;
 
-const applets = ['sh', 'httpd', 'nc', 'sleep', 'dd', 'env', 'printf', 'echo', 'kill'];
+/** `cgi-bin/flood?bytes` writes so many bytes into the log, in lines of a hundred. */
+const floodCgi = `#!/bin/sh
+yes ${'0123456789'.repeat(10).slice(1)} | head -c "$QUERY_STRING" >&2
+printf 'Content-Type: text/plain\\r\\n\\r\\n'
+`;
+
+const applets = ['sh', 'httpd', 'nc', 'sleep', 'dd', 'env', 'printf', 'echo', 'kill', 'yes', 'head'];
 
 /** A test image of a behaviour. `variant` makes it another image, where a story needs two. */
 export async function testImage(behaviour: Behaviour, variant = ''): Promise<Image> {
@@ -81,6 +87,7 @@ export async function testImage(behaviour: Behaviour, variant = ''): Promise<Ima
     { path: '/www/index.html', text: page },
     { path: '/www/cgi-bin/slow', text: slowCgi, mode: 0o755 },
     { path: '/www/cgi-bin/say', text: sayCgi, mode: 0o755 },
+    { path: '/www/cgi-bin/flood', text: floodCgi, mode: 0o755 },
     { path: '/www/cgi-bin/env', text: envCgi, mode: 0o755 },
   ];
   return {

@@ -1,5 +1,10 @@
-/** What backends write: followed while they run, read after they have ended, and by nobody who may not. */
+/** What backends write and use: followed while they run, read after they have ended, and by nobody who may not. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { availableParallelism } from 'node:os';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { metricsRecord } from '../../contract/backend.ts';
 import { api, eventStream } from '../kit/client.ts';
 import type { StreamEvent } from '../kit/client.ts';
 import { inEverySetting, Stage } from './stage.ts';
@@ -33,6 +38,19 @@ inEverySetting((setting) => {
 
   const wordsOf = (events: readonly StreamEvent[]) => events.map(({ data }) => data);
 
+  const containerOf = async ({ backend_id: id }: { backend_id: string }) =>
+    await stage.docker('ps', '--all', '--quiet', '--filter', `label=berth.backend=${id}`);
+
+  /** Begins to follow a log, and takes nothing of it. */
+  async function standStill(backend: { backend_id: string }): Promise<Socket> {
+    const { hostname, port } = new URL(stage.platform.apiUrl);
+    const socket = connect(Number(port), hostname).pause();
+    const head = [`GET ${pathOf(backend)} HTTP/1.1`, 'host: berth', `authorization: Bearer ${stage.platform.token}`];
+    socket.write(`${head.join('\r\n')}\r\n\r\n`);
+    await once(socket, 'readable');
+    return socket;
+  }
+
   async function next(events: AsyncGenerator<StreamEvent>): Promise<string | undefined> {
     const { value } = await events.next();
     return value === undefined ? undefined : value.data;
@@ -53,9 +71,7 @@ inEverySetting((setting) => {
     const ends = [wordsOf(await rest(follower)), wordsOf(await rest(second))];
     expect(ends).toEqual([['bye'], ['bye']]);
     await stage.statusesUntil(connection, 'terminated');
-    await expect
-      .poll(() => stage.docker('ps', '--all', '--quiet', '--filter', `label=berth.backend=${connection.backend_id}`))
-      .toBe('');
+    await expect.poll(() => containerOf(connection), { timeout: 30_000 }).toBe('');
     const kept = await wholeLog(connection);
     expect(wordsOf(kept)).toEqual(['serving', 'one', 'two', 'bye']);
     expect(wordsOf(await wholeLog(connection, kept[1]?.id))).toEqual(['two', 'bye']);
@@ -67,6 +83,78 @@ inEverySetting((setting) => {
     expect(wordsOf(await wholeLog(connection))).toEqual(['This backend cannot go on']);
     await stage.statusesUntil(connection, 'terminated');
     expect(wordsOf(await wholeLog(connection))).toEqual(['This backend cannot go on']);
+  });
+
+  test('a log is whole though the platform is killed as soon as the end is written', async () => {
+    const connection = await stage.connectReady('serve');
+    await fetch(`${connection.url}cgi-bin/say?last`);
+    const ended = stage.statusesUntil(connection, 'terminated');
+    await stage.terminate(connection);
+    await ended;
+    await stage.platform.kill();
+    await stage.platform.restart();
+    await expect.poll(() => containerOf(connection), { timeout: 30_000 }).toBe('');
+    expect(wordsOf(await wholeLog(connection))).toEqual(['serving', 'last', 'bye']);
+  });
+
+  test('a client that takes nothing holds nobody up', async () => {
+    const connection = await stage.connectReady('serve');
+    const standing = await standStill(connection);
+    // More than fits into anything on the way.
+    await fetch(`${connection.url}cgi-bin/flood?20000000`);
+    await fetch(`${connection.url}cgi-bin/say?done`);
+    for await (const { data } of log(connection)) if (data === 'done') break;
+    standing.destroy();
+    await stage.terminate(connection, true);
+  });
+
+  test('metrics come while a backend runs', async () => {
+    const connection = await stage.connect('serve');
+    const path = `/v2/backend/${connection.backend_id}/metrics/stream`;
+    const events: StreamEvent[] = [];
+    for await (const event of eventStream(stage.platform, path, { signal: AbortSignal.timeout(30_000) })) {
+      events.push(event);
+      if (events.length === 2) await stage.terminate(connection, true);
+    }
+    expect(events.slice(0, 2).map(({ id }) => id)).toEqual(['0', '1']);
+    for (const { data } of events) {
+      const record = metricsRecord.parse(JSON.parse(data));
+      expect(record.backend_id).toBe(connection.backend_id);
+      expect(record.mem_limit).toBe(1024 ** 3);
+      expect(record.mem_available).toBe(record.mem_limit - record.mem_used);
+      expect(record.mem_used).toBeGreaterThan(0);
+      // A second of all cores, on a machine that may be busy.
+      expect(record.sys_cpu / availableParallelism()).toBeGreaterThan(0.5e9);
+      expect(record.sys_cpu / availableParallelism()).toBeLessThan(20e9);
+    }
+    await stage.statusesUntil(connection, 'terminated');
+    expect(await rest(eventStream(stage.platform, path))).toEqual([]);
+  });
+
+  test.skipIf(setting.ground === 'embedded')('while its node is away, a log cannot be read, and says so', async () => {
+    const connection = await stage.connectReady('serve');
+    const follower = log(connection);
+    expect(await next(follower)).toBe('serving');
+    const broken = expect(rest(follower)).rejects.toThrow();
+    await stage.platform.kill(['worker']);
+    await broken;
+    const refused = await api(stage.platform, pathOf(connection));
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2']);
+    expect(await refused.json()).toMatchObject({ error: { code: 'Unavailable' } });
+    await stage.platform.restart(['worker']);
+    expect(await next(log(connection))).toBe('serving');
+    await stage.terminate(connection, true);
+  });
+
+  // In processes of their own, whichever stops first decides how the stream ends.
+  test.skipIf(setting.ground !== 'embedded')('a platform that is asked to stop ends its streams', async () => {
+    const connection = await stage.connectReady('serve');
+    const follower = log(connection);
+    expect(await next(follower)).toBe('serving');
+    const [events, code] = await Promise.all([rest(follower), stage.platform.stop()]);
+    expect([events, code]).toEqual([[], 0]);
+    await stage.platform.restart();
+    await stage.terminate(connection, true);
   });
 
   test('nobody but its account sees a log', async () => {

@@ -1,0 +1,269 @@
+/** Streams of what nodes know, with a node whose answers a test writes itself. */
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { request } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openInProcessBus } from '../core/bus/in-process.ts';
+import type { Bus } from '../core/bus/bus.ts';
+import { systemClock } from '../core/clock/system-clock.ts';
+import { listen, newServer } from '../core/http/listener.ts';
+import { openLinkServer } from '../core/link/link-server.ts';
+import { silentLog } from '../core/log/log.ts';
+import { openMetrics } from '../core/metrics/metrics.ts';
+import { openInProcessQueue } from '../core/queue/in-process.ts';
+import { PlatformSecret } from '../core/secret/platform-secret.ts';
+import { openSqliteStore } from '../core/store/sqlite.ts';
+import type { Store } from '../core/store/store.ts';
+import { accessTokenDocument, accessTokens, newAccessToken } from '../model/access-token.ts';
+import type { AccessRight } from '../model/access-token.ts';
+import { advance, assign, backends, end, newBackend } from '../model/backend.ts';
+import type { Backend } from '../model/backend.ts';
+import { backendChanged } from '../contract/messages.ts';
+import { modelCollections } from '../model/collections.ts';
+import { nodes } from '../model/node.ts';
+import { openApi } from './index.ts';
+import type { ApiRoom } from './index.ts';
+
+const log = silentLog();
+const secret = new PlatformSecret(Buffer.alloc(32, 1));
+const place = (index: number) => `1767225600.000000000-${String(index).padStart(8, '0')}`;
+const record = (index: number, line = `line ${index}`) => `${JSON.stringify({ at: place(index), line })}\n`;
+
+let parts: AsyncDisposableStack;
+let store: Store;
+let bus: Bus;
+let api: ApiRoom;
+let port: number;
+let token: string;
+/** What the node answers; how many it has been asked, and for what. */
+let answer: (request: IncomingMessage, response: ServerResponse) => void;
+let asked: string[];
+
+beforeEach(async () => {
+  parts = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
+  parts.defer(() => rm(folder, { recursive: true }));
+  store = parts.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
+  bus = parts.use(openInProcessBus({ log }));
+  const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
+  const server = newServer();
+  port = parts.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 })).port;
+  const base = `http://127.0.0.1:${port}`;
+  const ports = { store, queue, bus, clock: systemClock, log, metrics: openMetrics(), secret };
+  api = parts.use(
+    await openApi({
+      ...ports,
+      archives: undefined,
+      urls: { api: base, proxy: base, registryHost: 'registry.example' },
+      rules: {
+        defaultMaxIdleSeconds: 300,
+        maxIdleSecondsLimit: 1000,
+        lifetimeSecondsLimit: 1000,
+        mountsEnabled: false,
+        defaultCluster: 'default',
+        schedulingTimeoutSeconds: 300,
+        imageLeaseSeconds: 86_400,
+      },
+      secretFor: (connectionToken) => connectionToken,
+    }),
+  );
+  server.on('request', api.handle);
+  token = await tokenFor('acme', ['read']);
+  asked = [];
+  await openNode();
+});
+afterEach(() => parts.disposeAsync());
+
+async function openNode(): Promise<void> {
+  const server = newServer();
+  server.on('request', (asking, response) => {
+    asked.push(`${asking.headers.host} ${asking.url}`);
+    answer(asking, response);
+  });
+  const onConnection = ({ socket }: { socket: unknown }) => void server.emit('connection', socket);
+  const links = parts.use(
+    await openLinkServer({ secret, host: '127.0.0.1', port: 0, clock: systemClock, onConnection }),
+  );
+  await store.insert(nodes, {
+    id: 'node-1',
+    cluster: 'default',
+    leaseUntil: new Date(Date.now() + 60_000),
+    startedAt: new Date(),
+    engineVersion: '28',
+    ownMachineGateway: { host: '127.0.0.1', port: links.port },
+  });
+}
+
+async function tokenFor(account: string, rights: AccessRight[]): Promise<string> {
+  const made = newAccessToken();
+  await store.insert(accessTokens, accessTokenDocument(made, { account, name: 'test', rights }, new Date()));
+  return made;
+}
+
+const running = (backend: Backend) => advance(assign(backend, 'node-1'), 'waiting', new Date());
+const ended = (backend: Backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, new Date());
+
+async function insert(...changes: ((backend: Backend) => Backend)[]): Promise<void> {
+  const names = { account: 'acme', service: 'draw', environment: 'default', cluster: 'default' };
+  const plan = { id: 'one', ...names, imageDigest: 'sha256:0', limits: {}, maxIdleSeconds: 300, port: 8080 };
+  await store.insert(
+    backends,
+    changes.reduce((backend, change) => change(backend), newBackend(plan, new Date())),
+  );
+}
+
+async function change(by: (backend: Backend) => Backend): Promise<void> {
+  const changed = await store.update(backends, 'one', by);
+  if (changed) await bus.publish(backendChanged, { backend: 'one', status: changed.status });
+}
+
+interface Asking {
+  readonly stream?: 'logs' | 'metrics';
+  readonly as?: string;
+  readonly lastEventId?: string;
+}
+
+async function open({ stream = 'logs', as = token, lastEventId }: Asking = {}): Promise<IncomingMessage> {
+  const headers = { authorization: `Bearer ${as}`, ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) };
+  const sent = request({ port, path: `/v2/backend/one/${stream}/stream`, headers, agent: false }).end();
+  return ((await once(sent, 'response')) as [IncomingMessage])[0];
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) text += chunk;
+  return text;
+}
+
+test('each line is an event whose ID is its place, and who has seen a part gets the rest', async () => {
+  await insert(running);
+  answer = (_request, response) => void response.end(record(0) + record(1, 'two\rlines'));
+  const first = await open();
+  expect(first.headers).toMatchObject({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  const events = [`id: ${place(0)}\ndata: line 0\n\n`, `id: ${place(1)}\ndata: two\ndata: lines\n\n`];
+  expect(await textOf(first)).toBe(`retry: 2000\n\n${events.join('')}`);
+  await textOf(await open({ lastEventId: place(1) }));
+  await textOf(await open({ lastEventId: '7' }));
+  expect(asked).toEqual([
+    'node-1 /backends/one/log',
+    `node-1 /backends/one/log?after=${place(1)}`,
+    'node-1 /backends/one/log',
+  ]);
+});
+
+test('only its account sees it, with a token that may read', async () => {
+  await insert(running);
+  const [stranger, connector] = [await tokenFor('other', ['read']), await tokenFor('acme', ['connect'])];
+  for (const stream of ['logs', 'metrics'] as const) {
+    const foreign = await open({ stream, as: stranger });
+    expect([foreign.statusCode, JSON.parse(await textOf(foreign)).error.code]).toEqual([404, 'BackendNotFound']);
+    const without = await open({ stream, as: connector });
+    expect([without.statusCode, JSON.parse(await textOf(without)).error.code]).toEqual([403, 'Forbidden']);
+  }
+  expect(asked).toEqual([]);
+});
+
+test('what has not begun is waited for, what never will ends', async () => {
+  await insert();
+  answer = (_request, response) => void response.end(record(0));
+  const waiting = await open();
+  const [begun] = (await once(waiting, 'data')) as [Buffer];
+  expect(begun.toString()).toBe('retry: 2000\n\n');
+  expect(asked).toEqual([]);
+  await change(running);
+  expect(await textOf(waiting)).toContain('data: line 0');
+  await store.delete(backends, 'one');
+  await insert();
+  const hopeless = textOf(await open());
+  await change(ended);
+  expect(await hopeless).toBe('retry: 2000\n\n');
+  expect(asked).toHaveLength(1);
+});
+
+test('a node that is away, or is another one by now, is told with 503 and when to come back', async () => {
+  await insert(running, ended);
+  const refused = async (stream: Asking['stream'] = 'logs') => {
+    const response = await open({ stream });
+    expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '2']);
+    expect(JSON.parse(await textOf(response)).error.code).toBe('Unavailable');
+  };
+  answer = (_request, response) => void response.writeHead(421).end();
+  await refused();
+  answer = (_request, response) => void response.destroy();
+  await refused();
+  await store.update(nodes, 'node-1', (node) => ({ ...node, ownMachineGateway: { host: '127.0.0.1', port: 1 } }));
+  await refused();
+  await store.update(nodes, 'node-1', ({ ownMachineGateway: _gone, ...node }) => node);
+  await refused();
+  await store.delete(nodes, 'node-1');
+  await refused();
+  // Of one that has ended there is nothing to measure: no node needs to be asked.
+  expect(await textOf(await open({ stream: 'metrics' }))).toBe('retry: 2000\n\n');
+});
+
+test('what breaks at the node does not look like the end', async () => {
+  await insert(running);
+  answer = (_request, response) => {
+    response.write(record(0));
+    response.write('{"at":"half a rec', () => response.destroy());
+  };
+  await expect(textOf(await open())).rejects.toThrow('aborted');
+});
+
+test('a client that leaves takes the question to the node with it', async () => {
+  await insert(running);
+  const left = Promise.withResolvers<void>();
+  answer = (_request, response) => {
+    response.once('close', left.resolve);
+    response.write(record(0));
+  };
+  const response = await open();
+  await once(response, 'data');
+  response.destroy();
+  await left.promise;
+});
+
+test('streams end when the room closes', async () => {
+  await insert(running);
+  answer = (_request, response) => void response.write(record(0));
+  const response = await open();
+  const text = textOf(response);
+  await expect.poll(() => asked).toHaveLength(1);
+  await api[Symbol.asyncDispose]();
+  expect(await text).toContain('retry: 2000');
+});
+
+test('a node is heard no faster than the client hears', async () => {
+  await insert(running);
+  const batches = 1_000;
+  const written: number[] = [];
+  answer = async (_request, response) => {
+    const number = written.push(0) - 1;
+    for (let i = 0; i < batches && !response.destroyed; i += 1) {
+      written[number] = i + 1;
+      if (!response.write(record(i, 'x'.repeat(65_536)))) await once(response, 'drain').catch(() => {});
+    }
+    response.end();
+  };
+  const standing = await open();
+  const reading = await open();
+  reading.resume();
+  await once(reading, 'end');
+  // Both had the same time.
+  expect(written[1]).toBe(batches);
+  expect(written[0]).toBeLessThan(batches / 4);
+  standing.destroy();
+});
+
+test('metrics are told field by field, and their IDs go on counting', async () => {
+  await insert(running);
+  const metrics = { backend_id: 'one', cpu_used: 1, sys_cpu: 2, mem_used: 3, mem_limit: 10, mem_available: 7 };
+  answer = (_request, response) => void response.end(`${JSON.stringify(metrics)}\n${JSON.stringify(metrics)}\n`);
+  const text = await textOf(await open({ stream: 'metrics', lastEventId: '41' }));
+  expect(text.match(/^id: .*$/gm)).toEqual(['id: 42', 'id: 43']);
+  expect(JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? '')).toEqual(metrics);
+  expect(asked).toEqual(['node-1 /backends/one/metrics']);
+});
