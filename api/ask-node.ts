@@ -12,7 +12,7 @@ const answerLimitMs = 10_000;
 
 /**
  * Asks a node about one of its backends, through its gateway. The answer ends when all is said, and breaks with the node and with
- * the signal. Throws `Unavailable` if the node does not answer.
+ * the signal. Throws `Unavailable` if the node does not answer, and `TooManyRequests`.
  */
 export async function askNode(
   api: Api,
@@ -29,10 +29,11 @@ export async function askNode(
     addAbortSignal(signal, answer);
     if (answer.statusCode === 200) return answer;
     answer.destroy();
+    if (answer.statusCode === 429) throw tooMany();
     throw new Error(`The gateway answered ${answer.statusCode}`);
   } catch (error) {
     signal.throwIfAborted();
-    throw away(error);
+    throw error instanceof Refusal ? error : away(error);
   }
 }
 
@@ -45,4 +46,8 @@ async function gatewayOf({ store }: Api, id: string): Promise<{ host: string; po
 
 function away(cause: unknown): Refusal {
   return new Refusal('Unavailable', 'The node of this backend does not answer, try again in a moment', { cause });
+}
+
+function tooMany(): Refusal {
+  return new Refusal('TooManyRequests', 'Too many streams of this backend are open, close one of them');
 }

@@ -11,7 +11,7 @@ import type { Log } from '../core/log/log.ts';
 import { StoreError } from '../core/store/store.ts';
 import { Refusal } from '../model/refusal.ts';
 
-/** How long a client should wait before it tries again when a part is down. */
+/** How long a client should wait before it tries again when a part is down, or has too much to do. */
 const retryAfterSeconds = 2;
 
 /** Answers every error that a handler throws; what we cannot explain is logged under the request's ID and not told. */
@@ -27,7 +27,7 @@ export function answerErrors(log: Log): ErrorRequestHandler {
       return;
     }
     if (status === 401) response.setHeader('www-authenticate', 'Bearer');
-    if (status === 503) response.setHeader('retry-after', retryAfterSeconds);
+    if (status === 503 || status === 429) response.setHeader('retry-after', retryAfterSeconds);
     sendJson(response, status, { error: { code, message, status, id } });
   };
 }

@@ -183,13 +183,15 @@ test('what has not begun is waited for, what never will ends', async () => {
   expect(asked).toHaveLength(1);
 });
 
-test('a node that is away, or is another one by now, is told with 503 and when to come back', async () => {
+test('a node that is away, busy, or another one by now, is told with 503 and when to come back', async () => {
   await insert(running, ended);
-  const refused = async (stream: Asking['stream'] = 'logs') => {
-    const response = await open({ stream });
-    expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '2']);
-    expect(JSON.parse(await textOf(response)).error.code).toBe('Unavailable');
+  const refused = async (status = 503, code = 'Unavailable') => {
+    const response = await open();
+    expect([response.statusCode, response.headers['retry-after']]).toEqual([status, '2']);
+    expect(JSON.parse(await textOf(response)).error.code).toBe(code);
   };
+  answer = (_request, response) => void response.writeHead(429).end();
+  await refused(429, 'TooManyRequests');
   answer = (_request, response) => void response.writeHead(421).end();
   await refused();
   answer = (_request, response) => void response.destroy();

@@ -119,14 +119,14 @@ export const endpoints = {
     access: 'read',
     answer: z.string(),
     stream: true,
-    errors: ['BackendNotFound'],
+    errors: ['BackendNotFound', 'TooManyRequests'],
   }),
   backendMetrics: get('/v2/backend/{backend_id}/metrics/stream', {
     summary: 'What a backend uses, every second until it has ended',
     access: 'read',
     answer: metricsRecord,
     stream: true,
-    errors: ['BackendNotFound'],
+    errors: ['BackendNotFound', 'TooManyRequests'],
   }),
   terminate: post('/v2/backend/{backend_id}/terminate', {
     summary: 'End a backend',

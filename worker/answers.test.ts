@@ -10,7 +10,7 @@ import { listen, newServer } from '../core/http/listener.ts';
 import { linkGet } from '../core/link/link-get.ts';
 import { linesOf } from '../core/lines/lines.ts';
 import { nearestGateway, nodes } from '../model/node.ts';
-import { sendRecords } from './answers.ts';
+import { maxStreamsOfBackend, sendRecords } from './answers.ts';
 import { openEngineGate } from './testing/engine-gate.ts';
 import type { EngineGate } from './testing/engine-gate.ts';
 import { testEngineHost } from './testing/test-engine.ts';
@@ -206,6 +206,21 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     await eventually(async () => gate.openAfter(following) === 1 || undefined);
     answers[1]?.destroy();
     await eventually(async () => gate.openAfter(following) === 0 || undefined);
+    await platform.end(id);
+  });
+
+  it('follows a backend for so many at a time, and for others when those have left', async () => {
+    const id = await run(polite);
+    await platform.until(id, 'ready');
+    const answers = await Promise.all(Array.from({ length: maxStreamsOfBackend }, () => askForLog(id)));
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual(answers.map(() => 200));
+    for (const ask of [askForLog, askForMetrics]) {
+      const refused = await ask(id);
+      refused.resume();
+      expect(refused.statusCode).toBe(429);
+    }
+    answers[0]?.destroy();
+    await eventually(async () => ((await askForLog(id)).statusCode === 200 ? true : undefined));
     await platform.end(id);
   });
 

@@ -7,29 +7,51 @@ import { readBackendLog } from './backend-log.ts';
 import type { WorkerContext } from './context.ts';
 import { EngineError } from './docker/engine-error.ts';
 
-/** Answers a question. Never rejects. */
-export async function answerQuestion(
-  worker: WorkerContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const question = nodeQuestion(request.url ?? '');
-  // By an old address one may come to another node.
-  if (request.headers.host !== worker.settings.node) response.writeHead(421).end();
-  else if (!question || request.method !== 'GET') response.writeHead(404).end();
-  else await answerStream(worker, question, response);
-}
+/**
+ * Many more than people look at a backend. Each one that follows a log is work for the engine with every line that is written.
+ */
+export const maxStreamsOfBackend = 32;
 
-async function answerStream(worker: WorkerContext, question: NodeQuestion, response: ServerResponse): Promise<void> {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort(new Error('Whoever asked has left')));
-  const signal = AbortSignal.any([gone.signal, worker.closing]);
-  try {
-    await sendRecords(recordsOf(worker, question, signal), response, signal);
-  } catch (error) {
-    if (!signal.aborted) worker.log.warn({ err: error, ...question }, 'stream of a backend broke');
-    if (response.headersSent || signal.aborted) response.destroy();
-    else response.writeHead(error instanceof EngineError ? 503 : 500).end();
+/** Answers questions about the backends of a node. */
+export class Answers {
+  readonly #worker: WorkerContext;
+  readonly #open = new Map<string, number>();
+
+  constructor(worker: WorkerContext) {
+    this.#worker = worker;
+  }
+
+  /** Answers a question. Never rejects. */
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const question = nodeQuestion(request.url ?? '');
+    // By an old address one may come to another node.
+    if (request.headers.host !== this.#worker.settings.node) response.writeHead(421).end();
+    else if (!question || request.method !== 'GET') response.writeHead(404).end();
+    else if (this.#openOf(question) >= maxStreamsOfBackend) response.writeHead(429).end();
+    else await this.#stream(question, response);
+  }
+
+  #openOf({ backend }: NodeQuestion): number {
+    return this.#open.get(backend) ?? 0;
+  }
+
+  async #stream(question: NodeQuestion, response: ServerResponse): Promise<void> {
+    const { backend } = question;
+    const gone = new AbortController();
+    response.once('close', () => gone.abort(new Error('Whoever asked has left')));
+    const signal = AbortSignal.any([gone.signal, this.#worker.closing]);
+    this.#open.set(backend, this.#openOf(question) + 1);
+    try {
+      await sendRecords(recordsOf(this.#worker, question, signal), response, signal);
+    } catch (error) {
+      if (!signal.aborted) this.#worker.log.warn({ err: error, ...question }, 'stream of a backend broke');
+      if (response.headersSent || signal.aborted) response.destroy();
+      else response.writeHead(error instanceof EngineError ? 503 : 500).end();
+    } finally {
+      const left = this.#openOf(question) - 1;
+      if (left > 0) this.#open.set(backend, left);
+      else this.#open.delete(backend);
+    }
   }
 }
 

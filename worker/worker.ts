@@ -7,7 +7,7 @@ import type { Queue } from '../core/queue/queue.ts';
 import { backends } from '../model/backend.ts';
 import { abortable } from './abortable.ts';
 import { adopt } from './adopt.ts';
-import { answerQuestion } from './answers.ts';
+import { Answers } from './answers.ts';
 import { Connections } from './connections.ts';
 import type { WorkerContext, WorkerDeps } from './context.ts';
 import { countedEngine } from './counted-engine.ts';
@@ -118,10 +118,11 @@ function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
 }
 
 async function openOwnGateway(worker: WorkerContext, { settings, secret }: WorkerDeps): Promise<Gateway> {
+  const answers = new Answers(worker);
   return await openGateway(worker, {
     settings: settings.gateway ?? ownMachineOnly,
     secret,
-    answer: (request, response) => answerQuestion(worker, request, response),
+    answer: (request, response) => answers.answer(request, response),
   });
 }
 
