@@ -96,14 +96,14 @@ class Source {
     resolve(record);
   }
 
-  #end(error: unknown): void {
+  #end(problem: unknown): void {
     this.#next.promise.catch(() => {});
-    if (error === undefined) {
+    if (problem === undefined) {
       this.#opened.resolve();
       this.#next.resolve(undefined);
     } else {
-      this.#opened.reject(error);
-      this.#next.reject(error);
+      this.#opened.reject(problem);
+      this.#next.reject(problem);
     }
   }
 }
