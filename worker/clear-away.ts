@@ -1,3 +1,4 @@
+import type { LogRecord } from '../contract/node-streams.ts';
 import { readContainerLog } from './backend-log.ts';
 import type { WorkerContext } from './context.ts';
 import { isEngineError } from './docker/engine-error.ts';
@@ -18,17 +19,19 @@ export async function clearAway(worker: WorkerContext, backend: string, containe
 }
 
 async function keepLog(worker: WorkerContext, backend: string): Promise<void> {
-  const late = new AbortController();
-  using _limit = worker.clock.after(readLimitMs, () =>
-    late.abort(new Error('The engine does not tell the log in time')),
-  );
-  const signal = AbortSignal.any([worker.closing, late.signal]);
   try {
-    await worker.keptLogs.keep(backend, () => readContainerLog(worker, { backend, signal }, true), signal);
+    await worker.keptLogs.keep(backend, () => readInTime(worker, backend), worker.closing);
   } catch (error) {
     worker.closing.throwIfAborted();
     // It is there as long as its container is.
     if (isEngineError(error, 'unavailable')) throw error;
     if (!isEngineError(error, 'no-container')) worker.log.warn({ err: error, backend }, 'log cannot be kept');
   }
+}
+
+async function* readInTime(worker: WorkerContext, backend: string): AsyncGenerator<LogRecord[], void, void> {
+  const late = new AbortController();
+  const giveUp = () => late.abort(new Error('The engine does not tell the log in time'));
+  using _limit = worker.clock.after(readLimitMs, giveUp);
+  yield* readContainerLog(worker, { backend, signal: AbortSignal.any([worker.closing, late.signal]) }, true);
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -86,4 +86,15 @@ test('what was kept for long enough goes, drafts included', async () => {
   for (const name of ['old', 'dead.draft']) await utimes(join(folder, 'logs', name), longAgo, longAgo);
   await logs.sweep(now);
   expect(await readdir(join(folder, 'logs'))).toEqual(['young']);
+});
+
+test('a log that cannot be written leaves nothing behind', async () => {
+  const logs = openLogs();
+  // Nothing can be renamed to a folder.
+  const reading = async function* () {
+    yield* logOf(1);
+    await mkdir(join(folder, 'logs', 'one'), { recursive: true });
+  };
+  await expect(logs.keep('one', reading, never)).rejects.toThrow(/EISDIR|ENOTEMPTY/);
+  expect(await readdir(join(folder, 'logs'))).toEqual(['one']);
 });

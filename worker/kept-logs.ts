@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { open, readdir, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { logRecord } from '../contract/node-streams.ts';
 import type { LogRecord } from '../contract/node-streams.ts';
 import type { Clock } from '../core/clock/clock.ts';
@@ -35,21 +35,18 @@ export class KeptLogs {
   /** Keeps the end of a log, so that it is there after a power cut. Does nothing if it is kept already, or empty. */
   async keep(backend: string, read: () => AsyncIterable<LogRecord[]>, signal: AbortSignal): Promise<void> {
     using _slot = await this.#slots.take(signal);
-    if (await sizeOf(this.#file(backend))) return;
+    if (await isThere(this.#file(backend))) return;
     const tail = new Tail(this.#settings.maxBytes);
     for await (const records of read()) for (const record of records) tail.add(`${JSON.stringify(record)}\n`);
     if (tail.isEmpty) return;
-    const draft = `${this.#file(backend)}.draft`;
     await makeDurableFolder(this.#settings.folder);
-    await write(draft, tail.texts);
-    await rename(draft, this.#file(backend));
-    await syncFolder(this.#settings.folder);
+    await writeDurably(this.#file(backend), tail.texts);
   }
 
   /** What is kept of a log from a place on; `undefined` if nothing is. */
   async read(backend: string, after: string | undefined): Promise<AsyncGenerator<LogRecord[], void, void> | undefined> {
     const file = this.#file(backend);
-    return (await sizeOf(file)) === undefined ? undefined : readFrom(file, after);
+    return (await isThere(file)) ? readFrom(file, after) : undefined;
   }
 
   /** Takes away, now and then, what has been kept for long enough. Goes on until disposed. */
@@ -110,27 +107,46 @@ class Tail {
   }
 }
 
-async function write(file: string, texts: readonly string[]): Promise<void> {
+/** Whole and on the disk, or not at all. */
+async function writeDurably(file: string, texts: readonly string[]): Promise<void> {
+  const draft = `${file}.draft`;
+  try {
+    await writeDraft(draft, texts);
+    await rename(draft, file);
+  } catch (error) {
+    // On a disk that is full it would take what is left.
+    await rm(draft, { force: true });
+    throw error;
+  }
+  await syncFolder(dirname(file));
+}
+
+async function writeDraft(file: string, texts: readonly string[]): Promise<void> {
   await using draft = await open(file, 'w', 0o600);
   await draft.writeFile(texts.join(''));
   await draft.sync();
 }
 
 async function* readFrom(file: string, after: string | undefined): AsyncGenerator<LogRecord[], void, void> {
-  for await (const lines of lineBatchesOf(createReadStream(file))) {
-    const records = lines.map((line) => logRecord.parse(JSON.parse(line)));
-    yield after === undefined ? records : records.filter(({ at }) => at > after);
+  try {
+    for await (const lines of lineBatchesOf(createReadStream(file))) {
+      const records = lines.map((line) => logRecord.parse(JSON.parse(line)));
+      yield after === undefined ? records : records.filter(({ at }) => at > after);
+    }
+  } catch (error) {
+    // It was just swept.
+    if (!isMissing(error)) throw error;
   }
 }
 
-async function sizeOf(file: string): Promise<number | undefined> {
-  return await stat(file).then(
-    ({ size }) => size,
-    (error: unknown) => {
-      if (isMissing(error)) return undefined;
-      throw error;
-    },
-  );
+async function isThere(file: string): Promise<boolean> {
+  try {
+    await stat(file);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
 }
 
 async function namesIn(folder: string): Promise<string[]> {
