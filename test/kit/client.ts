@@ -14,8 +14,11 @@ type ApiInit = Omit<RequestInit, 'headers'> & { readonly headers?: Readonly<Reco
 /** A story that waits longer than this for a status waits for something that will not come. */
 const defaultTimeoutMs = 30_000;
 
+/** Which API is asked, and as whom. */
+type ApiAccess = Pick<TestPlatform, 'apiUrl' | 'token'>;
+
 /** Sends a request to the API with the account's token. */
-export async function api(platform: TestPlatform, path: string, init: ApiInit = {}): Promise<Response> {
+export async function api(platform: ApiAccess, path: string, init: ApiInit = {}): Promise<Response> {
   const headers = { authorization: `Bearer ${platform.token}`, 'content-type': 'application/json', ...init.headers };
   return await fetch(`${platform.apiUrl}${path}`, { ...init, headers });
 }
@@ -67,7 +70,7 @@ export interface StreamEvent {
 
 /** The events of a stream of the API, as a browser would see them, until it ends. */
 export async function* eventStream(
-  platform: TestPlatform,
+  platform: ApiAccess,
   path: string,
   options: { readonly signal?: AbortSignal; readonly lastEventId?: string } = {},
 ): AsyncGenerator<StreamEvent> {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ConnectResponse } from '../../contract/connect.ts';
+import { eventStream } from '../kit/client.ts';
 import { testEngines } from '../kit/engines.ts';
 import { testGrounds } from '../kit/grounds.ts';
 import { Stage } from './stage.ts';
@@ -38,6 +39,20 @@ describe.skipIf(!engine || !otherEngine || !ground)('two processes of every role
     for (const connection of connections) {
       expect((await fetch(connection.url)).status).toBe(200);
       expect((await fetch(throughOther(connection))).status).toBe(200);
+    }
+  });
+
+  test('every API tells the logs of both nodes', async () => {
+    const connections = await Promise.all(Array.from({ length: 10 }, () => stage.connectReady('serve')));
+    expect(await nodesOf(connections)).toEqual(new Set(['the first engine', 'the other engine']));
+    const { token } = stage.platform;
+    for (const name of ['api', 'api2'] as const) {
+      const access = { token, apiUrl: stage.platform.announcedBy(name).api_url };
+      for (const { backend_id: id } of connections) {
+        const events = eventStream(access, `/v2/backend/${id}/logs/stream`);
+        expect((await events.next()).value).toMatchObject({ data: 'serving' });
+        await events.return();
+      }
     }
   });
 
