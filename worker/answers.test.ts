@@ -91,6 +91,13 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     return records;
   }
 
+  /** The first records of a log that goes on. */
+  async function firstOf(count: number, answer: IncomingMessage): Promise<LogRecord[]> {
+    const records: LogRecord[] = [];
+    for await (const line of linesOf(answer)) if (records.push(logRecord.parse(JSON.parse(line))) === count) break;
+    return records;
+  }
+
   const logOf = async (backend: string, after?: string) => await recordsOf(await askForLog(backend, after));
   const run = async (script: string) => await platform.schedule({ imageDigest: platform.images.add(script) });
 
@@ -141,9 +148,13 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     const id = await run('for i in 1 2 3 4 5 6 7 8 9; do echo out $i; echo error $i >&2; done; ' + polite);
     await platform.until(id, 'ready');
     const whole = recordsOf(await askForLog(id));
+    const soFar = await firstOf(18, await askForLog(id));
+    for (const [i, { at }] of soFar.slice(0, -1).entries()) {
+      expect(await firstOf(17 - i, await askForLog(id, at))).toEqual(soFar.slice(i + 1));
+    }
     await platform.end(id);
     const records = await whole;
-    expect(records).toHaveLength(18);
+    expect(records).toEqual(soFar);
     for (const [i, { at }] of records.entries()) expect(await logOf(id, at)).toEqual(records.slice(i + 1));
   });
 

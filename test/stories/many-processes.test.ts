@@ -51,7 +51,7 @@ describe.skipIf(!engine || !otherEngine || !ground)('two processes of every role
       for (const { backend_id: id } of connections) {
         const events = eventStream(access, `/v2/backend/${id}/logs/stream`);
         expect((await events.next()).value).toMatchObject({ data: 'serving' });
-        await events.return();
+        await events.return(undefined);
       }
     }
   });
