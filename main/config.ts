@@ -16,6 +16,7 @@ import {
 import type { Setting, SettingValues } from '../core/config/settings.ts';
 import { collectionVariables, yearSeconds } from './collection-variables.ts';
 import { engineSettings } from './engine-settings.ts';
+import { keptLogVariables } from './kept-log-variables.ts';
 import { registrySettings } from './registry-settings.ts';
 
 export const settings = {
@@ -234,18 +235,7 @@ export const settings = {
     defaultText: '`mounts` in the data folder',
     help: 'The folder of this machine in which backends that ask for `mount` get a folder of their own; `off` refuses mounts.',
   },
-  keptLogBytes: {
-    variable: 'BERTH_KEPT_LOG_BYTES',
-    schema: whole({ min: 0, max: 64 * 1024 * 1024, or: 1024 * 1024 }),
-    defaultText: '`1048576` (1 MiB)',
-    help: 'How much of a backend’s log this node keeps after the backend has ended: its last bytes, counted with the time of each line. 0: nothing.',
-  },
-  keptLogSeconds: {
-    variable: 'BERTH_KEPT_LOG_SECONDS',
-    schema: whole({ min: 0, max: yearSeconds, or: 7 * 24 * 3600 }),
-    defaultText: '`604800` (7 days)',
-    help: 'For how long this node keeps the logs of backends that have ended.',
-  },
+  ...keptLogVariables,
   ...collectionVariables,
   dockerHost: {
     variable: 'DOCKER_HOST',

@@ -1,0 +1,19 @@
+/** The variables of what is kept of the logs of backends, a part of the configuration. */
+import { whole } from '../core/config/settings.ts';
+import type { Setting } from '../core/config/settings.ts';
+import { yearSeconds } from './collection-variables.ts';
+
+export const keptLogVariables = {
+  keptLogBytes: {
+    variable: 'BERTH_KEPT_LOG_BYTES',
+    schema: whole({ min: 0, max: 64 * 1024 * 1024, or: 1024 * 1024 }),
+    defaultText: '`1048576` (1 MiB)',
+    help: 'How much of a backend’s log this node keeps after the backend has ended: its last bytes, counted with the time of each line. 0: nothing.',
+  },
+  keptLogSeconds: {
+    variable: 'BERTH_KEPT_LOG_SECONDS',
+    schema: whole({ min: 0, max: yearSeconds, or: 7 * 24 * 3600 }),
+    defaultText: '`604800` (7 days)',
+    help: 'For how long this node keeps the logs of backends that have ended.',
+  },
+} satisfies Record<string, Setting<unknown>>;
