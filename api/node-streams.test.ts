@@ -67,6 +67,7 @@ beforeEach(async () => {
         defaultCluster: 'default',
         schedulingTimeoutSeconds: 300,
         imageLeaseSeconds: 86_400,
+        fetchesAhead: false,
       },
       secretFor: (connectionToken) => connectionToken,
     }),
