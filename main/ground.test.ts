@@ -12,6 +12,8 @@ test('a process whose MongoDB is away says so in a sentence, and what to look at
     BERTH_DATA_FOLDER: folder,
     BERTH_STORE: 'mongodb',
     BERTH_BLOBS: 'gridfs',
+    // Of a registry whose pushes nobody hears it would say something else as well.
+    BERTH_FETCH_AHEAD: 'no',
     BERTH_MONGODB_URL: `mongodb://berth:s3cret@127.0.0.1:${await freePort()}`,
   };
   const { code, stderr } = await runPlainBerth({ environment }, 'serve', '--roles', 'registry');
