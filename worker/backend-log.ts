@@ -4,6 +4,7 @@ import type { WorkerContext } from './context.ts';
 import { isEngineError } from './docker/engine-error.ts';
 import { containerName } from './docker/labels.ts';
 import { LogLines } from './log-lines.ts';
+import { LogReplays } from './log-replays.ts';
 
 export interface LogReading {
   readonly backend: string;
@@ -63,9 +64,10 @@ export async function* readContainerLog(
   hasEnded: boolean,
 ): AsyncGenerator<LogRecord[], void, void> {
   const lines = new LogLines();
+  const replays = new LogReplays();
   const isNew = ({ at }: LogRecord) => after === undefined || at > after;
   for await (const entries of engine.logs.follow(backend, after && timeBefore(after), signal)) {
-    yield lines.take(entries).filter(isNew);
+    yield lines.take(hasEnded ? entries : entries.filter((entry) => replays.isNew(entry))).filter(isNew);
   }
   if (hasEnded) yield lines.end().filter(isNew);
 }

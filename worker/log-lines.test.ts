@@ -3,6 +3,7 @@ import { logPosition, maxLineBytes } from '../contract/node-streams.ts';
 import { LogFrames } from './docker/log-frames.ts';
 import type { LogEntry } from './docker/log-frames.ts';
 import { LogLines } from './log-lines.ts';
+import { LogReplays } from './log-replays.ts';
 
 /** A frame as the engine sends it. */
 function frame(text: string | Buffer, { second = 0, source = 1 } = {}): Buffer {
@@ -99,5 +100,16 @@ describe('LogLines', () => {
     for (const place of places) expect(logPosition.safeParse(place).success).toBe(true);
     // What the engine leaves out changes nothing for what is later.
     expect(recordsOf(log.slice(3)).map(({ at }) => at)).toEqual(places.slice(3));
+  });
+});
+
+describe('LogReplays', () => {
+  it('leaves out what an engine tells again, and nothing that the other output wrote meanwhile', () => {
+    const told = [1, 2, 2, 3].map((second) => frame(`${second}\n`, { second }));
+    const other = frame('other\n', { second: 2, source: 2 });
+    const entries = new LogFrames().take(Buffer.concat([...told, other, ...told, frame('4\n', { second: 4 })]));
+    const replays = new LogReplays();
+    const kept = entries.filter((entry) => replays.isNew(entry)).map(({ text }) => text.toString());
+    expect(kept).toEqual(['1', '2', '2', '3', 'other', '4']);
   });
 });
