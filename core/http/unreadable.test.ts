@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { newGatedServer } from './gate.ts';
 import type { GateKeeper } from './gate.ts';
-import { listen } from './listener.ts';
+import { listen, newServer } from './listener.ts';
 
 const explain: GateKeeper['explain'] = (problem) => ({ problem });
 
@@ -76,4 +76,22 @@ test('after an answer that is over, nonsense is answered', async () => {
 test('where no room has words for it, the status says it', async () => {
   await using server = await open({ handle: (_request, response) => void response.end() });
   expect(await server.say('nonsense\r\n\r\n')).toMatch(/\r\ncontent-type: text\/plain\r\n.*\r\n\r\nBad Request\n$/s);
+});
+
+test('nobody listens to answers for it', async () => {
+  const counts: number[] = [];
+  const handle: GateKeeper['handle'] = (_request, response) => {
+    // When all who are told of the request have been.
+    setImmediate(() => {
+      counts.push(response.listenerCount('close'));
+      response.end();
+    });
+  };
+  await using server = await open({ handle, explain });
+  // As many as there are without it: the listener waits for open answers when it closes.
+  await server.say('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+  const bare = newServer().on('request', handle);
+  await using listener = await listen(bare, { host: '127.0.0.1', port: 0 });
+  await fetch(`http://127.0.0.1:${listener.port}`);
+  expect(counts).toEqual([counts[1], counts[1]]);
 });

@@ -20,15 +20,13 @@ const codes: Readonly<Record<string, Unreadable>> = {
  * next request begins is not known.
  */
 export function answerUnreadable(server: Server, bodyOf: (problem: Unreadable) => object | undefined): void {
-  const open = new WeakMap<Duplex, Set<ServerResponse>>();
-  server.on('request', ({ socket }, response) => {
-    const responses = open.get(socket) ?? new Set();
-    open.set(socket, responses.add(response));
-    response.once('close', () => responses.delete(response));
-  });
+  const answers = new WeakMap<Duplex, ServerResponse[]>();
+  // Without listening to the answers: whoever sends them listens enough.
+  const openOn = (socket: Duplex) => (answers.get(socket) ?? []).filter(({ writableFinished }) => !writableFinished);
+  server.on('request', ({ socket }, response) => answers.set(socket, [...openOn(socket), response]));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // An answer that has begun would be torn apart.
-    const isAnswering = [...(open.get(socket) ?? [])].some(({ headersSent }) => headersSent);
+    const isAnswering = openOn(socket).some(({ headersSent }) => headersSent);
     if (!socket.writable || isAnswering || error.code === 'ECONNRESET') {
       socket.destroy();
       return;
