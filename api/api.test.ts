@@ -22,6 +22,7 @@ import { modelCollections } from '../model/collections.ts';
 import { imageId, images } from '../model/image.ts';
 import { keyId, keys } from '../model/key.ts';
 import { openApi } from './index.ts';
+import { spawnRules } from './testing/spawn-rules.ts';
 
 const log = silentLog();
 const closing = new AsyncDisposableStack();
@@ -38,7 +39,7 @@ beforeAll(async () => {
   store = closing.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
   const queue = closing.use(openInProcessQueue({ clock: systemClock, log }));
   const handlers = new JobHandlers().on(spawnJob, async ({ backend }) => void nudged.push(backend));
-  closing.use(await queue.consume('cluster-default', handlers, { concurrency: 1 }));
+  closing.use(await queue.consume('cluster-main', handlers, { concurrency: 1 }));
   const server = newServer();
   const { port } = closing.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 }));
   base = `http://127.0.0.1:${port}`;
@@ -51,16 +52,7 @@ beforeAll(async () => {
     log,
     metrics: openMetrics(),
     urls: { api: base, proxy: 'https://sessions.example', registryHost: 'registry.example' },
-    rules: {
-      defaultMaxIdleSeconds: 300,
-      maxIdleSecondsLimit: 1000,
-      lifetimeSecondsLimit: 1000,
-      mountsEnabled: false,
-      defaultCluster: 'default',
-      schedulingTimeoutSeconds: 300,
-      imageLeaseSeconds: 86_400,
-      fetchesAhead: true,
-    },
+    rules: { ...spawnRules, fetchesAhead: true },
     secret: new PlatformSecret(Buffer.alloc(32, 1)),
     secretFor: (connectionToken) => `secret of ${connectionToken}`,
   });
@@ -440,7 +432,7 @@ describe('services', () => {
       created_at: expect.any(String),
       environments: [
         {
-          cluster: 'default',
+          cluster: 'main',
           created_at: expect.any(String),
           image_tag: 'latest',
           last_spawned_at: null,

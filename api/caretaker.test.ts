@@ -13,20 +13,11 @@ import { modelCollections } from '../model/collections.ts';
 import { newBackendId } from '../model/ids.ts';
 import { nodes } from '../model/node.ts';
 import { takeCare } from './caretaker.ts';
+import { spawnRules } from './testing/spawn-rules.ts';
 
 const log = silentLog();
 const bus = openInProcessBus({ log });
 const closing = new AsyncDisposableStack();
-const rules = {
-  defaultMaxIdleSeconds: 1,
-  maxIdleSecondsLimit: 1,
-  lifetimeSecondsLimit: 1,
-  mountsEnabled: false,
-  defaultCluster: 'default',
-  schedulingTimeoutSeconds: 300,
-  imageLeaseSeconds: 86_400,
-  fetchesAhead: true,
-};
 let store: Store;
 
 beforeAll(async () => {
@@ -62,7 +53,7 @@ async function look(id: string): Promise<Backend['history'][number] | undefined>
 }
 
 const care = async (nodesHadTheirChance: boolean) =>
-  await takeCare({ store, bus, clock: new ManualClock(), log, rules }, nodesHadTheirChance);
+  await takeCare({ store, bus, clock: new ManualClock(), log, rules: spawnRules }, nodesHadTheirChance);
 
 test('a backend that no node took in time ends as "startuptimeout", others wait on', async () => {
   const [late, early, taken] = [await insertBackend(301), await insertBackend(299), await insertBackend(301, 'node-1')];

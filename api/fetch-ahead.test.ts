@@ -20,6 +20,7 @@ import { imageId, images } from '../model/image.ts';
 import { nodes } from '../model/node.ts';
 import { newService, services } from '../model/service.ts';
 import { FetchAhead } from './fetch-ahead.ts';
+import { spawnRules } from './testing/spawn-rules.ts';
 
 const log = silentLog();
 const repository = 'acme/draw';
@@ -73,16 +74,7 @@ async function push(tag: string, digest: string): Promise<string> {
 }
 
 async function open({ fetchesAhead = true, on = queue } = {}): Promise<FetchAhead> {
-  const rules = {
-    defaultMaxIdleSeconds: 1,
-    maxIdleSecondsLimit: 1,
-    lifetimeSecondsLimit: 1,
-    mountsEnabled: false,
-    defaultCluster: 'main',
-    schedulingTimeoutSeconds: 300,
-    imageLeaseSeconds: 86_400,
-    fetchesAhead,
-  };
+  const rules = { ...spawnRules, fetchesAhead };
   const fetchAhead = new FetchAhead({ store, queue: on, bus, log, rules });
   await fetchAhead.listen();
   return fetchAhead;

@@ -27,6 +27,7 @@ import { modelCollections } from '../model/collections.ts';
 import { nodes } from '../model/node.ts';
 import { openApi } from './index.ts';
 import type { ApiRoom } from './index.ts';
+import { spawnRules } from './testing/spawn-rules.ts';
 
 const log = silentLog();
 const secret = new PlatformSecret(Buffer.alloc(32, 1));
@@ -59,16 +60,7 @@ beforeEach(async () => {
       ...ports,
       archives: undefined,
       urls: { api: base, proxy: base, registryHost: 'registry.example' },
-      rules: {
-        defaultMaxIdleSeconds: 300,
-        maxIdleSecondsLimit: 1000,
-        lifetimeSecondsLimit: 1000,
-        mountsEnabled: false,
-        defaultCluster: 'default',
-        schedulingTimeoutSeconds: 300,
-        imageLeaseSeconds: 86_400,
-        fetchesAhead: false,
-      },
+      rules: spawnRules,
       secretFor: (connectionToken) => connectionToken,
     }),
   );

@@ -1,8 +1,10 @@
 /** The data folder: made at the first start, with what must stay the same from then on. */
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { link, mkdir, readFile, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ConfigError } from '../core/config/settings.ts';
+import { ifPresent, systemCode } from '../core/files/system-code.ts';
+import { draftOf, writeSynced } from '../core/files/write-durably.ts';
 import { PlatformSecret } from '../core/secret/platform-secret.ts';
 
 export interface DataFolder {
@@ -39,12 +41,12 @@ async function givenSecret(file: string): Promise<string> {
 async function keptText(path: string, make: () => string): Promise<string> {
   const present = await textOf(path);
   if (present !== undefined) return present;
-  const draft = `${path}.${randomBytes(4).toString('hex')}`;
+  const draft = draftOf(path);
   try {
-    await writeDraft(draft, make());
+    await writeSynced(draft, make());
     await link(draft, path);
   } catch (error) {
-    if (!isCode(error, 'EEXIST')) throw error;
+    if (systemCode(error) !== 'EEXIST') throw error;
   } finally {
     await rm(draft, { force: true });
   }
@@ -53,32 +55,7 @@ async function keptText(path: string, make: () => string): Promise<string> {
   return made;
 }
 
-/** Writes a file that only its owner can read: whole and on the disk, or not at all. */
-export async function writeDurably(path: string, text: string): Promise<void> {
-  const draft = `${path}.${randomBytes(4).toString('hex')}`;
-  try {
-    await writeDraft(draft, text);
-    await rename(draft, path);
-  } finally {
-    await rm(draft, { force: true });
-  }
-}
-
-async function writeDraft(path: string, text: string): Promise<void> {
-  await using file = await open(path, 'wx', 0o600);
-  await file.writeFile(text);
-  await file.sync();
-}
-
-async function textOf(path: string): Promise<string | undefined> {
-  try {
-    return (await readFile(path, 'utf8')).trim();
-  } catch (error) {
-    if (isCode(error, 'ENOENT')) return undefined;
-    throw error;
-  }
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
+/** What stands in a small file, if there is one. */
+export async function textOf(path: string): Promise<string | undefined> {
+  return (await ifPresent(readFile(path, 'utf8')))?.trim();
 }

@@ -1,11 +1,11 @@
 /** The first account: made when the store has none, with an access token that may do everything in it. */
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { writeDurably } from '../core/files/write-durably.ts';
 import { upsert } from '../core/store/upsert.ts';
 import type { Store } from '../core/store/store.ts';
 import { accessRights, accessTokens, accessTokenDocument, newAccessToken } from '../model/access-token.ts';
 import { accounts } from '../model/account.ts';
-import { writeDurably } from './data-folder.ts';
+import { textOf } from './data-folder.ts';
 
 export interface FirstAccount {
   readonly name: string;
@@ -23,7 +23,7 @@ export async function ensureFirstAccount(store: Store, name: string, folder: str
   const tokenFile = join(folder, 'token');
   const now = await store.now();
   await upsert(store, accounts, name, (current) => current ?? { id: name, createdAt: now });
-  const kept = await tokenIn(tokenFile);
+  const kept = await textOf(tokenFile);
   if (kept === undefined && (await hasToken(store, name))) return { name, tokenFile };
   const token = kept ?? newAccessToken();
   if (kept === undefined) await writeDurably(tokenFile, token);
@@ -35,13 +35,4 @@ export async function ensureFirstAccount(store: Store, name: string, folder: str
 async function hasToken(store: Store, account: string): Promise<boolean> {
   const found = await store.find(accessTokens, { index: 'byAccount', equals: { account }, limit: 1 });
   return found.length > 0;
-}
-
-async function tokenIn(file: string): Promise<string | undefined> {
-  try {
-    return (await readFile(file, 'utf8')).trim();
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw error;
-  }
 }

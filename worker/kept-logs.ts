@@ -1,10 +1,12 @@
 import { createReadStream } from 'node:fs';
-import { open, readdir, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { logRecord } from '../contract/node-streams.ts';
 import type { LogRecord } from '../contract/node-streams.ts';
 import type { Clock } from '../core/clock/clock.ts';
-import { makeDurableFolder, syncFolder } from '../core/files/durable-folder.ts';
+import { makeDurableFolder } from '../core/files/durable-folder.ts';
+import { ifPresent, systemCode } from '../core/files/system-code.ts';
+import { writeDurably } from '../core/files/write-durably.ts';
 import { lineBatchesOf } from '../core/lines/lines.ts';
 import type { Log } from '../core/log/log.ts';
 import type { KeptLogSettings } from './settings.ts';
@@ -40,7 +42,7 @@ export class KeptLogs {
     for await (const records of read()) for (const record of records) tail.add(`${JSON.stringify(record)}\n`);
     if (tail.isEmpty) return;
     await makeDurableFolder(this.#settings.folder);
-    await writeDurably(this.#file(backend), tail.texts);
+    await writeDurably(this.#file(backend), tail.text, `${this.#file(backend)}.draft`);
   }
 
   /** What is kept of a log from a place on; `undefined` if nothing is. */
@@ -61,7 +63,7 @@ export class KeptLogs {
   /** Takes away what has been kept for long enough. */
   async sweep(now: Date): Promise<void> {
     const { folder, seconds } = this.#settings;
-    for (const name of await namesIn(folder)) {
+    for (const name of (await ifPresent(readdir(folder))) ?? []) {
       const file = join(folder, name);
       const writtenAt = (await stat(file).catch(() => undefined))?.mtime;
       if (writtenAt && now.getTime() - writtenAt.getTime() >= seconds * 1000) await rm(file, { force: true });
@@ -88,8 +90,8 @@ class Tail {
     return this.#all.length === this.#first;
   }
 
-  get texts(): string[] {
-    return this.#all.slice(this.#first);
+  get text(): string {
+    return this.#all.slice(this.#first).join('');
   }
 
   add(text: string): void {
@@ -102,29 +104,9 @@ class Tail {
     this.#bytes -= Buffer.byteLength(this.#all[this.#first] ?? '');
     this.#first += 1;
     if (this.#first < this.#all.length / 2) return;
-    this.#all = this.texts;
+    this.#all = this.#all.slice(this.#first);
     this.#first = 0;
   }
-}
-
-/** Whole and on the disk, or not at all. */
-async function writeDurably(file: string, texts: readonly string[]): Promise<void> {
-  const draft = `${file}.draft`;
-  try {
-    await writeDraft(draft, texts);
-    await rename(draft, file);
-  } catch (error) {
-    // On a disk that is full it would take what is left.
-    await rm(draft, { force: true });
-    throw error;
-  }
-  await syncFolder(dirname(file));
-}
-
-async function writeDraft(file: string, texts: readonly string[]): Promise<void> {
-  await using draft = await open(file, 'w', 0o600);
-  await draft.writeFile(texts.join(''));
-  await draft.sync();
 }
 
 async function* readFrom(file: string, after: string | undefined): AsyncGenerator<LogRecord[], void, void> {
@@ -135,27 +117,10 @@ async function* readFrom(file: string, after: string | undefined): AsyncGenerato
     }
   } catch (error) {
     // It was just swept.
-    if (!isMissing(error)) throw error;
+    if (systemCode(error) !== 'ENOENT') throw error;
   }
 }
 
 async function isThere(file: string): Promise<boolean> {
-  try {
-    await stat(file);
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw error;
-  }
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  return await readdir(folder).catch((error: unknown) => {
-    if (isMissing(error)) return [];
-    throw error;
-  });
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  return (await ifPresent(stat(file))) !== undefined;
 }

@@ -10,7 +10,6 @@ import { statfs } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../clock/clock.ts';
 import type { Log } from '../log/log.ts';
-import { BlobsError } from './blobs.ts';
 import type { BlobInfo, Blobs, ByteSource, OpenBlob } from './blobs.ts';
 import { openFileBlobs } from './filesystem.ts';
 
@@ -50,7 +49,7 @@ export class BlobCache implements AsyncDisposable {
   /** One copy is made at a time: whoever waits for a blob comes first. */
   #copying: Promise<void> | undefined;
   readonly #timer: Disposable;
-  readonly #closing = new AbortController();
+  #isClosing = false;
 
   private constructor(options: BlobCacheOptions, files: Blobs) {
     this.#options = options;
@@ -91,9 +90,11 @@ export class BlobCache implements AsyncDisposable {
       this.#missedOnce.add(digest);
       return;
     }
-    if (this.#copying || this.#closing.signal.aborted) return;
-    this.#missedOnce.delete(digest);
-    this.#copying = this.#copy(digest, blob, read).finally(() => (this.#copying = undefined));
+    if (this.#copying || this.#isClosing) return;
+    this.#copying = this.#copy(digest, blob, read).finally(() => {
+      this.#copying = undefined;
+      this.#missedOnce.delete(digest);
+    });
   }
 
   /** A blob is gone where it belongs. */
@@ -105,7 +106,7 @@ export class BlobCache implements AsyncDisposable {
   /** Breaks off what is being copied. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#timer[Symbol.dispose]();
-    this.#closing.abort(new BlobsError('unavailable', 'The blobs are closed'));
+    this.#isClosing = true;
     await this.#files[Symbol.asyncDispose]();
     await this.#copying;
   }
@@ -120,10 +121,9 @@ export class BlobCache implements AsyncDisposable {
       await this.#files.publishUpload(uploadId, digest, blob.sizeBytes);
       this.#copies.set(digest, { ...blob, copiedAt: clock.now() });
       this.#totalBytes += blob.sizeBytes;
-      this.#missedOnce.delete(digest);
     } catch (error) {
       // Whoever asks for the blob gets it from where it belongs.
-      if (!this.#closing.signal.aborted) log.warn({ err: error, digest }, 'Cannot keep a copy of a blob');
+      if (!this.#isClosing) log.warn({ err: error, digest }, 'Cannot keep a copy of a blob');
       await this.#files.deleteUpload(uploadId).catch(() => {});
     }
   }

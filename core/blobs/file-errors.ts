@@ -1,3 +1,4 @@
+import { systemCode } from '../files/system-code.ts';
 import { BlobsError } from './blobs.ts';
 
 /** What the system says when a disk, a quota or the largest possible file is full. */
@@ -14,20 +15,4 @@ export async function fileErrors<R>(action: () => Promise<R>): Promise<R> {
     if (noSpaceCodes.includes(code)) throw new BlobsError('no-space', `No space left: ${message}`, { cause: error });
     throw new BlobsError('unavailable', `Blobs cannot be used: ${message}`, { cause: error });
   }
-}
-
-/** Turns a rejection because a file does not exist into `undefined`. */
-export async function ifPresent<R>(action: Promise<R>): Promise<R | undefined> {
-  try {
-    return await action;
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
-/** The code of an error that the system gave, such as `ENOENT`. */
-export function systemCode(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('errno' in error) || !('code' in error)) return undefined;
-  return typeof error.code === 'string' ? error.code : undefined;
 }

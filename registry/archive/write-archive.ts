@@ -191,13 +191,13 @@ async function copyPart({ blobs }: RegistryContext, part: Part, response: Server
 async function headerOf({ name, sizeBytes }: Part): Promise<Uint8Array> {
   const tar = pack();
   tar.entry({ ...unowned, name, size: sizeBytes });
-  const blocks: Buffer[] = [];
+  let header: Buffer = Buffer.alloc(0);
   for await (const block of tar) {
-    blocks.push(block as Buffer);
+    header = Buffer.concat([header, block as Buffer]);
     // It waits for the content now, which goes past it.
-    if (Buffer.concat(blocks).length === headerBytes(name)) break;
+    if (header.length === headerBytes(name)) break;
   }
-  return Buffer.concat(blocks);
+  return header;
 }
 
 function entryBytes({ name, sizeBytes }: Part): number {

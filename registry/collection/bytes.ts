@@ -20,6 +20,12 @@ interface Parts {
   readonly blobs: Blobs;
 }
 
+/** What it takes to remove bytes; a wait passes between condemning and removing. */
+interface Removal extends Parts {
+  readonly settings: Pick<Collecting['settings'], 'removalWaitMs'>;
+  readonly turn: Turn;
+}
+
 /** Blobs, and what they take. */
 export interface Tally {
   readonly blobs: number;
@@ -41,15 +47,15 @@ export async function condemnBlobs(collecting: Collecting): Promise<Tally> {
 }
 
 /** Removes what was condemned long enough ago, and finishes what a collector before did not. @returns what went. */
-export async function removeCondemned(collecting: Collecting & { readonly turn: Turn }): Promise<Tally> {
-  const { store, settings, signal } = collecting;
+export async function removeCondemned(removal: Removal, signal: AbortSignal): Promise<Tally> {
+  const { store, settings } = removal;
   const to = new Date((await store.now()).getTime() - settings.removalWaitMs);
   const begun = await store.find(tombstones, { index: 'byState', equals: { state: 'deleting' } });
   const due = await store.find(tombstones, { index: 'byState', equals: { state: 'condemned' }, range: { to } });
   let tally: Tally = { blobs: 0, bytes: 0 };
   for (const tombstone of [...begun, ...due]) {
     signal.throwIfAborted();
-    const sizeBytes = await removeBlob(collecting, tombstone);
+    const sizeBytes = await removeBlob(removal, tombstone);
     if (sizeBytes !== undefined) tally = plus(tally, sizeBytes);
   }
   return tally;

@@ -65,7 +65,7 @@ async function collectBytes(
 ): Promise<{ condemned: Tally; removed: Tally }> {
   if (!turn) return { condemned: await countUnlinked(collecting, goneLinks), removed: { blobs: 0, bytes: 0 } };
   const condemned = await condemnBlobs(collecting);
-  return { condemned, removed: await removeCondemned({ ...collecting, turn }) };
+  return { condemned, removed: await removeCondemned({ ...collecting, turn }, collecting.signal) };
 }
 
 async function tryRepository(

@@ -6,7 +6,6 @@ import type { CollectorDeps } from './collecting.ts';
 import type { CollectionEvent, CollectionSummary, VerificationEvent } from './events.ts';
 import { openCollectionMeasures } from './measures.ts';
 import type { CollectionMeasures } from './measures.ts';
-import { Pace } from './pace.ts';
 import { takeTurn } from './turn.ts';
 import type { Turn } from './turn.ts';
 import { verify } from './verify.ts';
@@ -156,10 +155,7 @@ class OpenCollector implements Collector {
   async #removeDue(signal: AbortSignal): Promise<void> {
     await using turn = await this.#takeTurn();
     if (!turn) return;
-    const startedAt = await this.#deps.store.now();
-    const stop = AbortSignal.any([signal, turn.lost]);
-    const collecting = { ...this.#deps, startedAt, before: startedAt, isDry: false, pace: new Pace(), signal: stop };
-    const removed = await removeCondemned({ ...collecting, turn });
+    const removed = await removeCondemned({ ...this.#deps, turn }, AbortSignal.any([signal, turn.lost]));
     this.#measures.countRemoved(removed);
     if (removed.blobs > 0) this.#deps.log.info({ removed }, 'Condemned blobs removed');
   }

@@ -5,6 +5,7 @@
  */
 import { expect, test, vi } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { collect, patiently } from '../../test/kit/collecting.ts';
 import { testGrounds } from '../../test/kit/grounds.ts';
 import type { Ground } from '../../test/kit/grounds.ts';
 import { openTestRegistry, pushBlob, sha256, withPauses } from '../../test/kit/registry.ts';
@@ -94,8 +95,7 @@ async function freezeAt(
   const turn = await takeTurn({ store, clock: new ManualClock(clock.now()) }, () => {});
   if (!turn) throw new Error('There is no turn to be had');
   try {
-    const collecting = { ...parts, settings: { removalWaitMs: 0 }, signal: turn.lost, turn };
-    await removeCondemned(collecting as unknown as Parameters<typeof removeCondemned>[0]);
+    await removeCondemned({ ...parts, settings: { removalWaitMs: 0 }, turn }, turn.lost);
   } catch (error) {
     if (!turn.lost.aborted) throw error;
   } finally {
@@ -105,20 +105,8 @@ async function freezeAt(
   return frozenAt;
 }
 
-async function collect(registry: TestRegistry): Promise<void> {
-  for await (const _event of registry.collector.collect({ isDry: false }, new AbortController().signal));
-}
-
 async function links({ store }: TestRegistry): Promise<number> {
   return (await store.find(blobLinks, { index: 'byDigest', equals: { digest } })).length;
-}
-
-/** Time goes by until something is done. */
-async function patiently<R>(clock: ManualClock, work: Promise<R>): Promise<R> {
-  const progress = { isDone: false };
-  void work.finally(() => (progress.isDone = true));
-  while (!progress.isDone) await clock.advance(20);
-  return await work;
 }
 
 async function expectPullable(registry: TestRegistry, when: string): Promise<void> {

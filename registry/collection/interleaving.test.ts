@@ -5,6 +5,7 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { services } from '../../model/service.ts';
+import { collect, patiently } from '../../test/kit/collecting.ts';
 import { openTestRegistry, putManifest, sha256 } from '../../test/kit/registry.ts';
 import type { TestRegistry } from '../../test/kit/registry.ts';
 
@@ -74,18 +75,6 @@ const pushes: Readonly<Record<string, (registry: TestRegistry) => Promise<boolea
 async function pushed(registry: TestRegistry, blob: string): Promise<boolean> {
   const path = `/v2/${repository}/blobs/uploads/?digest=${sha256(blob)}`;
   return (await registry.as(path, { method: 'POST', body: blob })).status === 201;
-}
-
-async function collect(registry: TestRegistry): Promise<void> {
-  for await (const _event of registry.collector.collect({ isDry: false }, new AbortController().signal));
-}
-
-/** A pusher that waits for bytes to be removed waits for a collector that waits for it: time must go by for it to give up. */
-async function patiently<R>(clock: ManualClock, work: Promise<R>): Promise<R> {
-  const progress = { isDone: false };
-  void work.finally(() => (progress.isDone = true));
-  while (!progress.isDone) await clock.advance(20);
-  return await work;
 }
 
 /** Everything behind the tag, pulled and compared. */

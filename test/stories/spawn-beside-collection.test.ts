@@ -1,6 +1,7 @@
 /** An image that only its digest still leads to is spawned while garbage is collected: it runs, or it is told to be gone. */
 import { expect, test } from 'vitest';
 import { openApi } from '../../api/index.ts';
+import { spawnRules } from '../../api/testing/spawn-rules.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
 import { silentLog } from '../../core/log/log.ts';
@@ -10,8 +11,8 @@ import { openInProcessQueue } from '../../core/queue/in-process.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { backends } from '../../model/backend.ts';
 import { services } from '../../model/service.ts';
+import { collect } from '../kit/collecting.ts';
 import { openTestRegistry, pushImage, sendTo, withPauses } from '../kit/registry.ts';
-import type { TestRegistry } from '../kit/registry.ts';
 
 const repository = 'acme/draw';
 const leaseSeconds = 24 * 3_600;
@@ -61,17 +62,7 @@ async function open() {
       metrics: openMetrics(),
       archives: undefined,
       urls: { api: 'http://api.example', proxy: 'http://sessions.example', registryHost: 'registry.example' },
-      rules: {
-        defaultMaxIdleSeconds: 300,
-        maxIdleSecondsLimit: 300,
-        lifetimeSecondsLimit: 300,
-        mountsEnabled: false,
-        defaultCluster: 'main',
-        schedulingTimeoutSeconds: 300,
-        imageLeaseSeconds: leaseSeconds,
-        // It would go on after the answer, beside the next collection.
-        fetchesAhead: false,
-      },
+      rules: { ...spawnRules, imageLeaseSeconds: leaseSeconds },
       secret: new PlatformSecret(Buffer.alloc(32, 1)),
       secretFor: (token) => token,
     }),
@@ -91,10 +82,6 @@ async function open() {
 }
 
 type Scene = Awaited<ReturnType<typeof open>>;
-
-async function collect(registry: TestRegistry): Promise<void> {
-  for await (const _event of registry.collector.collect({ isDry: false }, new AbortController().signal));
-}
 
 /** An image whose tag has moved on, and that nobody has used for longer than a lease. */
 async function prepareOldImage({ registry, clock }: Scene): Promise<string> {

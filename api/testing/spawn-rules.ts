@@ -1,0 +1,13 @@
+import type { SpawnRules } from '../room.ts';
+
+/** For tests that are not about them. */
+export const spawnRules: SpawnRules = {
+  defaultMaxIdleSeconds: 300,
+  maxIdleSecondsLimit: 1000,
+  lifetimeSecondsLimit: 1000,
+  mountsEnabled: false,
+  defaultCluster: 'main',
+  schedulingTimeoutSeconds: 300,
+  imageLeaseSeconds: 86_400,
+  fetchesAhead: false,
+};
