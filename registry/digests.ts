@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { digestPattern } from '../contract/names.ts';
 import { lengthOf } from '../core/blobs/blobs.ts';
 import { inlineHash } from '../core/hash/hash.ts';
-import type { Hash, HashAlgorithm } from '../core/hash/hash.ts';
+import type { ByteRange, Hash, HashAlgorithm } from '../core/hash/hash.ts';
 import { RegistryError } from './errors.ts';
 
 export type DigestAlgorithm = HashAlgorithm;
@@ -33,6 +33,8 @@ export function digestOfBytes(bytes: Uint8Array, algorithm: DigestAlgorithm): st
 /** A hash that runs along while bytes go by. Dispose it if it is not asked for its digest. */
 export class RunningHash implements Disposable {
   readonly algorithm: DigestAlgorithm;
+  /** Bytes of a file, where the hash is one that takes them. */
+  readonly takeFile: Hash['takeFile'];
   readonly #hash: Hash;
   #sizeBytes = 0;
 
@@ -40,6 +42,7 @@ export class RunningHash implements Disposable {
   constructor(algorithm: DigestAlgorithm, hash: Hash = inlineHash(algorithm)) {
     this.algorithm = algorithm;
     this.#hash = hash;
+    if (hash.takeFile) this.takeFile = async (fd, range) => await this.#takeFile(fd, range);
   }
 
   /** How many bytes it has seen. */
@@ -70,6 +73,11 @@ export class RunningHash implements Disposable {
   /** The digest of what it has seen. It can be asked once. */
   async digest(): Promise<string> {
     return `${this.algorithm}:${await this.#hash.digest()}`;
+  }
+
+  async #takeFile(fd: number, range: ByteRange): Promise<void> {
+    await this.#hash.takeFile?.(fd, range);
+    this.#sizeBytes += range.end - range.start;
   }
 
   [Symbol.dispose](): void {

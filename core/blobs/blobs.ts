@@ -6,6 +6,7 @@
  * upload ID (1 to 64 letters, digits and hyphens), is refused with a `TypeError`.
  */
 import type { Readable, Writable } from 'node:stream';
+import type { Hash } from '../hash/hash.ts';
 
 export interface BlobInfo {
   readonly sizeBytes: number;
@@ -42,14 +43,24 @@ export interface OpenBlob extends AsyncDisposable {
  */
 export type ByteSource = AsyncIterable<readonly Uint8Array[]>;
 
+/** Takes bytes that go by. */
+export interface ByteTaker {
+  /** Chunks that nobody else needs any more: it may do with them what it likes. */
+  take(chunks: readonly Uint8Array[]): Promise<void>;
+  /**
+   * Instead of chunks, where that costs less: bytes that stand in an open file by now. The file stays open, and the bytes as
+   * they are, until it resolves.
+   */
+  readonly takeFile?: Hash['takeFile'];
+}
+
 export interface AppendOptions {
   readonly signal?: AbortSignal;
   /**
-   * Is given the chunks of the source when they are needed no more, in their order, to do with them what it likes; the append
-   * goes on when it resolves, and fails with what it fails with. When an append fails, it may have been given less or more
-   * than was kept.
+   * Is given all bytes of the source, in their order. The append waits for it, and fails with what it fails with. When an
+   * append fails, it may have been given less or more than was kept.
    */
-  readonly release?: (chunks: readonly Uint8Array[]) => Promise<void>;
+  readonly taker?: ByteTaker | undefined;
 }
 
 export interface Blobs extends AsyncDisposable {

@@ -134,7 +134,7 @@ class FileBlobs implements Blobs {
     uploadId: string,
     offset: number,
     source: ByteSource,
-    { signal, release }: AppendOptions = {},
+    { signal, taker }: AppendOptions = {},
   ): Promise<number> {
     const path = this.#uploadPath(uploadId);
     const stop = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
@@ -145,7 +145,7 @@ class FileBlobs implements Blobs {
       if (size !== offset) {
         throw new BlobsError('wrong-offset', `Upload "${uploadId}" has ${size} bytes, so it cannot go on at ${offset}`);
       }
-      const append = { signal: stop, release, appends: () => this.#busy.size };
+      const append = { signal: stop, taker, appends: () => this.#busy.size };
       await orDiscard(path, async () => await writeChunks(file, offset, source, append));
       const after = await fileErrors(() => file.stat());
       if (after.nlink === 0) throw unknownUpload(uploadId);

@@ -1,7 +1,7 @@
 /** Adding bytes to an upload that one has to oneself. */
 import type { Clock } from '../clock/clock.ts';
 import { BlobsError } from './blobs.ts';
-import type { AppendOptions, ByteSource } from './blobs.ts';
+import type { AppendOptions, ByteSource, ByteTaker } from './blobs.ts';
 import { takeUpload, UploadLease } from './gridfs-lease.ts';
 import type { HeldUpload } from './gridfs-lease.ts';
 import type { Layout } from './gridfs-layout.ts';
@@ -38,7 +38,7 @@ export class Appends {
     this.#underWay += 1;
     try {
       const stoppable = untilAborted(source, AbortSignal.any(stops));
-      await writeAll(writer, held, offset, { source: stoppable, release: options.release });
+      await writeAll(writer, held, offset, { source: stoppable, taker: options.taker });
     } finally {
       this.#underWay -= 1;
       await lease.giveBack();
@@ -52,7 +52,7 @@ async function writeAll(
   writer: ChunkWriter,
   { upload }: HeldUpload,
   offset: number,
-  { source, release }: { readonly source: ByteSource; readonly release: AppendOptions['release'] | undefined },
+  { source, taker }: { readonly source: ByteSource; readonly taker: ByteTaker | undefined },
 ): Promise<void> {
   if (upload.sizeBytes !== offset) {
     const message = `Upload "${upload._id}" has ${upload.sizeBytes} bytes, so it cannot go on at ${offset}`;
@@ -62,7 +62,7 @@ async function writeAll(
   try {
     for await (const chunks of source) {
       for (const chunk of chunks) await writer.write(chunk);
-      await release?.(chunks);
+      await taker?.take(chunks);
     }
   } finally {
     await writer.end();

@@ -1,7 +1,8 @@
 import type { FileHandle } from 'node:fs/promises';
 import { lengthOf } from './blobs.ts';
-import type { AppendOptions, ByteSource } from './blobs.ts';
+import type { ByteSource, ByteTaker } from './blobs.ts';
 import { fileErrors } from './file-errors.ts';
+import { TakeBehind } from './take-behind.ts';
 import { makeDurable } from './make-durable.ts';
 import { untilAborted } from './until-aborted.ts';
 
@@ -25,16 +26,16 @@ const flushBytes = 8 * 1024 * 1024;
 
 /**
  * Writes what a source gives to a file, from `offset` on, while the next chunks arrive. When the source fails or the signal
- * aborts, it rejects with that reason, and what was given before is written. A chunk must not change before it is released.
+ * aborts, it rejects with that reason, and what was given before is written. Chunks belong to the taker from then on.
  * Throws `FlushError` if the disk fails.
  */
 export async function writeChunks(
   file: FileHandle,
   offset: number,
   source: ByteSource,
-  { signal, release, appends }: Append,
+  { signal, taker, appends }: Append,
 ): Promise<void> {
-  const writer = new WriteBehind(file, offset, { release, appends });
+  const writer = new WriteBehind(file, offset, { taker, appends });
   try {
     for await (const chunks of untilAborted(source, signal)) await writer.add(chunks);
   } finally {
@@ -43,7 +44,7 @@ export async function writeChunks(
 }
 
 interface Parts {
-  readonly release: AppendOptions['release'] | undefined;
+  readonly taker: ByteTaker | undefined;
   /** How many appends there are at a time, this one included. */
   readonly appends: () => number;
 }
@@ -54,7 +55,8 @@ interface Append extends Parts {
 
 class WriteBehind {
   readonly #file: FileHandle;
-  readonly #parts: Parts;
+  readonly #appends: Parts['appends'];
+  readonly #behind: TakeBehind;
   #position: number;
   #gathered: Uint8Array[] = [];
   #gatheredBytes = 0;
@@ -67,7 +69,8 @@ class WriteBehind {
   constructor(file: FileHandle, position: number, parts: Parts) {
     this.#file = file;
     this.#position = position;
-    this.#parts = parts;
+    this.#appends = parts.appends;
+    this.#behind = new TakeBehind(file, position, parts.taker);
   }
 
   /** Takes chunks; resolves when the next ones may come. Rejects when some before could not be written. */
@@ -76,7 +79,7 @@ class WriteBehind {
       this.#gathered.push(chunk);
       this.#gatheredBytes += chunk.byteLength;
     }
-    if (this.#gatheredBytes < (this.#parts.appends() > fewAppends ? smallWriteBytes : writeBytes)) {
+    if (this.#gatheredBytes < (this.#appends() > fewAppends ? smallWriteBytes : writeBytes)) {
       this.#soon ??= setTimeout(() => void this.#writeNext(), writeEveryMs);
       return;
     }
@@ -88,6 +91,8 @@ class WriteBehind {
   /** Resolves when everything is written. */
   async finish(): Promise<void> {
     await this.#writeNext();
+    // Where writing failed, too: the file must not be closed while it is read.
+    await this.#behind.finish().catch((error: unknown) => (this.#failure ??= { error }));
     await this.#flushing;
     this.#throwFailure();
   }
@@ -107,7 +112,7 @@ class WriteBehind {
     if (chunks.length === 0 || this.#failure) return;
     try {
       await fileErrors(async () => await this.#write(chunks));
-      await this.#parts.release?.(chunks);
+      await this.#behind.follow(chunks, this.#position);
     } catch (error) {
       this.#failure = { error };
     }

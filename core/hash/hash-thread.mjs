@@ -3,6 +3,7 @@
  * into each thread, which takes 10 MB.
  */
 import { createHash } from 'node:crypto';
+import { readSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
 
 /** @import { HashAnswer, HashRequest } from './hash-messages.ts' */
@@ -10,10 +11,26 @@ import { parentPort } from 'node:worker_threads';
 /** @type {Map<number, import('node:crypto').Hash>} */
 const hashes = new Map();
 
+/** What is read of a file at a time: it stays in the processor's cache. */
+const buffer = Buffer.allocUnsafeSlow(256 * 1024);
+
 /** @param {HashAnswer} message */
 function answer(message) {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
   parentPort?.postMessage(message);
+}
+
+/**
+ * @param {import('node:crypto').Hash | undefined} hash
+ * @param {{ readonly fd: number, readonly range: import('./hash.ts').ByteRange }} from
+ */
+function updateFromFile(hash, { fd, range }) {
+  for (let at = range.start; at < range.end;) {
+    const read = readSync(fd, buffer, 0, Math.min(buffer.length, range.end - at), at);
+    if (read === 0) throw new Error(`The file ends at ${at}, before ${range.end}`);
+    hash?.update(buffer.subarray(0, read));
+    at += read;
+  }
 }
 
 parentPort?.on('message', (/** @type {HashRequest} */ request) => {
@@ -29,6 +46,15 @@ parentPort?.on('message', (/** @type {HashRequest} */ request) => {
       part.buffer.transfer(0);
     }
     answer({ kind: 'taken', hash: request.hash });
+    return;
+  }
+  if (request.kind === 'update-from-file') {
+    try {
+      updateFromFile(hash, request);
+      answer({ kind: 'taken', hash: request.hash });
+    } catch (error) {
+      answer({ kind: 'failed', hash: request.hash, message: String(error) });
+    }
     return;
   }
   if (request.kind === 'digest' && hash) answer({ kind: 'digest', hash: request.hash, hex: hash.digest('hex') });

@@ -1,5 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
 import { ManualClock } from '../clock/manual-clock.ts';
 import { HashThreads } from './hash-threads.ts';
 
@@ -44,6 +47,46 @@ test('hashes many at a time, with rests in between, and mixes nothing up', async
     }),
   );
   expect(digests).toStrictEqual(contents.map((bytes) => hexOf('sha256', bytes)));
+});
+
+/** A file with these bytes, open until disposed. */
+async function fileOf(bytes: Uint8Array) {
+  const folder = await temporaryFolder();
+  const file = await open(join(folder.path, 'file'), 'w+');
+  await file.writeFile(bytes);
+  return {
+    fd: file.fd,
+    [Symbol.asyncDispose]: async () => {
+      await file.close();
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test('takes bytes of an open file, between others and instead of them', async () => {
+  const bytes = randomBytes(2 * mib + 3);
+  await using file = await fileOf(bytes);
+  const hash = threads.begin('sha256');
+  await hash.take([Buffer.from('before')]);
+  await hash.takeFile?.(file.fd, { start: 0, end: 700_000 });
+  await hash.take([bytes.subarray(700_000, 700_007)]);
+  await hash.takeFile?.(file.fd, { start: 700_007, end: 700_007 });
+  await hash.takeFile?.(file.fd, { start: 700_007, end: bytes.length });
+  expect(await hash.digest()).toBe(hexOf('sha256', Buffer.concat([Buffer.from('before'), bytes])));
+});
+
+test('fails alone when its file is shorter than it was told, or closed', async () => {
+  const bytes = randomBytes(mib);
+  await using file = await fileOf(bytes);
+  const kept = threads.begin('sha256');
+  await kept.takeFile?.(file.fd, { start: 0, end: 100 });
+  using short = threads.begin('sha256');
+  await expect(short.takeFile?.(file.fd, { start: 0, end: mib + 1 })).rejects.toThrow(`ends at ${mib}`);
+  await expect(short.digest()).rejects.toThrow('Cannot hash');
+  using closed = threads.begin('sha256');
+  await expect(closed.takeFile?.(1_000_000, { start: 0, end: 1 })).rejects.toThrow('EBADF');
+  await kept.takeFile?.(file.fd, { start: 100, end: mib });
+  expect(await kept.digest()).toBe(hexOf('sha256', bytes));
 });
 
 test('one that is given up takes nobody else with it', async () => {

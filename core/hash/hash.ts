@@ -3,6 +3,12 @@ import { free } from './owned-bytes.ts';
 
 export type HashAlgorithm = 'sha256' | 'sha512';
 
+/** Positions of bytes in a file; `end` is that of the first byte that does not belong to it any more. */
+export interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
 /** A hash that takes bytes as they come. Dispose it if it is not asked for its digest. */
 export interface Hash extends Disposable {
   /**
@@ -10,6 +16,11 @@ export interface Hash extends Disposable {
    * when there may be more. Rejects if it cannot go on.
    */
   take(chunks: readonly Uint8Array[]): Promise<void>;
+  /**
+   * Takes bytes from an open file, which are there and do not change; resolves when they are taken, until when it must stay
+   * open. Rejects if it cannot go on. Only a hash in a thread has this: in this one, reading would cost more than it saves.
+   */
+  readonly takeFile?: (fd: number, range: ByteRange) => Promise<void>;
   /** Lets go of memory that only a hash under way needs. */
   rest(): void;
   /** In hexadecimal. It can be asked once. */

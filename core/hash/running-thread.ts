@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import type { Hash, HashAlgorithm } from './hash.ts';
+import type { ByteRange, Hash, HashAlgorithm } from './hash.ts';
 import type { HashAnswer, HashRequest } from './hash-messages.ts';
 import { whole } from './owned-bytes.ts';
 
@@ -90,6 +90,7 @@ class ThreadHash implements Hash {
   #room: PromiseWithResolvers<void> | undefined;
   #failure: Error | undefined;
   #isAsked = false;
+  #isResting = false;
 
   constructor(id: number, thread: Thread) {
     this.#id = id;
@@ -99,10 +100,11 @@ class ThreadHash implements Hash {
   }
 
   get isActive(): boolean {
-    return this.#parts.length > 0 || this.#underWay > 0;
+    return !this.#isResting;
   }
 
   async take(chunks: readonly Uint8Array[]): Promise<void> {
+    this.#isResting = false;
     for (const chunk of chunks) {
       if (this.#failure) throw this.#failure;
       this.#parts.push(whole(chunk));
@@ -115,7 +117,20 @@ class ThreadHash implements Hash {
     }
   }
 
+  async takeFile(fd: number, range: ByteRange): Promise<void> {
+    this.#isResting = false;
+    if (this.#failure) throw this.#failure;
+    this.#send();
+    this.#underWay += 1;
+    this.#thread.send({ kind: 'update-from-file', hash: this.#id, fd, range });
+    while (this.#underWay > 0) {
+      this.#room = Promise.withResolvers();
+      await this.#room.promise;
+    }
+  }
+
   rest(): void {
+    this.#isResting = true;
     this.#send();
   }
 
@@ -138,6 +153,10 @@ class ThreadHash implements Hash {
     if (answer.kind === 'digest') {
       this.#digest.resolve(answer.hex);
       this.#thread.forget();
+      return;
+    }
+    if (answer.kind === 'failed') {
+      this.fail(new Error(`Cannot hash: ${answer.message}`));
       return;
     }
     this.#underWay -= 1;

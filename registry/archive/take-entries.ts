@@ -105,8 +105,7 @@ async function store(context: RegistryContext, repository: string, file: Running
   const body = quota.meter(file.bytes, { repository, uploadId, sizeBytes: 0, announcedBytes: file.sizeBytes });
   await blobs.createUpload(uploadId);
   try {
-    const release = async (chunks: readonly Uint8Array[]) => await file.hash.take(chunks);
-    const sizeBytes = await blobs.appendUpload(uploadId, 0, body, { signal, release });
+    const sizeBytes = await blobs.appendUpload(uploadId, 0, body, { signal, taker: file.hash });
     const digest = checkedName(file.name, await file.hash.digest());
     await publishChecked(context, { repository, uploadId, digest, sizeBytes });
     return digest;

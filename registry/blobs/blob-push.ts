@@ -139,8 +139,7 @@ async function receive(
       ? new RunningHash(algorithm, hashing.begin(algorithm, announcedBytes || undefined))
       : uploads.takeHash(uploadId, sizeBytes);
   try {
-    const release = async (chunks: readonly Uint8Array[]) => await hash?.take(chunks);
-    const size = await blobs.appendUpload(uploadId, sizeBytes, body, { signal: stop, release });
+    const size = await blobs.appendUpload(uploadId, sizeBytes, body, { signal: stop, taker: hash });
     hash?.rest();
     if (hash?.sizeBytes === size) uploads.keepHash(uploadId, hash);
     else hash?.[Symbol.dispose]();

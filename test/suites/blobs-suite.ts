@@ -269,28 +269,28 @@ function describeUploads(blobsTest: BlobsTest): void {
     expect(await uploadText(blobs, 'one')).toBe('abcdef');
   });
 
-  blobsTest('releases each chunk once, in order, when it may change', async ({ blobs }) => {
+  blobsTest('gives each chunk to the taker once, in order, when nobody else needs it', async ({ blobs }) => {
     await blobs.createUpload('one');
     const given: Uint8Array[] = Array.from({ length: 40 }, (_, i) => new Uint8Array(70_000).fill(i));
     const whole = Buffer.concat(given);
-    const released: Uint8Array[] = [];
-    const release = async (some: readonly Uint8Array[]) => {
-      released.push(...some);
+    const taken: Uint8Array[] = [];
+    const take = async (some: readonly Uint8Array[]) => {
+      taken.push(...some);
       for (const chunk of some) free(chunk);
     };
-    expect(await blobs.appendUpload('one', 0, bytesOf(...given), { release })).toBe(whole.length);
-    expect(released.map((chunk) => given.indexOf(chunk))).toStrictEqual(given.map((_, i) => i));
-    expect(released.every(({ byteLength }) => byteLength === 0)).toBe(true);
+    expect(await blobs.appendUpload('one', 0, bytesOf(...given), { taker: { take } })).toBe(whole.length);
+    expect(taken.map((chunk) => given.indexOf(chunk))).toStrictEqual(given.map((_, i) => i));
+    expect(taken.every(({ byteLength }) => byteLength === 0)).toBe(true);
     await blobs.publishUpload('one', digestOf(whole), whole.length);
     const bytes = await blobs.read(digestOf(whole));
     expect(bytes && digestOf(await buffer(bytes))).toBe(digestOf(whole));
   });
 
-  blobsTest('fails with what releasing fails with', async ({ blobs }) => {
+  blobsTest('fails with what the taker fails with', async ({ blobs }) => {
     await blobs.createUpload('one');
     const failure = new Error('Nobody takes it');
-    const release = async () => await Promise.reject(failure);
-    await expect(blobs.appendUpload('one', 0, chunks('abc'), { release })).rejects.toBe(failure);
+    const take = async () => await Promise.reject(failure);
+    await expect(blobs.appendUpload('one', 0, chunks('abc'), { taker: { take } })).rejects.toBe(failure);
     const { sizeBytes = -1 } = (await blobs.statUpload('one')) ?? {};
     expect(await blobs.appendUpload('one', sizeBytes, chunks('x'))).toBe(sizeBytes + 1);
   });
