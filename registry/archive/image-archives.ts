@@ -1,3 +1,4 @@
+import { GatheredBodies } from '../../core/http/gathered-bodies.ts';
 import { tagId, tags } from '../documents.ts';
 import type { RegistryContext, RegistryDeps, RemovalFinisher } from '../context.ts';
 import { RegistryError } from '../errors.ts';
@@ -45,6 +46,7 @@ export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
   const context: RegistryContext = {
     ...deps,
     uploads: new UploadWork(),
+    bodies: new GatheredBodies(),
     pulls: new PullWatch(deps.clock),
     rates: new RateLimits(deps),
     // Without a registry, of its own: what it misses of those in other processes, it measures again soon.
