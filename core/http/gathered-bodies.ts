@@ -8,10 +8,10 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** How often gathered sockets are read. Nobody notices in a body of megabytes that it comes so much later. */
-const tickMs = 4;
+const tickMs = 6;
 
 /** After so many ticks it is looked which bodies gather. Long enough that a pause for breath does not count. */
-const ticksPerLook = 16;
+const ticksPerLook = 12;
 
 /** What comes more slowly than this in a tick wakes the process less often than the tick does. */
 const leastTickBytes = 8 * 1024;

@@ -3,10 +3,10 @@ import type { ByteSource } from '../../core/blobs/blobs.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 
 /** So much is handed on at a time, and as much may wait for us before the client must. */
-const batchBytes = 128 * 1024;
+const batchBytes = 256 * 1024;
 
 /** What comes slowly is handed on after this long. */
-const batchMs = 10;
+const batchMs = 20;
 
 /**
  * A request's body, until disposed: by the stream's events, since its own iterator costs as much for each chunk as receiving
