@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { digestPattern } from '../contract/names.ts';
 import { lengthOf } from '../core/blobs/blobs.ts';
 import { inlineHash } from '../core/hash/hash.ts';
-import type { ByteRange, Hash, HashAlgorithm } from '../core/hash/hash.ts';
+import type { FilePart, Hash, HashAlgorithm } from '../core/hash/hash.ts';
 import { RegistryError } from './errors.ts';
 
 export type DigestAlgorithm = HashAlgorithm;
@@ -42,7 +42,7 @@ export class RunningHash implements Disposable {
   constructor(algorithm: DigestAlgorithm, hash: Hash = inlineHash(algorithm)) {
     this.algorithm = algorithm;
     this.#hash = hash;
-    if (hash.takeFile) this.takeFile = async (fd, range) => await this.#takeFile(fd, range);
+    if (hash.takeFile) this.takeFile = async (fd, part) => await this.#takeFile(fd, part);
   }
 
   /** How many bytes it has seen. */
@@ -75,9 +75,9 @@ export class RunningHash implements Disposable {
     return `${this.algorithm}:${await this.#hash.digest()}`;
   }
 
-  async #takeFile(fd: number, range: ByteRange): Promise<void> {
-    await this.#hash.takeFile?.(fd, range);
-    this.#sizeBytes += range.end - range.start;
+  async #takeFile(fd: number, part: FilePart): Promise<void> {
+    await this.#hash.takeFile?.(fd, part);
+    this.#sizeBytes += part.end - part.start;
   }
 
   [Symbol.dispose](): void {

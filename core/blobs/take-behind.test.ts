@@ -21,18 +21,18 @@ afterAll(() => threads[Symbol.asyncDispose]());
 async function openScene(takeFile: NonNullable<ByteTaker['takeFile']> = async () => {}) {
   const folder = await temporaryFolder();
   const file = await open(join(folder.path, 'file'), 'w+');
-  const ranges: [number, number][] = [];
+  const parts: [number, number][] = [];
   const taker: ByteTaker = {
     take: async () => expect.unreachable('It takes from the file'),
-    takeFile: async (fd, range) => {
+    takeFile: async (fd, part) => {
       expect(fd).toBe(file.fd);
-      ranges.push([range.start, range.end]);
-      await takeFile(fd, range);
+      parts.push([part.start, part.end]);
+      await takeFile(fd, part);
     },
   };
   return {
     behind: new TakeBehind(file, 0, taker),
-    ranges,
+    parts,
     [Symbol.asyncDispose]: async () => {
       await file.close();
       await folder[Symbol.asyncDispose]();
@@ -46,7 +46,7 @@ test('takes little by little at first, in larger parts later, and all at the end
     await scene.behind.follow([], written);
     await new Promise((resolve) => setImmediate(resolve));
   }
-  const begun = scene.ranges.map((range) => range.map((at) => at / kib));
+  const begun = scene.parts.map((part) => part.map((at) => at / kib));
   expect(begun).toStrictEqual([
     [0, 256],
     [256, 600],
@@ -55,7 +55,7 @@ test('takes little by little at first, in larger parts later, and all at the end
     [6_096, 9_000],
   ]);
   await scene.behind.finish();
-  expect(scene.ranges.at(-1)).toStrictEqual([9_000 * kib, 9_100 * kib]);
+  expect(scene.parts.at(-1)).toStrictEqual([9_000 * kib, 9_100 * kib]);
 });
 
 test('frees chunks at once, and lets the writer go ahead, but not too far', async () => {
@@ -72,7 +72,7 @@ test('frees chunks at once, and lets the writer go ahead, but not too far', asyn
   slow.resolve();
   await tooFar;
   await scene.behind.finish();
-  expect(scene.ranges.at(-1)?.[1]).toBe(65 * mib);
+  expect(scene.parts.at(-1)?.[1]).toBe(65 * mib);
 });
 
 test('fails with what the taker fails with, and takes no more', async () => {
@@ -81,7 +81,7 @@ test('fails with what the taker fails with, and takes no more', async () => {
   await scene.behind.follow([], mib);
   await expect(scene.behind.finish()).rejects.toBe(failure);
   await expect(scene.behind.follow([], 2 * mib)).rejects.toBe(failure);
-  expect(scene.ranges).toHaveLength(1);
+  expect(scene.parts).toHaveLength(1);
 });
 
 test('a file is hashed as it is written, also when an upload goes on', async () => {

@@ -2,8 +2,8 @@ import type { FileHandle } from 'node:fs/promises';
 import { lengthOf } from './blobs.ts';
 import type { ByteSource, ByteTaker } from './blobs.ts';
 import { fileErrors } from './file-errors.ts';
-import { TakeBehind } from './take-behind.ts';
 import { makeDurable } from './make-durable.ts';
+import { TakeBehind } from './take-behind.ts';
 import { untilAborted } from './until-aborted.ts';
 
 /**

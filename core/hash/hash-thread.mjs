@@ -22,12 +22,12 @@ function answer(message) {
 
 /**
  * @param {import('node:crypto').Hash | undefined} hash
- * @param {{ readonly fd: number, readonly range: import('./hash.ts').ByteRange }} from
+ * @param {{ readonly fd: number, readonly part: import('./hash.ts').FilePart }} from
  */
-function updateFromFile(hash, { fd, range }) {
-  for (let at = range.start; at < range.end;) {
-    const read = readSync(fd, buffer, 0, Math.min(buffer.length, range.end - at), at);
-    if (read === 0) throw new Error(`The file ends at ${at}, before ${range.end}`);
+function updateFromFile(hash, { fd, part }) {
+  for (let at = part.start; at < part.end;) {
+    const read = readSync(fd, buffer, 0, Math.min(buffer.length, part.end - at), at);
+    if (read === 0) throw new Error(`The file ends at ${at}, before ${part.end}`);
     hash?.update(buffer.subarray(0, read));
     at += read;
   }

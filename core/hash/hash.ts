@@ -3,8 +3,8 @@ import { free } from './owned-bytes.ts';
 
 export type HashAlgorithm = 'sha256' | 'sha512';
 
-/** Positions of bytes in a file; `end` is that of the first byte that does not belong to it any more. */
-export interface ByteRange {
+/** A part of a file; `end` is the position of the first byte after it. */
+export interface FilePart {
   readonly start: number;
   readonly end: number;
 }
@@ -20,7 +20,7 @@ export interface Hash extends Disposable {
    * Takes bytes from an open file, which are there and do not change; resolves when they are taken, until when it must stay
    * open. Rejects if it cannot go on. Only a hash in a thread has this: in this one, reading would cost more than it saves.
    */
-  readonly takeFile?: (fd: number, range: ByteRange) => Promise<void>;
+  readonly takeFile?: (fd: number, part: FilePart) => Promise<void>;
   /** Lets go of memory that only a hash under way needs. */
   rest(): void;
   /** In hexadecimal. It can be asked once. */

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import type { ByteRange, Hash, HashAlgorithm } from './hash.ts';
+import type { FilePart, Hash, HashAlgorithm } from './hash.ts';
 import type { HashAnswer, HashRequest } from './hash-messages.ts';
 import { whole } from './owned-bytes.ts';
 
@@ -117,12 +117,12 @@ class ThreadHash implements Hash {
     }
   }
 
-  async takeFile(fd: number, range: ByteRange): Promise<void> {
+  async takeFile(fd: number, part: FilePart): Promise<void> {
     this.#isResting = false;
     if (this.#failure) throw this.#failure;
     this.#send();
     this.#underWay += 1;
-    this.#thread.send({ kind: 'update-from-file', hash: this.#id, fd, range });
+    this.#thread.send({ kind: 'update-from-file', hash: this.#id, fd, part });
     while (this.#underWay > 0) {
       this.#room = Promise.withResolvers();
       await this.#room.promise;
