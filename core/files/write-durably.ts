@@ -10,6 +10,8 @@ export function draftOf(path: string): string {
 
 /** Writes a file that only its owner can read: whole and on the disk, or not at all. What a crash leaves is the draft. */
 export async function writeDurably(path: string, text: string, draft = draftOf(path)): Promise<void> {
+  // A crash may have left one of the same name.
+  await rm(draft, { force: true });
   try {
     await writeSynced(draft, text);
     await rename(draft, path);
@@ -20,9 +22,9 @@ export async function writeDurably(path: string, text: string, draft = draftOf(p
   await syncFolder(dirname(path));
 }
 
-/** Writes a file that only its owner can read, and sees that its bytes are on the disk. */
+/** Writes a file that only its owner can read and that is not there yet, and sees that its bytes are on the disk. */
 export async function writeSynced(path: string, text: string): Promise<void> {
-  await using file = await open(path, 'w', 0o600);
+  await using file = await open(path, 'wx', 0o600);
   await file.writeFile(text);
   await file.sync();
 }

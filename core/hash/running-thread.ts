@@ -81,6 +81,8 @@ interface Thread {
 }
 
 class ThreadHash implements Hash {
+  /** Whether it is being fed. */
+  isActive = true;
   readonly #id: number;
   readonly #thread: Thread;
   readonly #digest = Promise.withResolvers<string>();
@@ -90,7 +92,6 @@ class ThreadHash implements Hash {
   #room: PromiseWithResolvers<void> | undefined;
   #failure: Error | undefined;
   #isAsked = false;
-  #isResting = false;
 
   constructor(id: number, thread: Thread) {
     this.#id = id;
@@ -99,12 +100,8 @@ class ThreadHash implements Hash {
     this.#digest.promise.catch(() => {});
   }
 
-  get isActive(): boolean {
-    return !this.#isResting;
-  }
-
   async take(chunks: readonly Uint8Array[]): Promise<void> {
-    this.#isResting = false;
+    this.isActive = true;
     for (const chunk of chunks) {
       if (this.#failure) throw this.#failure;
       this.#parts.push(whole(chunk));
@@ -118,7 +115,7 @@ class ThreadHash implements Hash {
   }
 
   async takeFile(fd: number, part: FilePart): Promise<void> {
-    this.#isResting = false;
+    this.isActive = true;
     if (this.#failure) throw this.#failure;
     this.#send();
     this.#underWay += 1;
@@ -130,7 +127,7 @@ class ThreadHash implements Hash {
   }
 
   rest(): void {
-    this.#isResting = true;
+    this.isActive = false;
     this.#send();
   }
 
