@@ -1,4 +1,4 @@
-/** The process: `node main/berth.ts serve`, `collect` or `verify`. */
+/** The process: `node main/berth.ts serve`, `collect`, `verify` or `quota`. */
 import { flushCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import { openLog } from '../core/log/log.ts';
@@ -7,6 +7,7 @@ import { loadConfig } from './config.ts';
 import { isMendable } from './mendable.ts';
 import { openPlatform } from './platform.ts';
 import type { Platform } from './platform.ts';
+import { quotaCommand } from './quota-command.ts';
 import { parseRoles } from './roles.ts';
 import type { Roles } from './roles.ts';
 import { stopSignal } from './signals.ts';
@@ -15,6 +16,7 @@ import { sizeThreadPool } from './thread-pool.ts';
 const usage = `Usage: berth serve [--roles ROLES] [--json]
        berth collect [--dry-run] [--json]
        berth verify [--repair] [--json]
+       berth quota [ACCOUNT [SIZE]] [--json]
 
 Configuration comes from the environment, see docs/configuration.md.
 
@@ -30,7 +32,12 @@ verify    reads everything that is stored and says what is damaged; ends with 1 
   --repair        take away what is damaged, so that it can be pushed again
   --json          write lines of JSON
 
-collect and verify are done by the running platform, or where none runs on this data, by the command itself.
+quota     shows how much accounts store in the registry and how much they may, see docs/registry-access.md
+  ACCOUNT         only this one
+  SIZE            let it store so much, such as 50GiB; none for no limit, default for as much as all accounts
+  --json          write lines of JSON
+
+collect, verify and quota are done by the running platform, or where none runs on this data, by the command itself.
 `;
 
 const options = {
@@ -43,11 +50,12 @@ const options = {
 
 type Options = ReturnType<typeof parseArgs<{ options: typeof options }>>['values'];
 
-/** Which options each command takes, beside --json. */
-const commands: Readonly<Record<string, readonly string[]>> = {
-  serve: ['roles'],
-  collect: ['dry-run'],
-  verify: ['repair'],
+/** Which options each command takes, beside --json, and how many words. */
+const commands: Readonly<Record<string, { readonly options: readonly string[]; readonly maxWords: number }>> = {
+  serve: { options: ['roles'], maxWords: 0 },
+  collect: { options: ['dry-run'], maxWords: 0 },
+  verify: { options: ['repair'], maxWords: 0 },
+  quota: { options: [], maxWords: 2 },
 };
 
 sizeThreadPool(process.env);
@@ -56,20 +64,25 @@ process.exit(await main(process.argv.slice(2)));
 
 async function main(args: string[]): Promise<number> {
   const { values, positionals } = parse(args);
-  const [command = '', ...more] = positionals;
-  const taken = Object.hasOwn(commands, command) ? [...(commands[command] ?? []), 'json', 'help'] : [];
-  if (values.help || more.length > 0 || !Object.keys(values).every((option) => taken.includes(option))) {
+  const [command = '', ...words] = positionals;
+  if (values.help || !isTaken(command, words, values)) {
     process.stderr.write(usage);
     return values.help ? 0 : 2;
   }
   try {
     if (command === 'serve') return await serve(parseRoles(values.roles), values.json);
-    return await runTask(command, values);
+    return await runTask(command, words, values);
   } catch (error) {
     if (!isMendable(error)) throw error;
     process.stderr.write(`${error.message}\n`);
     return 1;
   }
+}
+
+function isTaken(command: string, words: readonly string[], values: Options): boolean {
+  const taken = Object.hasOwn(commands, command) ? commands[command] : undefined;
+  if (!taken || words.length > taken.maxWords) return false;
+  return Object.keys(values).every((option) => [...taken.options, 'json', 'help'].includes(option));
 }
 
 /** What is no option counts as no command. */
@@ -82,13 +95,14 @@ function parse(args: string[]): { values: Options; positionals: string[] } {
   }
 }
 
-async function runTask(command: string, values: Options): Promise<number> {
+async function runTask(command: string, words: readonly string[], values: Options): Promise<number> {
   const config = loadConfig(process.env);
   const stop = new AbortController();
   void stopSignal().then((signal) => stop.abort(new Error(`Stopped by ${signal}`)));
   const write = (line: string) => void process.stdout.write(`${line}\n`);
   // What the task itself logs is told by its lines; what goes wrong is not.
   const asked = { config, log: openLog('warn'), signal: stop.signal, json: values.json, write };
+  if (command === 'quota') return await quotaCommand({ ...asked, words });
   return command === 'collect'
     ? await collectCommand({ ...asked, dryRun: values['dry-run'] ?? false })
     : await verifyCommand({ ...asked, repair: values.repair ?? false });

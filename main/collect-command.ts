@@ -1,14 +1,9 @@
 /** `berth collect [--dry-run] [--json]` and `berth verify [--repair] [--json]`. */
 import { collectionEvent, verificationEvent } from '../registry/index.ts';
 import { collectionLine, verificationLine } from './collect-report.ts';
-import type { TaskRequest } from './task-client.ts';
+import { tell } from './command-request.ts';
+import type { CommandRequest } from './command-request.ts';
 import { askForTask } from './task-client.ts';
-
-interface CommandRequest extends Omit<TaskRequest, 'name' | 'query'> {
-  /** Whether to write the events themselves, as lines of JSON. */
-  readonly json: boolean;
-  readonly write: (line: string) => void;
-}
 
 /** Collects garbage. Returns the exit code: 1 if it was not done. */
 export async function collectCommand(asked: CommandRequest & { readonly dryRun: boolean }): Promise<number> {
@@ -32,15 +27,4 @@ export async function verifyCommand(asked: CommandRequest & { readonly repair: b
     tell(asked, line, event && verificationLine(event));
   }
   return isGood ? 0 : 1;
-}
-
-function tell({ json, write }: CommandRequest, line: unknown, sentence: string | undefined): void {
-  if (json) write(JSON.stringify(line));
-  else write(sentence ?? messageOf(line));
-}
-
-/** What a process says that failed. */
-function messageOf(line: unknown): string {
-  const isError = typeof line === 'object' && line !== null && 'message' in line;
-  return isError ? String(line.message) : `Not understood: ${JSON.stringify(line)}`;
 }

@@ -65,7 +65,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   const archives = doors.api && opening.use(startImageArchives(ground, urls, registry));
   const api = doors.api && opening.use(await startApi(ground, urls, archives));
   if (api) doors.api?.open(api);
-  const tasks = registryTasks(registry?.collector, ground.secret);
+  const tasks = registryTasks(registry, ground.secret);
   const checks = readinessChecks(ground, roles, worker);
   const operations = { metrics: ground.metrics, checks, tasks, ...(token !== undefined && { token }) };
   doors.operations.open({ handle: operationsHandler(operations) });

@@ -8,7 +8,7 @@ import type { ApiRoom } from '../api/index.ts';
 import { openProxy } from '../proxy/index.ts';
 import type { Proxy } from '../proxy/index.ts';
 import { openCollector, openImageArchives, openRegistry } from '../registry/index.ts';
-import type { CollectionSettings, ImageArchives, Registry, RegistryDeps } from '../registry/index.ts';
+import type { CollectionSettings, ImageArchives, Registry, RegistryDeps, RegistryLimits } from '../registry/index.ts';
 import { openEngine, openWorker } from '../worker/index.ts';
 import type { WorkerSettings } from '../worker/index.ts';
 import type { Config } from './config.ts';
@@ -30,13 +30,7 @@ function registryDeps(ground: Ground): RegistryDeps {
     defaultCluster: config.cluster,
     publicUrl: config.registryUrl,
     behindLoadBalancer: config.behindLoadBalancer,
-    limits: {
-      accountBytes: config.registryAccountBytes,
-      blobBytes: config.registryBlobBytes,
-      openUploads: config.registryOpenUploads,
-      requestsPerSecond: config.registryRequestsPerSecond,
-      failedLoginsPerMinute: config.registryFailedLoginsPerMinute,
-    },
+    limits: registryLimits(config),
     collection: collectionSettings(config),
   };
 }
@@ -60,6 +54,16 @@ export function startImageArchives(
     registryHost: urls.registry,
     maxArchiveBytes: config.maxArchiveBytes,
   });
+}
+
+export function registryLimits(config: Config): RegistryLimits {
+  return {
+    accountBytes: config.registryAccountBytes,
+    blobBytes: config.registryBlobBytes,
+    openUploads: config.registryOpenUploads,
+    requestsPerSecond: config.registryRequestsPerSecond,
+    failedLoginsPerMinute: config.registryFailedLoginsPerMinute,
+  };
 }
 
 export function collectionSettings(config: Config): CollectionSettings {

@@ -11,19 +11,20 @@ import { taskPath } from '../core/http/operations-tasks.ts';
 import type { Log } from '../core/log/log.ts';
 import { openMetrics } from '../core/metrics/metrics.ts';
 import { StoreError } from '../core/store/store.ts';
-import { CollectorBusyError, openCollector } from '../registry/index.ts';
+import { AccountQuotas, CollectorBusyError, openCollector } from '../registry/index.ts';
 import type { Config } from './config.ts';
 import { openDataFolder } from './data-folder.ts';
 import type { DataFolder } from './data-folder.ts';
 import { hostPort } from './doors.ts';
 import { openStorage } from './ground.ts';
 import { tasksOf, tasksToken } from './registry-tasks.ts';
-import { collectionSettings } from './rooms.ts';
+import type { TaskName } from './registry-tasks.ts';
+import { collectionSettings, registryLimits } from './rooms.ts';
 
 export interface TaskRequest {
   readonly config: Config;
   readonly log: Log;
-  readonly name: 'collect' | 'verify';
+  readonly name: TaskName;
   readonly query: URLSearchParams;
   readonly signal: AbortSignal;
 }
@@ -80,8 +81,9 @@ async function* doHere(asked: TaskRequest, folder: DataFolder): AsyncGenerator<u
   const settings = collectionSettings(config);
   const deps = { ...storage, clock: systemClock, log, metrics: openMetrics(), settings };
   const collector = opening.use(openCollector(deps));
+  const quotas = new AccountQuotas({ ...storage, limits: registryLimits(config) });
   try {
-    yield* tasksOf(collector)[name](query, signal);
+    yield* tasksOf({ collector, quotas })[name](query, signal);
   } catch (error) {
     throw error instanceof CollectorBusyError ? new ConfigError(error.message) : error;
   }

@@ -18,6 +18,8 @@ export type {
 } from './collection/events.ts';
 export { defaultCollectionSettings } from './collection/settings.ts';
 export type { CollectionSettings } from './collection/settings.ts';
+export { AccountQuotas, quotaEvent } from './quota/account-quotas.ts';
+export type { QuotaEvent } from './quota/account-quotas.ts';
 export type { RegistryLimits } from './quota/limits.ts';
 
 /** The collections that the registry keeps in the store. */

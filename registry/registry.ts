@@ -13,6 +13,7 @@ import type { RegistryErrorName } from './errors.ts';
 import { openMeasures } from './measures.ts';
 import type { Measures } from './measures.ts';
 import { perform } from './operations.ts';
+import { AccountQuotas } from './quota/account-quotas.ts';
 import { Quota } from './quota/quota.ts';
 import { RateLimits } from './access/rate-limits.ts';
 import { asRegistryError, isLeaving } from './refusals.ts';
@@ -30,6 +31,8 @@ export interface Registry extends AsyncDisposable {
   readonly collector: Collector;
   /** What accounts store and may store: one figure for all of this process that takes bytes. */
   readonly quota: Quota;
+  /** What accounts store and may store, for whoever runs the platform. */
+  readonly quotas: AccountQuotas;
 }
 
 const unreadable: Readonly<Record<Unreadable, RegistryErrorName>> = {
@@ -65,6 +68,7 @@ export function openRegistry(deps: RegistryDeps): Registry {
   return {
     collector,
     quota: context.quota,
+    quotas: new AccountQuotas(deps),
     explain: (problem) => errorBody(unreadable[problem]),
     handle: (request, response) => track(serve(context, measures, { request, response })),
     [Symbol.asyncDispose]: async () => {

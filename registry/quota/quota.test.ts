@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { accounts, withMaxStored } from '../../model/account.ts';
 import { openTestRegistry, pushBlob, sha256 } from '../../test/kit/registry.ts';
 import type { Answer, TestRegistry } from '../../test/kit/registry.ts';
 import { manifests, uploadSessions } from '../documents.ts';
@@ -154,6 +155,41 @@ test('uploads at the same time share what is left', async () => {
   expect((await sending).code).toBe('DENIED');
   await registry.clock.advance(3_000);
   expect((await push(registry, randomBytes(600))).status).toBe(201);
+});
+
+test('an account may have a figure of its own, smaller, larger or none, which counts within seconds', async () => {
+  await using registry = await openLimited({ accountBytes: 1000 });
+  const { store, clock } = registry;
+  const allow = async (maxStoredBytes: number | undefined) => {
+    await store.update(accounts, 'acme', (account) => withMaxStored(account, maxStoredBytes));
+    await clock.advance(3_000);
+  };
+  const begun = await begin(registry);
+  await allow(500);
+  expect(refusal(await push(registry, randomBytes(501)))).toEqual([
+    403,
+    'DENIED',
+    expect.stringContaining('acme has 0 bytes of 500 bytes'),
+  ]);
+  expect((await registry.as(begun.location, { method: 'PATCH', body: randomBytes(501) })).code).toBe('DENIED');
+  await allow(2000);
+  expect((await push(registry, randomBytes(1500))).status).toBe(201);
+  await allow(undefined);
+  expect(refusal(await begin(registry))).toEqual(quotaExceeded('1.5 KiB'));
+  await allow(0);
+  expect((await push(registry, randomBytes(5000))).status).toBe(201);
+  const stranger = registry.basic('other', await registry.addToken('other', ['push']));
+  const theirs = { method: 'POST', headers: { authorization: stranger }, body: randomBytes(1001) };
+  expect((await registry.send(`/v2/other/x/blobs/uploads/?digest=${sha256('')}`, theirs)).code).toBe('DENIED');
+});
+
+test('where accounts have no limit, one that has is held to it', async () => {
+  await using registry = await openLimited({});
+  expect((await push(registry, randomBytes(600))).status).toBe(201);
+  await registry.store.update(accounts, 'acme', (account) => withMaxStored(account, 1000));
+  await registry.clock.advance(3_000);
+  expect(refusal(await push(registry, randomBytes(401)))).toEqual(quotaExceeded('600 bytes'));
+  expect((await push(registry, randomBytes(400))).status).toBe(201);
 });
 
 test('manifests count', async () => {

@@ -5,16 +5,14 @@
 import { lengthOf } from '../../core/blobs/blobs.ts';
 import type { Blobs, ByteSource } from '../../core/blobs/blobs.ts';
 import type { Clock } from '../../core/clock/clock.ts';
+import { sizeText } from '../../core/size/size-text.ts';
 import type { Store } from '../../core/store/store.ts';
 import { contentId, manifests } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
 import type { RegistryLimits } from './limits.ts';
-import { sizeText } from './size-text.ts';
+import { Allowances } from './allowances.ts';
 import { Tally } from './tally.ts';
 import { hasBlob, openUploadIds, storedBytes, uploadedBytes } from './usage.ts';
-
-/** Uploads beyond this many are not looked at: where no limit of uploads is set, one of bytes still holds roughly. */
-const maxUploadsMeasured = 10_000;
 
 /** When someone who has too many uploads open should try again: a push in progress finishes some in this time. */
 const retryUploadSeconds = 30;
@@ -50,12 +48,14 @@ export class Quota {
   /** Without what uploads have grown by in requests that are under way here: that is added to it. */
   readonly #bytes: Tally;
   readonly #uploads: Tally;
+  readonly #allowances: Allowances;
   readonly #growing = new Set<Growing>();
 
   constructor(parts: QuotaParts) {
     const { store, clock, limits } = parts;
     this.#parts = parts;
     this.#limits = limits;
+    this.#allowances = new Allowances({ store, clock, usualBytes: limits.accountBytes });
     this.#bytes = new Tally(clock, (account) => this.#measureBytes(account));
     this.#uploads = new Tally(clock, async (account) => {
       return (await openUploadIds(store, account, limits.openUploads + 1)).length;
@@ -109,12 +109,14 @@ export class Quota {
 
   /** Whether a blob that is about to be linked to a repository is counted already, in this or another one of its account. */
   async counts(repository: string, digest: string): Promise<boolean> {
-    return this.#isOn && (await hasBlob(this.#parts.store, accountOf(repository), digest));
+    const account = accountOf(repository);
+    return (await this.#isLimited(account)) && (await hasBlob(this.#parts.store, account, digest));
   }
 
   /** Before a blob of elsewhere is linked; counts it. Throws `quota-exceeded`. */
   async takeBlob(repository: string, blob: { readonly digest: string; readonly sizeBytes: number }): Promise<void> {
-    if (this.#isOn && !(await this.counts(repository, blob.digest))) await this.#take(repository, blob.sizeBytes);
+    if (!(await this.#isLimited(accountOf(repository)))) return;
+    if (!(await this.counts(repository, blob.digest))) await this.#take(repository, blob.sizeBytes);
   }
 
   /** Before a manifest is stored; counts it. Throws `quota-exceeded`. */
@@ -122,19 +124,20 @@ export class Quota {
     repository: string,
     manifest: { readonly digest: string; readonly bytes: Uint8Array },
   ): Promise<void> {
-    if (!this.#isOn || (await this.#parts.store.get(manifests, contentId(repository, manifest.digest)))) return;
+    if (!(await this.#isLimited(accountOf(repository)))) return;
+    if (await this.#parts.store.get(manifests, contentId(repository, manifest.digest))) return;
     await this.#take(repository, manifest.bytes.byteLength);
   }
 
-  get #isOn(): boolean {
-    return this.#limits.accountBytes > 0;
+  async #isLimited(account: string): Promise<boolean> {
+    return (await this.#allowances.of(account)) < Infinity;
   }
 
   async #take(repository: string, sizeBytes: number): Promise<void> {
     const account = accountOf(repository);
-    const room = this.#limits.accountBytes - this.#growth(account);
-    const { fits, figure } = await this.#bytes.take(account, sizeBytes, room);
-    if (!fits) throw this.#exceeded(account, figure);
+    const maxBytes = await this.#allowances.of(account);
+    const { fits, figure } = await this.#bytes.take(account, sizeBytes, maxBytes - this.#growth(account));
+    if (!fits) throw this.#exceeded(account, figure, maxBytes);
   }
 
   #requireBlobSize(sizeBytes: number): void {
@@ -145,21 +148,20 @@ export class Quota {
 
   /** Decided without measuring: this is asked again and again. */
   #surelyFits(account: string, moreBytes: number): boolean {
-    return !this.#isOn || this.#bytes.known(account) + this.#growth(account) + moreBytes <= this.#limits.accountBytes;
+    const bytes = this.#bytes.known(account) + this.#growth(account) + moreBytes;
+    return bytes <= this.#allowances.known(account);
   }
 
   async #require(account: string, moreBytes: number): Promise<void> {
-    if (!this.#isOn) return;
-    const { accountBytes } = this.#limits;
-    const { fits, figure } = await this.#bytes.fits(account, this.#growth(account) + moreBytes, accountBytes);
-    if (!fits) throw this.#exceeded(account, figure);
+    const maxBytes = await this.#allowances.of(account);
+    if (maxBytes === Infinity) return;
+    const { fits, figure } = await this.#bytes.fits(account, this.#growth(account) + moreBytes, maxBytes);
+    if (!fits) throw this.#exceeded(account, figure, maxBytes);
   }
 
-  #exceeded(account: string, figure: number): RegistryError {
+  #exceeded(account: string, figure: number, maxBytes: number): RegistryError {
     const used = sizeText(figure + this.#growth(account));
-    return new RegistryError('quota-exceeded', {
-      detail: `${account} has ${used} of ${sizeText(this.#limits.accountBytes)}`,
-    });
+    return new RegistryError('quota-exceeded', { detail: `${account} has ${used} of ${sizeText(maxBytes)}` });
   }
 
   #growth(account: string): number {
@@ -172,7 +174,7 @@ export class Quota {
     const { store, blobs } = this.#parts;
     const stored = await storedBytes(store, account);
     const growing = new Map(Array.from(this.#growing, (each) => [each.uploadId, each]));
-    const uploadIds = await openUploadIds(store, account, maxUploadsMeasured);
+    const uploadIds = await openUploadIds(store, account);
     const resting = uploadIds.filter((uploadId) => !growing.has(uploadId));
     const begun = uploadIds.reduce((sum, uploadId) => sum + (growing.get(uploadId)?.startBytes ?? 0), 0);
     return stored + begun + (await uploadedBytes(blobs, resting));

@@ -8,6 +8,9 @@ import { repositoriesOf } from '../repositories.ts';
 const linkBatch = 1_000;
 const manifestBatch = 16;
 
+/** Uploads beyond this many are not looked at: where no limit of uploads is set, one of bytes still holds roughly. */
+const maxUploadsMeasured = 10_000;
+
 /** How many uploads are looked at at a time. */
 const uploadBatch = 16;
 
@@ -34,7 +37,7 @@ export async function hasBlob(store: Store, account: string, digest: string): Pr
 }
 
 /** The IDs of an account's open upload sessions, up to `limit` of them. */
-export async function openUploadIds(store: Store, account: string, limit: number): Promise<string[]> {
+export async function openUploadIds(store: Store, account: string, limit = maxUploadsMeasured): Promise<string[]> {
   const range = repositoriesOf(account);
   const found = await store.find(uploadSessions, { index: 'byRepository', range, limit });
   return found.map(({ id }) => id);

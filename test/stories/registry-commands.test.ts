@@ -1,4 +1,4 @@
-/** `berth collect` and `berth verify`, beside a running platform and without one. */
+/** `berth collect`, `berth verify` and `berth quota`, beside a running platform and without one. */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -52,6 +52,35 @@ test('verify ends with 1 where a problem is left, whether a platform runs or not
   expect((await runPlainBerth(platform, 'verify')).code).toBe(0);
 });
 
+test('quota tells what accounts store, and lets one store as much as it says, running or not', async () => {
+  const quota = async (...words: string[]) => {
+    const { code, stdout } = await runPlainBerth(platform, 'quota', ...words);
+    return [code, stdout.trimEnd()];
+  };
+  const stored = expect.stringMatching(/^home: \d+(\.\d)? KiB, no limit \(as all accounts\)$/);
+  expect(await quota()).toEqual([0, stored]);
+  expect(await quota('home', '1.5MiB')).toEqual([0, expect.stringMatching(/^home: \S+ KiB of 1\.5 MiB$/)]);
+  const image = client.image('draw', 'v2', [RegistryClient.layer(2 * 1024 * 1024)]);
+  const push = async () => {
+    return await client.push(image).then(
+      () => 'taken',
+      (error: unknown) => String(error),
+    );
+  };
+  await expect.poll(push, { timeout: 20_000 }).toContain('answered with 403');
+  expect(await quota('home', 'none')).toEqual([0, expect.stringMatching(/^home: \S+ \S+, no limit$/)]);
+  await expect.poll(push, { timeout: 20_000 }).toBe('taken');
+  expect(await quota('nobody', '1GB')).toEqual([1, 'There is no account "nobody"']);
+  const wrong = await runPlainBerth(platform, 'quota', 'home', '0');
+  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Use one such as 50GiB')]);
+  await platform.stop();
+  expect(await quota('home', 'default')).toEqual([0, expect.stringContaining('MiB, no limit (as all accounts)')]);
+  await platform.restart();
+  expect((await runBerth(platform, 'quota', 'home')).lines).toMatchObject([
+    { type: 'quota', account: 'home', max_bytes: 0, is_own: false },
+  ]);
+});
+
 test('a command without the secret, one that finds nothing, and one that is wrong are told what to do', async () => {
   const secret = { BERTH_SECRET_FILE: join(platform.dataFolder, 'other-secret') };
   await writeFile(secret.BERTH_SECRET_FILE, 'x'.repeat(43));
@@ -66,6 +95,8 @@ test('a command without the secret, one that finds nothing, and one that is wron
   for (const args of [
     ['collect', '--repair'],
     ['verify', '--x'],
+    ['verify', 'word'],
+    ['quota', 'home', '1GB', 'more'],
   ]) {
     const wrong = await runPlainBerth(platform, ...args);
     expect([args, wrong.code, wrong.stderr]).toEqual([args, 2, expect.stringContaining('Usage: berth serve')]);
