@@ -2,12 +2,10 @@
 import { flushCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import { openLog } from '../core/log/log.ts';
-import { collectCommand, verifyCommand } from './collect-command.ts';
 import { loadConfig } from './config.ts';
 import { isMendable } from './mendable.ts';
 import { openPlatform } from './platform.ts';
 import type { Platform } from './platform.ts';
-import { quotaCommand } from './quota-command.ts';
 import { parseRoles } from './roles.ts';
 import type { Roles } from './roles.ts';
 import { stopSignal } from './signals.ts';
@@ -102,7 +100,8 @@ async function runTask(command: string, words: readonly string[], values: Option
   const write = (line: string) => void process.stdout.write(`${line}\n`);
   // What the task itself logs is told by its lines; what goes wrong is not.
   const asked = { config, log: openLog('warn'), signal: stop.signal, json: values.json, write };
-  if (command === 'quota') return await quotaCommand({ ...asked, words });
+  if (command === 'quota') return await (await import('./quota-command.ts')).quotaCommand({ ...asked, words });
+  const { collectCommand, verifyCommand } = await import('./collect-command.ts');
   return command === 'collect'
     ? await collectCommand({ ...asked, dryRun: values['dry-run'] ?? false })
     : await verifyCommand({ ...asked, repair: values.repair ?? false });

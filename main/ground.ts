@@ -34,7 +34,6 @@ export interface Ground {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly hashing: HashThreads;
-  readonly queue: Queue;
   readonly bus: Bus;
   readonly clock: Clock;
   readonly log: Log;
@@ -67,7 +66,7 @@ export async function openStorage(options: StorageOptions, opening: AsyncDisposa
   };
 }
 
-/** Opens the drivers; `opening` closes them: queue and bus first, the store last. Throws `StoreError` `locked`. */
+/** Opens the drivers; `opening` closes them: the bus first, the store last. Throws `StoreError` `locked`. */
 export async function openGround(
   { config, log, roles }: { config: Config; log: Log; roles: Roles },
   opening: AsyncDisposableStack,
@@ -78,7 +77,6 @@ export async function openGround(
     dataFolder: folder.path,
     ...(await openStorage({ config, log, folder: folder.path, isPulledFrom: roles.has('registry') }, opening)),
     bus: opening.use(await openBus(config, log)),
-    queue: opening.use(await openQueue(config, log)),
     hashing: opening.use(new HashThreads(systemClock)),
     clock: systemClock,
     log,
@@ -114,7 +112,8 @@ async function openBlobs({ config, folder, log, isPulledFrom }: StorageOptions):
   return await openGridFsBlobs({ ...place, log, ...(isCached && { cache }) });
 }
 
-async function openQueue(config: Config, log: Log): Promise<Queue> {
+/** Opens the queue, for the rooms that put something into it or take something out. */
+export async function openQueue({ config, log }: Ground): Promise<Queue> {
   if (config.queue === 'process') return openInProcessQueue({ clock: systemClock, log });
   const { openBullQueue } = await import('../core/queue/bullmq.ts');
   return await openBullQueue({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });

@@ -2,19 +2,27 @@
 import { operationsHandler } from '../core/http/operations.ts';
 import type { ReadinessChecks } from '../core/http/operations.ts';
 import type { Log } from '../core/log/log.ts';
+import type { Queue } from '../core/queue/queue.ts';
 import type { Config } from './config.ts';
 import { openDoors } from './doors.ts';
 import type { PlatformUrls } from './doors.ts';
 import { ensureFirstAccount } from './first-account.ts';
 import type { FirstAccount } from './first-account.ts';
-import { openGround } from './ground.ts';
+import { openGround, openQueue } from './ground.ts';
 import type { Ground } from './ground.ts';
 import type { NodeWorker, WorkerState } from './node-worker.ts';
 import { readOperationsToken } from './operations-token.ts';
 import { allRoles, assertShared, doubtfulSharing } from './roles.ts';
 import type { Roles } from './roles.ts';
 import { registryTasks } from './registry-tasks.ts';
-import { startApi, startImageArchives, startProxy, startRegistry, startWorker } from './rooms.ts';
+
+/** Loaded by the processes that have them: the others would lose megabytes to each, and a moment at their start. */
+const rooms = {
+  registry: async () => await import('./rooms/registry.ts'),
+  api: async () => await import('./rooms/api.ts'),
+  worker: async () => await import('./rooms/worker.ts'),
+  proxy: async () => await import('./rooms/proxy.ts'),
+};
 
 /** A running platform, or the part of one that this process is. Disposing it shuts it down in order; backends run on. */
 export interface Platform extends AsyncDisposable {
@@ -56,17 +64,21 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   const account = roles.has('api')
     ? await ensureFirstAccount(ground.store, config.account, ground.dataFolder)
     : undefined;
-  const registry = doors.registry && opening.use(startRegistry(ground));
+  const registry = doors.registry && opening.use((await rooms.registry()).startRegistry(ground));
   if (registry) doors.registry?.open(registry);
-  const proxy = doors.proxy && opening.use(await startProxy(ground, roles));
+  const proxy = doors.proxy && opening.use(await (await rooms.proxy()).startProxy(ground, roles));
   if (proxy) doors.proxy?.open(proxy);
+  const queue = roles.has('api') || roles.has('worker') ? opening.use(await openQueue(ground)) : undefined;
   // The worker adopts what runs before anybody can ask for it anew.
-  const worker = roles.has('worker') ? opening.use(await startWorker(ground, urls.registry)) : undefined;
-  const archives = doors.api && opening.use(startImageArchives(ground, urls, registry));
-  const api = doors.api && opening.use(await startApi(ground, urls, archives));
+  const worker =
+    queue && roles.has('worker')
+      ? opening.use(await (await rooms.worker()).startWorker(ground, { queue, registryHost: urls.registry }))
+      : undefined;
+  const archives = doors.api && opening.use((await rooms.registry()).startImageArchives(ground, urls, registry));
+  const api = queue && doors.api && opening.use(await (await rooms.api()).startApi(ground, { queue, urls, archives }));
   if (api) doors.api?.open(api);
   const tasks = registryTasks(registry, ground.secret);
-  const checks = readinessChecks(ground, roles, worker);
+  const checks = readinessChecks(ground, { roles, queue, worker });
   const operations = { metrics: ground.metrics, checks, tasks, ...(token !== undefined && { token }) };
   doors.operations.open({ handle: operationsHandler(operations) });
 
@@ -84,12 +96,15 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
 }
 
 /** What must hold for this process to do its part. */
-function readinessChecks(ground: Ground, roles: Roles, worker: NodeWorker | undefined): ReadinessChecks {
+function readinessChecks(
+  ground: Ground,
+  { roles, queue, worker }: { roles: Roles; queue: Queue | undefined; worker: NodeWorker | undefined },
+): ReadinessChecks {
   return {
     store: () => ground.store.ping(),
     bus: () => ground.bus.ping(),
     ...(roles.has('registry') && { blobs: () => ground.blobs.ping() }),
-    ...((roles.has('api') || roles.has('worker')) && { queue: () => ground.queue.ping() }),
+    ...(queue && { queue: () => queue.ping() }),
     ...(worker && { worker: () => worker.ping() }),
   };
 }

@@ -19,7 +19,7 @@ import { hostPort } from './doors.ts';
 import { openStorage } from './ground.ts';
 import { tasksOf, tasksToken } from './registry-tasks.ts';
 import type { TaskName } from './registry-tasks.ts';
-import { collectionSettings, registryLimits } from './rooms.ts';
+import { collectionSettings, registryLimits } from './rooms/registry.ts';
 
 export interface TaskRequest {
   readonly config: Config;
