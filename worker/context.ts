@@ -17,7 +17,7 @@ import type { Pulls } from './pulls.ts';
 import type { Pulse } from './pulse.ts';
 import { Run } from './run.ts';
 import type { WorkerSettings } from './settings.ts';
-import type { Slots } from './slots.ts';
+import type { Slots } from '../core/slots/slots.ts';
 import { Statuses } from './statuses.ts';
 
 /** What the worker is handed. */

@@ -7,7 +7,7 @@ import { referenceTo } from './container-spec.ts';
 import type { WorkerContext } from './context.ts';
 import type { FetchResult } from './figures.ts';
 import { newPullToken } from './pull-image.ts';
-import { Slots } from './slots.ts';
+import { Slots } from '../core/slots/slots.ts';
 import { closeWithinMs, upTo } from './up-to.ts';
 
 /** An engine fetches three layers at a time, unless it is told otherwise: two images keep it busy. */

@@ -10,7 +10,7 @@ import { writeDurably } from '../core/files/write-durably.ts';
 import { lineBatchesOf } from '../core/lines/lines.ts';
 import type { Log } from '../core/log/log.ts';
 import type { KeptLogSettings } from './settings.ts';
-import { Slots } from './slots.ts';
+import { Slots } from '../core/slots/slots.ts';
 
 /** Each holds its log in memory. When many backends end at once, the others wait a moment. */
 const maxAtATime = 8;

@@ -26,7 +26,7 @@ import { Pulse } from './pulse.ts';
 import { reconcile } from './reconcile.ts';
 import type { Run } from './run.ts';
 import type { GatewaySettings } from './settings.ts';
-import { Slots } from './slots.ts';
+import { Slots } from '../core/slots/slots.ts';
 import { beginSweeping } from './sweep.ts';
 import { heed } from './terminate.ts';
 import { closeWithinMs, upTo } from './up-to.ts';

@@ -1,6 +1,8 @@
 /** Adding bytes to an upload that one has to oneself. */
 import type { Clock } from '../clock/clock.ts';
 import { BlobsError } from './blobs.ts';
+import { ChunkBuffers } from './chunk-buffers.ts';
+import { Slots } from '../slots/slots.ts';
 import type { AppendOptions, ByteSource, ByteTaker } from './blobs.ts';
 import { takeUpload, UploadLease } from './gridfs-lease.ts';
 import type { HeldUpload } from './gridfs-lease.ts';
@@ -15,9 +17,17 @@ interface Parts {
   readonly closing: AbortSignal;
 }
 
-/** The appends of a process: the more of them at a time, the less each sends ahead. */
+/**
+ * Chunks of all appends together that are on their way to the server: enough that it never waits for us. Each is in memory
+ * three times: as it was filled, and twice in the driver.
+ */
+const chunksAtATime = 3;
+
+/** The appends of a process. */
 export class Appends {
   readonly #parts: Parts;
+  readonly #slots = new Slots(chunksAtATime);
+  readonly #buffers = new ChunkBuffers(chunksAtATime);
   #underWay = 0;
 
   constructor(parts: Parts) {
@@ -31,7 +41,8 @@ export class Appends {
     const writer: ChunkWriter = new ChunkWriter(held, {
       layout,
       prove: async () => await lease.prove(),
-      appends: () => this.#underWay,
+      slots: this.#slots,
+      buffers: this.#buffers,
     });
     using lease = new UploadLease(layout, held, clock, () => writer.durableBytes);
     const stops = [closing, lease.lost, ...(options.signal ? [options.signal] : [])];
@@ -41,6 +52,7 @@ export class Appends {
       await writeAll(writer, held, offset, { source: stoppable, taker: options.taker });
     } finally {
       this.#underWay -= 1;
+      if (this.#underWay === 0) this.#buffers.clear();
       await lease.giveBack();
     }
     return writer.durableBytes;

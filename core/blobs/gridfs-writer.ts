@@ -7,25 +7,21 @@
  * happens, the bytes below an upload's recorded size stay as they are.
  */
 import type { ObjectId } from 'mongodb';
-import { free } from '../hash/owned-bytes.ts';
+import type { Slots } from '../slots/slots.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
+import type { ChunkBuffers } from './chunk-buffers.ts';
 import { again } from './gridfs-errors.ts';
 import { chunkId, chunkKey } from './gridfs-layout.ts';
 import type { ChunkRecord, Layout } from './gridfs-layout.ts';
 import type { HeldUpload } from './gridfs-lease.ts';
 
-/** Chunks on their way to the server: enough that it never waits for us, and all the memory that an append takes. */
-const chunksAtATime = 3;
-
-/** When more appends than this are under way, each has one chunk on its way: together they keep the server busy. */
-const maxAppendsAhead = 4;
-
 interface Parts {
   readonly layout: Layout;
   /** Throws if the lease is not held any more. */
   readonly prove: () => Promise<void>;
-  /** How many appends are under way, this one included. */
-  readonly appends: () => number;
+  /** A slot for each chunk that may be on its way to the server. */
+  readonly slots: Slots;
+  readonly buffers: ChunkBuffers;
 }
 
 export class ChunkWriter {
@@ -34,12 +30,12 @@ export class ChunkWriter {
   readonly #holder: ObjectId;
   readonly #chunkBytes: number;
   readonly #prove: () => Promise<void>;
-  readonly #appends: () => number;
+  readonly #slots: Slots;
+  readonly #buffers: ChunkBuffers;
   /** The chunk that is being filled, and how far. */
   #filling: Buffer;
   #filledBytes = 0;
   #n: number;
-  readonly #free: Buffer[] = [];
   readonly #underWay = new Map<number, Promise<void>>();
   /** Ends of chunks that are durable, though those before them may not be yet. */
   readonly #endsAhead = new Map<number, number>();
@@ -47,15 +43,16 @@ export class ChunkWriter {
   #durableBytes: number;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor({ upload, holder }: HeldUpload, { layout, prove, appends }: Parts) {
+  constructor({ upload, holder }: HeldUpload, { layout, prove, slots, buffers }: Parts) {
     this.#chunks = layout.chunks;
-    this.#appends = appends;
+    this.#slots = slots;
+    this.#buffers = buffers;
     this.#file = upload.file;
     this.#holder = holder;
     this.#chunkBytes = upload.chunkBytes;
     this.#prove = prove;
     this.#n = Math.floor(upload.sizeBytes / upload.chunkBytes);
-    this.#filling = Buffer.allocUnsafe(upload.chunkBytes);
+    this.#filling = buffers.take(upload.chunkBytes);
     this.#durableChunks = this.#n;
     this.#durableBytes = upload.sizeBytes;
   }
@@ -90,22 +87,23 @@ export class ChunkWriter {
 
   /** Writes the unfinished chunk too; resolves when all that was taken is durable. */
   async end(): Promise<void> {
-    if (this.#n * this.#chunkBytes + this.#filledBytes > this.#durableBytes && this.#filledBytes > 0) this.#send();
+    if (this.#n * this.#chunkBytes + this.#filledBytes > this.#durableBytes && this.#filledBytes > 0)
+      await this.#send();
+    else this.#buffers.giveBack(this.#filling);
     await Promise.all(this.#underWay.values());
     if (this.#failure) throw this.#failure.error;
-    for (const buffer of [this.#filling, ...this.#free]) free(buffer);
   }
 
   async #sendFilled(): Promise<void> {
-    this.#send();
-    const atATime = this.#appends() > maxAppendsAhead ? 1 : chunksAtATime;
-    while (this.#underWay.size >= atATime) await Promise.race(this.#underWay.values());
+    await this.#send();
     this.#n += 1;
     this.#filledBytes = 0;
-    this.#filling = this.#free.pop() ?? Buffer.allocUnsafe(this.#chunkBytes);
+    this.#filling = this.#buffers.take(this.#chunkBytes);
   }
 
-  #send(): void {
+  /** Resolves when the chunk is on its way. */
+  async #send(): Promise<void> {
+    const slot = await this.#slots.take();
     const n = this.#n;
     const buffer = this.#filling;
     const data = buffer.subarray(0, this.#filledBytes);
@@ -120,7 +118,8 @@ export class ChunkWriter {
     );
     const settled = sending.finally(() => {
       this.#underWay.delete(n);
-      this.#free.push(buffer);
+      this.#buffers.giveBack(buffer);
+      slot[Symbol.dispose]();
     });
     this.#underWay.set(n, settled);
   }

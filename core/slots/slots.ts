@@ -8,20 +8,20 @@ export class Slots {
   }
 
   /** Waits for a place. Rejects with the signal's reason if that aborts first. Disposing gives the place back, once. */
-  async take(signal: AbortSignal): Promise<Disposable> {
-    signal.throwIfAborted();
+  async take(signal?: AbortSignal): Promise<Disposable> {
+    signal?.throwIfAborted();
     const slot = this.tryTake();
     if (slot) return slot;
     return await new Promise<Disposable>((resolve, reject) => {
       const onAbort = () => {
         this.#waiting.delete(onSlot);
-        reject(signal.reason as Error);
+        reject(signal?.reason as Error);
       };
       const onSlot = (freed: Disposable) => {
-        signal.removeEventListener('abort', onAbort);
+        signal?.removeEventListener('abort', onAbort);
         resolve(freed);
       };
-      signal.addEventListener('abort', onAbort, { once: true });
+      signal?.addEventListener('abort', onAbort, { once: true });
       this.#waiting.add(onSlot);
     });
   }
