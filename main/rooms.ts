@@ -146,6 +146,7 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
     startTimeoutSeconds: config.startTimeoutSeconds,
     pullTimeoutSeconds: config.pullTimeoutSeconds,
     fetchesAhead: config.fetchAhead,
+    ...(config.fetchReserveBytes !== undefined && { fetchReserveBytes: config.fetchReserveBytes }),
     stopGraceSeconds: config.stopGraceSeconds,
     defaultMemoryBytes: config.defaultMemoryBytes,
     pidsLimit: config.pidsLimit,
