@@ -157,6 +157,7 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
       folder: join(ground.dataFolder, 'logs'),
       maxBytes: config.keptLogBytes,
       seconds: config.keptLogSeconds,
+      totalBytes: config.keptLogTotalBytes,
     },
     ...(config.advertisedHost !== undefined && {
       gateway: { host: config.gatewayHost, port: config.gatewayPort, advertisedHost: config.advertisedHost },

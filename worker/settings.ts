@@ -41,6 +41,8 @@ export interface KeptLogSettings {
   /** Of one log: its last bytes, with the time of each line. */
   readonly maxBytes: number;
   readonly seconds: number;
+  /** Of all logs, on the disk: the oldest go first. 0: no limit. */
+  readonly totalBytes: number;
 }
 
 export interface GatewaySettings {
