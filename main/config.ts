@@ -16,6 +16,7 @@ import {
 import type { Setting, SettingValues } from '../core/config/settings.ts';
 import { collectionVariables, yearSeconds } from './collection-variables.ts';
 import { engineSettings } from './engine-settings.ts';
+import { fetchVariables } from './fetch-variables.ts';
 import { keptLogVariables } from './kept-log-variables.ts';
 import { registrySettings } from './registry-settings.ts';
 
@@ -169,12 +170,7 @@ export const settings = {
     defaultText: '`900`',
     help: 'How long a node may take to fetch an image.',
   },
-  fetchAhead: {
-    variable: 'BERTH_FETCH_AHEAD',
-    schema: yesOrNo(true),
-    defaultText: '`yes`',
-    help: 'Whether nodes fetch a new image before somebody asks for it, see [deployment](deployment.md#new-images). `no` on the API: none do. `no` on a worker: this node does not.',
-  },
+  ...fetchVariables,
   stopGraceSeconds: {
     variable: 'BERTH_STOP_GRACE_SECONDS',
     schema: whole({ min: 1, max: 3600, or: 30 }),

@@ -16,4 +16,10 @@ export const keptLogVariables = {
     defaultText: '`604800` (7 days)',
     help: 'For how long this node keeps the logs of backends that have ended.',
   },
+  keptLogTotalBytes: {
+    variable: 'BERTH_KEPT_LOG_TOTAL_BYTES',
+    schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER, or: 4 * 1024 * 1024 * 1024 }),
+    defaultText: '`4294967296` (4 GiB)',
+    help: 'How much of its disk this node uses for all these logs, see [streams](streams.md#logs): the oldest go first. 0: no limit.',
+  },
 } satisfies Record<string, Setting<unknown>>;

@@ -16,7 +16,7 @@ const settings: WorkerSettings = {
   pidsLimit: 512,
   capabilities: ['CHOWN'],
   maxConcurrentStarts: 4,
-  keptLogs: { folder: '/nowhere', maxBytes: 0, seconds: 0 },
+  keptLogs: { folder: '/nowhere', maxBytes: 0, seconds: 0, totalBytes: 0 },
 };
 
 function backendWith(more: Partial<Backend>): Backend {

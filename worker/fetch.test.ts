@@ -1,6 +1,8 @@
+import { statfs } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fetchJob, nodeQueue } from '../contract/jobs.ts';
 import { ManualClock } from '../core/clock/manual-clock.ts';
+import { openLog } from '../core/log/log.ts';
 import { upsert } from '../core/store/upsert.ts';
 import { imageId, images } from '../model/image.ts';
 import { newService, services } from '../model/service.ts';
@@ -39,7 +41,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
   }
 
   /** Stores an image, as a push does. */
-  async function addImage(tag: string, digest = platform.images.add(polite)): Promise<string> {
+  async function addImage(tag: string, digest = platform.images.add(polite), sizeBytes = 1): Promise<string> {
     const uploadTime = await platform.store.now();
     await platform.store.insert(images, {
       id: imageId(repository, tag, digest),
@@ -47,7 +49,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
       tag,
       digest,
       uploadTime,
-      sizeBytes: 1,
+      sizeBytes,
     });
     return digest;
   }
@@ -206,6 +208,58 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     }
     await untilCounted('failed');
     await untilFailed(5);
+  });
+
+  it('leaves a disk alone that is too full, says so once, and refuses no backend for it', async () => {
+    const told: Record<string, unknown>[] = [];
+    const log = openLog('warn', { write: (line) => void told.push(JSON.parse(line) as Record<string, unknown>) });
+    await open({ log, settings: { fetchReserveBytes: Number.MAX_SAFE_INTEGER } });
+    const digest = await addImage('latest');
+    await spawnTags(['latest']);
+    await nudge('latest', digest);
+    await untilCounted('no-space');
+    const [folder] = platform.engine.engine.imageFolders;
+    const image = imageId(repository, 'latest', digest);
+    const facts = { image, folder, neededBytes: 4, reserveBytes: Number.MAX_SAFE_INTEGER };
+    expect(told).toEqual([
+      expect.objectContaining({ level: 'warn', freeBytes: expect.any(Number) as number, ...facts }),
+    ]);
+    expect(await has(digest)).toBe(false);
+    const id = await platform.schedule({ imageDigest: digest });
+    await platform.until(id, 'ready');
+    await platform.end(id);
+  });
+
+  it('counts what is just being fetched, and fetches what it left as soon as there is room', async () => {
+    await open({ settings: { fetchReserveBytes: 0 } });
+    const { bavail, bsize } = await statfs(platform.engine.engine.imageFolders[0] ?? '');
+    // One of them fits, and two do not: an image needs four times its size.
+    const sizeBytes = Math.floor((bavail * bsize * 0.6) / 4);
+    const first = await addImage('first', undefined, sizeBytes);
+    const second = await addImage('second', undefined, sizeBytes);
+    await spawnTags(['first', 'second']);
+    const release = Promise.withResolvers<void>();
+    platform.images.holdLayers(release.promise);
+    await nudge('first', first);
+    await untilHeld(1);
+    await nudge('second', second);
+    await untilCounted('no-space');
+    expect(await has(second)).toBe(false);
+    release.resolve();
+    await untilCounted('fetched', 1);
+    await nudge('second', second);
+    await untilCounted('fetched', 2);
+    expect(await has(second)).toBe(true);
+  });
+
+  it('fetches where the disk of the engine cannot be seen', async () => {
+    const engine = { ...platform.engine.engine, imageFolders: ['/a/folder/of/another/machine'] };
+    await open({ engine, settings: { fetchReserveBytes: Number.MAX_SAFE_INTEGER } });
+    const digest = await addImage('latest');
+    await spawnTags(['latest']);
+    await nudge('latest', digest);
+    await untilCounted('fetched');
+    expect(await has(digest)).toBe(true);
   });
 
   it('stops with the worker', async () => {

@@ -6,6 +6,7 @@ import { abortable } from './abortable.ts';
 import { referenceTo } from './container-spec.ts';
 import type { WorkerContext } from './context.ts';
 import type { FetchResult } from './figures.ts';
+import { bytesOnDisk, disksOf, findLack } from './image-space.ts';
 import { newPullToken } from './pull-image.ts';
 import { Slots } from '../core/slots/slots.ts';
 import { closeWithinMs, upTo } from './up-to.ts';
@@ -22,6 +23,8 @@ export class Fetches implements AsyncDisposable {
   readonly #slots = new Slots(maxConcurrentFetches);
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #over = new AbortController();
+  /** What the images that are just being fetched may still take. */
+  #promisedBytes = 0;
 
   constructor(worker: WorkerContext) {
     this.#worker = worker;
@@ -74,7 +77,30 @@ export class Fetches implements AsyncDisposable {
     }
     const reference = referenceTo(settings.registryHost, image);
     if (await abortable(engine.images.has(reference), signal)) return 'present';
-    return await this.#pull(image, reference);
+    return await this.#pullIfRoom(image, reference);
+  }
+
+  /**
+   * A disk that is too full is not looked at again: nothing of ours takes images away, and whoever makes room may be hours away.
+   * The next push or update begins anew, and a spawn fetches the image in any case: somebody asked for it.
+   */
+  async #pullIfRoom(image: Image, reference: string): Promise<FetchResult> {
+    const { engine, settings, log } = this.#worker;
+    const disks = await disksOf(engine.imageFolders);
+    // Nothing may come between the look and the promise: another image is fetched at the same time.
+    const neededBytes = bytesOnDisk(image.sizeBytes);
+    const facts = { neededBytes: this.#promisedBytes + neededBytes, reserveBytes: settings.fetchReserveBytes };
+    const lack = findLack(disks, facts);
+    if (lack) {
+      log.warn({ image: image.id, ...lack }, 'Image is not fetched ahead, there is too little space for it');
+      return 'no-space';
+    }
+    this.#promisedBytes += neededBytes;
+    try {
+      return await this.#pull(image, reference);
+    } finally {
+      this.#promisedBytes -= neededBytes;
+    }
   }
 
   async #isSpawned({ repository, digest }: Image): Promise<boolean> {

@@ -6,8 +6,11 @@ import type { Metrics } from '../core/metrics/metrics.ts';
 
 type SpawnResult = 'ready' | 'failed' | 'stopped';
 
-/** `present`: it was here already. `unneeded`: it has gone, or nothing spawns it any more. `failed`: it was given up. */
-export type FetchResult = 'fetched' | 'present' | 'unneeded' | 'failed';
+/**
+ * `present`: it was here already. `unneeded`: it has gone, or nothing spawns it any more. `no-space`: the disk is too full for what
+ * nobody has asked for yet. `failed`: it was given up.
+ */
+export type FetchResult = 'fetched' | 'present' | 'unneeded' | 'no-space' | 'failed';
 
 /** Disposing them takes them off the metrics, where the next worker of the process puts its own. */
 export interface Figures extends Disposable {

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { LogRecord } from '../contract/node-streams.ts';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { silentLog } from '../core/log/log.ts';
 import { KeptLogs } from './kept-logs.ts';
 
 const never = new AbortController().signal;
@@ -14,7 +16,12 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-const openLogs = (maxBytes = 1024 * 1024) => new KeptLogs({ folder: join(folder, 'logs'), maxBytes, seconds: 60 });
+const openLogs = (maxBytes = 1024 * 1024, clock = new ManualClock(new Date())) =>
+  new KeptLogs({
+    settings: { folder: join(folder, 'logs'), maxBytes, seconds: 60, totalBytes: 0 },
+    clock,
+    log: silentLog(),
+  });
 
 async function* logOf(count: number, line = 'a line'): AsyncGenerator<LogRecord[]> {
   for (let i = 0; i < count; i += 1) yield [{ at: place(i), line }];
@@ -77,14 +84,14 @@ test('a log that breaks in the middle is not kept in part', async () => {
 });
 
 test('what was kept for long enough goes, drafts included', async () => {
-  const logs = openLogs();
-  await logs.sweep(new Date());
+  const now = new Date();
+  const logs = openLogs(undefined, new ManualClock(now));
+  await logs.sweep();
   for (const backend of ['old', 'young']) await logs.keep(backend, () => logOf(1), never);
   await writeFile(join(folder, 'logs', 'dead.draft'), '');
-  const now = new Date();
   const longAgo = new Date(now.getTime() - 61_000);
   for (const name of ['old', 'dead.draft']) await utimes(join(folder, 'logs', name), longAgo, longAgo);
-  await logs.sweep(now);
+  await logs.sweep();
   expect(await readdir(join(folder, 'logs'))).toEqual(['young']);
 });
 

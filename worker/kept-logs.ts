@@ -1,22 +1,19 @@
 import { createReadStream } from 'node:fs';
-import { readdir, rm, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { logRecord } from '../contract/node-streams.ts';
 import type { LogRecord } from '../contract/node-streams.ts';
-import type { Clock } from '../core/clock/clock.ts';
 import { makeDurableFolder } from '../core/files/durable-folder.ts';
 import { ifPresent, systemCode } from '../core/files/system-code.ts';
 import { writeDurably } from '../core/files/write-durably.ts';
 import { lineBatchesOf } from '../core/lines/lines.ts';
-import type { Log } from '../core/log/log.ts';
+import { KeptLogSweep, draftEnding } from './kept-log-sweep.ts';
+import type { KeptLogSweepDeps } from './kept-log-sweep.ts';
 import type { KeptLogSettings } from './settings.ts';
 import { Slots } from '../core/slots/slots.ts';
 
 /** Each holds its log in memory. When many backends end at once, the others wait a moment. */
 const maxAtATime = 8;
-
-/** Keeping logs for an hour too long harms nobody. */
-const sweepEveryMs = 60 * 60 * 1000;
 
 /**
  * Logs of backends that have ended, a file each:
@@ -24,25 +21,30 @@ const sweepEveryMs = 60 * 60 * 1000;
  *     <folder>/<backend>        lines of JSON, the last ones of the log
  *     <folder>/<backend>.draft  one that is being written, or was when the worker was killed
  *
- * A draft is written anew as long as there is the container, and swept like all others when there is none.
+ * A draft is written anew as long as there is the container, and swept like all others when there is none. What is kept for how
+ * long, and how much of it, is in `kept-log-sweep.ts`.
  */
 export class KeptLogs {
   readonly #settings: KeptLogSettings;
   readonly #slots = new Slots(maxAtATime);
+  readonly #sweep: KeptLogSweep;
 
-  constructor(settings: KeptLogSettings) {
-    this.#settings = settings;
+  constructor(deps: KeptLogSweepDeps & { readonly settings: KeptLogSettings }) {
+    this.#settings = deps.settings;
+    this.#sweep = new KeptLogSweep(deps);
   }
 
   /** Keeps the end of a log, so that it is there after a power cut. Does nothing if it is kept already, or empty. */
   async keep(backend: string, read: () => AsyncIterable<LogRecord[]>, signal: AbortSignal): Promise<void> {
     using _slot = await this.#slots.take(signal);
     if (await isThere(this.#file(backend))) return;
-    const tail = new Tail(this.#settings.maxBytes);
+    const { folder, maxBytes, totalBytes } = this.#settings;
+    const tail = new Tail(Math.min(maxBytes, totalBytes || Infinity));
     for await (const records of read()) for (const record of records) tail.add(`${JSON.stringify(record)}\n`);
     if (tail.isEmpty) return;
-    await makeDurableFolder(this.#settings.folder);
-    await writeDurably(this.#file(backend), tail.text, `${this.#file(backend)}.draft`);
+    using _writing = this.#sweep.write(backend, tail.bytes);
+    await makeDurableFolder(folder);
+    await writeDurably(this.#file(backend), tail.text, `${this.#file(backend)}${draftEnding}`);
   }
 
   /** What is kept of a log from a place on; `undefined` if nothing is. */
@@ -51,23 +53,14 @@ export class KeptLogs {
     return (await isThere(file)) ? readFrom(file, after) : undefined;
   }
 
-  /** Takes away, now and then, what has been kept for long enough. Goes on until disposed. */
-  beginSweeping({ clock, log }: { clock: Clock; log: Log }): Disposable {
-    const sweep = () => {
-      this.sweep(clock.now()).catch((error: unknown) => log.warn({ err: error }, 'kept logs cannot be swept'));
-    };
-    sweep();
-    return clock.every(sweepEveryMs, sweep);
+  /** Takes away, now and then, what has been kept for long enough, and the oldest logs when all take too much. Until disposed. */
+  beginSweeping(): AsyncDisposable {
+    return this.#sweep.begin();
   }
 
-  /** Takes away what has been kept for long enough. */
-  async sweep(now: Date): Promise<void> {
-    const { folder, seconds } = this.#settings;
-    for (const name of (await ifPresent(readdir(folder))) ?? []) {
-      const file = join(folder, name);
-      const writtenAt = (await stat(file).catch(() => undefined))?.mtime;
-      if (writtenAt && now.getTime() - writtenAt.getTime() >= seconds * 1000) await rm(file, { force: true });
-    }
+  /** Does so now. */
+  async sweep(): Promise<void> {
+    await this.#sweep.sweep();
   }
 
   #file(backend: string): string {
@@ -88,6 +81,10 @@ class Tail {
 
   get isEmpty(): boolean {
     return this.#all.length === this.#first;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
   }
 
   get text(): string {

@@ -12,6 +12,8 @@ export interface WorkerSettings {
   readonly pullTimeoutSeconds: number;
   /** Whether images are fetched before somebody asks for them. */
   readonly fetchesAhead: boolean;
+  /** What stays free on the engine's disk when images are fetched ahead. Default: a tenth of the disk, at most 10 GiB. */
+  readonly fetchReserveBytes?: number;
   /** After this long a soft stop becomes hard. */
   readonly stopGraceSeconds: number;
   /** For backends that ask for no limit. Default: none. */
@@ -39,6 +41,8 @@ export interface KeptLogSettings {
   /** Of one log: its last bytes, with the time of each line. */
   readonly maxBytes: number;
   readonly seconds: number;
+  /** Of all logs, on the disk: the oldest go first. 0: no limit. */
+  readonly totalBytes: number;
 }
 
 export interface GatewaySettings {

@@ -71,7 +71,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   gateway.open();
   parts.use(beginReconciling(worker));
   parts.use(beginSweeping(worker));
-  parts.use(worker.keptLogs.beginSweeping(worker));
+  parts.use(worker.keptLogs.beginSweeping());
   const fetches = parts.use(new Fetches(worker));
   parts.use(await takeNodeJobs(worker, fetches, deps.queue));
   parts.use(await takeSpawns(worker, deps.queue));
@@ -112,7 +112,7 @@ function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
     pulls: new Pulls(engine.images),
     connections: new Connections((backend) => runs.has(backend)),
     endings: new Endings({ store, clock }),
-    keptLogs: new KeptLogs(settings.keptLogs),
+    keptLogs: new KeptLogs({ settings: settings.keptLogs, clock, log }),
     measurements: new Measurements(engine),
   };
 }

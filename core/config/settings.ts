@@ -54,13 +54,18 @@ export function port(defaultPort: number): ZodType<number, string | undefined> {
 
 /** A whole number within bounds. */
 export function whole(bounds: { min: number; max: number; or: number }): ZodType<number, string | undefined> {
+  return optionalWhole(bounds).transform((value) => value ?? bounds.or);
+}
+
+/** A whole number within bounds that may be missing. */
+export function optionalWhole(bounds: { min: number; max: number }): ZodType<number | undefined, string | undefined> {
   const message = `Use a whole number from ${bounds.min} to ${bounds.max}`;
   return z
     .string()
     .regex(/^\d{1,15}$/, message)
-    .optional()
-    .transform((text) => (text === undefined ? bounds.or : Number(text)))
-    .refine((value) => value >= bounds.min && value <= bounds.max, message);
+    .transform(Number)
+    .refine((value) => value >= bounds.min && value <= bounds.max, message)
+    .optional();
 }
 
 /** One of a few words. */

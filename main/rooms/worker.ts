@@ -44,6 +44,7 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
     startTimeoutSeconds: config.startTimeoutSeconds,
     pullTimeoutSeconds: config.pullTimeoutSeconds,
     fetchesAhead: config.fetchAhead,
+    ...(config.fetchReserveBytes !== undefined && { fetchReserveBytes: config.fetchReserveBytes }),
     stopGraceSeconds: config.stopGraceSeconds,
     defaultMemoryBytes: config.defaultMemoryBytes,
     pidsLimit: config.pidsLimit,
@@ -54,6 +55,7 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
       folder: join(ground.dataFolder, 'logs'),
       maxBytes: config.keptLogBytes,
       seconds: config.keptLogSeconds,
+      totalBytes: config.keptLogTotalBytes,
     },
     ...(config.advertisedHost !== undefined && {
       gateway: { host: config.gatewayHost, port: config.gatewayPort, advertisedHost: config.advertisedHost },

@@ -7,6 +7,8 @@ import type { Containers } from './containers.ts';
 import { EngineError, engineError } from './engine-error.ts';
 import { DockerEvents } from './events.ts';
 import type { Events } from './events.ts';
+import { imageFoldersIn } from './image-folders.ts';
+import type { ImageFoldersInfo } from './image-folders.ts';
 import { DockerImages } from './images.ts';
 import type { Images } from './images.ts';
 import { DockerLogs } from './logs.ts';
@@ -20,6 +22,8 @@ export interface Engine extends AsyncDisposable {
   readonly version: string;
   readonly containers: Containers;
   readonly images: Images;
+  /** Folders that grow when an image is fetched, on the engine's machine: none if that is another one, as far as is known. */
+  readonly imageFolders: readonly string[];
   /** The one network that the backends of this node are on. */
   readonly network: Network;
   readonly events: Events;
@@ -72,7 +76,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   // What is told as it happens, events and pulls, may be silent for long; it ends by its signal.
   const streaming = new Docker(connection);
   const network = new DockerNetwork(docker, options);
-  const version = await getToKnow(new Docker({ ...connection, timeout: firstAnswersMs }), host, network.name);
+  const { version, info } = await getToKnow(new Docker({ ...connection, timeout: firstAnswersMs }), host, network.name);
   await network.ensure();
   const owned = opening.move();
   return {
@@ -83,6 +87,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       init: hasInit(version),
     }),
     images: new DockerImages(docker, streaming),
+    imageFolders: host.startsWith('unix://') ? imageFoldersIn(info) : [],
     network,
     events: new DockerEvents(streaming, options.node, options.log),
     logs: new DockerLogs(streaming),
@@ -93,7 +98,11 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 }
 
 /** What an engine says of itself. Throws an `EngineError` if no backend can be run on it, or not now. */
-async function getToKnow(docker: Docker, host: string, network: string): Promise<Docker.DockerVersion> {
+async function getToKnow(
+  docker: Docker,
+  host: string,
+  network: string,
+): Promise<{ version: Docker.DockerVersion; info: EngineInfo }> {
   const failing = (message: string) => (error: unknown) => {
     throw new EngineError('unavailable', message, { cause: engineError(error) });
   };
@@ -103,7 +112,7 @@ async function getToKnow(docker: Docker, host: string, network: string): Promise
   const info = (await docker.info().catch(failing(noAnswer))) as EngineInfo;
   refuseUnreachable(info);
   await ping(docker, network).catch(failing(`The Docker Engine at ${host} has locked itself up, restart it`));
-  return version;
+  return { version, info };
 }
 
 /**
@@ -122,7 +131,7 @@ async function ping(docker: Docker, network: string, signal?: AbortSignal): Prom
   }
 }
 
-interface EngineInfo {
+interface EngineInfo extends ImageFoldersInfo {
   readonly OperatingSystem?: string;
   readonly SecurityOptions?: readonly string[] | null;
 }

@@ -11,6 +11,7 @@ import type { Bus } from '../../core/bus/bus.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { openLog, silentLog } from '../../core/log/log.ts';
+import type { Log } from '../../core/log/log.ts';
 import { openInProcessQueue } from '../../core/queue/in-process.ts';
 import type { Queue } from '../../core/queue/queue.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
@@ -26,6 +27,7 @@ import { RegistryGrants } from '../../model/registry-grant.ts';
 import type { RepositoryAccess } from '../../model/registry-grant.ts';
 import { openTestEngine, whyNoEngine } from './test-engine.ts';
 import type { TestEngine } from './test-engine.ts';
+import type { Engine } from '../docker/engine.ts';
 import type { WorkerSettings } from '../settings.ts';
 import { openWorker } from '../worker.ts';
 import type { Worker } from '../worker.ts';
@@ -40,6 +42,8 @@ export interface TestWorkerOptions {
   readonly clock?: Clock;
   readonly store?: Store;
   readonly bus?: Bus;
+  readonly engine?: Engine;
+  readonly log?: Log;
 }
 
 /** Why the worker cannot be tested on a real engine here, or `undefined` if it can. */
@@ -223,7 +227,7 @@ export class TestPlatform implements AsyncDisposable {
       pidsLimit: 64,
       capabilities: [],
       maxConcurrentStarts: 4,
-      keptLogs: { folder: join(this.folder, 'logs'), maxBytes: 1024 * 1024, seconds: 3600 },
+      keptLogs: { folder: join(this.folder, 'logs'), maxBytes: 1024 * 1024, seconds: 3600, totalBytes: 0 },
     };
   }
 
