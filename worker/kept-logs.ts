@@ -54,7 +54,7 @@ export class KeptLogs {
   /** Takes away, now and then, what has been kept for long enough. Goes on until disposed. */
   beginSweeping({ clock, log }: { clock: Clock; log: Log }): Disposable {
     const sweep = () => {
-      this.sweep(clock.now()).catch((error: unknown) => log.warn({ err: error }, 'kept logs cannot be swept'));
+      this.sweep(clock.now()).catch((error: unknown) => log.warn({ err: error }, 'Kept logs cannot be swept'));
     };
     sweep();
     return clock.every(sweepEveryMs, sweep);
