@@ -1,44 +1,24 @@
 /** Streams of what nodes know, with a node whose answers a test writes itself. */
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Readable, pipeline } from 'node:stream';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openInProcessBus } from '../core/bus/in-process.ts';
-import type { Bus } from '../core/bus/bus.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
-import { listen, newServer } from '../core/http/listener.ts';
+import { newServer } from '../core/http/listener.ts';
 import { openLinkServer } from '../core/link/link-server.ts';
-import { silentLog } from '../core/log/log.ts';
-import { openMetrics } from '../core/metrics/metrics.ts';
-import { openInProcessQueue } from '../core/queue/in-process.ts';
-import { PlatformSecret } from '../core/secret/platform-secret.ts';
-import { openSqliteStore } from '../core/store/sqlite.ts';
-import type { Store } from '../core/store/store.ts';
-import { accessTokenDocument, accessTokens, newAccessToken } from '../model/access-token.ts';
-import type { AccessRight } from '../model/access-token.ts';
 import { advance, assign, backends, end, newBackend } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-import { backendChanged } from '../contract/messages.ts';
-import { modelCollections } from '../model/collections.ts';
 import { nodes } from '../model/node.ts';
-import { openApi } from './index.ts';
-import type { ApiRoom } from './index.ts';
-import { spawnRules } from './testing/spawn-rules.ts';
+import { openTestApi } from './testing/test-api.ts';
+import type { TestApi } from './testing/test-api.ts';
 
-const log = silentLog();
-const secret = new PlatformSecret(Buffer.alloc(32, 1));
 const place = (index: number) => `1767225600.000000000-${String(index).padStart(8, '0')}`;
 const record = (index: number, line = `line ${index}`) => `${JSON.stringify({ at: place(index), line })}\n`;
 
 let parts: AsyncDisposableStack;
-let store: Store;
-let bus: Bus;
-let api: ApiRoom;
-let port: number;
+let api: TestApi;
+/** Of one who may read and nothing else. */
 let token: string;
 /** What the node answers; how many it has been asked, and for what. */
 let answer: (request: IncomingMessage, response: ServerResponse) => void;
@@ -46,26 +26,8 @@ let asked: string[];
 
 beforeEach(async () => {
   parts = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
-  parts.defer(() => rm(folder, { recursive: true }));
-  store = parts.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
-  bus = parts.use(openInProcessBus({ log }));
-  const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
-  const server = newServer();
-  port = parts.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 })).port;
-  const base = `http://127.0.0.1:${port}`;
-  const ports = { store, queue, bus, clock: systemClock, log, metrics: openMetrics(), secret };
-  api = parts.use(
-    await openApi({
-      ...ports,
-      archives: undefined,
-      urls: { api: base, proxy: base, registryHost: 'registry.example' },
-      rules: spawnRules,
-      secretFor: (connectionToken) => connectionToken,
-    }),
-  );
-  server.on('request', api.handle);
-  token = await tokenFor('acme', ['read']);
+  api = parts.use(await openTestApi());
+  token = await api.tokenFor('acme', ['read']);
   asked = [];
   await openNode();
 });
@@ -79,9 +41,9 @@ async function openNode(): Promise<void> {
   });
   const onConnection = ({ socket }: { socket: unknown }) => void server.emit('connection', socket);
   const links = parts.use(
-    await openLinkServer({ secret, host: '127.0.0.1', port: 0, clock: systemClock, onConnection }),
+    await openLinkServer({ secret: api.secret, host: '127.0.0.1', port: 0, clock: systemClock, onConnection }),
   );
-  await store.insert(nodes, {
+  await api.store.insert(nodes, {
     id: 'node-1',
     cluster: 'default',
     leaseUntil: new Date(Date.now() + 60_000),
@@ -91,27 +53,16 @@ async function openNode(): Promise<void> {
   });
 }
 
-async function tokenFor(account: string, rights: AccessRight[]): Promise<string> {
-  const made = newAccessToken();
-  await store.insert(accessTokens, accessTokenDocument(made, { account, name: 'test', rights }, new Date()));
-  return made;
-}
-
 const running = (backend: Backend) => advance(assign(backend, 'node-1'), 'waiting', new Date());
 const ended = (backend: Backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, new Date());
 
 async function insert(...changes: ((backend: Backend) => Backend)[]): Promise<void> {
   const names = { account: 'acme', service: 'draw', environment: 'default', cluster: 'default' };
   const plan = { id: 'one', ...names, imageDigest: 'sha256:0', limits: {}, maxIdleSeconds: 300, port: 8080 };
-  await store.insert(
+  await api.store.insert(
     backends,
     changes.reduce((backend, change) => change(backend), newBackend(plan, new Date())),
   );
-}
-
-async function change(by: (backend: Backend) => Backend): Promise<void> {
-  const changed = await store.update(backends, 'one', by);
-  if (changed) await bus.publish(backendChanged, { backend: 'one', status: changed.status });
 }
 
 interface Asking {
@@ -122,7 +73,7 @@ interface Asking {
 
 async function open({ stream = 'logs', as = token, lastEventId }: Asking = {}): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${as}`, ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) };
-  const sent = request({ port, path: `/v2/backend/one/${stream}/stream`, headers, agent: false }).end();
+  const sent = request({ port: api.port, path: `/v2/backend/one/${stream}/stream`, headers, agent: false }).end();
   return ((await once(sent, 'response')) as [IncomingMessage])[0];
 }
 
@@ -150,7 +101,7 @@ test('each line is an event whose ID is its place, and who has seen a part gets 
 
 test('only its account sees it, with a token that may read', async () => {
   await insert(running);
-  const [stranger, connector] = [await tokenFor('other', ['read']), await tokenFor('acme', ['connect'])];
+  const [stranger, connector] = [await api.tokenFor('other', ['read']), await api.tokenFor('acme', ['connect'])];
   for (const stream of ['logs', 'metrics'] as const) {
     const foreign = await open({ stream, as: stranger });
     expect([foreign.statusCode, JSON.parse(await textOf(foreign)).error.code]).toEqual([404, 'BackendNotFound']);
@@ -167,12 +118,12 @@ test('what has not begun is waited for, what never will ends', async () => {
   const [begun] = (await once(waiting, 'data')) as [Buffer];
   expect(begun.toString()).toBe('retry: 2000\n\n');
   expect(asked).toEqual([]);
-  await change(running);
+  await api.change('one', running);
   expect(await textOf(waiting)).toContain('data: line 0');
-  await store.delete(backends, 'one');
+  await api.store.delete(backends, 'one');
   await insert();
   const hopeless = textOf(await open());
-  await change(ended);
+  await api.change('one', ended);
   expect(await hopeless).toBe('retry: 2000\n\n');
   expect(asked).toHaveLength(1);
 });
@@ -190,11 +141,11 @@ test('a node that is away, busy, or another one by now, is told with 503 and whe
   await refused();
   answer = (_request, response) => void response.destroy();
   await refused();
-  await store.update(nodes, 'node-1', (node) => ({ ...node, ownMachineGateway: { host: '127.0.0.1', port: 1 } }));
+  await api.store.update(nodes, 'node-1', (node) => ({ ...node, ownMachineGateway: { host: '127.0.0.1', port: 1 } }));
   await refused();
-  await store.update(nodes, 'node-1', ({ ownMachineGateway: _gone, ...node }) => node);
+  await api.store.update(nodes, 'node-1', ({ ownMachineGateway: _gone, ...node }) => node);
   await refused();
-  await store.delete(nodes, 'node-1');
+  await api.store.delete(nodes, 'node-1');
   await refused();
   // Of one that has ended there is nothing to measure: no node needs to be asked.
   expect(await textOf(await open({ stream: 'metrics' }))).toBe('retry: 2000\n\n');
@@ -228,7 +179,7 @@ test('streams end when the room closes', async () => {
   const response = await open();
   const text = textOf(response);
   await expect.poll(() => asked).toHaveLength(1);
-  await api[Symbol.asyncDispose]();
+  await api.room[Symbol.asyncDispose]();
   expect(await text).toContain('retry: 2000');
 });
 

@@ -21,7 +21,7 @@ export async function adopt(worker: WorkerContext, id: string, container: Listed
   const run = newRun(worker, backend);
   run.touchedAt = worker.clock.now();
   run.pulledMs = pulledMsIn(backend, run.touchedAt);
-  worker.log.info({ backend: run.id, status: backend.status, container: container?.phase }, 'backend adopted');
+  worker.log.info({ backend: run.id, status: backend.status, container: container?.phase }, 'Backend adopted');
   if (!container || container.phase === 'created') {
     adoptUnstarted(worker, run, container);
     return;
@@ -63,7 +63,7 @@ async function adoptStarted(worker: WorkerContext, run: Run, container: ListedCo
 
 function resumeWaiting(worker: WorkerContext, run: Run): void {
   run.startUpOver = becomeReadyWhenListening(worker, run).catch((error: unknown) => {
-    if (!run.startUpSignal.aborted) worker.log.error({ err: error, backend: run.id }, 'backend cannot become ready');
+    if (!run.startUpSignal.aborted) worker.log.error({ err: error, backend: run.id }, 'Backend cannot become ready');
   });
 }
 

@@ -44,7 +44,7 @@ export class Answers {
     try {
       await sendRecords(recordsOf(this.#worker, question, signal), response, signal);
     } catch (error) {
-      if (!signal.aborted) this.#worker.log.warn({ err: error, ...question }, 'stream of a backend broke');
+      if (!signal.aborted) this.#worker.log.warn({ err: error, ...question }, 'Stream of a backend broke');
       if (response.headersSent || signal.aborted) response.destroy();
       else response.writeHead(error instanceof EngineError ? 503 : 500).end();
     } finally {

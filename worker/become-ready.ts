@@ -16,5 +16,5 @@ export async function becomeReadyWhenListening(worker: WorkerContext, run: Run):
   if (ready?.readyAt?.getTime() !== readyAt.getTime()) return;
   const ms = readyAt.getTime() - ready.createdAt.getTime();
   worker.figures.spawned('ready', ms / 1000);
-  worker.log.info({ backend: run.id, ms }, 'backend is ready');
+  worker.log.info({ backend: run.id, ms }, 'Backend is ready');
 }

@@ -25,7 +25,7 @@ async function keepLog(worker: WorkerContext, backend: string): Promise<void> {
     worker.closing.throwIfAborted();
     // It is there as long as its container is.
     if (isEngineError(error, 'unavailable')) throw error;
-    if (!isEngineError(error, 'no-container')) worker.log.warn({ err: error, backend }, 'log cannot be kept');
+    if (!isEngineError(error, 'no-container')) worker.log.warn({ err: error, backend }, 'Log cannot be kept');
   }
 }
 

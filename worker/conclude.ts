@@ -23,7 +23,7 @@ const removeAgainAfterMs = 2_000;
  */
 export function conclude(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
   run.concluding ??= concludeOnce(worker, run, outcome).catch((error: unknown) => {
-    if (!worker.closing.aborted) worker.log.error({ err: error, backend: run.id }, 'end of a backend failed');
+    if (!worker.closing.aborted) worker.log.error({ err: error, backend: run.id }, 'End of a backend failed');
   });
   return run.concluding;
 }
@@ -37,7 +37,7 @@ async function concludeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
   if (run.container && !run.container.started) await removeContainer(worker, run);
   const wasReady = run.backend.readyAt !== undefined;
   const ended = await run.write((backend) => withEnd(withPeak(backend, run.peakMemoryBytes), outcome, now));
-  worker.log.info({ backend: run.id, exitCode: outcome.exitCode, failure: outcome.failure }, 'backend ended');
+  worker.log.info({ backend: run.id, exitCode: outcome.exitCode, failure: outcome.failure }, 'Backend ended');
   const last = ended?.history.at(-1);
   worker.figures.terminated(last?.terminationReason ?? null);
   if (!wasReady) {
@@ -72,7 +72,7 @@ async function removeContainer(worker: WorkerContext, run: Run): Promise<void> {
       return;
     } catch (error) {
       worker.closing.throwIfAborted();
-      worker.log.warn({ err: error, backend: run.id }, 'container cannot be removed, trying again');
+      worker.log.warn({ err: error, backend: run.id }, 'Container cannot be removed, trying again');
     }
     await worker.clock.sleep(removeAgainAfterMs, worker.closing);
   }

@@ -55,11 +55,11 @@ export class Fetches implements AsyncDisposable {
       } catch (error) {
         if (signal.aborted) return;
         if (pauseMs === undefined) {
-          log.warn({ err: error, image: id }, 'image cannot be fetched ahead, its next spawn will fetch it');
+          log.warn({ err: error, image: id }, 'Image cannot be fetched ahead, its next spawn will fetch it');
           figures.fetchedAhead('failed');
           return;
         }
-        log.debug({ err: error, image: id, pauseMs }, 'image cannot be fetched ahead, trying again');
+        log.debug({ err: error, image: id, pauseMs }, 'Image cannot be fetched ahead, trying again');
       }
       await clock.sleep(pauseMs, signal).catch(() => {});
     }
@@ -72,7 +72,7 @@ export class Fetches implements AsyncDisposable {
     using _slot = await this.#slots.take(signal);
     const image = await store.get(images, id);
     if (!image || !(await this.#isSpawned(image))) {
-      log.info({ image: id }, 'image is not fetched ahead, no environment spawns it any more');
+      log.info({ image: id }, 'Image is not fetched ahead, no environment spawns it any more');
       return 'unneeded';
     }
     const reference = referenceTo(settings.registryHost, image);
@@ -122,10 +122,10 @@ export class Fetches implements AsyncDisposable {
       await pulls.pullAhead(reference, () => newPullToken(this.#worker, repository), signal);
     } catch (error) {
       if (!tooLong.signal.aborted) throw error;
-      log.warn({ reference, limitSeconds: settings.pullTimeoutSeconds }, 'image takes too long to be fetched ahead');
+      log.warn({ reference, limitSeconds: settings.pullTimeoutSeconds }, 'Image takes too long to be fetched ahead');
       return 'failed';
     }
-    log.info({ reference, ms: clock.now().getTime() - startedAt.getTime() }, 'image fetched ahead');
+    log.info({ reference, ms: clock.now().getTime() - startedAt.getTime() }, 'Image fetched ahead');
     return 'fetched';
   }
 }

@@ -71,7 +71,7 @@ async function enter(worker: GatewayContext, request: IncomingMessage, link: Inc
   try {
     await openTunnel(link, to, { clock, ended: run.signal, closing });
   } catch (error) {
-    worker.log.debug({ err: error, backend: run.id }, 'backend does not take the connection');
+    worker.log.debug({ err: error, backend: run.id }, 'Backend does not take the connection');
     refuse(link.socket, '502 Bad Gateway');
   }
 }

@@ -21,7 +21,7 @@ export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway
   const place = isForAll ? { gateway } : { ownMachineGateway: gateway };
   const about = { startedAt: await worker.store.now(), ...place };
   const deadlines = new LeaseDeadlines(worker.clock, (kind) => {
-    worker.log.error({ kind }, 'node cannot tell that it is alive, stopping the backends that hold a key');
+    worker.log.error({ kind }, 'The node cannot tell that it is alive, stopping the backends that hold a key');
     for (const run of worker.runs.values()) {
       if (run.backend.key !== undefined) terminate(worker, run, kind, 'keyexpired');
     }
@@ -53,7 +53,7 @@ async function goOnBeating(worker: WorkerContext, beat: () => Promise<void>, sig
       pauseMs = nodeHeartbeatMs;
     } catch (error) {
       pauseMs = beatAgainAfterMs;
-      worker.log.warn({ err: error }, 'heartbeat of the node failed, trying again');
+      worker.log.warn({ err: error }, 'Heartbeat of the node failed, trying again');
     }
   }
 }

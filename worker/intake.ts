@@ -35,7 +35,7 @@ export async function takeSpawns(worker: WorkerContext, queue: Queue): Promise<A
   let following = Promise.resolve();
   const look = () => {
     following = following.then(follow).catch((error: unknown) => {
-      if (!worker.closing.aborted) worker.log.warn({ err: error }, 'spawns cannot be taken, the next look will');
+      if (!worker.closing.aborted) worker.log.warn({ err: error }, 'Spawns cannot be taken, the next look tries again');
     });
   };
   worker.pulse.onChange(look);

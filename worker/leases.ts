@@ -29,7 +29,7 @@ export async function keepKey(worker: WorkerContext, run: Run): Promise<void> {
   const held = Promise.withResolvers<void>();
   const id = keyId(account, service, key);
   void renewUntilOver(worker, run, { id, fencingToken, onHeld: held.resolve }).catch((error: unknown) => {
-    if (!run.signal.aborted) worker.log.error({ err: error, backend: run.id }, 'key is not renewed any more');
+    if (!run.signal.aborted) worker.log.error({ err: error, backend: run.id }, 'Key is not renewed any more');
   });
   await held.promise;
 }
@@ -52,7 +52,7 @@ async function renewUntilOver(worker: WorkerContext, run: Run, holding: Holding)
       wasHeld = true;
       holding.onHeld();
     } else if (renewal === 'lost') {
-      worker.log.warn({ backend: run.id }, 'key was given to another backend');
+      worker.log.warn({ backend: run.id }, 'Key was given to another backend');
       // One that is ending anyway has until its last lease ends, if we know when: its successor waits for it.
       const mayFinish = wasHeld && (run.stopping !== undefined || isEnding(run.backend));
       if (!mayFinish) terminate(worker, run, 'hard', 'keyexpired');
@@ -83,7 +83,7 @@ async function renew(worker: WorkerContext, run: Run, holding: Holding): Promise
     return key?.fencingToken === holding.fencingToken ? 'held' : 'lost';
   } catch (error) {
     attempt.catch(() => {});
-    if (!run.signal.aborted) log.warn({ err: error, backend: run.id }, 'key cannot be renewed, trying again');
+    if (!run.signal.aborted) log.warn({ err: error, backend: run.id }, 'Key cannot be renewed, trying again');
     return 'failed';
   }
 }

@@ -33,7 +33,7 @@ export async function assertOwnName({ store, clock, log, settings }: NameDeps): 
   const found = await store.get(nodes, node);
   if (!found || found.machine === undefined || found.machine === machine) return;
   if (!isAlive(found, await store.now())) return;
-  log.warn({ node }, 'node was on another machine a moment ago, waiting for a sign of life from there');
+  log.warn({ node }, 'The node was on another machine a moment ago, waiting for a sign of life from there');
   await clock.sleep(heardWithinMs);
   const again = await store.get(nodes, node);
   if (again?.machine === found.machine && again.leaseUntil > found.leaseUntil) throw new NodeNameError(node);

@@ -20,7 +20,7 @@ export async function pullImage(worker: WorkerContext, run: Run, reference: stri
   try {
     const signal = AbortSignal.any([run.startUpSignal, tooLong.signal]);
     await pullUntilDone(worker, run, { reference, signal });
-    worker.log.info({ backend: run.id, reference, ms: msSince(clock.now(), startedAt) }, 'image pulled');
+    worker.log.info({ backend: run.id, reference, ms: msSince(clock.now(), startedAt) }, 'Image pulled');
   } catch (error) {
     run.startUpSignal.throwIfAborted();
     throw new StartFailure(failureOf(error, tooLong.signal.aborted, settings.pullTimeoutSeconds), { cause: error });
@@ -43,7 +43,7 @@ async function pullUntilDone(
       return;
     } catch (error) {
       if (signal.aborted || !isEngineError(error, 'unavailable')) throw error;
-      worker.log.warn({ err: error, backend: run.id }, 'engine does not answer, pulling again');
+      worker.log.warn({ err: error, backend: run.id }, 'The engine does not answer, pulling again');
     }
     await worker.clock.sleep(engineAwayPauseMs, signal);
   }

@@ -55,7 +55,7 @@ async function removeLeftOver(worker: WorkerContext, containers: readonly Listed
     if (worker.runs.has(container.backend) || worker.taking.has(container.backend)) continue;
     const backend = await worker.store.get(backends, container.backend);
     if (backend?.live && backend.node === worker.settings.node) continue;
-    worker.log.warn({ backend: container.backend, container: container.id }, 'container was left over, removing it');
+    worker.log.warn({ backend: container.backend, container: container.id }, 'Container was left over, removing it');
     await oneByOne(worker, container.backend, () => clearAway(worker, container.backend, container.id));
   }
 }
@@ -65,6 +65,6 @@ async function oneByOne(worker: WorkerContext, backend: string, handle: () => Pr
   try {
     await handle();
   } catch (error) {
-    worker.log.warn({ err: error, backend }, 'backend cannot be looked after, the next pass tries again');
+    worker.log.warn({ err: error, backend }, 'Backend cannot be looked after, the next pass tries again');
   }
 }

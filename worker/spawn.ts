@@ -32,7 +32,7 @@ export function beginSpawn(worker: WorkerContext, run: Run, slot?: Disposable): 
   run.startUpOver = spawn(worker, run, { place, keyHeld })
     .catch((error: unknown) => {
       if (run.startUpSignal.aborted) return;
-      worker.log.warn({ err: error, backend: run.id }, 'backend did not start');
+      worker.log.warn({ err: error, backend: run.id }, 'Backend did not start');
       void conclude(worker, run, { exitCode: null, failure: failureOf(error) });
     })
     .finally(() => place.leave());
@@ -73,7 +73,7 @@ async function waitForPredecessor(worker: WorkerContext, run: Run, place: Place)
     } catch (error) {
       run.startUpSignal.throwIfAborted();
       if (!leaseOver.signal.aborted)
-        worker.log.warn({ err: error, backend: run.id }, 'predecessor cannot be looked at');
+        worker.log.warn({ err: error, backend: run.id }, 'Predecessor cannot be looked at');
     }
     await worker.clock.sleep(engineAwayPauseMs, run.startUpSignal);
   }
@@ -129,7 +129,7 @@ async function mend(worker: WorkerContext, run: Run, mishap: { error: unknown; p
       run.address = undefined;
       return;
     case 'unavailable':
-      worker.log.warn({ err: error, backend: run.id }, 'engine does not answer, trying again');
+      worker.log.warn({ err: error, backend: run.id }, 'The engine does not answer, trying again');
       await worker.clock.sleep(engineAwayPauseMs, run.startUpSignal);
       return;
     case 'adjusted':

@@ -82,7 +82,7 @@ export class Statuses {
         return await writeBackend(this.#deps, this.#id, change);
       } catch (error) {
         this.#closing.throwIfAborted();
-        this.#deps.log.warn({ err: error, backend: this.#id }, 'status cannot be written, trying again');
+        this.#deps.log.warn({ err: error, backend: this.#id }, 'Status cannot be written, trying again');
       }
       await this.#deps.clock.sleep(pauseMs, this.#closing);
     }
@@ -103,6 +103,6 @@ export async function writeBackend(deps: StatusesDeps, id: string, change: Chang
 
 function tell({ bus, log }: StatusesDeps, backend: Backend): void {
   bus.publish(backendChanged, { backend: backend.id, status: backend.status }).catch((error: unknown) => {
-    log.warn({ err: error, backend: backend.id }, 'status cannot be told, who listens finds it in the store');
+    log.warn({ err: error, backend: backend.id }, 'Status cannot be told, who listens finds it in the store');
   });
 }

@@ -72,7 +72,7 @@ async function measureAll(worker: WorkerContext, meter: Meter): Promise<void> {
     Array.from(worker.runs.values(), async (run) => {
       if (run.concluding) return;
       await meter.measure(run).catch((error: unknown) => {
-        if (!run.signal.aborted) worker.log.debug({ err: error, backend: run.id }, 'backend cannot be measured');
+        if (!run.signal.aborted) worker.log.debug({ err: error, backend: run.id }, 'Backend cannot be measured');
       });
     }),
   );

@@ -55,7 +55,7 @@ export async function takeWaiting(worker: WorkerContext): Promise<void> {
     const place = worker.starts.tryTake();
     if (!place) return;
     take(worker, id, place).catch((error: unknown) => {
-      worker.log.warn({ err: error, backend: id }, 'waiting backend cannot be taken');
+      worker.log.warn({ err: error, backend: id }, 'Waiting backend cannot be taken');
     });
   }
 }

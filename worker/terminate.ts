@@ -28,9 +28,9 @@ export function terminate(worker: WorkerContext, run: Run, kind: TerminationKind
   const stopping: Stopping = { kind, harden: new AbortController() };
   if (kind === 'hard') stopping.harden.abort();
   run.stopping = stopping;
-  worker.log.info({ backend: run.id, kind, reason }, 'backend is being stopped');
+  worker.log.info({ backend: run.id, kind, reason }, 'Backend is being stopped');
   void stop(worker, run, stopping, reason).catch((error: unknown) => {
-    if (!run.signal.aborted) worker.log.error({ err: error, backend: run.id }, 'stop failed');
+    if (!run.signal.aborted) worker.log.error({ err: error, backend: run.id }, 'Stop failed');
   });
 }
 
@@ -96,7 +96,7 @@ async function signalUntilGone(
       await worker.engine.containers.signal(run.container?.id ?? '', signal);
       if (signal === 'SIGTERM') return;
     } catch (error) {
-      worker.log.warn({ err: error, backend: run.id, signal }, 'container cannot be signalled, trying again');
+      worker.log.warn({ err: error, backend: run.id, signal }, 'Container cannot be signalled, trying again');
     }
     if (await isGone(worker, run, run.signal)) return;
   }
@@ -108,7 +108,7 @@ async function isGone(worker: WorkerContext, run: Run, hurry: AbortSignal): Prom
   if (run.signal.aborted) return true;
   if (!hurry.aborted) {
     await checkContainer(worker, run).catch((error: unknown) => {
-      worker.log.warn({ err: error, backend: run.id }, 'container cannot be looked at, trying again');
+      worker.log.warn({ err: error, backend: run.id }, 'Container cannot be looked at, trying again');
     });
   }
   return run.concluding !== undefined;

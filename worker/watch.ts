@@ -39,10 +39,11 @@ async function onEvent(worker: WorkerContext, event: ContainerEvent): Promise<vo
   }
   // Whichever process was killed: a backend that has exceeded its limit ends, by itself or by us.
   run.failure = outOfMemoryFailure(worker, run);
-  worker.log.warn({ backend: run.id }, 'backend exceeded its memory limit');
+  worker.log.warn({ backend: run.id }, 'Backend exceeded its memory limit');
   await worker.engine.containers.signal(event.container, 'SIGKILL');
 }
 
 function logFailure(worker: WorkerContext, error: unknown): void {
-  if (!worker.closing.aborted) worker.log.warn({ err: error }, 'containers cannot be looked at, the next pass will');
+  if (!worker.closing.aborted)
+    worker.log.warn({ err: error }, 'Containers cannot be looked at, the next pass tries again');
 }

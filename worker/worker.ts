@@ -75,7 +75,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   const fetches = parts.use(new Fetches(worker));
   parts.use(await takeNodeJobs(worker, fetches, deps.queue));
   parts.use(await takeSpawns(worker, deps.queue));
-  worker.log.info({ backends: worker.runs.size }, 'worker is open');
+  worker.log.info({ backends: worker.runs.size }, 'Worker is open');
   const opened = parts.move();
   return {
     ping: async () => {
@@ -143,7 +143,7 @@ function beginReconciling(worker: WorkerContext): AsyncDisposable {
     pass ??= reconcile(worker)
       .catch((error: unknown) => {
         if (!worker.closing.aborted)
-          worker.log.warn({ err: error }, 'pass over all backends failed, the next one will');
+          worker.log.warn({ err: error }, 'Pass over all backends failed, the next one tries again');
       })
       .finally(() => {
         pass = undefined;

@@ -1,25 +1,16 @@
-/** What becomes of jobs when Redis, or who takes them, goes away. */
-import { randomUUID } from 'node:crypto';
+/** What becomes of jobs when Redis goes away. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { z } from 'zod';
-import { startConsumerProcess } from '../../test/kit/redis-consumer.ts';
-import { startRedisCluster, startSentinelGroup } from '../../test/kit/redis-groups.ts';
 import { redisProblem, startRedis } from '../../test/kit/redis.ts';
 import { openLog, silentLog } from '../log/log.ts';
 import { openBullQueue } from './bullmq.ts';
 import { JobHandlers, QueueError } from './queue.ts';
-import type { JobKind, Queue } from './queue.ts';
+import { addMany, isAdded, isUnavailable, partsOf, soon, work } from './testing/parts.ts';
 
 const problem = await redisProblem();
-const work: JobKind<{ part: number }> = { name: 'work', payload: z.strictObject({ part: z.int() }) };
-const soon = { interval: 20, timeout: 30_000 };
 
 /** A second of grace, one for the answer, and plenty for a busy machine: what is told apart is an end from none. */
 const boundedMs = 15_000;
-
-/** What a lock and a look for lost jobs may take, with their production values, and some for a busy machine. */
-const missedMs = 29_000;
 
 describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '' : ` (skipped: ${problem})`}`, () => {
   test('survive a Redis that restarts while they are added and taken', async () => {
@@ -195,153 +186,6 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     expect(Number(await redis.ask('XLEN', 'berth:{hall}:events'))).toBeLessThan(300);
   });
 });
-
-describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : ` (skipped: ${problem})`}`, () => {
-  test('share a queue: each job runs once, in one of two processes', async () => {
-    await using redis = await startRedis();
-    const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 3 };
-    await using one = startConsumerProcess(options);
-    await using other = startConsumerProcess(options);
-    await expect.poll(() => [one.lines[0], other.lines[0]], soon).toStrictEqual(['ready', 'ready']);
-    await using queue = await openBullQueue({ ...options, log: silentLog() });
-    await addMany(queue, 300);
-    const ended = () => [...one.lines, ...other.lines].filter((line) => line.startsWith('ended'));
-    await expect.poll(() => ended().length, soon).toBeGreaterThanOrEqual(300);
-    expect(ended()).toHaveLength(300);
-    expect(new Set(ended()).size).toBe(300);
-    expect(one.lines.length).toBeGreaterThan(10);
-    expect(other.lines.length).toBeGreaterThan(10);
-  });
-
-  test('take over from one that was killed, and from one that leaves', async () => {
-    await using redis = await startRedis();
-    const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 1 };
-    await using queue = await openBullQueue({ ...options, log: silentLog() });
-    await queue.add('hall', work, { part: 1 }, { id: '1' });
-    await using killed = startConsumerProcess({ ...options, runsOn: true });
-    await expect.poll(() => killed.lines, soon).toContain('began 1');
-    await using leaving = startConsumerProcess({ ...options, runsOn: true });
-    await expect.poll(() => leaving.lines, soon).toContain('ready');
-    killed.kill('SIGKILL');
-    const killedMs = performance.now();
-    await killed.exited;
-    await expect.poll(() => leaving.lines, soon).toContain('began 1');
-    expect(performance.now() - killedMs).toBeLessThan(missedMs);
-
-    const { parts, handlers } = partsOf(async () => {});
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    leaving.kill('SIGTERM');
-    expect(await leaving.exited).toBe(0);
-    await expect.poll(() => parts.has(1), soon).toBe(true);
-  });
-
-  test('leave within seconds while Redis is away, and their jobs are found later', async () => {
-    await using redis = await startRedis({ appendOnly: true });
-    const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 1 };
-    await using queue = await openBullQueue({ ...options, log: silentLog() });
-    await queue.add('hall', work, { part: 1 }, { id: '1' });
-    await using leaving = startConsumerProcess({ ...options, runsOn: true });
-    await expect.poll(() => leaving.lines, soon).toContain('began 1');
-    await using idle = startConsumerProcess(options);
-    await expect.poll(() => idle.lines, soon).toContain('ready');
-    await redis.stop();
-    // One that is at work, one that waits for work, and one that has never seen Redis.
-    await using stranger = startConsumerProcess(options);
-    await expect.poll(() => stranger.lines, soon).toContain('ready');
-    const leftMs = performance.now();
-    const all = [leaving, idle, stranger];
-    for (const each of all) each.kill('SIGTERM');
-    expect(await Promise.all(all.map(({ exited }) => exited))).toStrictEqual([0, 0, 0]);
-    expect(performance.now() - leftMs).toBeLessThan(30_000);
-    await redis.start();
-    const { parts, handlers } = partsOf(async () => {});
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await expect.poll(() => parts.has(1), soon).toBe(true);
-  });
-});
-
-describe.skipIf(problem !== undefined)(`A queue${problem === undefined ? '' : ` (skipped: ${problem})`}`, () => {
-  test('works on a unix socket, and over TLS with a password', async () => {
-    for (const options of [{ socket: true }, { tls: true, password: 's3cret/@' }]) {
-      await using redis = await startRedis(options);
-      await using queue = await openBullQueue({ url: redis.url, log: silentLog() });
-      expect(await isRun(queue, 1)).toBe(true);
-    }
-  });
-
-  test('works on a cluster, its queues spread over the nodes', async () => {
-    await using cluster = await startRedisCluster();
-    await using queue = await openBullQueue({ url: cluster.url, log: silentLog() });
-    for (let part = 0; part < 8; part += 1) expect(await isRun(queue, part, `hall-${part}`)).toBe(true);
-    const sizes = await Promise.all(cluster.nodes.map(async (node) => Number(await node.ask('DBSIZE'))));
-    expect(sizes.filter((size) => size > 0).length).toBeGreaterThan(1);
-    // What repeats a job asks with scripts of our own.
-    const { parts, handlers } = partsOf(async () => {});
-    for (const part of [1, 2]) await queue.add('hall', work, { part }, { id: 'same', priority: 'high' });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await expect.poll(() => [...parts], soon).toStrictEqual([2]);
-    for (const node of cluster.nodes) await node.stop('SIGKILL');
-    await expect(queue.add('hall', work, { part: 3 }, { id: '3' })).rejects.toThrow(QueueError);
-    for (const node of cluster.nodes) await node.start();
-    await expect.poll(async () => await isAdded(queue, 4), soon).toBe(true);
-    await expect.poll(() => parts.has(4), soon).toBe(true);
-  });
-
-  test('follows a sentinel to the next master', async () => {
-    await using group = await startSentinelGroup({ password: 's3cret' });
-    await using queue = await openBullQueue({ url: group.url, log: silentLog() });
-    const { parts, handlers } = partsOf(async () => {});
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', work, { part: 1 }, { id: '1' });
-    await expect.poll(() => parts.has(1), soon).toBe(true);
-    await group.master.stop('SIGKILL');
-    await expect.poll(async () => await isAdded(queue, 2), soon).toBe(true);
-    await expect.poll(() => parts.has(2), soon).toBe(true);
-  });
-});
-
-function partsOf(onPart: (part: number) => Promise<void>) {
-  const parts = new Set<number>();
-  const handlers = new JobHandlers().on(work, async ({ part }) => {
-    parts.add(part);
-    await onPart(part);
-  });
-  return { parts, handlers };
-}
-
-/** Adds jobs one after another, and says which the queue took. */
-async function addMany(queue: Queue, count: number): Promise<{ taken: number[]; slowestMs: number }> {
-  const taken: number[] = [];
-  let slowestMs = 0;
-  for (let part = 0; part < count; part += 1) {
-    const beganMs = performance.now();
-    if (await isAdded(queue, part)) taken.push(part);
-    slowestMs = Math.max(slowestMs, performance.now() - beganMs);
-  }
-  return { taken, slowestMs };
-}
-
-async function isAdded(queue: Queue, part: number): Promise<boolean> {
-  try {
-    await queue.add('hall', work, { part }, { id: `${part}` });
-    return true;
-  } catch (error) {
-    if (isUnavailable(error)) return false;
-    throw error;
-  }
-}
-
-function isUnavailable(error: unknown): boolean {
-  return error instanceof QueueError && error.code === 'unavailable';
-}
-
-async function isRun(queue: Queue, part: number, name = 'hall'): Promise<boolean> {
-  const ran = Promise.withResolvers<boolean>();
-  const handlers = new JobHandlers().on(work, async (payload) => ran.resolve(payload.part === part));
-  await using _ = await queue.consume(name, handlers, { concurrency: 1 });
-  await queue.add(name, work, { part }, { id: `${part}` });
-  return await ran.promise;
-}
 
 async function jobKey(redis: { ask(...command: string[]): Promise<string> }): Promise<string> {
   const keys = (await redis.ask('KEYS', 'berth:{hall}:????????-*')).split('\n');

@@ -1,85 +1,28 @@
 /** What garbage collection keeps and takes, on real drivers, with the clock in hand. */
 import { expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { backends, newBackend } from '../../model/backend.ts';
 import { findImage } from '../../model/image.ts';
 import { services, withImageTag } from '../../model/service.ts';
-import { openTestRegistry, pushBlob, pushImage, putManifest, sha256 } from '../../test/kit/registry.ts';
-import type { TestRegistry, TestRegistryOptions } from '../../test/kit/registry.ts';
+import { pushBlob, pushImage, putManifest, sha256 } from '../../test/kit/registry.ts';
 import { blobLinks, collectorTurns, contentId, manifests, tombstones } from '../documents.ts';
-import type { CollectionEvent, CollectionSummary } from './events.ts';
+import {
+  blobCount,
+  collect,
+  has,
+  hourMs,
+  imageType,
+  layerType,
+  leaseMs,
+  openCollectionHouse,
+  push,
+  repository,
+  status,
+} from '../testing/collection-house.ts';
 
-const hourMs = 3_600_000;
-const leaseMs = 24 * hourMs;
-const repository = 'acme/draw';
-const imageType = 'application/vnd.oci.image.manifest.v1+json';
 const indexType = 'application/vnd.oci.image.index.v1+json';
-const layerType = 'application/vnd.oci.image.layer.v1.tar';
-
-interface Opened extends AsyncDisposable {
-  readonly registry: TestRegistry;
-  readonly clock: ManualClock;
-}
-
-async function open(options: TestRegistryOptions['collection'] = {}, more: TestRegistryOptions = {}): Promise<Opened> {
-  const clock = new ManualClock(new Date());
-  // Far apart, so that nothing is collected but by these tests.
-  const collection = { everyMs: 1000 * leaseMs, removalWaitMs: 0, keptUntaggedImages: 0, ...options };
-  const registry = await openTestRegistry({ clock, collection, ...more });
-  return { registry, clock, [Symbol.asyncDispose]: () => registry[Symbol.asyncDispose]() };
-}
-
-async function collect(registry: TestRegistry, isDry = false) {
-  const events: CollectionEvent[] = [];
-  for await (const event of registry.collector.collect({ isDry }, new AbortController().signal)) events.push(event);
-  return { events, summary: events.at(-1) as CollectionSummary };
-}
-
-/** Once the collector is done that has come by itself. */
-async function collectInTurn(registry: TestRegistry): Promise<void> {
-  const isDone = async () =>
-    await collect(registry).then(
-      () => true,
-      (error: Error) => error.name !== 'CollectorBusyError',
-    );
-  await expect.poll(isDone).toBe(true);
-}
-
-/** An image with a layer of its own. */
-async function push(registry: TestRegistry, reference: string, content = reference) {
-  const layer = await pushBlob(registry, repository, `layer of ${content}`);
-  const config = await pushBlob(registry, repository, JSON.stringify({ os: 'linux', content }));
-  const manifest = {
-    schemaVersion: 2,
-    mediaType: imageType,
-    config: { mediaType: 'application/vnd.oci.image.config.v1+json', ...config },
-    layers: [{ mediaType: layerType, ...layer }],
-  };
-  const digest = sha256(JSON.stringify(manifest));
-  const answer = await putManifest(registry, { repository, reference: reference || digest }, manifest);
-  expect(answer.status).toBe(201);
-  return { digest, layer: layer.digest, size: JSON.stringify(manifest).length };
-}
-
-async function status(registry: TestRegistry, path: string): Promise<number> {
-  return (await registry.as(`/v2/${repository}/${path}`)).status;
-}
-
-async function has(registry: TestRegistry, image: { digest: string; layer: string }): Promise<boolean> {
-  const found = await status(registry, `manifests/${image.digest}`);
-  const layer = await status(registry, `blobs/${image.layer}`);
-  expect(layer).toBe(found);
-  return found === 200;
-}
-
-async function blobCount({ blobs }: TestRegistry): Promise<number> {
-  let count = 0;
-  for await (const _digest of blobs.list()) count += 1;
-  return count;
-}
 
 test('what a tag points to stays, what it pointed to goes when its lease is over, bytes and all', async () => {
-  await using opened = await open();
+  await using opened = await openCollectionHouse();
   const { registry, clock } = opened;
   const old = await push(registry, 'latest', 'old');
   const current = await push(registry, 'latest', 'current');
@@ -99,7 +42,7 @@ test('what a tag points to stays, what it pointed to goes when its lease is over
 });
 
 test('a dry run says what would go, and how much, and changes nothing', async () => {
-  await using opened = await open();
+  await using opened = await openCollectionHouse();
   const { registry, clock } = opened;
   await push(registry, 'latest', 'old');
   await push(registry, 'latest', 'current');
@@ -120,7 +63,7 @@ test('a dry run says what would go, and how much, and changes nothing', async ()
 });
 
 test('the untagged images pushed last stay, as many as are set', async () => {
-  await using opened = await open({ keptUntaggedImages: 2 });
+  await using opened = await openCollectionHouse({ keptUntaggedImages: 2 });
   const { registry, clock } = opened;
   const images = [];
   for (const content of ['1', '2', '3', '4']) {
@@ -134,7 +77,7 @@ test('the untagged images pushed last stay, as many as are set', async () => {
 });
 
 test('what an environment spawns and what a backend runs stays, by digest', async () => {
-  await using opened = await open();
+  await using opened = await openCollectionHouse();
   const { registry, clock } = opened;
   const [set, running, ended] = [
     await push(registry, 'x', '1'),
@@ -161,7 +104,7 @@ test('what an environment spawns and what a backend runs stays, by digest', asyn
 });
 
 test('an index keeps children that are manifests and children that are blobs, as build caches have them', async () => {
-  await using opened = await open();
+  await using opened = await openCollectionHouse();
   const { registry, clock } = opened;
   const child = await push(registry, '', 'child');
   const cached = await pushBlob(registry, repository, 'a cached layer');
@@ -184,7 +127,7 @@ test('an index keeps children that are manifests and children that are blobs, as
 });
 
 test('referrers live as long as their subject', async () => {
-  await using opened = await open();
+  await using opened = await openCollectionHouse();
   const { registry, clock } = opened;
   const image = await push(registry, 'signed', 'signed');
   const extra = {
@@ -204,7 +147,7 @@ test('referrers live as long as their subject', async () => {
 });
 
 test('HEAD, mount and push renew the lease of a blob, HEAD by digest that of a manifest', async () => {
-  await using opened = await open();
+  await using opened = await openCollectionHouse();
   const { registry, clock } = opened;
   const blob = await pushBlob(registry, repository, 'asked for');
   const untagged = await push(registry, '', 'untagged');
@@ -227,7 +170,7 @@ test('HEAD, mount and push renew the lease of a blob, HEAD by digest that of a m
 });
 
 test('within an hour a lease is not written again, and still lasts', async () => {
-  await using opened = await open();
+  await using opened = await openCollectionHouse();
   const { registry, clock } = opened;
   const { digest } = await pushBlob(registry, repository, 'asked for');
   const usedAt = async () => (await registry.store.get(blobLinks, contentId(repository, digest)))?.usedAt;
@@ -241,7 +184,7 @@ test('within an hour a lease is not written again, and still lasts', async () =>
 });
 
 test('what a service that is gone has left goes, and a service made anew begins empty', async () => {
-  await using opened = await open({ keptUntaggedImages: 20 });
+  await using opened = await openCollectionHouse({ keptUntaggedImages: 20 });
   const { registry, clock } = opened;
   await push(registry, 'v1');
   await registry.store.delete(services, repository);
@@ -254,91 +197,8 @@ test('what a service that is gone has left goes, and a service made anew begins 
   expect((await collect(registry)).summary.repositories).toBe(0);
 });
 
-test('bytes go when no repository has them, and not before the wait is over', async () => {
-  const waitMs = 600_000;
-  await using opened = await open({ removalWaitMs: waitMs });
-  const { registry, clock } = opened;
-  const { digest } = await pushBlob(registry, repository, 'shared');
-  await pushBlob(registry, 'acme/paint', 'shared');
-  await registry.as(`/v2/${repository}/blobs/${digest}`, { method: 'DELETE' });
-  expect((await collect(registry)).summary.condemned.blobs).toBe(0);
-  await registry.as(`/v2/acme/paint/blobs/${digest}`, { method: 'DELETE' });
-  expect((await collect(registry)).summary).toMatchObject({ condemned: { blobs: 1 }, removed: { blobs: 0 } });
-  // The collector comes back by itself when the wait is over.
-  const isGone = async () => {
-    await clock.advance(waitMs);
-    return await blobCount(registry);
-  };
-  await expect.poll(isGone).toBe(0);
-});
-
-test('who pushes condemned bytes keeps them', async () => {
-  await using opened = await open({ removalWaitMs: 600_000 });
-  const { registry, clock } = opened;
-  const { digest } = await pushBlob(registry, repository, 'condemned');
-  await registry.as(`/v2/${repository}/blobs/${digest}`, { method: 'DELETE' });
-  await collect(registry);
-  expect(await registry.store.get(tombstones, digest)).toBeDefined();
-  await pushBlob(registry, 'acme/paint', 'condemned');
-  expect(await registry.store.get(tombstones, digest)).toBeUndefined();
-  await clock.advance(hourMs);
-  await collectInTurn(registry);
-  expect((await registry.as(`/v2/acme/paint/blobs/${digest}`)).status).toBe(200);
-});
-
-test('a link that was made when the tombstone was marked already is seen, and the bytes stay', async () => {
-  await using opened = await open();
-  const { registry } = opened;
-  const { digest } = await pushBlob(registry, repository, 'linked late');
-  await registry.store.insert(tombstones, { id: digest, state: 'deleting', at: new Date() });
-  await collect(registry);
-  expect(await registry.store.get(tombstones, digest)).toBeUndefined();
-  expect(await status(registry, `blobs/${digest}`)).toBe(200);
-});
-
-test('a removal that a crash cut short is finished at the next start', async () => {
-  await using opened = await open();
-  const { registry } = opened;
-  const { digest } = await pushBlob(registry, repository, 'half removed');
-  await registry.as(`/v2/${repository}/blobs/${digest}`, { method: 'DELETE' });
-  await registry.store.insert(tombstones, { id: digest, state: 'deleting', at: new Date() });
-  await registry.restart();
-  await expect.poll(async () => await registry.store.get(tombstones, digest)).toBeUndefined();
-  expect(await blobCount(registry)).toBe(0);
-});
-
-test('a collection that another process does is not done here; one whose process died is, some seconds later', async () => {
-  await using opened = await open();
-  const { registry, clock } = opened;
-  const until = new Date(clock.now().getTime() + 15_000);
-  await registry.store.insert(collectorTurns, { id: 'collector', holder: 'somebody else', until });
-  await expect(collect(registry)).rejects.toMatchObject({ name: 'CollectorBusyError' });
-  await clock.advance(16_000);
-  expect((await collect(registry)).summary.type).toBe('collected');
-});
-
-test('it happens by itself, in time, and leaves a line in the log and figures', async () => {
-  await using opened = await open({ everyMs: hourMs });
-  const { registry, clock } = opened;
-  await push(registry, 'latest', 'old');
-  await push(registry, 'latest', 'current');
-  await clock.advance(2 * leaseMs);
-  const later = async () => {
-    await clock.advance(hourMs / 4);
-    return await blobCount(registry);
-  };
-  await expect.poll(later).toBe(2);
-  const isLogged = () =>
-    registry.logLines.some((line) => line.includes('Garbage collected') && line.includes('"manifests":1'));
-  await expect.poll(isLogged).toBe(true);
-  const text = await registry.metrics.metrics();
-  expect(text).toContain('berth_registry_collection_collected_total{what="manifests"} 1');
-  expect(text).toMatch(/berth_registry_collection_freed_bytes_total [1-9]/);
-  expect(text).toMatch(/berth_registry_collection_last_success_timestamp_seconds [1-9]/);
-});
-
 test('where a manifest is damaged nothing goes, since nobody knows what it keeps', async () => {
-  await using opened = await open();
+  await using opened = await openCollectionHouse();
   const { registry, clock } = opened;
   const image = await push(registry, 'v1');
   const id = contentId(repository, image.digest);

@@ -27,8 +27,8 @@ function lines({ platform }: Stage, message: string, fact: string): string[] {
   return platform.log.split('\n').filter((line) => line.includes(`"${message}"`) && line.includes(fact));
 }
 
-const fetched = (stage: Stage, digest: string) => lines(stage, 'image fetched ahead', digest);
-const pulled = (stage: Stage, { backend_id: id }: ConnectResponse) => lines(stage, 'image pulled', id);
+const fetched = (stage: Stage, digest: string) => lines(stage, 'Image fetched ahead', digest);
+const pulled = (stage: Stage, { backend_id: id }: ConnectResponse) => lines(stage, 'Image pulled', id);
 
 /** It runs this image, and its node had that. */
 async function expectReadyAtOnce(stage: Stage, connection: ConnectResponse, digest: string): Promise<void> {

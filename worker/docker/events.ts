@@ -54,7 +54,7 @@ export class DockerEvents implements Events {
         listener.onOpen();
         await read(stream, listener, signal);
       } catch (error) {
-        if (!signal.aborted) this.#log.warn({ err: error }, 'engine events cannot be followed, trying again');
+        if (!signal.aborted) this.#log.warn({ err: error }, 'Engine events cannot be followed, trying again');
       }
       await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {});
       pauseMs = Math.min(2 * pauseMs, longestPauseMs);

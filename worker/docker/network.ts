@@ -76,7 +76,7 @@ export class DockerNetwork implements Network {
     if (this.#addresses && this.#subnet === subnet) return;
     this.#subnet = subnet;
     this.#addresses = new AddressPool(parseSubnet(subnet), [gatewayOf(found, subnet), ...addressesIn(found)]);
-    this.#options.log.info({ network: this.name, subnet }, 'network is there');
+    this.#options.log.info({ network: this.name, subnet }, 'Network is there');
   }
 
   async #inspect(): Promise<Docker.NetworkInspectInfo | undefined> {

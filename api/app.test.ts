@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectPath, openTestApi } from './testing/test-api.ts';
+import type { TestApi } from './testing/test-api.ts';
+
+let api: TestApi;
+beforeAll(async () => void (api = await openTestApi()));
+afterAll(async () => await api[Symbol.asyncDispose]());
+
+describe('bodies', () => {
+  const send = async (body: string | Uint8Array<ArrayBuffer>, type = 'application/json') =>
+    await api.call('POST', connectPath, {
+      body,
+      headers: { authorization: `Bearer ${api.token}`, 'content-type': type },
+    });
+
+  test.each([
+    ['not JSON', '{"key":', 400],
+    ['cut in the middle of a character', Buffer.from('{"key":"é"}').subarray(0, 9), 400],
+    [
+      'invalid UTF-8 inside a text',
+      Buffer.from([0x7b, 0x22, 0x6b, 0x65, 0x79, 0x22, 0x3a, 0x22, 0xff, 0x22, 0x7d]),
+      400,
+    ],
+    ['nested deeper than anybody needs', `{"auth":{"a":${'['.repeat(200)}${']'.repeat(200)}}}`, 400],
+    ['larger than 1 MiB', `{"user":"${'x'.repeat(1 << 20)}"}`, 413],
+  ])('%s', async (_what, body, status) => {
+    expect((await send(body)).status).toBe(status);
+  });
+
+  test('of another type are refused', async () => {
+    const { status, body } = await send('{}', 'text/plain');
+    expect([status, body.error.code]).toEqual([415, 'UnsupportedMediaType']);
+  });
+
+  test('may be missing where every field is optional, with and without a content type', async () => {
+    const bare = await api.call('POST', connectPath, { headers: { authorization: `Bearer ${api.token}` } });
+    expect([bare.status, (await send('')).status]).toEqual([200, 200]);
+  });
+});
+
+test('an unknown path is 404 in JSON', async () => {
+  const { status, body } = await api.get('/v2/nothing');
+  expect([status, body.error.code]).toEqual([404, 'NotFound']);
+});

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { backends, end } from '../model/backend.ts';
+import { keyId, keys } from '../model/key.ts';
+import { becomeServing, connectPath, digestOf, openTestApi } from './testing/test-api.ts';
+import type { TestApi } from './testing/test-api.ts';
+
+let api: TestApi;
+beforeAll(async () => void (api = await openTestApi()));
+afterAll(async () => await api[Symbol.asyncDispose]());
+
+describe('connect', () => {
+  test('without a key spawns a backend and nudges the cluster', async () => {
+    const { status, headers, body } = await api.post(connectPath);
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('application/json');
+    expect(body).toEqual({
+      backend_id: expect.stringMatching(/^[a-z0-9]{12}$/),
+      url: `https://sessions.example/${body.token}/`,
+      token: expect.stringMatching(/^[\w-]{43}$/),
+      secret_token: `secret of ${body.token}`,
+      ready_url: `${api.base}/ready/${body.backend_id}/${body.token}/`,
+      status_url: `${api.base}/v2/backend/${body.backend_id}/status`,
+      status: 'scheduled',
+      spawned: true,
+    });
+    await expect.poll(() => api.nudged).toContain(body.backend_id);
+  });
+
+  test('with a key that is held returns its backend, with a token of its own', async () => {
+    const first = await api.post(connectPath, { key: 'held' });
+    const second = await api.post(connectPath, { key: 'held' });
+    expect([first.body.spawned, second.body.spawned]).toEqual([true, false]);
+    expect(second.body.backend_id).toBe(first.body.backend_id);
+    expect(second.body.token).not.toBe(first.body.token);
+  });
+
+  test('50 at a time on one key spawn one backend', async () => {
+    const replies = await Promise.all(Array.from({ length: 50 }, () => api.post(connectPath, { key: 'crowd' })));
+    expect(new Set(replies.map(({ body }) => body.backend_id)).size).toBe(1);
+    expect(replies.filter(({ body }) => body.spawned)).toHaveLength(1);
+  });
+
+  test('keys of two services are two keys', async () => {
+    await api.addService('other');
+    await api.addImage('acme/other', 'latest', digestOf('b'));
+    const [here, there] = await Promise.all([
+      api.post(connectPath, { key: 'same' }),
+      api.post('/v2/service/acme/other/connect', { key: 'same' }),
+    ]);
+    expect([here.body.spawned, there.body.spawned]).toEqual([true, true]);
+  });
+
+  test('spawn: false finds a holder or says that there is none', async () => {
+    const nobody = await api.post(connectPath, { key: 'nobody', spawn: false });
+    expect([nobody.status, nobody.body.error.code]).toEqual([404, 'KeyNotHeld']);
+    await api.post(connectPath, { key: 'somebody' });
+    const somebody = await api.post(connectPath, { key: 'somebody', spawn: false });
+    expect([somebody.status, somebody.body.spawned]).toEqual([200, false]);
+    expect((await api.post(connectPath, { spawn: false })).status).toBe(400);
+  });
+
+  test('after the holder has ended spawns anew, with a higher fencing token', async () => {
+    const first = await api.post(connectPath, { key: 'again' });
+    await api.change(first.body.backend_id, (current) =>
+      end(current, { kind: null, reason: null, exitCode: 0 }, new Date()),
+    );
+    const second = await api.post(connectPath, { key: 'again' });
+    expect(second.body.spawned).toBe(true);
+    const [before, after] = await Promise.all(
+      [first, second].map(({ body }) => api.store.get(backends, body.backend_id)),
+    );
+    expect(after?.fencingToken).toBeGreaterThan(before?.fencingToken ?? Infinity);
+  });
+
+  test('while the holder is ending spawns a successor that waits for it, also through one that never started', async () => {
+    const first = (await api.post(connectPath, { key: 'heir' })).body.backend_id as string;
+    await api.change(first, becomeServing);
+    await api.post(`/v2/backend/${first}/terminate`);
+    const second = (await api.post(connectPath, { key: 'heir' })).body.backend_id as string;
+    expect((await api.store.get(backends, second))?.waitsFor).toBe(first);
+    await api.post(`/v2/backend/${second}/terminate`);
+    const third = await api.post(connectPath, { key: 'heir' });
+    expect((await api.store.get(backends, third.body.backend_id))?.waitsFor).toBe(first);
+  });
+
+  test('a holder whose node has not renewed its lease is lost, and the key is given out again', async () => {
+    const first = (await api.post(connectPath, { key: 'lapsed' })).body.backend_id as string;
+    await api.change(first, becomeServing);
+    const past = new Date(Date.now() - 1);
+    await api.store.update(keys, keyId('acme', 'draw', 'lapsed'), (key) => ({ ...key, leaseUntil: past }));
+    const second = await api.post(connectPath, { key: 'lapsed' });
+    expect(second.body.spawned).toBe(true);
+    expect((await api.get(`/v2/backend/${first}`)).body.statuses.at(-1)).toMatchObject({
+      status: 'terminated',
+      last_status: 'ready',
+      termination_reason: 'lost',
+      terminatation_reason: 'lost',
+    });
+  });
+
+  test.each([
+    ['unknown tag', connectPath, { spawn: { tag: 'nope' } }, 404, 'ImageNotFound'],
+    ['unknown digest', connectPath, { spawn: { tag: digestOf('f') } }, 404, 'ImageNotFound'],
+    ['unknown service', '/v2/service/acme/nope/connect', {}, 404, 'ServiceNotFound'],
+    ['unknown environment', '/v2/service/acme/draw/nope/connect', {}, 404, 'EnvironmentNotFound'],
+    ['another account', '/v2/service/other/draw/connect', {}, 404, 'ServiceNotFound'],
+    ['mounts where there are none', connectPath, { spawn: { executable: { mount: true } } }, 409, 'MountsDisabled'],
+  ])('%s', async (_what, path, body, status, code) => {
+    const reply = await api.post(path, body);
+    expect([reply.status, reply.body.error.code]).toEqual([status, code]);
+  });
+
+  test('a service without images says where to push one', async () => {
+    await api.addService('empty');
+    const { status, body } = await api.post('/v2/service/acme/empty/connect');
+    expect([status, body.error.code]).toEqual([409, 'NoImage']);
+    expect(body.error.message).toContain('registry.example/acme/empty');
+  });
+});

@@ -1,0 +1,132 @@
+/** What the API's tests stand on: its room behind a real server, with a real store, queue and bus. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { spawnJob } from '../../contract/jobs.ts';
+import { backendChanged } from '../../contract/messages.ts';
+import { openInProcessBus } from '../../core/bus/in-process.ts';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import { listen, newServer } from '../../core/http/listener.ts';
+import { silentLog } from '../../core/log/log.ts';
+import { openMetrics } from '../../core/metrics/metrics.ts';
+import { openInProcessQueue } from '../../core/queue/in-process.ts';
+import { JobHandlers } from '../../core/queue/queue.ts';
+import { PlatformSecret } from '../../core/secret/platform-secret.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/access-token.ts';
+import type { AccessRight } from '../../model/access-token.ts';
+import { advance, assign, backends, becomeReady } from '../../model/backend.ts';
+import type { Backend } from '../../model/backend.ts';
+import { modelCollections } from '../../model/collections.ts';
+import { imageId, images } from '../../model/image.ts';
+import { openApi } from '../index.ts';
+import { spawnRules } from './spawn-rules.ts';
+
+const log = silentLog();
+
+/** Where a connect request to the service goes that is there from the beginning. */
+export const connectPath = '/v2/service/acme/draw/connect';
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  // oxlint-disable-next-line typescript/no-explicit-any -- what a client sees has no type
+  readonly body: any;
+}
+
+export type TestApi = Awaited<ReturnType<typeof openTestApi>>;
+
+/** Opens an API in which the service `acme/draw` has one image: `latest`, of the digest `digestOf('a')`. */
+export async function openTestApi() {
+  await using parts = new AsyncDisposableStack();
+  const opened = await openRoom(parts);
+  const { store, bus, base } = opened;
+  const tokenFor = async (account: string, rights: readonly AccessRight[]) => {
+    const made = newAccessToken();
+    await store.insert(accessTokens, accessTokenDocument(made, { account, name: 'test', rights }, new Date()));
+    return made;
+  };
+  const token = await tokenFor('acme', ['read', 'push', 'connect', 'manage']);
+  const client = clientOf(base, token);
+  const addService = async (name: string) => {
+    const { status } = await client.post('/v2/account/acme/service', { name });
+    if (status !== 200) throw new Error(`The service "${name}" cannot be added: ${status}`);
+  };
+  const addImage = async (repository: string, tag: string, digest: string) => {
+    const id = imageId(repository, tag, digest);
+    await store.insert(images, { id, repository, tag, digest, uploadTime: new Date(), sizeBytes: 1 });
+  };
+  await addService('draw');
+  await addImage('acme/draw', 'latest', digestOf('a'));
+  const kept = parts.move();
+  return {
+    ...opened,
+    ...client,
+    /** Of `acme`, which may do everything. */
+    token,
+    tokenFor,
+    addService,
+    addImage,
+    /** Changes a backend and tells of it, as its worker does. */
+    change: async (id: string, by: (backend: Backend) => Backend) => {
+      const changed = await store.update(backends, id, by);
+      if (changed) await bus.publish(backendChanged, { backend: id, status: changed.status });
+    },
+    [Symbol.asyncDispose]: async () => await kept.disposeAsync(),
+  };
+}
+
+async function openRoom(parts: AsyncDisposableStack) {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
+  parts.defer(() => rm(folder, { recursive: true }));
+  const store = parts.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
+  const bus = parts.use(openInProcessBus({ log }));
+  const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
+  /** The backends that the cluster was told to spawn. */
+  const nudged: string[] = [];
+  const handlers = new JobHandlers().on(spawnJob, async ({ backend }) => void nudged.push(backend));
+  parts.use(await queue.consume('cluster-main', handlers, { concurrency: 1 }));
+  const server = newServer();
+  const { port } = parts.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 }));
+  const base = `http://127.0.0.1:${port}`;
+  const secret = new PlatformSecret(Buffer.alloc(32, 1));
+  const ports = { store, queue, bus, clock: systemClock, log, metrics: openMetrics(), secret };
+  const room = parts.use(
+    await openApi({
+      ...ports,
+      archives: undefined,
+      urls: { api: base, proxy: 'https://sessions.example', registryHost: 'registry.example' },
+      rules: { ...spawnRules, fetchesAhead: true },
+      secretFor: (connectionToken) => `secret of ${connectionToken}`,
+    }),
+  );
+  server.on('request', room.handle);
+  return { store, bus, secret, nudged, port, base, room };
+}
+
+function clientOf(base: string, token: string) {
+  const call = async (method: string, path: string, init: RequestInit = {}): Promise<Reply> => {
+    const response = await fetch(base + path, { method, redirect: 'manual', ...init });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type') === 'application/json';
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  };
+  return {
+    call,
+    get: async (path: string, as = token) => await call('GET', path, { headers: { authorization: `Bearer ${as}` } }),
+    post: async (path: string, body?: unknown, as = token) => {
+      const headers = { authorization: `Bearer ${as}`, 'content-type': 'application/json' };
+      return await call('POST', path, { headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
+    },
+  };
+}
+
+/** A digest that is told from others by one hexadecimal digit. */
+export function digestOf(digit: string): string {
+  return `sha256:${digit.repeat(64)}`;
+}
+
+export function becomeServing(backend: Backend): Backend {
+  const at = { host: '127.0.0.1', port: 1 };
+  return becomeReady(advance(assign(backend, 'node-1'), 'waiting', new Date()), at, new Date());
+}

@@ -1,0 +1,77 @@
+/** Several processes take jobs of one queue, and go away in the middle. */
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { startConsumerProcess } from '../../test/kit/redis-consumer.ts';
+import { redisProblem, startRedis } from '../../test/kit/redis.ts';
+import { silentLog } from '../log/log.ts';
+import { openBullQueue } from './bullmq.ts';
+import { addMany, partsOf, soon, work } from './testing/parts.ts';
+
+const problem = await redisProblem();
+
+/** What a lock and a look for lost jobs may take, with their production values, and some for a busy machine. */
+const missedMs = 29_000;
+
+describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : ` (skipped: ${problem})`}`, () => {
+  test('share a queue: each job runs once, in one of two processes', async () => {
+    await using redis = await startRedis();
+    const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 3 };
+    await using one = startConsumerProcess(options);
+    await using other = startConsumerProcess(options);
+    await expect.poll(() => [one.lines[0], other.lines[0]], soon).toStrictEqual(['ready', 'ready']);
+    await using queue = await openBullQueue({ ...options, log: silentLog() });
+    await addMany(queue, 300);
+    const ended = () => [...one.lines, ...other.lines].filter((line) => line.startsWith('ended'));
+    await expect.poll(() => ended().length, soon).toBeGreaterThanOrEqual(300);
+    expect(ended()).toHaveLength(300);
+    expect(new Set(ended()).size).toBe(300);
+    expect(one.lines.length).toBeGreaterThan(10);
+    expect(other.lines.length).toBeGreaterThan(10);
+  });
+
+  test('take over from one that was killed, and from one that leaves', async () => {
+    await using redis = await startRedis();
+    const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 1 };
+    await using queue = await openBullQueue({ ...options, log: silentLog() });
+    await queue.add('hall', work, { part: 1 }, { id: '1' });
+    await using killed = startConsumerProcess({ ...options, runsOn: true });
+    await expect.poll(() => killed.lines, soon).toContain('began 1');
+    await using leaving = startConsumerProcess({ ...options, runsOn: true });
+    await expect.poll(() => leaving.lines, soon).toContain('ready');
+    killed.kill('SIGKILL');
+    const killedMs = performance.now();
+    await killed.exited;
+    await expect.poll(() => leaving.lines, soon).toContain('began 1');
+    expect(performance.now() - killedMs).toBeLessThan(missedMs);
+
+    const { parts, handlers } = partsOf(async () => {});
+    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    leaving.kill('SIGTERM');
+    expect(await leaving.exited).toBe(0);
+    await expect.poll(() => parts.has(1), soon).toBe(true);
+  });
+
+  test('leave within seconds while Redis is away, and their jobs are found later', async () => {
+    await using redis = await startRedis({ appendOnly: true });
+    const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 1 };
+    await using queue = await openBullQueue({ ...options, log: silentLog() });
+    await queue.add('hall', work, { part: 1 }, { id: '1' });
+    await using leaving = startConsumerProcess({ ...options, runsOn: true });
+    await expect.poll(() => leaving.lines, soon).toContain('began 1');
+    await using idle = startConsumerProcess(options);
+    await expect.poll(() => idle.lines, soon).toContain('ready');
+    await redis.stop();
+    // One that is at work, one that waits for work, and one that has never seen Redis.
+    await using stranger = startConsumerProcess(options);
+    await expect.poll(() => stranger.lines, soon).toContain('ready');
+    const leftMs = performance.now();
+    const all = [leaving, idle, stranger];
+    for (const each of all) each.kill('SIGTERM');
+    expect(await Promise.all(all.map(({ exited }) => exited))).toStrictEqual([0, 0, 0]);
+    expect(performance.now() - leftMs).toBeLessThan(30_000);
+    await redis.start();
+    const { parts, handlers } = partsOf(async () => {});
+    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await expect.poll(() => parts.has(1), soon).toBe(true);
+  });
+});

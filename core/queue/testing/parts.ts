@@ -1,0 +1,46 @@
+/** Jobs on Redis, for tests of what becomes of them: each has a part, by which it is known again. */
+import { z } from 'zod';
+import { JobHandlers, QueueError } from '../queue.ts';
+import type { JobKind, Queue } from '../queue.ts';
+
+export const work: JobKind<{ part: number }> = { name: 'work', payload: z.strictObject({ part: z.int() }) };
+
+/** For what takes Redis, or another process, a while. */
+export const soon = { interval: 20, timeout: 30_000 };
+
+/** The parts whose jobs have begun, and what takes the jobs. */
+export function partsOf(onPart: (part: number) => Promise<void>) {
+  const parts = new Set<number>();
+  const handlers = new JobHandlers().on(work, async ({ part }) => {
+    parts.add(part);
+    await onPart(part);
+  });
+  return { parts, handlers };
+}
+
+/** Adds jobs one after another, and says which the queue took. */
+export async function addMany(queue: Queue, count: number): Promise<{ taken: number[]; slowestMs: number }> {
+  const taken: number[] = [];
+  let slowestMs = 0;
+  for (let part = 0; part < count; part += 1) {
+    const beganMs = performance.now();
+    if (await isAdded(queue, part)) taken.push(part);
+    slowestMs = Math.max(slowestMs, performance.now() - beganMs);
+  }
+  return { taken, slowestMs };
+}
+
+/** Whether the queue took a job: `false` while Redis is away. */
+export async function isAdded(queue: Queue, part: number): Promise<boolean> {
+  try {
+    await queue.add('hall', work, { part }, { id: `${part}` });
+    return true;
+  } catch (error) {
+    if (isUnavailable(error)) return false;
+    throw error;
+  }
+}
+
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof QueueError && error.code === 'unavailable';
+}

@@ -1,0 +1,100 @@
+/** Bodies of any length and pace: as fast as the slower side, in bounded memory, and each part as soon as it comes. */
+import { once } from 'node:events';
+import { request as send } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from 'vitest';
+import { connected, gathered, openHouse, spawnReady, startProgram, until } from '../testing/house.ts';
+
+const mebibyte = 1024 * 1024;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+test.each([1, 64])('%i MiB stream through both ways at once, in bounded memory', async (mebibytes) => {
+  await using house = await openHouse();
+  await using program = await startProgram((request, response) => void pipeline(request, response));
+  const { token } = await spawnReady(house, program);
+  const outgoing = send(`${house.url}/${token}/`, { method: 'POST' });
+  const block = Buffer.alloc(mebibyte, 'abcdefg\n');
+  const held = () => {
+    // The first run only finds what the second one frees.
+    collectGarbage();
+    collectGarbage();
+    return process.memoryUsage().arrayBuffers;
+  };
+  const before = held();
+  let most = 0;
+  const source = function* () {
+    for (let i = 0; i < mebibytes; i += 1) yield block;
+  };
+  const sending = pipeline(Readable.from(source()), outgoing);
+  const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
+  let received = 0;
+  for await (const chunk of answer) {
+    const { length } = chunk as Buffer;
+    if (received % (8 * mebibyte) < length) most = Math.max(most, held() - before);
+    received += length;
+  }
+  await sending;
+  expect(received).toBe(mebibytes * mebibyte);
+  expect(most).toBeLessThan(8 * mebibyte);
+});
+
+test('a client that reads slowly slows the backend down, and counts as open until it has all', async () => {
+  await using house = await openHouse();
+  let written = 0;
+  const block = Buffer.alloc(mebibyte);
+  await using program = await startProgram((_request, response) => {
+    const source = function* () {
+      for (let i = 0; i < 64; i += 1) {
+        written += 1;
+        yield block;
+      }
+    };
+    void pipeline(Readable.from(source()), response);
+  });
+  const { token, backend } = await spawnReady(house, program);
+  const client = await connected(house.port);
+  client.pause();
+  client.write(`GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  let steadySince = 0;
+  let last = -1;
+  await until(() => {
+    if (written !== last) steadySince = Date.now();
+    last = written;
+    return written > 0 && Date.now() - steadySince > 300;
+  });
+  expect(written).toBeLessThan(40);
+  expect(house.told.at(-1)).toEqual({ [backend]: 1 });
+  expect((await gathered(client)).length).toBeGreaterThan(64 * mebibyte);
+  await until(() => house.told.at(-1)?.[backend] === undefined);
+});
+
+test('events come one by one, and the head before the first', async () => {
+  await using house = await openHouse();
+  const { promise: listening, resolve: begin } = Promise.withResolvers<() => void>();
+  await using program = await startProgram((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.flushHeaders();
+    let count = 0;
+    begin(() => {
+      count += 1;
+      response.write(`data: ${count}\n\n`);
+    });
+  });
+  const { token } = await spawnReady(house, program);
+  const leaving = new AbortController();
+  const answer = await fetch(`${house.url}/${token}/`, { signal: leaving.signal });
+  const next = await listening;
+  const reader = answer.body?.getReader();
+  for (const event of ['data: 1\n\n', 'data: 2\n\n', 'data: 3\n\n']) {
+    next();
+    const { value } = (await reader?.read()) ?? {};
+    expect(Buffer.from(value ?? []).toString()).toBe(event);
+  }
+  leaving.abort();
+});

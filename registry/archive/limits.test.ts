@@ -1,0 +1,98 @@
+/** What is refused, since it is more than is allowed or than there is room for. */
+import { randomBytes } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { BlobsError } from '../../core/blobs/blobs.ts';
+import { blobOf, imageOf, indexOf, layoutOf, ociIndexType, savedOf, tarOf } from '../../test/kit/archives.ts';
+import type { TestEntry } from '../../test/kit/archives.ts';
+import { pushBlob, sha256 } from '../../test/kit/registry.ts';
+import { mebibyte, openArchiveHouse, refusalOf, send, sendEntries } from '../testing/archive-house.ts';
+import type { ArchiveHouse } from '../testing/archive-house.ts';
+import type { ArchiveLimits } from './limits.ts';
+
+let house: ArchiveHouse;
+beforeEach(async () => void (house = await openArchiveHouse()));
+afterEach(async () => await house[Symbol.asyncDispose]());
+
+/** What the refusal of an archive says that is over one of these limits. */
+async function overLimit(archiveLimits: Partial<ArchiveLimits>, entries: readonly TestEntry[]): Promise<string> {
+  return await refusalOf(house, await sendEntries(await house.open({ archiveLimits }), entries), 'PayloadTooLarge');
+}
+
+describe('what is refused', () => {
+  test('more than the limits allow', async () => {
+    const big = savedOf([randomBytes(300_000), randomBytes(300_000)]);
+    expect(await overLimit({ maxBytes: 200_000 }, big)).toMatch(/an entry of more than 200000 bytes/);
+    expect(await overLimit({ maxBytes: 500_000 }, big)).toMatch(/unpacks to more than 500000 bytes/);
+    expect(await overLimit({ maxEntries: 5 }, big)).toMatch(/more than 5 entries/);
+    const zeros = gzipSync(await tarOf(savedOf([Buffer.alloc(mebibyte)])));
+    const bomb = await house.open({ archiveLimits: { ratioFromBytes: 500_000, maxRatio: 100 } });
+    expect(await refusalOf(house, await send(bomb, zeros), 'PayloadTooLarge')).toMatch(/more than 100 times its size/);
+    expect((await send(await house.open({ archiveLimits: { ratioFromBytes: 2 * mebibyte } }), zeros)).tag).toBe('v1');
+  });
+
+  test('documents, manifests and configs of more than fits into memory', async () => {
+    const url = await house.open();
+    const huge = ' '.repeat(4 * mebibyte + 1);
+    expect(await refusalOf(house, await sendEntries(url, [{ name: 'manifest.json', content: huge }]))).toMatch(
+      /manifest.json of more than/,
+    );
+    const manifest = blobOf(huge);
+    expect(await refusalOf(house, await sendEntries(url, layoutOf([manifest], [{ blob: manifest }])))).toMatch(
+      /a manifest of more than/,
+    );
+    const config = blobOf(`{}${huge}`);
+    const saved = [
+      { name: 'c', content: config.bytes },
+      { name: 'manifest.json', content: '[{"Config":"c"}]' },
+    ];
+    expect(await refusalOf(house, await sendEntries(url, saved))).toMatch(/a config of more than/);
+    const images = Array.from({ length: 4 }, (_, i) => imageOf([`layer ${i}`]));
+    const index = indexOf(images.map(({ manifest }) => manifest));
+    const blobs = [...images.flatMap(({ layers, config, manifest }) => [...layers, config, manifest]), index];
+    const layout = layoutOf(blobs, [{ blob: index, mediaType: ociIndexType }]);
+    expect(await overLimit({ maxManifests: 4 }, layout)).toMatch(/more than 4 manifests/);
+    const nested = [imageOf(['x']).manifest];
+    for (let i = 0; i < 6; i += 1)
+      nested.unshift(indexOf(nested.slice(0, 1), i === 0 ? {} : { mediaType: ociIndexType }));
+    const deep = layoutOf(
+      [...nested, ...imageOf(['x']).layers, imageOf(['x']).config],
+      [{ blob: nested[0] ?? blobOf(''), mediaType: ociIndexType }],
+    );
+    expect(await refusalOf(house, await sendEntries(url, deep))).toMatch(/nested deeper than 4 levels/);
+  });
+
+  test('what there is no room for', async () => {
+    const url = await house.open();
+    house.fault = new BlobsError('no-space', 'No space left on device');
+    expect(await refusalOf(house, await sendEntries(url, savedOf(['x'])), 'InsufficientStorage')).toMatch(
+      /no space left/,
+    );
+    house.fault = new BlobsError('unavailable', 'Gone');
+    expect(await refusalOf(house, await sendEntries(url, savedOf(['x'])), 'Unavailable')).toMatch(/down for a moment/);
+    house.fault = undefined;
+    const [small, large] = [savedOf(['x']), savedOf([randomBytes(100_000)])];
+    const poor = await house.open({ limits: { accountBytes: 50_000 } });
+    expect(await refusalOf(house, await sendEntries(poor, large), 'QuotaExceeded')).toMatch(
+      /exceed the storage quota.*: acme has /,
+    );
+    const strict = await house.open({ limits: { blobBytes: 50_000 } });
+    expect(await refusalOf(house, await sendEntries(strict, large), 'PayloadTooLarge')).toMatch(/make smaller layers/);
+    expect(await sendEntries(poor, small)).toMatchObject({ tag: 'v1' });
+  });
+});
+
+test('what is pushed and what comes in archives counts together, at once', async () => {
+  const limits = { accountBytes: 300_000 };
+  await using limited = await openArchiveHouse({ limits });
+  const url = await limited.open({ limits, quota: limited.registry.quota });
+  // As nothing is stored yet, which is measured by this and not again for a while.
+  await refusalOf(limited, await sendEntries(url, savedOf([randomBytes(400_000)])), 'QuotaExceeded');
+  await pushBlob(limited.registry, 'acme/other', randomBytes(200_000));
+  const refused = await refusalOf(limited, await sendEntries(url, savedOf([randomBytes(150_000)])), 'QuotaExceeded');
+  expect(refused).toMatch(/: acme has 19\d\.\d KiB of /);
+  expect(await sendEntries(url, savedOf([randomBytes(50_000)]))).toMatchObject({ tag: 'v1' });
+  const bytes = randomBytes(60_000);
+  const push = { method: 'POST', body: bytes };
+  expect((await limited.registry.as(`/v2/acme/x/blobs/uploads/?digest=${sha256(bytes)}`, push)).code).toBe('DENIED');
+});

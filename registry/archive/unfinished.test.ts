@@ -1,0 +1,96 @@
+/** Uploads that do not come to their end: the client leaves, the platform stops, or too little comes. */
+import { randomBytes } from 'node:crypto';
+import { request as httpRequest } from 'node:http';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { services } from '../../model/service.ts';
+import { blobOf, imageOf, layoutOf, savedOf, tarOf } from '../../test/kit/archives.ts';
+import { mebibyte, openArchiveHouse, repository, send } from '../testing/archive-house.ts';
+import type { ArchiveHouse } from '../testing/archive-house.ts';
+
+let house: ArchiveHouse;
+beforeEach(async () => void (house = await openArchiveHouse()));
+afterEach(async () => await house[Symbol.asyncDispose]());
+
+describe('a client that leaves in the middle', () => {
+  test.each(['application/x-tar', 'multipart/form-data; boundary=cut'])(
+    'as %s: leaves blobs to reuse, and nothing else',
+    async (type) => {
+      const url = await house.open();
+      const [small, large] = ['a small layer', randomBytes(2 * mebibyte)];
+      const { layers, config, manifest } = imageOf([small, large]);
+      const tar = await tarOf(layoutOf([...layers, config, manifest], [{ blob: manifest, name: 'v1' }]));
+      const request = httpRequest(url, {
+        method: 'POST',
+        agent: false,
+        headers: { 'content-type': type, 'content-length': tar.length + 1000 },
+      });
+      request.on('error', () => {});
+      if (type.startsWith('multipart')) {
+        request.write('--cut\r\nContent-Disposition: form-data; name="archive"; filename="x"\r\n\r\n');
+      }
+      request.write(tar.subarray(0, mebibyte));
+      await expect.poll(async () => await house.registry.blobs.stat(blobOf(small).digest)).toBeDefined();
+      await expect.poll(() => house.uploadsLeft()).toHaveLength(1);
+      request.destroy();
+      await expect.poll(() => house.uploadsLeft()).toEqual([]);
+      expect(await house.registry.store.get(services, repository)).toBeUndefined();
+      expect(await send(url, tar)).toEqual({ digest: manifest.digest, tag: 'v1' });
+    },
+  );
+});
+
+test('an upload that stands still is ended when the platform stops', async () => {
+  const url = await house.open();
+  const tar = await tarOf(savedOf([randomBytes(2 * mebibyte)]));
+  const { promise: answered, resolve } = Promise.withResolvers<number | undefined>();
+  const headers = { 'content-type': 'application/x-tar', 'content-length': tar.length };
+  const request = httpRequest(url, { method: 'POST', agent: false, headers }, (response) =>
+    resolve(response.statusCode),
+  );
+  request.on('error', () => {});
+  request.write(tar.subarray(0, mebibyte));
+  await expect.poll(() => house.uploadsLeft()).toHaveLength(1);
+  house.closing.abort();
+  expect(await answered).toBe(200);
+  expect(await house.uploadsLeft()).toEqual([]);
+  request.destroy();
+});
+
+test.each(['application/x-tar', 'multipart/form-data; boundary=slow'])(
+  'an upload that trickles is cut after some minutes: %s',
+  async (type) => {
+    const clock = new ManualClock(new Date());
+    const url = await house.open({ clock });
+    const tar = await tarOf(savedOf([randomBytes(2 * mebibyte)]));
+    const { promise: answered, resolve } = Promise.withResolvers<string>();
+    const request = httpRequest(url, { method: 'POST', agent: false, headers: { 'content-type': type } }, (response) =>
+      response.setEncoding('utf8').once('data', resolve),
+    );
+    request.on('error', () => {});
+    if (type.startsWith('multipart')) {
+      request.write('--slow\r\nContent-Disposition: form-data; name="archive"; filename="x"\r\n\r\n');
+    }
+    request.write(tar.subarray(0, mebibyte));
+    const receivedBytes = async () => {
+      const [uploadId = ''] = await house.uploadsLeft();
+      return uploadId === '' ? 0 : ((await house.registry.blobs.statUpload(uploadId))?.sizeBytes ?? 0);
+    };
+    await expect.poll(receivedBytes).toBeGreaterThan(mebibyte / 2);
+    let answer: string | undefined;
+    void answered.then((text) => (answer = text));
+    // Minutes count only while the client is waited for, which is a moment from now.
+    const aMinuteLater = async () => {
+      await clock.advance(60_000);
+      request.write('drop');
+      return answer;
+    };
+    await expect.poll(aMinuteLater, { timeout: 20_000 }).toBeDefined();
+    expect(JSON.parse(answer ?? '')).toMatchObject({
+      code: 'BadRequest',
+      message: expect.stringMatching(/Too little/),
+    });
+    expect(await house.uploadsLeft()).toEqual([]);
+    request.destroy();
+  },
+);

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { leftBehind, openAtWork } from './testing/outside.ts';
+import type { PlatformAtWork } from './testing/outside.ts';
+import { polite, whyNoTests } from './testing/test-platform.ts';
+import type { TestPlatform } from './testing/test-platform.ts';
+
+const why = await whyNoTests();
+
+describe.skipIf(why !== undefined)(`addresses of backends on a real engine ${why ?? ''}`, () => {
+  let atWork: PlatformAtWork;
+  let platform: TestPlatform;
+  beforeAll(async () => {
+    atWork = await openAtWork();
+    ({ platform } = atWork);
+  });
+  afterAll(async () => await atWork?.[Symbol.asyncDispose]());
+
+  it('gives no address twice in a row', async () => {
+    const imageDigest = platform.images.add(polite);
+    const hosts = new Set<string | undefined>();
+    for (let round = 0; round < 3; round += 1) {
+      const id = await platform.schedule({ imageDigest });
+      hosts.add((await platform.until(id, 'ready')).address?.host);
+      await platform.end(id);
+    }
+    expect(hosts.size).toBe(3);
+  });
+
+  it('runs many at once, each at an address of its own', async () => {
+    const imageDigest = platform.images.add(polite);
+    const ids = await Promise.all(Array.from({ length: 12 }, () => platform.schedule({ imageDigest })));
+    const all = await Promise.all(ids.map((id) => platform.until(id, 'ready')));
+    expect(new Set(all.map(({ address }) => address?.host)).size).toBe(12);
+    await Promise.all(ids.map((id) => platform.end(id)));
+  });
+
+  it('makes its network anew when somebody has taken it', async () => {
+    await using other = await openAtWork();
+    const { engine, docker } = other.platform.engine;
+    await docker.getNetwork(engine.network.name).remove();
+    const id = await other.platform.schedule({ imageDigest: other.platform.images.add(polite) });
+    expect((await other.platform.until(id, 'ready')).status).toBe('ready');
+  });
+
+  it('takes another address when somebody has the one it chose', async () => {
+    await using other = await openAtWork();
+    const { engine, docker } = other.platform.engine;
+    const before = engine.network.takeAddress().split('.').map(Number);
+    const next = [...before.slice(0, 3), (before[3] ?? 0) + 1].join('.');
+    const imageDigest = other.platform.images.add(polite);
+    const first = await other.platform.schedule({ imageDigest });
+    expect((await other.platform.until(first, 'ready')).address?.host).toBe(next);
+    // Behind the worker's back, at the address that comes next.
+    const squatted = [...before.slice(0, 3), (before[3] ?? 0) + 2].join('.');
+    const squatter = await docker.createContainer({
+      Image: (await docker.getContainer(`berth-${first}`).inspect()).Image,
+      Env: ['PORT=8080'],
+      Labels: { 'berth.node': other.platform.node },
+      HostConfig: { NetworkMode: engine.network.name, Init: true },
+      NetworkingConfig: { EndpointsConfig: { [engine.network.name]: { IPAMConfig: { IPv4Address: squatted } } } },
+    });
+    await squatter.start();
+    const second = await other.platform.schedule({ imageDigest });
+    const host = (await other.platform.until(second, 'ready')).address?.host;
+    expect(host).toBe([...before.slice(0, 3), (before[3] ?? 0) + 3].join('.'));
+  });
+
+  it('leaves nothing behind', async () => {
+    expect(await leftBehind(platform)).toEqual([]);
+  });
+});

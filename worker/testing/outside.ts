@@ -1,0 +1,56 @@
+/** A worker at work on a platform of its own, and what can be seen of its backends from outside. */
+import type { BackendStatus } from '../../contract/statuses.ts';
+import type { Clock } from '../../core/clock/clock.ts';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import { backends } from '../../model/backend.ts';
+import type { Backend } from '../../model/backend.ts';
+import type { WorkerSettings } from '../settings.ts';
+import { eventually, openTestPlatform } from './test-platform.ts';
+import type { TestPlatform } from './test-platform.ts';
+
+export interface PlatformAtWork extends AsyncDisposable {
+  readonly platform: TestPlatform;
+}
+
+/** Opens a platform with a worker of these settings. */
+export async function openAtWork(
+  settings: Partial<WorkerSettings> = {},
+  clock: Clock = systemClock,
+): Promise<PlatformAtWork> {
+  await using parts = new AsyncDisposableStack();
+  const platform = parts.use(await openTestPlatform());
+  parts.use(await platform.openWorker({ settings, clock }));
+  const owned = parts.move();
+  return { platform, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+export async function statusesOf(platform: TestPlatform, id: string): Promise<BackendStatus[]> {
+  return (await platform.get(id)).history.map(({ status }) => status);
+}
+
+export function containerOf(platform: TestPlatform, id: string) {
+  return platform.engine.docker.getContainer(`berth-${id}`);
+}
+
+/** `undefined` as long as the container is there, for `eventually`. */
+export async function isRemoved(platform: TestPlatform, id: string): Promise<true | undefined> {
+  return await containerOf(platform, id)
+    .inspect()
+    .then(
+      () => undefined,
+      () => true,
+    );
+}
+
+/** What a backend serves at a path. */
+export async function fetchText(platform: TestPlatform, id: string, path: string): Promise<string> {
+  const { address } = await platform.get(id);
+  const response = await fetch(`http://${address?.host}:${address?.port}${path}`);
+  return await response.text();
+}
+
+/** The backends that still count as running when all containers are gone. */
+export async function leftBehind({ engine, store, node }: TestPlatform): Promise<Backend[]> {
+  await eventually(async () => ((await engine.engine.containers.list()).length === 0 ? true : undefined));
+  return await store.find(backends, { index: 'byNode', equals: { node, live: true } });
+}
