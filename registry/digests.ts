@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { digestPattern } from '../contract/names.ts';
 import { lengthOf } from '../core/blobs/blobs.ts';
 import { inlineHash } from '../core/hash/hash.ts';
-import type { FilePart, Hash, HashAlgorithm } from '../core/hash/hash.ts';
+import type { Hash, HashAlgorithm } from '../core/hash/hash.ts';
 import { RegistryError } from './errors.ts';
 
 export type DigestAlgorithm = HashAlgorithm;
@@ -35,6 +35,8 @@ export class RunningHash implements Disposable {
   readonly algorithm: DigestAlgorithm;
   /** Bytes of a file, where the hash is one that takes them. */
   readonly takeFile: Hash['takeFile'];
+  /** Bytes in shared memory, likewise. */
+  readonly takeShared: Hash['takeShared'];
   readonly #hash: Hash;
   #sizeBytes = 0;
 
@@ -42,7 +44,13 @@ export class RunningHash implements Disposable {
   constructor(algorithm: DigestAlgorithm, hash: Hash = inlineHash(algorithm)) {
     this.algorithm = algorithm;
     this.#hash = hash;
-    if (hash.takeFile) this.takeFile = async (fd, part) => await this.#takeFile(fd, part);
+    const { takeFile, takeShared } = hash;
+    if (takeFile) {
+      this.takeFile = async (fd, part) => await this.#count(takeFile.call(hash, fd, part), part.end - part.start);
+    }
+    if (takeShared) {
+      this.takeShared = async (bytes) => await this.#count(takeShared.call(hash, bytes), bytes.byteLength);
+    }
   }
 
   /** How many bytes it has seen. */
@@ -52,9 +60,7 @@ export class RunningHash implements Disposable {
 
   /** Takes bytes into account, which are its own from then on. */
   async take(chunks: readonly Uint8Array[]): Promise<void> {
-    const sizeBytes = lengthOf(chunks);
-    await this.#hash.take(chunks);
-    this.#sizeBytes += sizeBytes;
+    await this.#count(this.#hash.take(chunks), lengthOf(chunks));
   }
 
   /** Takes all that a source gives. Throws what the source or the signal fails with. */
@@ -75,9 +81,9 @@ export class RunningHash implements Disposable {
     return `${this.algorithm}:${await this.#hash.digest()}`;
   }
 
-  async #takeFile(fd: number, part: FilePart): Promise<void> {
-    await this.#hash.takeFile?.(fd, part);
-    this.#sizeBytes += part.end - part.start;
+  async #count(taking: Promise<void>, sizeBytes: number): Promise<void> {
+    await taking;
+    this.#sizeBytes += sizeBytes;
   }
 
   [Symbol.dispose](): void {

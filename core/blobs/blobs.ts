@@ -52,6 +52,8 @@ export interface ByteTaker {
    * they are, until it resolves.
    */
   readonly takeFile?: Hash['takeFile'];
+  /** Likewise: bytes in memory that threads share. They stay as they are until it resolves. */
+  readonly takeShared?: Hash['takeShared'];
 }
 
 export interface AppendOptions {

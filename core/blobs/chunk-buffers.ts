@@ -1,30 +1,23 @@
-import { free } from '../hash/owned-bytes.ts';
+/** Memory of a chunk, which a thread that hashes can look at. */
+export type ChunkBuffer = Buffer<SharedArrayBuffer>;
 
-/** Memory for chunks, used again: each new megabyte would cost the kernel as much time as filling it costs us. */
+/** Memory for chunks, used again: each new megabyte costs the kernel as much time as it takes us to fill it. */
 export class ChunkBuffers {
-  readonly #maxKept: number;
-  #kept: Buffer[] = [];
-
-  /** Keeps at most so many that nobody uses. */
-  constructor(maxKept: number) {
-    this.#maxKept = maxKept;
-  }
+  #unused: ChunkBuffer[] = [];
 
   /** Memory of this size, with anything in it. */
-  take(sizeBytes: number): Buffer {
-    const at = this.#kept.findIndex((buffer) => buffer.length === sizeBytes);
-    return at < 0 ? Buffer.allocUnsafeSlow(sizeBytes) : (this.#kept.splice(at, 1)[0] as Buffer);
+  take(sizeBytes: number): ChunkBuffer {
+    const at = this.#unused.findIndex((buffer) => buffer.length === sizeBytes);
+    return this.#unused.splice(at, at < 0 ? 0 : 1)[0] ?? Buffer.from(new SharedArrayBuffer(sizeBytes));
   }
 
   /** Gives memory back that nobody looks at any more. */
-  giveBack(buffer: Buffer): void {
-    if (this.#kept.length < this.#maxKept) this.#kept.push(buffer);
-    else free(buffer);
+  giveBack(buffer: ChunkBuffer): void {
+    this.#unused.push(buffer);
   }
 
-  /** Frees what nobody uses. */
+  /** Lets go of all that is not in use. */
   clear(): void {
-    for (const buffer of this.#kept) free(buffer);
-    this.#kept = [];
+    this.#unused = [];
   }
 }

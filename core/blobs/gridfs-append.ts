@@ -1,9 +1,10 @@
 /** Adding bytes to an upload that one has to oneself. */
 import type { Clock } from '../clock/clock.ts';
-import { BlobsError } from './blobs.ts';
-import { ChunkBuffers } from './chunk-buffers.ts';
+import { free } from '../hash/owned-bytes.ts';
 import { Slots } from '../slots/slots.ts';
+import { BlobsError } from './blobs.ts';
 import type { AppendOptions, ByteSource, ByteTaker } from './blobs.ts';
+import { ChunkBuffers } from './chunk-buffers.ts';
 import { takeUpload, UploadLease } from './gridfs-lease.ts';
 import type { HeldUpload } from './gridfs-lease.ts';
 import type { Layout } from './gridfs-layout.ts';
@@ -27,7 +28,7 @@ const chunksAtATime = 3;
 export class Appends {
   readonly #parts: Parts;
   readonly #slots = new Slots(chunksAtATime);
-  readonly #buffers = new ChunkBuffers(chunksAtATime);
+  readonly #buffers = new ChunkBuffers();
   #underWay = 0;
 
   constructor(parts: Parts) {
@@ -43,6 +44,7 @@ export class Appends {
       prove: async () => await lease.prove(),
       slots: this.#slots,
       buffers: this.#buffers,
+      taker: options.taker,
     });
     using lease = new UploadLease(layout, held, clock, () => writer.durableBytes);
     const stops = [closing, lease.lost, ...(options.signal ? [options.signal] : [])];
@@ -74,7 +76,8 @@ async function writeAll(
   try {
     for await (const chunks of source) {
       for (const chunk of chunks) await writer.write(chunk);
-      await taker?.take(chunks);
+      if (taker?.takeShared) for (const chunk of chunks) free(chunk);
+      else await taker?.take(chunks);
     }
   } finally {
     await writer.end();

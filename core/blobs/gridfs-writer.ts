@@ -9,7 +9,8 @@
 import type { ObjectId } from 'mongodb';
 import type { Slots } from '../slots/slots.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
-import type { ChunkBuffers } from './chunk-buffers.ts';
+import type { ByteTaker } from './blobs.ts';
+import type { ChunkBuffer, ChunkBuffers } from './chunk-buffers.ts';
 import { again } from './gridfs-errors.ts';
 import { chunkId, chunkKey } from './gridfs-layout.ts';
 import type { ChunkRecord, Layout } from './gridfs-layout.ts';
@@ -22,6 +23,8 @@ interface Parts {
   /** A slot for each chunk that may be on its way to the server. */
   readonly slots: Slots;
   readonly buffers: ChunkBuffers;
+  /** Is shown each chunk, in the memory from which it is sent, if it takes that. */
+  readonly taker: ByteTaker | undefined;
 }
 
 export class ChunkWriter {
@@ -32,9 +35,13 @@ export class ChunkWriter {
   readonly #prove: () => Promise<void>;
   readonly #slots: Slots;
   readonly #buffers: ChunkBuffers;
+  readonly #taker: ByteTaker | undefined;
   /** The chunk that is being filled, and how far. */
-  #filling: Buffer;
+  #filling: ChunkBuffer;
   #filledBytes = 0;
+  /** What it has of the append before, which was taken then. */
+  #takenBytes = 0;
+  #taking: Promise<void> | undefined;
   #n: number;
   readonly #underWay = new Map<number, Promise<void>>();
   /** Ends of chunks that are durable, though those before them may not be yet. */
@@ -43,10 +50,11 @@ export class ChunkWriter {
   #durableBytes: number;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor({ upload, holder }: HeldUpload, { layout, prove, slots, buffers }: Parts) {
+  constructor({ upload, holder }: HeldUpload, { layout, prove, slots, buffers, taker }: Parts) {
     this.#chunks = layout.chunks;
     this.#slots = slots;
     this.#buffers = buffers;
+    this.#taker = taker;
     this.#file = upload.file;
     this.#holder = holder;
     this.#chunkBytes = upload.chunkBytes;
@@ -70,6 +78,7 @@ export class ChunkWriter {
     if (!tail || tail.data.length < tailBytes) throw new Error(`Chunk ${this.#n} of an upload is incomplete`);
     this.#filling.set(tail.data.subarray(0, tailBytes));
     this.#filledBytes = tailBytes;
+    this.#takenBytes = tailBytes;
   }
 
   /** Takes bytes; resolves when there is room for more. Rejects if those of before could not be written. */
@@ -87,8 +96,7 @@ export class ChunkWriter {
 
   /** Writes the unfinished chunk too; resolves when all that was taken is durable. */
   async end(): Promise<void> {
-    if (this.#n * this.#chunkBytes + this.#filledBytes > this.#durableBytes && this.#filledBytes > 0)
-      await this.#send();
+    if (this.#filledBytes > this.#takenBytes) await this.#send();
     else this.#buffers.giveBack(this.#filling);
     await Promise.all(this.#underWay.values());
     if (this.#failure) throw this.#failure.error;
@@ -103,25 +111,32 @@ export class ChunkWriter {
 
   /** Resolves when the chunk is on its way. */
   async #send(): Promise<void> {
+    await this.#taking;
     const slot = await this.#slots.take();
     const n = this.#n;
     const buffer = this.#filling;
     const data = buffer.subarray(0, this.#filledBytes);
-    const sending = this.#put({
-      _id: chunkId(this.#file, n),
-      ...chunkKey(this.#file, n),
-      data,
-      append: this.#holder,
-    }).then(
-      () => this.#arrived(n, n * this.#chunkBytes + data.length),
-      (error: unknown) => void (this.#failure ??= { error }),
-    );
-    const settled = sending.finally(() => {
+    const chunk = { _id: chunkId(this.#file, n), ...chunkKey(this.#file, n), data, append: this.#holder };
+    const sending = this.#put(chunk)
+      .then(() => this.#arrived(n, n * this.#chunkBytes + data.length))
+      .catch((error: unknown) => void (this.#failure ??= { error }))
+      .finally(() => slot[Symbol.dispose]());
+    this.#taking = this.#show(data.subarray(this.#takenBytes));
+    this.#takenBytes = 0;
+    const settled = Promise.all([sending, this.#taking]).then(() => {
       this.#underWay.delete(n);
       this.#buffers.giveBack(buffer);
-      slot[Symbol.dispose]();
     });
     this.#underWay.set(n, settled);
+  }
+
+  /** Never rejects. */
+  async #show(bytes: ChunkBuffer): Promise<void> {
+    try {
+      await this.#taker?.takeShared?.(bytes);
+    } catch (error) {
+      this.#failure ??= { error };
+    }
   }
 
   #arrived(n: number, endBytes: number): void {

@@ -48,6 +48,11 @@ parentPort?.on('message', (/** @type {HashRequest} */ request) => {
     answer({ kind: 'taken', hash: request.hash });
     return;
   }
+  if (request.kind === 'update-shared') {
+    hash?.update(request.bytes);
+    answer({ kind: 'taken', hash: request.hash });
+    return;
+  }
   if (request.kind === 'update-from-file') {
     try {
       updateFromFile(hash, request);

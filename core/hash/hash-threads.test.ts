@@ -75,6 +75,22 @@ test('takes bytes of an open file, between others and instead of them', async ()
   expect(await hash.digest()).toBe(hexOf('sha256', Buffer.concat([Buffer.from('before'), bytes])));
 });
 
+test('takes bytes of shared memory, between others and instead of them', async () => {
+  const bytes = randomBytes(2 * mib + 3);
+  const memory = new Uint8Array(new SharedArrayBuffer(mib));
+  const hash = threads.begin('sha256');
+  for (let at = 0; at < bytes.length; at += memory.length) {
+    const part = bytes.subarray(at, at + memory.length);
+    memory.set(part);
+    await hash.takeShared?.(memory.subarray(0, part.length));
+    memory.fill(0);
+    await hash.take([Buffer.from('between')]);
+  }
+  const parts = [bytes.subarray(0, mib), bytes.subarray(mib, 2 * mib), bytes.subarray(2 * mib)];
+  const whole = Buffer.concat(parts.flatMap((part) => [part, Buffer.from('between')]));
+  expect(await hash.digest()).toBe(hexOf('sha256', whole));
+});
+
 test('fails alone when its file is shorter than it was told, or closed', async () => {
   const bytes = randomBytes(mib);
   await using file = await fileOf(bytes);

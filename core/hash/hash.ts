@@ -21,6 +21,11 @@ export interface Hash extends Disposable {
    * open. Rejects if it cannot go on. Only a hash in a thread has this: in this one, reading would cost more than it saves.
    */
   readonly takeFile?: (fd: number, part: FilePart) => Promise<void>;
+  /**
+   * Takes bytes in memory that threads share; resolves when they are taken, until when they must not change. Rejects if it
+   * cannot go on. Only a hash in a thread has this.
+   */
+  readonly takeShared?: (bytes: Uint8Array<SharedArrayBuffer>) => Promise<void>;
   /** Lets go of memory that only a hash under way needs. */
   rest(): void;
   /** In hexadecimal. It can be asked once. */

@@ -115,11 +115,20 @@ class ThreadHash implements Hash {
   }
 
   async takeFile(fd: number, part: FilePart): Promise<void> {
+    await this.#lend({ kind: 'update-from-file', hash: this.#id, fd, part });
+  }
+
+  async takeShared(bytes: Uint8Array<SharedArrayBuffer>): Promise<void> {
+    await this.#lend({ kind: 'update-shared', hash: this.#id, bytes });
+  }
+
+  /** Resolves when the thread does not look at it any more. */
+  async #lend(request: HashRequest): Promise<void> {
     this.isActive = true;
     if (this.#failure) throw this.#failure;
     this.#send();
     this.#underWay += 1;
-    this.#thread.send({ kind: 'update-from-file', hash: this.#id, fd, part });
+    this.#thread.send(request);
     while (this.#underWay > 0) {
       this.#room = Promise.withResolvers();
       await this.#room.promise;

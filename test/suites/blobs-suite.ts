@@ -4,8 +4,10 @@ import { Readable, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import type { TestAPI } from 'vitest';
+import { systemClock } from '../../core/clock/system-clock.ts';
 import { BlobsError } from '../../core/blobs/blobs.ts';
 import type { Blobs, BlobsErrorCode, ByteSource, OpenBlob } from '../../core/blobs/blobs.ts';
+import { HashThreads } from '../../core/hash/hash-threads.ts';
 import { free } from '../../core/hash/owned-bytes.ts';
 import { bytesOf } from '../kit/byte-source.ts';
 
@@ -286,14 +288,39 @@ function describeUploads(blobsTest: BlobsTest): void {
     expect(bytes && digestOf(await buffer(bytes))).toBe(digestOf(whole));
   });
 
-  blobsTest('fails with what the taker fails with', async ({ blobs }) => {
+  blobsTest('lets a hash in a thread have all bytes, append by append', async ({ blobs }) => {
+    await using threads = new HashThreads(systemClock);
+    const hash = threads.begin('sha256');
+    const bytes = randomBytes(3_500_000);
     await blobs.createUpload('one');
-    const failure = new Error('Nobody takes it');
-    const take = async () => await Promise.reject(failure);
-    await expect(blobs.appendUpload('one', 0, chunks('abc'), { taker: { take } })).rejects.toBe(failure);
-    const { sizeBytes = -1 } = (await blobs.statUpload('one')) ?? {};
-    expect(await blobs.appendUpload('one', sizeBytes, chunks('x'))).toBe(sizeBytes + 1);
+    let offset = 0;
+    for (const count of [1, 1_048_575, 0, 700_000, 999_999, 751_425]) {
+      const part = bytes.subarray(offset, offset + count);
+      // Each with memory to itself, which the driver may free.
+      const given = Array.from({ length: Math.ceil(count / 65_536) }, (_, i) =>
+        Uint8Array.from(part.subarray(i * 65_536, (i + 1) * 65_536)),
+      );
+      offset = await blobs.appendUpload('one', offset, bytesOf(...given), { taker: hash });
+    }
+    expect(offset).toBe(bytes.length);
+    expect(`sha256:${await hash.digest()}`).toBe(digestOf(bytes));
+    await blobs.publishUpload('one', digestOf(bytes), bytes.length);
+    const read = await blobs.read(digestOf(bytes));
+    expect(read && digestOf(await buffer(read))).toBe(digestOf(bytes));
   });
+
+  blobsTest.for(['take', 'takeFile and takeShared'])(
+    'fails with what the taker fails with: %s',
+    async (way, { blobs }) => {
+      await blobs.createUpload('one');
+      const failure = new Error('Nobody takes it');
+      const fail = async () => await Promise.reject(failure);
+      const taker = way === 'take' ? { take: fail } : { take: async () => {}, takeFile: fail, takeShared: fail };
+      await expect(blobs.appendUpload('one', 0, chunks('abc'), { taker })).rejects.toBe(failure);
+      const { sizeBytes = -1 } = (await blobs.statUpload('one')) ?? {};
+      expect(await blobs.appendUpload('one', sizeBytes, chunks('x'))).toBe(sizeBytes + 1);
+    },
+  );
 
   blobsTest('stops when the signal aborts, though the source hangs, and keeps what arrived', async ({ blobs }) => {
     await blobs.createUpload('one');
