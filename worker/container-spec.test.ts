@@ -16,6 +16,7 @@ const settings: WorkerSettings = {
   pidsLimit: 512,
   capabilities: ['CHOWN'],
   maxConcurrentStarts: 4,
+  dataFolder: '/nowhere',
   keptLogs: { folder: '/nowhere', maxBytes: 0, seconds: 0, totalBytes: 0 },
 };
 

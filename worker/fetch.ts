@@ -86,7 +86,7 @@ export class Fetches implements AsyncDisposable {
    */
   async #pullIfRoom(image: Image, reference: string): Promise<FetchResult> {
     const { engine, settings, log } = this.#worker;
-    const disks = await disksOf(engine.imageFolders);
+    const disks = await disksOf(engine.imageFolders, settings.dataFolder);
     // Nothing may come between the look and the promise: another image is fetched at the same time.
     const neededBytes = bytesOnDisk(image.sizeBytes);
     const facts = { neededBytes: this.#promisedBytes + neededBytes, reserveBytes: settings.fetchReserveBytes };

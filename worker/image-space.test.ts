@@ -37,9 +37,15 @@ test('the fuller of two disks decides, and where none is known there is room', (
 });
 
 test('disks are looked at, but for those that are not to be seen', async () => {
-  const [seen, ...others] = await disksOf(['/not/on/this/machine', tmpdir()]);
+  const [seen, ...others] = await disksOf(['/not/on/this/machine', tmpdir()], '/');
   expect(others).toEqual([]);
   expect(seen?.folder).toBe(tmpdir());
   expect(seen?.freeBytes).toBeGreaterThan(0);
   expect(seen?.totalBytes).toBeGreaterThanOrEqual(seen?.freeBytes ?? Infinity);
+});
+
+test('where none is to be seen, the volume tells, if there are any on this machine', async () => {
+  expect(await disksOf(['/not/on/this/machine'], tmpdir())).toMatchObject([{ folder: tmpdir() }]);
+  expect(await disksOf(['/not/on/this/machine'], '/nor/this')).toEqual([]);
+  expect(await disksOf([], tmpdir())).toEqual([]);
 });

@@ -38,8 +38,16 @@ export function bytesOnDisk(compressedBytes: number): number {
   return compressedBytes * bytesOnDiskPerByte;
 }
 
-/** The disks of these folders; those that cannot be seen from here, as in a container, are left out. */
-export async function disksOf(folders: readonly string[]): Promise<Disk[]> {
+/**
+ * The disks of these folders that can be seen from here. In a container none can; then the disk of its volume, on which the
+ * engine keeps volumes and images alike, unless somebody has mounted a folder of another disk.
+ */
+export async function disksOf(folders: readonly string[], volume: string): Promise<Disk[]> {
+  const seen = await seenOf(folders);
+  return seen.length > 0 || folders.length === 0 ? seen : await seenOf([volume]);
+}
+
+async function seenOf(folders: readonly string[]): Promise<Disk[]> {
   const disks = await Promise.all(
     folders.map(async (folder) => {
       const found = await statfs(folder).catch(() => undefined);

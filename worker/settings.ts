@@ -7,6 +7,8 @@ export interface WorkerSettings {
   readonly cluster: string;
   /** `host:port` from which the engine pulls images. */
   readonly registryHost: string;
+  /** What this node keeps is on the disk of this folder. */
+  readonly dataFolder: string;
   /** From `scheduled` until `ready`; the time spent pulling the image does not count. */
   readonly startTimeoutSeconds: number;
   readonly pullTimeoutSeconds: number;

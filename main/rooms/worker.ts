@@ -41,6 +41,7 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
     node: nodeName,
     cluster: config.cluster,
     registryHost: config.registryPullHost ?? registryHost,
+    dataFolder: ground.dataFolder,
     startTimeoutSeconds: config.startTimeoutSeconds,
     pullTimeoutSeconds: config.pullTimeoutSeconds,
     fetchesAhead: config.fetchAhead,

@@ -227,6 +227,7 @@ export class TestPlatform implements AsyncDisposable {
       pidsLimit: 64,
       capabilities: [],
       maxConcurrentStarts: 4,
+      dataFolder: this.folder,
       keptLogs: { folder: join(this.folder, 'logs'), maxBytes: 1024 * 1024, seconds: 3600, totalBytes: 0 },
     };
   }
