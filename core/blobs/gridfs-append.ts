@@ -28,7 +28,7 @@ const chunksAtATime = 3;
 export class Appends {
   readonly #parts: Parts;
   readonly #slots = new Slots(chunksAtATime);
-  readonly #buffers = new ChunkBuffers();
+  readonly #buffers = new ChunkBuffers(chunksAtATime);
   #underWay = 0;
 
   constructor(parts: Parts) {

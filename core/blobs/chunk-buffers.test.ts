@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { ChunkBuffers } from './chunk-buffers.ts';
+
+test('memory is used again, for chunks of its size only', () => {
+  const buffers = new ChunkBuffers(2);
+  const [small, large] = [buffers.take(10), buffers.take(20)];
+  buffers.giveBack(small);
+  buffers.giveBack(large);
+  expect(buffers.take(20)).toBe(large);
+  expect(buffers.take(20)).not.toBe(large);
+  expect(buffers.take(10)).toBe(small);
+});
+
+test('no more is kept than is said, and nothing once it is cleared', () => {
+  const buffers = new ChunkBuffers(2);
+  const used = [buffers.take(10), buffers.take(10), buffers.take(10)];
+  for (const buffer of used) buffers.giveBack(buffer);
+  const again = [buffers.take(10), buffers.take(10), buffers.take(10)];
+  expect(again.filter((buffer) => used.includes(buffer))).toHaveLength(2);
+  for (const buffer of again) buffers.giveBack(buffer);
+  buffers.clear();
+  expect(again).not.toContain(buffers.take(10));
+});
