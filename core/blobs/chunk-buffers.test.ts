@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ChunkBuffers } from './chunk-buffers.ts';
 
 test('memory is used again, for chunks of its size only', () => {
-  const buffers = new ChunkBuffers(2);
+  const buffers = new ChunkBuffers();
   const [small, large] = [buffers.take(10), buffers.take(20)];
   buffers.giveBack(small);
   buffers.giveBack(large);
@@ -11,13 +11,15 @@ test('memory is used again, for chunks of its size only', () => {
   expect(buffers.take(10)).toBe(small);
 });
 
-test('no more is kept than is said, and nothing once it is cleared', () => {
-  const buffers = new ChunkBuffers(2);
+test('no more is kept than is said', () => {
+  const buffers = new ChunkBuffers();
   const used = [buffers.take(10), buffers.take(10), buffers.take(10)];
+  const takeThree = () => [buffers.take(10), buffers.take(10), buffers.take(10)];
   for (const buffer of used) buffers.giveBack(buffer);
-  const again = [buffers.take(10), buffers.take(10), buffers.take(10)];
+  buffers.keep(2);
+  const again = takeThree();
   expect(again.filter((buffer) => used.includes(buffer))).toHaveLength(2);
   for (const buffer of again) buffers.giveBack(buffer);
-  buffers.clear();
-  expect(again).not.toContain(buffers.take(10));
+  buffers.keep(0);
+  expect(takeThree().filter((buffer) => again.includes(buffer))).toEqual([]);
 });

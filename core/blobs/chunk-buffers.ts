@@ -3,13 +3,7 @@ export type ChunkBuffer = Buffer<SharedArrayBuffer>;
 
 /** Memory for chunks, used again: each new megabyte costs the kernel as much time as it takes us to fill it. */
 export class ChunkBuffers {
-  readonly #maxUnused: number;
-  #unused: ChunkBuffer[] = [];
-
-  /** Keeps so many that nobody uses, and leaves others to the garbage collector: shared memory cannot be freed by hand. */
-  constructor(maxUnused: number) {
-    this.#maxUnused = maxUnused;
-  }
+  readonly #unused: ChunkBuffer[] = [];
 
   /** Memory of this size, with anything in it. */
   take(sizeBytes: number): ChunkBuffer {
@@ -19,11 +13,14 @@ export class ChunkBuffers {
 
   /** Gives memory back that nobody looks at any more. */
   giveBack(buffer: ChunkBuffer): void {
-    if (this.#unused.length < this.#maxUnused) this.#unused.push(buffer);
+    this.#unused.push(buffer);
   }
 
-  /** Lets go of all that is not in use. */
-  clear(): void {
-    this.#unused = [];
+  /**
+   * Keeps at most so many that nobody uses. The others are left to the garbage collector, which takes its time: shared memory
+   * cannot be freed by hand.
+   */
+  keep(count: number): void {
+    this.#unused.length = Math.min(count, this.#unused.length);
   }
 }

@@ -28,7 +28,7 @@ const chunksAtATime = 3;
 export class Appends {
   readonly #parts: Parts;
   readonly #slots = new Slots(chunksAtATime);
-  readonly #buffers = new ChunkBuffers(chunksAtATime);
+  readonly #buffers = new ChunkBuffers();
   #underWay = 0;
 
   constructor(parts: Parts) {
@@ -54,7 +54,7 @@ export class Appends {
       await writeAll(writer, held, offset, { source: stoppable, taker: options.taker });
     } finally {
       this.#underWay -= 1;
-      if (this.#underWay === 0) this.#buffers.clear();
+      this.#buffers.keep(this.#underWay);
       await lease.giveBack();
     }
     return writer.durableBytes;
