@@ -191,8 +191,11 @@ async function conclude(reportFiles: readonly string[], code: number): Promise<n
     [...results.values()]
       .flatMap(({ assertionResults }) => assertionResults)
       .filter(({ status }) => statuses.includes(status)).length;
-  // A file that cannot even be loaded has no tests that could fail.
-  const broken = [...results.values()].filter((file) => file.status === 'failed' && file.assertionResults.length === 0);
+  // A file that cannot be loaded, or made ready, has no test that failed: those that it has count as skipped.
+  const broken = [...results.values()].filter(
+    ({ status, assertionResults }) =>
+      status === 'failed' && assertionResults.every((assertion) => assertion.status !== 'failed'),
+  );
   const [passed, failed] = [count('passed'), count('failed') + broken.length];
   const skipped = count('skipped', 'pending', 'todo', 'disabled');
   process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);

@@ -1,22 +1,37 @@
 /** Ports for servers that have to be told theirs, and keep it when they are started again. */
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 
-/** A port of loopback that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const [port] = (await freePorts(1)) as [number];
-  return port;
+/**
+ * Ports below those that systems hand out by themselves, from 32768 on Linux and 49152 elsewhere: any connection that
+ * leaves this machine could have one of those before the server listens, or while it is started again.
+ */
+const firstPort = 12_000;
+const lastPort = 32_767;
+
+const given = new Set<number>();
+
+/** A port of loopback that was free a moment ago; at most `maxPort`. */
+export async function freePort(maxPort = lastPort): Promise<number> {
+  const port = randomInt(firstPort, maxPort + 1);
+  if (given.has(port)) return await freePort(maxPort);
+  given.add(port);
+  return (await isFree(port)) ? port : await freePort(maxPort);
 }
 
 /** Ports of loopback that were free a moment ago, all different. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports: number[] = [];
-  for (const server of servers) {
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    ports.push((server.address() as AddressInfo).port);
+  return await Promise.all(Array.from({ length: count }, async () => await freePort()));
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    await once(server.listen(port, '127.0.0.1'), 'listening');
+  } catch {
+    return false;
   }
-  await Promise.all(servers.map((server) => once(server.close(), 'close')));
-  return ports;
+  await once(server.close(), 'close');
+  return true;
 }

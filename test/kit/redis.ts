@@ -47,6 +47,9 @@ export interface RedisServer extends AsyncDisposable {
 /** A start takes 20 ms; a machine that does ten things at once takes longer. */
 const startTimeoutMs = 20_000;
 
+/** A Redis Cluster listens on its port and on the one 10,000 above it: that must not be one the system hands out, either. */
+const maxPort = 22_767;
+
 /** Why no Redis can be started here; nothing if one can. */
 export async function redisProblem(): Promise<string | undefined> {
   for (const program of ['redis-server', 'redis-cli']) {
@@ -64,7 +67,7 @@ export async function openTestRedis(): Promise<{ readonly url: string } & AsyncD
 /** Starts a Redis. */
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-redis-'));
-  const port = options.socket ? 0 : await lowPort();
+  const port = options.socket ? 0 : await freePort(maxPort);
   if (options.tls === true) await makeCertificate(folder);
   const server = new LocalRedis(folder, port, options);
   await writeFile(join(folder, 'redis.conf'), configOf(folder, port, options).join('\n'));
@@ -180,10 +183,4 @@ export async function makeCertificate(folder: string): Promise<void> {
   await writeFile(join(folder, 'names'), 'subjectAltName=DNS:localhost,IP:127.0.0.1');
   const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile', 'names', '-days', '1'];
   await openssl('x509', '-req', '-in', 'server.csr', ...signing, '-out', 'server.pem');
-}
-
-/** A Redis Cluster listens on this port and on the one 10,000 above it. */
-async function lowPort(): Promise<number> {
-  const port = await freePort();
-  return port > 55_000 ? await lowPort() : port;
 }
