@@ -1,37 +1,25 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { leftBehind, openAtWork } from './testing/outside.ts';
-import type { PlatformAtWork } from './testing/outside.ts';
-import { polite, whyNoTests } from './testing/test-platform.ts';
-import type { TestPlatform } from './testing/test-platform.ts';
+import { expect, it } from 'vitest';
+import { describeAtWork, leftBehind, openAtWork } from './testing/outside.ts';
+import { polite } from './testing/test-platform.ts';
 
-const why = await whyNoTests();
-
-describe.skipIf(why !== undefined)(`addresses of backends on a real engine ${why ?? ''}`, () => {
-  let atWork: PlatformAtWork;
-  let platform: TestPlatform;
-  beforeAll(async () => {
-    atWork = await openAtWork();
-    ({ platform } = atWork);
-  });
-  afterAll(async () => await atWork?.[Symbol.asyncDispose]());
-
+await describeAtWork('addresses of backends', (work) => {
   it('gives no address twice in a row', async () => {
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = work.platform.images.add(polite);
     const hosts = new Set<string | undefined>();
     for (let round = 0; round < 3; round += 1) {
-      const id = await platform.schedule({ imageDigest });
-      hosts.add((await platform.until(id, 'ready')).address?.host);
-      await platform.end(id);
+      const id = await work.platform.schedule({ imageDigest });
+      hosts.add((await work.platform.until(id, 'ready')).address?.host);
+      await work.platform.end(id);
     }
     expect(hosts.size).toBe(3);
   });
 
   it('runs many at once, each at an address of its own', async () => {
-    const imageDigest = platform.images.add(polite);
-    const ids = await Promise.all(Array.from({ length: 12 }, () => platform.schedule({ imageDigest })));
-    const all = await Promise.all(ids.map((id) => platform.until(id, 'ready')));
+    const imageDigest = work.platform.images.add(polite);
+    const ids = await Promise.all(Array.from({ length: 12 }, () => work.platform.schedule({ imageDigest })));
+    const all = await Promise.all(ids.map((id) => work.platform.until(id, 'ready')));
     expect(new Set(all.map(({ address }) => address?.host)).size).toBe(12);
-    await Promise.all(ids.map((id) => platform.end(id)));
+    await Promise.all(ids.map((id) => work.platform.end(id)));
   });
 
   it('makes its network anew when somebody has taken it', async () => {
@@ -66,6 +54,6 @@ describe.skipIf(why !== undefined)(`addresses of backends on a real engine ${why
   });
 
   it('leaves nothing behind', async () => {
-    expect(await leftBehind(platform)).toEqual([]);
+    expect(await leftBehind(work.platform)).toEqual([]);
   });
 });

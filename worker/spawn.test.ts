@@ -1,33 +1,21 @@
 import { uptime } from 'node:os';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { ManualClock } from '../core/clock/manual-clock.ts';
 import { keys } from '../model/key.ts';
 import { cutStore } from './testing/cut-store.ts';
-import { containerOf, fetchText, leftBehind, openAtWork } from './testing/outside.ts';
-import type { PlatformAtWork } from './testing/outside.ts';
-import { eventually, openTestPlatform, polite, whyNoTests } from './testing/test-platform.ts';
-import type { TestPlatform } from './testing/test-platform.ts';
+import { containerOf, describeAtWork, fetchText, leftBehind, openAtWork } from './testing/outside.ts';
+import { eventually, openTestPlatform, polite } from './testing/test-platform.ts';
 
-const why = await whyNoTests();
-
-describe.skipIf(why !== undefined)(`the start of a backend on a real engine ${why ?? ''}`, () => {
-  let atWork: PlatformAtWork;
-  let platform: TestPlatform;
-  beforeAll(async () => {
-    atWork = await openAtWork();
-    ({ platform } = atWork);
-  });
-  afterAll(async () => await atWork?.[Symbol.asyncDispose]());
-
+await describeAtWork('the start of a backend', (work) => {
   it('sets the variables of the platform over those of the user', async () => {
-    const imageDigest = platform.images.add(`env > env.txt; ${polite}`);
+    const imageDigest = work.platform.images.add(`env > env.txt; ${polite}`);
     const env = { COLOUR: 'blue = "1"', PORT: '1', SESSION_BACKEND_ID: 'forged' };
     const key = 'room 1/../ü';
-    const id = await platform.schedule({ imageDigest, env, port: 8123, ...(await platform.claim(key)) });
-    const { fencingToken } = await platform.until(id, 'ready');
-    const lines = (await fetchText(platform, id, '/env.txt')).split('\n');
+    const id = await work.platform.schedule({ imageDigest, env, port: 8123, ...(await work.platform.claim(key)) });
+    const { fencingToken } = await work.platform.until(id, 'ready');
+    const lines = (await fetchText(work.platform, id, '/env.txt')).split('\n');
     expect(lines).toEqual(
       expect.arrayContaining([
         'COLOUR=blue = "1"',
@@ -37,48 +25,51 @@ describe.skipIf(why !== undefined)(`the start of a backend on a real engine ${wh
         `SESSION_BACKEND_FENCING_TOKEN=${fencingToken}`,
       ]),
     );
-    await platform.end(id);
+    await work.platform.end(id);
   });
 
   it('leaves a container no privileges, and no way to a neighbour', async () => {
-    const imageDigest = platform.images.add(`cat /proc/self/status > status.txt; ${polite}`);
-    const [one, other] = await Promise.all([platform.schedule({ imageDigest }), platform.schedule({ imageDigest })]);
-    const neighbour = (await platform.until(other, 'ready')).address;
-    await platform.until(one, 'ready');
-    const status = await fetchText(platform, one, '/status.txt');
+    const imageDigest = work.platform.images.add(`cat /proc/self/status > status.txt; ${polite}`);
+    const [one, other] = await Promise.all([
+      work.platform.schedule({ imageDigest }),
+      work.platform.schedule({ imageDigest }),
+    ]);
+    const neighbour = (await work.platform.until(other, 'ready')).address;
+    await work.platform.until(one, 'ready');
+    const status = await fetchText(work.platform, one, '/status.txt');
     expect(status).toMatch(/^CapEff:\s+0+$/m);
     expect(status).toMatch(/^CapBnd:\s+0+$/m);
     expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
-    const info = await containerOf(platform, one).inspect();
+    const info = await containerOf(work.platform, one).inspect();
     expect(info.HostConfig).toMatchObject({ PidsLimit: 64, Init: true, Privileged: false });
     expect(info.HostConfig.RestartPolicy?.Name).toMatch(/^(no)?$/);
     expect(Object.values(info.NetworkSettings.Ports).flat()).toEqual([]);
-    const execution = await containerOf(platform, one).exec({
+    const execution = await containerOf(work.platform, one).exec({
       Cmd: ['sh', '-c', `nc -w 1 ${neighbour?.host} ${neighbour?.port} </dev/null`],
     });
     (await execution.start({})).resume();
     const code = await eventually(async () => (await execution.inspect()).ExitCode ?? undefined);
     expect(code).not.toBe(0);
-    await Promise.all([platform.end(one), platform.end(other)]);
+    await Promise.all([work.platform.end(one), work.platform.end(other)]);
   });
 
   it('pulls an image once for all backends that wait for it', async () => {
-    const before = platform.images.layerRequests;
+    const before = work.platform.images.layerRequests;
     const release = Promise.withResolvers<void>();
-    platform.images.holdLayers(release.promise);
-    const imageDigest = platform.images.add(polite);
-    const ids = await Promise.all([platform.schedule({ imageDigest }), platform.schedule({ imageDigest })]);
-    await eventually(async () => (platform.images.layerRequests > before ? true : undefined));
-    await Promise.all(ids.map((id) => platform.until(id, 'loading')));
+    work.platform.images.holdLayers(release.promise);
+    const imageDigest = work.platform.images.add(polite);
+    const ids = await Promise.all([work.platform.schedule({ imageDigest }), work.platform.schedule({ imageDigest })]);
+    await eventually(async () => (work.platform.images.layerRequests > before ? true : undefined));
+    await Promise.all(ids.map((id) => work.platform.until(id, 'loading')));
     release.resolve();
-    await Promise.all(ids.map((id) => platform.until(id, 'ready')));
-    expect(platform.images.layerRequests).toBe(before + 1);
-    await Promise.all(ids.map((id) => platform.end(id)));
+    await Promise.all(ids.map((id) => work.platform.until(id, 'ready')));
+    expect(work.platform.images.layerRequests).toBe(before + 1);
+    await Promise.all(ids.map((id) => work.platform.end(id)));
   });
 
   it('says why an image could not be fetched', async () => {
-    const id = await platform.schedule({ imageDigest: `sha256:${'0'.repeat(64)}` });
-    const ended = await platform.until(id, 'terminated');
+    const id = await work.platform.schedule({ imageDigest: `sha256:${'0'.repeat(64)}` });
+    const ended = await work.platform.until(id, 'terminated');
     expect(ended.history.at(-1)).toMatchObject({
       terminationKind: null,
       terminationReason: null,
@@ -89,9 +80,9 @@ describe.skipIf(why !== undefined)(`the start of a backend on a real engine ${wh
   });
 
   it('says why a container did not start', async () => {
-    const imageDigest = platform.images.addConfigured({ Cmd: ['/bin/true'], User: 'nobody-of-this-name' });
-    const id = await platform.schedule({ imageDigest });
-    const ended = await platform.until(id, 'terminated');
+    const imageDigest = work.platform.images.addConfigured({ Cmd: ['/bin/true'], User: 'nobody-of-this-name' });
+    const id = await work.platform.schedule({ imageDigest });
+    const ended = await work.platform.until(id, 'terminated');
     expect(ended.history.at(-1)).toMatchObject({
       terminationKind: null,
       terminationReason: null,
@@ -101,37 +92,41 @@ describe.skipIf(why !== undefined)(`the start of a backend on a real engine ${wh
   });
 
   it('is ready when its port opens, and not before', async () => {
-    const imageDigest = platform.images.add('sleep 0.5; cat /proc/uptime > up.txt; exec httpd -f -p $PORT');
-    const id = await platform.schedule({ imageDigest });
-    const ready = await platform.until(id, 'ready');
-    const upAt = Number((await fetchText(platform, id, '/up.txt')).split(' ')[0]);
+    const imageDigest = work.platform.images.add('sleep 0.5; cat /proc/uptime > up.txt; exec httpd -f -p $PORT');
+    const id = await work.platform.schedule({ imageDigest });
+    const ready = await work.platform.until(id, 'ready');
+    const upAt = Number((await fetchText(work.platform, id, '/up.txt')).split(' ')[0]);
     const readyUptime = uptime() - (Date.now() - (ready.readyAt?.getTime() ?? 0)) / 1000;
     // Both are told in hundredths of a second, cut off.
     expect(readyUptime).toBeGreaterThan(upAt - 0.02);
-    await platform.end(id);
+    await work.platform.end(id);
   });
 
   it('starts a successor only when its predecessor has ended', async () => {
-    const imageDigest = platform.images.add(polite);
-    const first = await platform.schedule({ imageDigest, ...(await platform.claim('shared')) });
-    await platform.until(first, 'ready');
-    await platform.stop(first, 'soft', false);
-    const second = await platform.schedule({ imageDigest, ...(await platform.claim('shared')), waitsFor: first });
-    await eventually(async () => (await platform.get(second)).node);
-    const ready = await platform.until(second, 'ready');
-    const endedAt = (await platform.get(first)).history.at(-1)?.time.getTime() ?? Infinity;
+    const imageDigest = work.platform.images.add(polite);
+    const first = await work.platform.schedule({ imageDigest, ...(await work.platform.claim('shared')) });
+    await work.platform.until(first, 'ready');
+    await work.platform.stop(first, 'soft', false);
+    const second = await work.platform.schedule({
+      imageDigest,
+      ...(await work.platform.claim('shared')),
+      waitsFor: first,
+    });
+    await eventually(async () => (await work.platform.get(second)).node);
+    const ready = await work.platform.until(second, 'ready');
+    const endedAt = (await work.platform.get(first)).history.at(-1)?.time.getTime() ?? Infinity;
     const startedAt = ready.history.find(({ status }) => status === 'loading')?.time.getTime() ?? 0;
-    expect((await platform.get(first)).history.at(-1)).toMatchObject({ terminationReason: 'external' });
+    expect((await work.platform.get(first)).history.at(-1)).toMatchObject({ terminationReason: 'external' });
     expect(startedAt).toBeGreaterThanOrEqual(endedAt);
-    await platform.end(second);
+    await work.platform.end(second);
   });
 
   it('does not start a backend whose key was given to another one', async () => {
-    const imageDigest = platform.images.add(polite);
-    const stale = await platform.claim('contested');
-    await platform.claim('contested');
-    const id = await platform.schedule({ imageDigest, ...stale });
-    const ended = await platform.until(id, 'terminated');
+    const imageDigest = work.platform.images.add(polite);
+    const stale = await work.platform.claim('contested');
+    await work.platform.claim('contested');
+    const id = await work.platform.schedule({ imageDigest, ...stale });
+    const ended = await work.platform.until(id, 'terminated');
     expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'keyexpired', exitCode: null });
     expect(ended.history.map(({ status }) => status)).not.toContain('waiting');
   });
@@ -185,7 +180,7 @@ describe.skipIf(why !== undefined)(`the start of a backend on a real engine ${wh
   });
 
   it('mounts a folder that outlives the backend, and never leaves the folder of mounts', async () => {
-    await using other = await openAtWork({ mountFolder: join(platform.folder, 'mounts') });
+    await using other = await openAtWork({ mountFolder: join(work.platform.folder, 'mounts') });
     const imageDigest = other.platform.images.add(`cat /data/note > note.txt; echo kept > /data/note; ${polite}`);
     const key = '../../../etc';
     const first = await other.platform.schedule({ imageDigest, mount: true, ...(await other.platform.claim(key)) });
@@ -194,15 +189,15 @@ describe.skipIf(why !== undefined)(`the start of a backend on a real engine ${wh
     const second = await other.platform.schedule({ imageDigest, mount: true, ...(await other.platform.claim(key)) });
     const { address } = await other.platform.until(second, 'ready');
     expect(await (await fetch(`http://${address?.host}:8080/note.txt`)).text()).toBe('kept\n');
-    expect(await readdir(join(platform.folder, 'mounts'))).toEqual([expect.stringMatching(/^[a-f0-9]{64}$/)]);
+    expect(await readdir(join(work.platform.folder, 'mounts'))).toEqual([expect.stringMatching(/^[a-f0-9]{64}$/)]);
   });
 
   it('refuses a mount where none is configured', async () => {
-    const id = await platform.schedule({ imageDigest: platform.images.add(polite), mount: '../x' });
-    expect((await platform.until(id, 'terminated')).history.at(-1)?.failure).toMatch(/mount/);
+    const id = await work.platform.schedule({ imageDigest: work.platform.images.add(polite), mount: '../x' });
+    expect((await work.platform.until(id, 'terminated')).history.at(-1)?.failure).toMatch(/mount/);
   });
 
   it('leaves nothing behind', async () => {
-    expect(await leftBehind(platform)).toEqual([]);
+    expect(await leftBehind(work.platform)).toEqual([]);
   });
 });

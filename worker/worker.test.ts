@@ -1,27 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isRemoved, leftBehind, openAtWork, statusesOf } from './testing/outside.ts';
-import type { PlatformAtWork } from './testing/outside.ts';
-import { eventually, polite, whyNoTests } from './testing/test-platform.ts';
-import type { TestPlatform } from './testing/test-platform.ts';
+import { expect, it } from 'vitest';
+import { describeAtWork, isRemoved, leftBehind, openAtWork, statusesOf } from './testing/outside.ts';
+import { eventually, polite } from './testing/test-platform.ts';
 
-const why = await whyNoTests();
 const soon = { timeout: 10_000 };
 
-describe.skipIf(why !== undefined)(`a worker on a real engine ${why ?? ''}`, () => {
-  let atWork: PlatformAtWork;
-  let platform: TestPlatform;
-  beforeAll(async () => {
-    atWork = await openAtWork();
-    ({ platform } = atWork);
-  });
-  afterAll(async () => await atWork?.[Symbol.asyncDispose]());
-
+await describeAtWork('a worker', (work) => {
   it('takes a backend from scheduled to ready, and ends it when asked', async () => {
-    const id = await platform.schedule({ imageDigest: platform.images.add(polite) });
-    await platform.until(id, 'ready');
-    expect(await statusesOf(platform, id)).toEqual(['scheduled', 'loading', 'starting', 'waiting', 'ready']);
-    await platform.stop(id, 'soft');
-    const ended = await platform.until(id, 'terminated');
+    const id = await work.platform.schedule({ imageDigest: work.platform.images.add(polite) });
+    await work.platform.until(id, 'ready');
+    expect(await statusesOf(work.platform, id)).toEqual(['scheduled', 'loading', 'starting', 'waiting', 'ready']);
+    await work.platform.stop(id, 'soft');
+    const ended = await work.platform.until(id, 'terminated');
     expect(ended.history.slice(5).map(({ status }) => status)).toEqual(['terminating', 'terminated']);
     expect(ended.history.at(-1)).toMatchObject({
       exitCode: 0,
@@ -30,8 +19,8 @@ describe.skipIf(why !== undefined)(`a worker on a real engine ${why ?? ''}`, () 
       lastStatus: 'ready',
     });
     expect(ended).not.toHaveProperty('env');
-    await eventually(() => isRemoved(platform, id));
-    expect(platform.images.subjects).toEqual(new Set([`node:${platform.node}`]));
+    await eventually(() => isRemoved(work.platform, id));
+    expect(work.platform.images.subjects).toEqual(new Set([`node:${work.platform.node}`]));
   });
 
   it('takes as many as it has room for, and the next when one has ended', async () => {
@@ -53,15 +42,18 @@ describe.skipIf(why !== undefined)(`a worker on a real engine ${why ?? ''}`, () 
   });
 
   it('takes a backend that nobody told it of', async () => {
-    const id = await platform.schedule({ imageDigest: platform.images.add(polite) }, false);
-    expect((await platform.until(id, 'ready')).status).toBe('ready');
-    await platform.end(id);
+    const id = await work.platform.schedule({ imageDigest: work.platform.images.add(polite) }, false);
+    expect((await work.platform.until(id, 'ready')).status).toBe('ready');
+    await work.platform.end(id);
   });
 
   it('counts what it does', async () => {
-    const failing = await platform.schedule({ imageDigest: `sha256:${'0'.repeat(64)}` });
-    const swept = await platform.schedule({ imageDigest: platform.images.add(polite), lifetimeLimitSeconds: 1 });
-    await Promise.all([failing, swept].map((id) => platform.until(id, 'terminated')));
+    const failing = await work.platform.schedule({ imageDigest: `sha256:${'0'.repeat(64)}` });
+    const swept = await work.platform.schedule({
+      imageDigest: work.platform.images.add(polite),
+      lifetimeLimitSeconds: 1,
+    });
+    await Promise.all([failing, swept].map((id) => work.platform.until(id, 'terminated')));
     const figures = [
       /^berth_spawn_duration_seconds_count\{result="ready"\} [1-9]/m,
       /^berth_spawn_duration_seconds_count\{result="failed"\} [1-9]/m,
@@ -70,10 +62,10 @@ describe.skipIf(why !== undefined)(`a worker on a real engine ${why ?? ''}`, () 
       /^berth_docker_errors_total\{op="image-pull"\} [1-9]/m,
     ];
     // A worker counts an end when it has written it.
-    for (const figure of figures) await expect.poll(() => platform.metrics.metrics(), soon).toMatch(figure);
+    for (const figure of figures) await expect.poll(() => work.platform.metrics.metrics(), soon).toMatch(figure);
   });
 
   it('leaves nothing behind', async () => {
-    expect(await leftBehind(platform)).toEqual([]);
+    expect(await leftBehind(work.platform)).toEqual([]);
   });
 });

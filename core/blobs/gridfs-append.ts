@@ -1,9 +1,8 @@
 /** Adding bytes to an upload that one has to oneself. */
 import type { Clock } from '../clock/clock.ts';
-import { free } from '../hash/owned-bytes.ts';
 import { Slots } from '../slots/slots.ts';
 import { BlobsError } from './blobs.ts';
-import type { AppendOptions, ByteSource, ByteTaker } from './blobs.ts';
+import type { AppendOptions, ByteSource } from './blobs.ts';
 import { ChunkBuffers } from './chunk-buffers.ts';
 import { takeUpload, UploadLease } from './gridfs-lease.ts';
 import type { HeldUpload } from './gridfs-lease.ts';
@@ -51,7 +50,7 @@ export class Appends {
     this.#underWay += 1;
     try {
       const stoppable = untilAborted(source, AbortSignal.any(stops));
-      await writeAll(writer, held, offset, { source: stoppable, taker: options.taker });
+      await writeAll(writer, held, offset, stoppable);
     } finally {
       this.#underWay -= 1;
       this.#buffers.keep(this.#underWay);
@@ -66,7 +65,7 @@ async function writeAll(
   writer: ChunkWriter,
   { upload }: HeldUpload,
   offset: number,
-  { source, taker }: { readonly source: ByteSource; readonly taker: ByteTaker | undefined },
+  source: ByteSource,
 ): Promise<void> {
   if (upload.sizeBytes !== offset) {
     const message = `Upload "${upload._id}" has ${upload.sizeBytes} bytes, so it cannot go on at ${offset}`;
@@ -74,11 +73,7 @@ async function writeAll(
   }
   await writer.begin();
   try {
-    for await (const chunks of source) {
-      for (const chunk of chunks) await writer.write(chunk);
-      if (taker?.takeShared) for (const chunk of chunks) free(chunk);
-      else await taker?.take(chunks);
-    }
+    for await (const chunks of source) await writer.write(chunks);
   } finally {
     await writer.end();
   }

@@ -7,6 +7,7 @@
  * happens, the bytes below an upload's recorded size stay as they are.
  */
 import type { ObjectId } from 'mongodb';
+import { free } from '../hash/owned-bytes.ts';
 import type { Slots } from '../slots/slots.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
 import type { ByteTaker } from './blobs.ts';
@@ -23,7 +24,7 @@ interface Parts {
   /** A slot for each chunk that may be on its way to the server. */
   readonly slots: Slots;
   readonly buffers: ChunkBuffers;
-  /** Is shown each chunk, in the memory from which it is sent, if it takes that. */
+  /** Is shown each chunk of ours, in the memory from which it is sent, if it takes that; else it is handed what came. */
   readonly taker: ByteTaker | undefined;
 }
 
@@ -81,8 +82,22 @@ export class ChunkWriter {
     this.#takenBytes = tailBytes;
   }
 
-  /** Takes bytes; resolves when there is room for more. Rejects if those of before could not be written. */
-  async write(bytes: Uint8Array): Promise<void> {
+  /** Takes what came, which is its own then; resolves when there is room for more. Rejects if something could not be written. */
+  async write(came: readonly Uint8Array[]): Promise<void> {
+    for (const bytes of came) await this.#fill(bytes);
+    if (this.#taker?.takeShared) for (const bytes of came) free(bytes);
+    else await this.#taker?.take(came);
+  }
+
+  /** Writes the unfinished chunk too; resolves when all that was taken is durable. */
+  async end(): Promise<void> {
+    if (this.#filledBytes > this.#takenBytes) await this.#send();
+    else this.#buffers.giveBack(this.#filling);
+    await Promise.all(this.#underWay.values());
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  async #fill(bytes: Uint8Array): Promise<void> {
     let done = 0;
     while (done < bytes.length) {
       if (this.#failure) throw this.#failure.error;
@@ -92,14 +107,6 @@ export class ChunkWriter {
       done += count;
       if (this.#filledBytes === this.#chunkBytes) await this.#sendFilled();
     }
-  }
-
-  /** Writes the unfinished chunk too; resolves when all that was taken is durable. */
-  async end(): Promise<void> {
-    if (this.#filledBytes > this.#takenBytes) await this.#send();
-    else this.#buffers.giveBack(this.#filling);
-    await Promise.all(this.#underWay.values());
-    if (this.#failure) throw this.#failure.error;
   }
 
   async #sendFilled(): Promise<void> {

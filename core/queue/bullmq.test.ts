@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { z } from 'zod';
 import { openTestRedis, redisProblem } from '../../test/kit/redis.ts';
 import { describeQueue } from '../../test/suites/queue-suite.ts';
 import { openLog, silentLog } from '../log/log.ts';
 import type { BullTimings } from './bullmq-consumer.ts';
 import { openBullQueue } from './bullmq.ts';
 import { JobHandlers } from './queue.ts';
-import type { JobKind, Queue } from './queue.ts';
+import type { Queue } from './queue.ts';
 import { pauseAfterMs } from './retries.ts';
+import { work } from './testing/parts.ts';
 
 const problem = process.env['REDIS_URL'] ? undefined : await redisProblem();
-const work: JobKind<{ part: number }> = { name: 'work', payload: z.strictObject({ part: z.int() }) };
 const soon = { interval: 5, timeout: 15_000 };
 
 /** Time cannot be handed to Redis: the suite waits for real, four times as fast. */

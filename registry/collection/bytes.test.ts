@@ -1,9 +1,10 @@
 /** When the bytes of a blob go, and when they stay after all. */
 import { expect, test } from 'vitest';
+import { collect } from '../../test/kit/collecting.ts';
 import { pushBlob } from '../../test/kit/registry.ts';
 import type { TestRegistry } from '../../test/kit/registry.ts';
 import { tombstones } from '../documents.ts';
-import { blobCount, collect, hourMs, openCollectionHouse, repository, status } from '../testing/collection-house.ts';
+import { blobCount, hourMs, openCollectionHouse, repository, status } from '../testing/collection-house.ts';
 
 test('bytes go when no repository has them, and not before the wait is over', async () => {
   const waitMs = 600_000;

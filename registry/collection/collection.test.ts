@@ -1,5 +1,6 @@
 /** What garbage collection keeps and takes, on real drivers, with the clock in hand. */
 import { expect, test } from 'vitest';
+import { collect } from '../../test/kit/collecting.ts';
 import { backends, newBackend } from '../../model/backend.ts';
 import { findImage } from '../../model/image.ts';
 import { services, withImageTag } from '../../model/service.ts';
@@ -7,7 +8,6 @@ import { pushBlob, pushImage, putManifest, sha256 } from '../../test/kit/registr
 import { blobLinks, collectorTurns, contentId, manifests, tombstones } from '../documents.ts';
 import {
   blobCount,
-  collect,
   has,
   hourMs,
   imageType,

@@ -1,7 +1,8 @@
 /** When garbage is collected, and by whom. */
 import { expect, test } from 'vitest';
+import { collect } from '../../test/kit/collecting.ts';
 import { collectorTurns } from '../documents.ts';
-import { blobCount, collect, hourMs, leaseMs, openCollectionHouse, push } from '../testing/collection-house.ts';
+import { blobCount, hourMs, leaseMs, openCollectionHouse, push } from '../testing/collection-house.ts';
 
 test('a collection that another process does is not done here; one whose process died is, some seconds later', async () => {
   await using opened = await openCollectionHouse();

@@ -45,14 +45,14 @@ export class AccountQuotas {
   async *list(signal: AbortSignal): AsyncGenerator<QuotaEvent, void, undefined> {
     for (const account of await this.#deps.store.find(accounts, { index: 'byCreation' })) {
       signal.throwIfAborted();
-      yield await this.#describe(account);
+      yield await this.#describe(account.id, account);
     }
   }
 
   /** One account. */
   async *show(id: string): AsyncGenerator<QuotaEvent, void, undefined> {
     const account = await this.#deps.store.get(accounts, id);
-    yield account ? await this.#describe(account) : { type: 'unknown-account', account: id };
+    yield await this.#describe(id, account);
   }
 
   /**
@@ -64,17 +64,18 @@ export class AccountQuotas {
       throw new RangeError(`Not a number of bytes: ${maxBytes}`);
     }
     const account = await this.#deps.store.update(accounts, id, (current) => withMaxStored(current, maxBytes));
-    yield account ? await this.#describe(account) : { type: 'unknown-account', account: id };
+    yield await this.#describe(id, account);
   }
 
-  async #describe(account: Account): Promise<QuotaEvent> {
+  async #describe(id: string, account: Account | undefined): Promise<QuotaEvent> {
+    if (!account) return { type: 'unknown-account', account: id };
     const { store, blobs, limits } = this.#deps;
-    const uploaded = await uploadedBytes(blobs, await openUploadIds(store, account.id));
+    const uploaded = await uploadedBytes(blobs, await openUploadIds(store, id));
     const { maxBytes, isOwn } = allowanceOf(account, limits.accountBytes);
     return {
       type: 'quota',
-      account: account.id,
-      stored_bytes: (await storedBytes(store, account.id)) + uploaded,
+      account: id,
+      stored_bytes: (await storedBytes(store, id)) + uploaded,
       max_bytes: maxBytes,
       is_own: isOwn,
     };

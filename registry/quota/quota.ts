@@ -115,8 +115,9 @@ export class Quota {
 
   /** Before a blob of elsewhere is linked; counts it. Throws `quota-exceeded`. */
   async takeBlob(repository: string, blob: { readonly digest: string; readonly sizeBytes: number }): Promise<void> {
-    if (!(await this.#isLimited(accountOf(repository)))) return;
-    if (!(await this.counts(repository, blob.digest))) await this.#take(repository, blob.sizeBytes);
+    const account = accountOf(repository);
+    if (!(await this.#isLimited(account)) || (await hasBlob(this.#parts.store, account, blob.digest))) return;
+    await this.#take(repository, blob.sizeBytes);
   }
 
   /** Before a manifest is stored; counts it. Throws `quota-exceeded`. */

@@ -3,7 +3,6 @@ import { expect } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { openTestRegistry, pushBlob, putManifest, sha256 } from '../../test/kit/registry.ts';
 import type { TestRegistry, TestRegistryOptions } from '../../test/kit/registry.ts';
-import type { CollectionEvent, CollectionSummary } from '../collection/events.ts';
 
 export const hourMs = 3_600_000;
 export const leaseMs = 24 * hourMs;
@@ -23,13 +22,6 @@ export async function openCollectionHouse(options: TestRegistryOptions['collecti
   const collection = { everyMs: 1000 * leaseMs, removalWaitMs: 0, keptUntaggedImages: 0, ...options };
   const registry = await openTestRegistry({ clock, collection });
   return { registry, clock, [Symbol.asyncDispose]: () => registry[Symbol.asyncDispose]() };
-}
-
-/** Has the registry collect garbage once, to the end. */
-export async function collect(registry: TestRegistry, isDry = false) {
-  const events: CollectionEvent[] = [];
-  for await (const event of registry.collector.collect({ isDry }, new AbortController().signal)) events.push(event);
-  return { events, summary: events.at(-1) as CollectionSummary };
 }
 
 /** An image with a layer of its own. */

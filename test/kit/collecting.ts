@@ -1,9 +1,12 @@
 import type { ManualClock } from '../../core/clock/manual-clock.ts';
+import type { CollectionEvent, CollectionSummary } from '../../registry/collection/events.ts';
 import type { TestRegistry } from './registry.ts';
 
 /** Has a registry collect garbage once, to the end. */
-export async function collect({ collector }: TestRegistry): Promise<void> {
-  for await (const _event of collector.collect({ isDry: false }, new AbortController().signal));
+export async function collect(registry: TestRegistry, isDry = false) {
+  const events: CollectionEvent[] = [];
+  for await (const event of registry.collector.collect({ isDry }, new AbortController().signal)) events.push(event);
+  return { events, summary: events.at(-1) as CollectionSummary };
 }
 
 /** Time goes by until something is done: a pusher that waits for bytes to be removed gives up only then. */

@@ -155,7 +155,7 @@ for (const [what, need] of Object.entries(needs)) {
     let acknowledged = 0;
     for (let step = 0; ; step += 1) {
       const digest = await prepareOldImage(scene);
-      scene.ofApi.at(step, async () => await collect(scene.registry));
+      scene.ofApi.at(step, async () => void (await collect(scene.registry)));
       const wasAcknowledged = await need(scene, digest);
       if (!scene.ofApi.isOver) break;
       if (wasAcknowledged) {

@@ -1,16 +1,19 @@
 /** A worker at work on a platform of its own, and what can be seen of its backends from outside. */
+import { afterAll, beforeAll, describe } from 'vitest';
 import type { BackendStatus } from '../../contract/statuses.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { backends } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import type { WorkerSettings } from '../settings.ts';
-import { eventually, openTestPlatform } from './test-platform.ts';
+import { eventually, openTestPlatform, whyNoTests } from './test-platform.ts';
 import type { TestPlatform } from './test-platform.ts';
 
-export interface PlatformAtWork extends AsyncDisposable {
+export interface AtWork {
   readonly platform: TestPlatform;
 }
+
+export interface PlatformAtWork extends AtWork, AsyncDisposable {}
 
 /** Opens a platform with a worker of these settings. */
 export async function openAtWork(
@@ -22,6 +25,22 @@ export async function openAtWork(
   parts.use(await platform.openWorker({ settings, clock }));
   const owned = parts.move();
   return { platform, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Describes what a worker does on a real engine, where there is one: all tests share a platform, which is there when they run. */
+export async function describeAtWork(what: string, describeTests: (work: AtWork) => void): Promise<void> {
+  const why = await whyNoTests();
+  describe.skipIf(why !== undefined)(`${what} on a real engine ${why ?? ''}`, () => {
+    let opened: PlatformAtWork | undefined;
+    beforeAll(async () => void (opened = await openAtWork()));
+    afterAll(async () => await opened?.[Symbol.asyncDispose]());
+    describeTests({
+      get platform() {
+        if (!opened) throw new Error('The platform is there once the tests run');
+        return opened.platform;
+      },
+    });
+  });
 }
 
 export async function statusesOf(platform: TestPlatform, id: string): Promise<BackendStatus[]> {
