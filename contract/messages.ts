@@ -14,6 +14,12 @@ export const backendTouched = {
   message: z.strictObject({ backend: z.string() }),
 };
 
+/** A backend waits in `scheduled`, and the node that was nudged has no room for it: one that has takes it. */
+export const backendWaits = {
+  name: 'backend-waits',
+  message: z.strictObject({ backend: z.string(), cluster: z.string() }),
+};
+
 /**
  * A proxy's heartbeat: how many connections and requests it has open to each backend, all of them, none left out. Told
  * every `connectionsHeartbeatMs`, and at once when a backend's first connection opens or its last one closes.

@@ -5,6 +5,7 @@ import {
   ConfigError,
   oneOf,
   optionalText,
+  optionalWhole,
   optionalUrl,
   port,
   readSettings,
@@ -157,6 +158,12 @@ export const settings = {
     schema: whole({ min: 0, max: 1_000_000, or: 0 }),
     defaultText: '`0` (no limit)',
     help: 'How many backends this node has room for; what does not fit waits for another node, or for room. 0: no limit.',
+  },
+  nodeMemoryBytes: {
+    variable: 'BERTH_NODE_MEMORY_BYTES',
+    schema: optionalWhole({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+    defaultText: 'twice the memory of the machine',
+    help: 'What the memory limits of the backends of this node may add up to; what does not fit waits for another node, or for room. 0: no limit.',
   },
   startTimeoutSeconds: {
     variable: 'BERTH_START_TIMEOUT_SECONDS',

@@ -2,6 +2,7 @@ import type { Backend, BackendLimits } from '../model/backend.ts';
 import type { Image } from '../model/image.ts';
 import { serviceId } from '../model/service.ts';
 import type { ContainerSpec } from './docker/containers.ts';
+import { memoryLimitOf } from './room.ts';
 import type { WorkerSettings } from './settings.ts';
 
 /** The engine's own default, and the API document's. */
@@ -29,14 +30,14 @@ export function containerSpec(
   settings: WorkerSettings,
   mountFolder: string | undefined,
 ): Omit<ContainerSpec, 'address'> {
-  const memoryBytes = backend.limits.memoryBytes ?? settings.defaultMemoryBytes;
+  const memoryBytes = memoryLimitOf(backend.limits, settings);
   const cpu = cpuQuota(backend.limits);
   return {
     backend: backend.id,
     image: imageReference(settings.registryHost, backend),
     env: environmentOf(backend),
     labels: { 'berth.account': backend.account, 'berth.service': backend.service },
-    ...(memoryBytes !== undefined && { memoryBytes }),
+    ...(memoryBytes > 0 && { memoryBytes }),
     ...(cpu && { cpu }),
     pidsLimit: settings.pidsLimit,
     capabilities: settings.capabilities,

@@ -39,8 +39,8 @@ export interface WorkerDeps {
 export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 'secret'> {
   /** Every backend that this node has taken and not yet cleared up, by ID. */
   readonly runs: Map<string, Run>;
-  /** Backends that are just being taken. */
-  readonly taking: Set<string>;
+  /** Backends that are just being taken, by ID. */
+  readonly taking: Map<string, Backend>;
   readonly starts: Slots;
   readonly pulls: Pulls;
   readonly pulse: Pulse;

@@ -31,6 +31,8 @@ const names = {
   dockerErrors: 'berth_docker_errors_total',
   dockerAnswers: 'berth_docker_answers',
   backends: 'berth_backends',
+  offeredMemory: 'berth_node_memory_offered_bytes',
+  promisedMemory: 'berth_node_memory_promised_bytes',
 } as const;
 
 /** What is asked for whenever metrics are read. */
@@ -38,6 +40,9 @@ export interface FiguresNow {
   /** The status of each backend on this node. */
   readonly statuses: () => Iterable<BackendStatus>;
   readonly engineAnswers: () => boolean;
+  /** In bytes. */
+  readonly offeredMemory: () => number;
+  readonly promisedMemory: () => number;
 }
 
 export function openFigures(metrics: Metrics, now: FiguresNow): Figures {
@@ -78,7 +83,7 @@ export function openFigures(metrics: Metrics, now: FiguresNow): Figures {
   };
 }
 
-function openGauges(metrics: Metrics, { statuses, engineAnswers }: FiguresNow): void {
+function openGauges(metrics: Metrics, now: FiguresNow): void {
   const backends = new Gauge({
     name: names.backends,
     help: 'Backends on this node, by status',
@@ -86,7 +91,7 @@ function openGauges(metrics: Metrics, { statuses, engineAnswers }: FiguresNow): 
     registers: [metrics],
     collect() {
       for (const status of backendStatuses) this.set({ status }, 0);
-      for (const status of statuses()) this.inc({ status });
+      for (const status of now.statuses()) this.inc({ status });
     },
   });
   backends.reset();
@@ -95,8 +100,30 @@ function openGauges(metrics: Metrics, { statuses, engineAnswers }: FiguresNow): 
     help: 'Whether the Docker Engine of this node answers: 1, or 0',
     registers: [metrics],
     collect() {
-      this.set(engineAnswers() ? 1 : 0);
+      this.set(now.engineAnswers() ? 1 : 0);
     },
   });
   answers.set(1);
+  const memory = [
+    {
+      name: names.offeredMemory,
+      help: 'What the memory limits of the backends here may add up to',
+      now: now.offeredMemory,
+    },
+    {
+      name: names.promisedMemory,
+      help: 'What the memory limits of the backends here add up to',
+      now: now.promisedMemory,
+    },
+  ];
+  for (const { name, help, now: bytes } of memory) {
+    new Gauge({
+      name,
+      help,
+      registers: [metrics],
+      collect() {
+        this.set(bytes());
+      },
+    }).reset();
+  }
 }

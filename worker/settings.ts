@@ -32,6 +32,8 @@ export interface WorkerSettings {
   readonly maxConcurrentStarts: number;
   /** How many backends the node has room for. Default: no limit. */
   readonly maxBackends?: number;
+  /** What the memory limits of all backends may add up to. Default: twice the memory of the engine's machine. */
+  readonly offeredMemoryBytes?: number;
   readonly keptLogs: KeptLogSettings;
   /** Where other machines reach this node. Default: not at all, only processes of this machine do. */
   readonly gateway?: GatewaySettings;

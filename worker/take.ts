@@ -3,32 +3,42 @@ import { advance, assign, backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { newRun } from './context.ts';
 import type { WorkerContext } from './context.ts';
+import { hasRoom, hasRoomFor } from './room.ts';
 import { beginSpawn } from './spawn.ts';
 import { writeBackend } from './statuses.ts';
 
+/** So many that wait are looked at in a pass: far more than can be started before the next one. */
+const lookedAt = 200;
+
 /** Whether this node takes backends now: its engine answers, and it has room. */
-export function isTaking({ pulse, runs, taking, settings }: WorkerContext): boolean {
-  return pulse.problem === undefined && runs.size + taking.size < (settings.maxBackends ?? Infinity);
+export function isTaking(worker: WorkerContext): boolean {
+  return worker.pulse.problem === undefined && hasRoom(worker);
+}
+
+/** Whether this node takes a backend like this now. */
+export function canTake(worker: WorkerContext, { limits }: Backend): boolean {
+  return worker.pulse.problem === undefined && hasRoomFor(worker, limits);
 }
 
 /**
- * Takes a backend, if it still waits, and starts it. Resolves when it needs no place among the starts any more; it goes on by
- * itself. Throws when the store does not answer.
+ * Takes a backend, if it still waits, and starts it; there must be room for it. Resolves when it needs no place among the starts
+ * any more; it goes on by itself. Throws when the store does not answer.
  *
  * @param slot - a place among the starts, which is given back in any case
  */
-export async function take(worker: WorkerContext, id: string, slot: Disposable): Promise<void> {
+export async function take(worker: WorkerContext, backend: Backend, slot: Disposable): Promise<void> {
   using _slot = slot;
+  const { id } = backend;
   if (worker.runs.has(id) || worker.taking.has(id) || worker.closing.aborted) return;
-  worker.taking.add(id);
+  worker.taking.set(id, backend);
   let taken: Backend | undefined;
   try {
     const { node } = worker.settings;
     const now = worker.clock.now();
-    taken = await writeBackend(worker, id, (backend) => {
-      const assigned = assign(backend, node);
+    taken = await writeBackend(worker, id, (current) => {
+      const assigned = assign(current, node);
       // One write for both, unless it must wait for its key first.
-      return assigned === backend || assigned.waitsFor !== undefined ? assigned : advance(assigned, 'loading', now);
+      return assigned === current || assigned.waitsFor !== undefined ? assigned : advance(assigned, 'loading', now);
     });
     if (!taken?.live || taken.node !== node || worker.closing.aborted) return;
     newRun(worker, taken);
@@ -39,23 +49,29 @@ export async function take(worker: WorkerContext, id: string, slot: Disposable):
   if (run) await beginSpawn(worker, run, slot);
 }
 
-/** Takes the oldest backends of the cluster that no node has taken, as far as there is place. The queue is only a nudge. */
-export async function takeWaiting(worker: WorkerContext): Promise<void> {
-  if (!isTaking(worker)) return;
-  const slot = worker.starts.tryTake();
-  if (!slot) return;
-  slot[Symbol.dispose]();
+/**
+ * Takes the oldest backends of the cluster that no node has taken, as far as there is room and place. One that does not fit holds
+ * up none that does. The queue is only a nudge. Throws when the store does not answer.
+ *
+ * @returns whether some may be left that this node could not take now
+ */
+export async function takeWaiting(worker: WorkerContext): Promise<boolean> {
+  if (!isTaking(worker)) return true;
   const waiting = await worker.store.find(backends, {
     index: 'waiting',
     equals: { live: true, cluster: worker.settings.cluster, node: null },
-    limit: worker.settings.maxConcurrentStarts,
+    limit: lookedAt,
   });
-  for (const { id } of waiting) {
-    if (!isTaking(worker)) return;
-    const place = worker.starts.tryTake();
-    if (!place) return;
-    take(worker, id, place).catch((error: unknown) => {
-      worker.log.warn({ err: error, backend: id }, 'Waiting backend cannot be taken');
-    });
-  }
+  const left = waiting.filter((backend) => !tryTake(worker, backend));
+  return left.length > 0;
+}
+
+/** Whether it is being taken. */
+function tryTake(worker: WorkerContext, backend: Backend): boolean {
+  const slot = canTake(worker, backend) ? worker.starts.tryTake() : undefined;
+  if (!slot) return false;
+  take(worker, backend, slot).catch((error: unknown) => {
+    worker.log.warn({ err: error, backend: backend.id }, 'Waiting backend cannot be taken');
+  });
+  return true;
 }

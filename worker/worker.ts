@@ -5,6 +5,7 @@ import type { Bus } from '../core/bus/bus.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import { backends } from '../model/backend.ts';
+import type { Backend } from '../model/backend.ts';
 import { abortable } from './abortable.ts';
 import { adopt } from './adopt.ts';
 import { Answers } from './answers.ts';
@@ -24,6 +25,7 @@ import { assertOwnName } from './node-name.ts';
 import { Pulls } from './pulls.ts';
 import { Pulse } from './pulse.ts';
 import { reconcile } from './reconcile.ts';
+import { offeredMemory, promisedMemory } from './room.ts';
 import type { Run } from './run.ts';
 import type { GatewaySettings } from './settings.ts';
 import { Slots } from '../core/slots/slots.ts';
@@ -87,12 +89,15 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
 
 function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
   const runs = new Map<string, Run>();
+  const taking = new Map<string, Backend>();
   const { store, bus, clock, grants, settings } = deps;
   const log = deps.log.child({ node: settings.node });
   const pulse = new Pulse({ engine: deps.engine, clock, log });
   const figures = openFigures(deps.metrics, {
     statuses: () => Array.from(runs.values(), ({ backend }) => backend.status),
     engineAnswers: () => pulse.problem === undefined,
+    offeredMemory: () => offeredMemory(deps),
+    promisedMemory: () => promisedMemory({ runs, taking, settings }),
   });
   const engine = countedEngine(deps.engine, (operation) => figures.dockerFailed(operation));
   return {
@@ -107,7 +112,7 @@ function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
     closing,
     log,
     pulse,
-    taking: new Set(),
+    taking,
     starts: new Slots(settings.maxConcurrentStarts),
     pulls: new Pulls(engine.images),
     connections: new Connections((backend) => runs.has(backend)),

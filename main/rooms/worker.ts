@@ -62,6 +62,7 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
       gateway: { host: config.gatewayHost, port: config.gatewayPort, advertisedHost: config.advertisedHost },
     }),
     ...(config.maxBackends > 0 && { maxBackends: config.maxBackends }),
+    ...(config.nodeMemoryBytes !== undefined && { offeredMemoryBytes: config.nodeMemoryBytes || Infinity }),
     // Starting is CPU work: more at a time only makes each one slower.
     maxConcurrentStarts: 2 * availableParallelism(),
   };

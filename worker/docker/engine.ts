@@ -20,6 +20,8 @@ import type { Network } from './network.ts';
 
 export interface Engine extends AsyncDisposable {
   readonly version: string;
+  /** The memory of its machine. */
+  readonly memoryBytes: number;
   readonly containers: Containers;
   readonly images: Images;
   /** Folders that grow when an image is fetched, on the engine's machine: none if that is another one, as far as is known. */
@@ -81,6 +83,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const owned = opening.move();
   return {
     version: version.Version,
+    memoryBytes: info.MemTotal,
     containers: new DockerContainers(docker, {
       node: options.node,
       network: network.name,
@@ -132,6 +135,7 @@ async function ping(docker: Docker, network: string, signal?: AbortSignal): Prom
 }
 
 interface EngineInfo extends ImageFoldersInfo {
+  readonly MemTotal: number;
   readonly OperatingSystem?: string;
   readonly SecurityOptions?: readonly string[] | null;
 }

@@ -44,6 +44,9 @@ export interface TestWorkerOptions {
   readonly bus?: Bus;
   readonly engine?: Engine;
   readonly log?: Log;
+  readonly queue?: Queue;
+  /** Of a second worker: the platform's are of the first. */
+  readonly metrics?: Registry;
 }
 
 /** Why the worker cannot be tested on a real engine here, or `undefined` if it can. */
