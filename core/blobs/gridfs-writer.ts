@@ -102,7 +102,8 @@ export class ChunkWriter {
     while (done < bytes.length) {
       if (this.#failure) throw this.#failure.error;
       const count = Math.min(bytes.length - done, this.#chunkBytes - this.#filledBytes);
-      this.#filling.set(bytes.subarray(done, done + count), this.#filledBytes);
+      // Where threads share memory, `set` copies it word by word, and waits for the other thread's core at each one.
+      this.#filling.fill(bytes.subarray(done, done + count), this.#filledBytes, this.#filledBytes + count);
       this.#filledBytes += count;
       done += count;
       if (this.#filledBytes === this.#chunkBytes) await this.#sendFilled();

@@ -18,8 +18,6 @@ export async function containedMongo(): Promise<{ runtime: string; classes: stri
   if ((await findProgram('jlink')) === undefined) return { missing: 'jlink is not installed' };
   const server = await protocolServer();
   if ('missing' in server) return server;
-  const classPath = server.command[server.command.indexOf('-cp') + 1] ?? '';
-  const [from = ''] = classPath.split(':');
   try {
     const version = await runCommand('jlink', ['--version']);
     const runtime = await cached(`java-${nameOf(version, modules)}`, async (making) => {
@@ -27,10 +25,13 @@ export async function containedMongo(): Promise<{ runtime: string; classes: stri
       const flags = ['--no-header-files', '--no-man-pages', '--strip-java-debug-attributes', '--vm', 'server'];
       await runCommand('jlink', ['--add-modules', modules, ...flags, '--output', join(making, 'java')]);
     });
-    const classes = await cached(`mongodb-contained-${nameOf(from, await readFile(source))}`, async (making) => {
-      await cp(from, making, { recursive: true });
-      await runCommand('javac', ['-d', making, '-cp', `${making}:${join(making, 'lib', '*')}`, source]);
-    });
+    const classes = await cached(
+      `mongodb-contained-${nameOf(server.classes, await readFile(source))}`,
+      async (making) => {
+        await cp(server.classes, making, { recursive: true });
+        await runCommand('javac', ['-d', making, '-cp', `${making}:${join(making, 'lib', '*')}`, source]);
+      },
+    );
     return { runtime: join(runtime, 'java'), classes };
   } catch (error) {
     return { missing: error instanceof Error ? error.message : String(error) };

@@ -8,14 +8,28 @@ import { findProgram, runCommand } from '../../setup/command.ts';
 
 const sources = fileURLToPath(new URL('mongodb', import.meta.url));
 
-/** How the server is started, or why it cannot be. */
-export type ProtocolServer = { readonly command: readonly [string, ...string[]] } | { readonly missing: string };
+/** The server, or why there is none. */
+export type ProtocolServer =
+  | {
+      /** Where its classes and, in `lib`, its libraries are. */
+      readonly classes: string;
+      /** Starts it, with its data in a folder. */
+      readonly command: (port: number, folder: string) => readonly [string, ...string[]];
+    }
+  | { readonly missing: string };
 
 /** Tests are over before Java has compiled for speed: it had better not begin. Measurements warm it up. */
 const testFlags = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
 
+/** For some gigabytes of chunks, each of which is large for the collector that Java chooses by itself. */
+const measuredFlags = ['-XX:+UseParallelGC', '-XX:MaxRAMPercentage=40'];
+
 /** What a server is for. */
 export interface ServerUse {
+  /**
+   * Something that shares its cores with it is measured: it keeps its data in memory then, and forgets it at its end. To write
+   * 100 MiB to its file costs it nearly a second of work, which tells nothing of a mongod.
+   */
   readonly isMeasured?: boolean;
 }
 
@@ -25,8 +39,12 @@ export async function protocolServer({ isMeasured = false }: ServerUse = {}): Pr
   for (const program of ['java', 'javac', 'mvn']) if (!(await findProgram(program))) missing.push(program);
   if (missing.length > 0) return { missing: `these programs are missing: ${missing.join(', ')}` };
   try {
-    const folder = await installed();
-    return { command: ['java', ...(isMeasured ? [] : testFlags), '-cp', classPath(folder), 'Server'] };
+    const classes = await installed();
+    const flags = isMeasured ? measuredFlags : testFlags;
+    const program = ['java', ...flags, '-cp', classPath(classes), 'Server'] as const;
+    const command = (port: number, folder: string) =>
+      [...program, `${port}`, ...(isMeasured ? [] : [join(folder, 'data')])] as const;
+    return { classes, command };
   } catch (error) {
     return { missing: error instanceof Error ? error.message : String(error) };
   }
