@@ -8,6 +8,7 @@ import { inTurn, median, table } from './figures.ts';
 import type { Pairs, Row } from './figures.ts';
 import { requestsPerSecond } from './load.ts';
 import { pin } from './pinned.ts';
+import { peakBytesOfPushes } from './push-memory.ts';
 import { queueLatency } from './queue-latency.ts';
 import { pushEmptyImage, repositoryOf } from './raw-image.ts';
 import { Puller, Pusher, newBlobs } from './registry-load.ts';
@@ -31,12 +32,15 @@ await using ours = await startPlatform({ ground: shared, settings });
 await using uncached = await startPlatform({ ground: shared, settings: { ...settings, BERTH_BLOB_CACHE_MIB: '0' } });
 await using peer = await startPlatform({ settings });
 for (const platform of [ours, uncached, peer]) await pushEmptyImage(repositoryOf(platform, 'empty'));
+// First of all: what pulls leave in memory is not what pushes take.
+const memory = await memoryRow();
 const transferRows = await transfers();
 for (const platform of [ours, peer]) pin(platform.pid ?? 0, 0);
 const rows = [
   ...(await connects('connect to a held key', 2_000, () => JSON.stringify({ key: 'held' }))),
   ...(await connects('connect that spawns', 1_000, () => '{}')),
   ...transferRows,
+  memory,
   await queueLatency(shared.redisUrl),
 ];
 process.stdout.write(`${table(rows)}\n`);
@@ -76,6 +80,19 @@ async function transfers(): Promise<Row[]> {
     ...(await compare({ ...inMib, what: 'pull of 100 MiB', aim: '≥ 0.6 ×' }, { prepare: pull, pid })),
     ...(await compare({ ...inMib, what: 'first pull of 100 MiB', aim: '' }, { prepare: pull, pid, ours: uncached })),
   ];
+}
+
+/** A registry alone, on GridFS, against the whole platform in one process, on files. */
+async function memoryRow(): Promise<Row> {
+  const our = await peakBytesOfPushes(blobsOf(ours), ours.registryPid ?? 0);
+  const their = await peakBytesOfPushes(blobsOf(peer), peer.registryPid ?? 0);
+  return {
+    what: 'peak memory of 20 pushes of 100 MiB at a time, just started: a registry on GridFS / all rooms in one, on files',
+    ours: `${(our / 1e6).toFixed(0)} MB`,
+    peer: `${(their / 1e6).toFixed(0)} MB`,
+    ratio: `${(our / their).toFixed(2)} ×`,
+    aim: '< 200 MB',
+  };
 }
 
 function blobsOf(platform: TestPlatform): Repository {

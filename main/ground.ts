@@ -23,7 +23,7 @@ import { RegistryGrants } from '../model/registry-grant.ts';
 import { registryCollections } from '../registry/index.ts';
 import type { Config } from './config.ts';
 import { openDataFolder } from './data-folder.ts';
-import { letHeapGrow } from './heap.ts';
+import { fitHeapToBuffers } from './heap.ts';
 import type { Roles } from './roles.ts';
 
 /** What every room is handed, and what opens them. */
@@ -104,7 +104,7 @@ async function openStore(config: Config, folder: string, log: Log): Promise<Stor
 
 async function openBlobs({ config, folder, log, isPulledFrom }: StorageOptions): Promise<Blobs> {
   if (config.blobs === 'files') return await openFileBlobs({ folder: join(folder, 'blobs'), log });
-  letHeapGrow();
+  fitHeapToBuffers();
   const { openGridFsBlobs } = await import('../core/blobs/gridfs.ts');
   const place = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
   const cache = { folder: join(folder, 'cache'), maxBytes: config.blobCacheMib * 1024 * 1024 };

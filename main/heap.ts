@@ -8,7 +8,15 @@ import { setFlagsFromString } from 'node:v8';
  */
 const growingPercent = 300;
 
+/**
+ * By how much the room for young objects grows when many of them are alive: not at all. It is the driver's buffers that count,
+ * each the size of a chunk and garbage a moment later, and the smaller that room, the sooner V8 looks for them: 20 MB less at the
+ * peak of twenty pushes, for a millisecond every fifty.
+ */
+const youngGrowthFactor = 1;
+
 /** For processes through which bytes go that a library reads and writes, in buffers of its own. */
-export function letHeapGrow(): void {
+export function fitHeapToBuffers(): void {
   setFlagsFromString(`--heap-growing-percent=${growingPercent}`);
+  setFlagsFromString(`--semi-space-growth-factor=${youngGrowthFactor}`);
 }

@@ -18,10 +18,10 @@ interface Parts {
 }
 
 /**
- * Chunks of all appends together that are on their way to the server: enough that it never waits for us. Each is in memory
- * three times: as it was filled, and twice in the driver.
+ * Chunks of all appends together that are on their way to the server, or to the thread that hashes: enough that neither ever
+ * waits for us. Each is in memory three times: as it was filled, and twice in the driver.
  */
-const chunksAtATime = 3;
+const chunksAtATime = 4;
 
 /** The appends of a process. */
 export class Appends {

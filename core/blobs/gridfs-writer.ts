@@ -21,7 +21,7 @@ interface Parts {
   readonly layout: Layout;
   /** Throws if the lease is not held any more. */
   readonly prove: () => Promise<void>;
-  /** A slot for each chunk that may be on its way to the server. */
+  /** A slot for each chunk that may be on its way to the server, or to the taker. */
   readonly slots: Slots;
   readonly buffers: ChunkBuffers;
   /** Is shown each chunk of ours, in the memory from which it is sent, if it takes that; else it is handed what came. */
@@ -84,9 +84,12 @@ export class ChunkWriter {
 
   /** Takes what came, which is its own then; resolves when there is room for more. Rejects if something could not be written. */
   async write(came: readonly Uint8Array[]): Promise<void> {
-    for (const bytes of came) await this.#fill(bytes);
-    if (this.#taker?.takeShared) for (const bytes of came) free(bytes);
-    else await this.#taker?.take(came);
+    const isShown = this.#taker?.takeShared !== undefined;
+    for (const bytes of came) {
+      await this.#fill(bytes);
+      if (isShown) free(bytes);
+    }
+    if (!isShown) await this.#taker?.take(came);
   }
 
   /** Writes the unfinished chunk too; resolves when all that was taken is durable. */
@@ -127,13 +130,13 @@ export class ChunkWriter {
     const chunk = { _id: chunkId(this.#file, n), ...chunkKey(this.#file, n), data, append: this.#holder };
     const sending = this.#put(chunk)
       .then(() => this.#arrived(n, n * this.#chunkBytes + data.length))
-      .catch((error: unknown) => void (this.#failure ??= { error }))
-      .finally(() => slot[Symbol.dispose]());
+      .catch((error: unknown) => void (this.#failure ??= { error }));
     this.#taking = this.#show(data.subarray(this.#takenBytes));
     this.#takenBytes = 0;
     const settled = Promise.all([sending, this.#taking]).then(() => {
       this.#underWay.delete(n);
       this.#buffers.giveBack(buffer);
+      slot[Symbol.dispose]();
     });
     this.#underWay.set(n, settled);
   }

@@ -35,16 +35,16 @@ export interface GridFsBlobsOptions extends MongoOptions {
 }
 
 /**
- * Measured with 100 MiB, driver and server on the same two cores, against files at 510 (push) and 1,630 MiB/s (pull, from the
- * page cache). MiB/s, and milliseconds of this process's time for 100 MiB:
+ * Measured with 100 MiB, registry and server on the same two cores, against files at 300 (push) and 2,000 MiB/s (pull, from the
+ * page cache). MiB/s, and milliseconds of the registry's time for 100 MiB:
  *
  *     chunk        255 KiB     512 KiB     1 MiB       2 MiB
- *     push         333 (374)   429 (282)   484 (268)   352 (265)
- *     pull         210 (331)   624 (193)   850 (124)   732 (137)
+ *     push         144 (660)   168 (600)   163 (555)   165 (540)
+ *     pull         314 (315)   435 (230)   476 (205)   506 (210)
  *
- * An append and a reader hold a handful of chunks in memory, so larger ones cost more there, and win nothing.
+ * An append and a reader hold a handful of chunks in memory, so larger ones cost more there, and win little.
  */
-const defaultChunkBytes = 1024 * 1024;
+const defaultChunkBytes = 512 * 1024;
 
 /** Chunks wait an hour for their removal, so they can wait for this, too. */
 const tidyEveryMs = 600_000;

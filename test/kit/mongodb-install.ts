@@ -22,7 +22,7 @@ export type ProtocolServer =
 const testFlags = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
 
 /** For some gigabytes of chunks, each of which is large for the collector that Java chooses by itself. */
-const measuredFlags = ['-XX:+UseParallelGC', '-XX:MaxRAMPercentage=40'];
+const measuredFlags = ['-XX:+UseParallelGC', '-XX:MaxRAMPercentage=60'];
 
 /** What a server is for. */
 export interface ServerUse {
