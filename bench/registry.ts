@@ -12,7 +12,7 @@ import type { Blob, Repository } from './registry-load.ts';
 const mib = 1024 * 1024;
 
 /** Of each measurement, in turn; the middle one counts. */
-const rounds = 3;
+const rounds = 5;
 
 /** With docker, whose own work takes most of the time and differs by some percent each time. */
 const dockerRounds = 7;
