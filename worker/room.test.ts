@@ -7,6 +7,7 @@ import { openInProcessQueue } from '../core/queue/in-process.ts';
 import { newBackend } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { newBackendId } from '../model/ids.ts';
+import type { Engine } from './docker/engine.ts';
 import { hasRoom, hasRoomFor, offeredMemory, promisedMemory } from './room.ts';
 import type { Run } from './run.ts';
 import type { WorkerSettings } from './settings.ts';
@@ -35,6 +36,7 @@ describe('the room of a node', () => {
   it('is twice the memory of its machine, unless somebody says how much', () => {
     expect(offeredMemory(nodeOf([], [], {}))).toBe(2000 * mib);
     expect(offeredMemory(nodeOf([], [], { offeredMemoryBytes: 5 * mib }))).toBe(5 * mib);
+    expect(offeredMemory({ ...nodeOf([], [], {}), engine: { memoryBytes: 0 } as Engine })).toBe(Infinity);
   });
 
   it('is used up by the limits of what runs and of what is being taken', () => {

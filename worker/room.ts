@@ -18,7 +18,7 @@ export function memoryLimitOf({ memoryBytes }: BackendLimits, { defaultMemoryByt
 
 /** Memory that this node offers to its backends, all together; infinite where that is not limited. */
 export function offeredMemory({ engine, settings }: Pick<Node, 'engine' | 'settings'>): number {
-  return settings.offeredMemoryBytes ?? engine.memoryBytes * memoryShare;
+  return settings.offeredMemoryBytes ?? (engine.memoryBytes * memoryShare || Infinity);
 }
 
 /** Memory that the backends of this node may take, all together. */

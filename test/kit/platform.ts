@@ -275,6 +275,8 @@ async function commonEnvironment({ engine, settings }: PlatformOptions, place: P
     BERTH_REGISTRY_PORT: registry,
     BERTH_PROXY_PORT: proxy,
     BERTH_OPERATIONS_PORT: '0',
+    // However little memory this machine has.
+    BERTH_NODE_MEMORY_BYTES: '0',
     ...settings,
   };
 }

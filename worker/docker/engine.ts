@@ -20,7 +20,7 @@ import type { Network } from './network.ts';
 
 export interface Engine extends AsyncDisposable {
   readonly version: string;
-  /** The memory of its machine. */
+  /** The memory of its machine; 0 if it does not tell. */
   readonly memoryBytes: number;
   readonly containers: Containers;
   readonly images: Images;
@@ -83,7 +83,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const owned = opening.move();
   return {
     version: version.Version,
-    memoryBytes: info.MemTotal,
+    memoryBytes: info.MemTotal ?? 0,
     containers: new DockerContainers(docker, {
       node: options.node,
       network: network.name,
@@ -135,7 +135,7 @@ async function ping(docker: Docker, network: string, signal?: AbortSignal): Prom
 }
 
 interface EngineInfo extends ImageFoldersInfo {
-  readonly MemTotal: number;
+  readonly MemTotal?: number;
   readonly OperatingSystem?: string;
   readonly SecurityOptions?: readonly string[] | null;
 }
