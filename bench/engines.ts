@@ -4,7 +4,7 @@ import { startPlatform } from '../test/kit/platform.ts';
 import type { TestPlatform } from '../test/kit/platform.ts';
 import { openSharedGround } from '../test/kit/shared-ground.ts';
 import { cpuSeconds } from './cpu-time.ts';
-import { inTurn, median, table } from './figures.ts';
+import { inTurn, median, sizeRow, table } from './figures.ts';
 import type { Pairs, Row } from './figures.ts';
 import { requestsPerSecond } from './load.ts';
 import { pin } from './pinned.ts';
@@ -84,15 +84,12 @@ async function transfers(): Promise<Row[]> {
 
 /** A registry alone, on GridFS, against the whole platform in one process, on files. */
 async function memoryRow(): Promise<Row> {
-  const our = await peakBytesOfPushes(blobsOf(ours), ours.registryPid ?? 0);
-  const their = await peakBytesOfPushes(blobsOf(peer), peer.registryPid ?? 0);
-  return {
-    what: 'peak memory of 20 pushes of 100 MiB at a time, just started: a registry on GridFS / all rooms in one, on files',
-    ours: `${(our / 1e6).toFixed(0)} MB`,
-    peer: `${(their / 1e6).toFixed(0)} MB`,
-    ratio: `${(our / their).toFixed(2)} ×`,
-    aim: '< 200 MB',
+  const peaks = {
+    ours: await peakBytesOfPushes(blobsOf(ours), ours.registryPid ?? 0),
+    peer: await peakBytesOfPushes(blobsOf(peer), peer.registryPid ?? 0),
   };
+  const sides = 'a registry on GridFS / all rooms in one, on files';
+  return sizeRow(`peak memory of 20 pushes of 100 MiB at a time, just started: ${sides}`, peaks, '< 200 MB');
 }
 
 function blobsOf(platform: TestPlatform): Repository {

@@ -22,6 +22,21 @@ export interface Row {
   readonly aim: string;
 }
 
+/** A row of two sizes in bytes. */
+export function sizeRow(
+  what: string,
+  { ours, peer }: { readonly ours: number; readonly peer: number },
+  aim: string,
+): Row {
+  return {
+    what,
+    ours: `${(ours / 1e6).toFixed(0)} MB`,
+    peer: `${(peer / 1e6).toFixed(0)} MB`,
+    ratio: `${(ours / peer).toFixed(2)} ×`,
+    aim,
+  };
+}
+
 /** The report as an aligned table. */
 export function table(rows: readonly Row[]): string {
   const columns = ['what', 'ours', 'peer', 'ratio', 'aim'] as const;

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TestPlatform } from '../test/kit/platform.ts';
+import { sizeRow } from './figures.ts';
 import type { Row } from './figures.ts';
 
 /** What start-up left behind is collected by then. */
@@ -15,14 +16,8 @@ export async function idleMemory(platform: TestPlatform): Promise<Row> {
   const bare = spawn(process.execPath, ['--eval', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
   try {
     await delay(settleMs);
-    const [ours, theirs] = [await residentBytes(platform.pid), await residentBytes(bare.pid)];
-    return {
-      what: 'resident memory of the idle platform / of an idle Node',
-      ours: `${(ours / 1e6).toFixed(0)} MB`,
-      peer: `${(theirs / 1e6).toFixed(0)} MB`,
-      ratio: `${(ours / theirs).toFixed(2)} ×`,
-      aim: '≤ 150 MB',
-    };
+    const resident = { ours: await residentBytes(platform.pid), peer: await residentBytes(bare.pid) };
+    return sizeRow('resident memory of the idle platform / of an idle Node', resident, '≤ 150 MB');
   } finally {
     bare.kill();
   }

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { startPlatform } from '../test/kit/platform.ts';
 import { startDebianRegistry } from './debian-registry.ts';
 import { openDocker } from './docker-transfer.ts';
-import { inTurn, median, table } from './figures.ts';
+import { inTurn, median, sizeRow, table } from './figures.ts';
 import type { Pairs, Row } from './figures.ts';
 import { peakBytesOfPushes } from './push-memory.ts';
 import { Puller, Pusher, atATime, newBlobs } from './registry-load.ts';
@@ -131,15 +131,11 @@ async function dockerRows(): Promise<Row[]> {
 
 /** The platform as a whole, against the reference registry alone. */
 async function memoryRow(): Promise<Row> {
-  const our = await peakBytesOfPushes(await us(), platform.pid ?? 0);
-  const their = await peakBytesOfPushes(them, debian.pid);
-  return {
-    what: 'peak memory of 20 pushes of 100 MiB at a time: Berth / docker-registry',
-    ours: `${(our / 1e6).toFixed(0)} MB`,
-    peer: `${(their / 1e6).toFixed(0)} MB`,
-    ratio: `${(our / their).toFixed(2)} ×`,
-    aim: '< 200 MB',
+  const peaks = {
+    ours: await peakBytesOfPushes(await us(), platform.pid ?? 0),
+    peer: await peakBytesOfPushes(them, debian.pid),
   };
+  return sizeRow('peak memory of 20 pushes of 100 MiB at a time: Berth / docker-registry', peaks, '< 200 MB');
 }
 
 interface Reading {

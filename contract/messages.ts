@@ -14,10 +14,10 @@ export const backendTouched = {
   message: z.strictObject({ backend: z.string() }),
 };
 
-/** A backend waits in `scheduled`, and the node that was nudged has no room for it: one that has takes it. */
+/** A backend of a cluster waits in `scheduled`, and the node that was nudged has no room for it: one that has takes it. */
 export const backendWaits = {
   name: 'backend-waits',
-  message: z.strictObject({ backend: z.string(), cluster: z.string() }),
+  message: z.strictObject({ cluster: z.string() }),
 };
 
 /**

@@ -95,34 +95,30 @@ function openGauges(metrics: Metrics, now: FiguresNow): void {
     },
   });
   backends.reset();
-  const answers = new Gauge({
-    name: names.dockerAnswers,
-    help: 'Whether the Docker Engine of this node answers: 1, or 0',
-    registers: [metrics],
-    collect() {
-      this.set(now.engineAnswers() ? 1 : 0);
+  const values = [
+    {
+      name: names.dockerAnswers,
+      help: 'Whether the Docker Engine of this node answers: 1, or 0',
+      value: () => (now.engineAnswers() ? 1 : 0),
     },
-  });
-  answers.set(1);
-  const memory = [
     {
       name: names.offeredMemory,
       help: 'What the memory limits of the backends here may add up to',
-      now: now.offeredMemory,
+      value: now.offeredMemory,
     },
     {
       name: names.promisedMemory,
       help: 'What the memory limits of the backends here add up to',
-      now: now.promisedMemory,
+      value: now.promisedMemory,
     },
   ];
-  for (const { name, help, now: bytes } of memory) {
+  for (const { name, help, value } of values) {
     new Gauge({
       name,
       help,
       registers: [metrics],
       collect() {
-        this.set(bytes());
+        this.set(value());
       },
     }).reset();
   }

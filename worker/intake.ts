@@ -106,6 +106,6 @@ class Intake implements AsyncDisposable {
       return;
     }
     slot[Symbol.dispose]();
-    await bus.publish(backendWaits, { backend: id, cluster: settings.cluster });
+    await bus.publish(backendWaits, { cluster: settings.cluster });
   }
 }

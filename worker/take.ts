@@ -56,22 +56,23 @@ export async function take(worker: WorkerContext, backend: Backend, slot: Dispos
  * @returns whether some may be left that this node could not take now
  */
 export async function takeWaiting(worker: WorkerContext): Promise<boolean> {
-  if (!isTaking(worker)) return true;
+  if (!isTaking(worker) || worker.starts.isFull) return true;
   const waiting = await worker.store.find(backends, {
     index: 'waiting',
     equals: { live: true, cluster: worker.settings.cluster, node: null },
     limit: lookedAt,
   });
-  const left = waiting.filter((backend) => !tryTake(worker, backend));
-  return left.length > 0;
-}
-
-/** Whether it is being taken. */
-function tryTake(worker: WorkerContext, backend: Backend): boolean {
-  const slot = canTake(worker, backend) ? worker.starts.tryTake() : undefined;
-  if (!slot) return false;
-  take(worker, backend, slot).catch((error: unknown) => {
-    worker.log.warn({ err: error, backend: backend.id }, 'Waiting backend cannot be taken');
-  });
-  return true;
+  let isLeft = false;
+  for (const backend of waiting) {
+    if (!canTake(worker, backend)) {
+      isLeft = true;
+      continue;
+    }
+    const slot = worker.starts.tryTake();
+    if (!slot) return true;
+    take(worker, backend, slot).catch((error: unknown) => {
+      worker.log.warn({ err: error, backend: backend.id }, 'Waiting backend cannot be taken');
+    });
+  }
+  return isLeft;
 }

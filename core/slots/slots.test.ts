@@ -7,7 +7,9 @@ describe('Slots', () => {
   it('lets so many in, and the next one in order when a place is given back', async () => {
     const slots = new Slots(2);
     const first = await slots.take(never);
+    expect(slots.isFull).toBe(false);
     await slots.take(never);
+    expect(slots.isFull).toBe(true);
     expect(slots.tryTake()).toBeUndefined();
     const order: string[] = [];
     const third = slots.take(never).then((slot) => {

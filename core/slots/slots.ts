@@ -26,9 +26,14 @@ export class Slots {
     });
   }
 
+  /** Whether no place is free now. */
+  get isFull(): boolean {
+    return this.#free === 0;
+  }
+
   /** A place, if one is free now. */
   tryTake(): Disposable | undefined {
-    if (this.#free === 0) return undefined;
+    if (this.isFull) return undefined;
     this.#free -= 1;
     return this.#newSlot();
   }

@@ -14,7 +14,7 @@ export type ProtocolServer =
       /** Where its classes and, in `lib`, its libraries are. */
       readonly classes: string;
       /** Starts it, with its data in a folder. */
-      readonly command: (port: number, folder: string) => readonly [string, ...string[]];
+      readonly command: (folder: string, port: number) => readonly [string, ...string[]];
     }
   | { readonly missing: string };
 
@@ -42,7 +42,7 @@ export async function protocolServer({ isMeasured = false }: ServerUse = {}): Pr
     const classes = await installed();
     const flags = isMeasured ? measuredFlags : testFlags;
     const program = ['java', ...flags, '-cp', classPath(classes), 'Server'] as const;
-    const command = (port: number, folder: string) =>
+    const command = (folder: string, port: number) =>
       [...program, `${port}`, ...(isMeasured ? [] : [join(folder, 'data')])] as const;
     return { classes, command };
   } catch (error) {

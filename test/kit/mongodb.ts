@@ -98,7 +98,7 @@ async function findServer(use?: ServerUse): Promise<Server | Missing> {
   if ('missing' in java) return { missing: `there is neither MONGODB_URL nor a mongod, and ${java.missing}` };
   return {
     kind: 'a protocol server',
-    command: (folder, port) => java.command(port, folder),
+    command: java.command,
     answers: /^mongodb:/,
     url: async (port) => `mongodb://127.0.0.1:${port}`,
   };
