@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { runCommand } from '../setup/command.ts';
 import { packImage } from '../setup/image.ts';
 import { startEngine } from '../test/kit/docker-engine.ts';
+import { settleDisk } from './settled-disk.ts';
 
 const layers = 4;
 const layerBytes = 50_000_000;
@@ -31,6 +32,7 @@ export async function openDocker(): Promise<DockerClient> {
   const common = { env: { DOCKER_HOST: engine.host, DOCKER_CONFIG: folder, DOCKER_CONTEXT: undefined } };
   const docker = async (...args: string[]) => await runCommand('docker', args, common);
   const seconds = async (...args: string[]) => {
+    await settleDisk();
     const startedMs = performance.now();
     await docker(...args);
     return (performance.now() - startedMs) / 1000;

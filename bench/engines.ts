@@ -13,6 +13,7 @@ import { queueLatency } from './queue-latency.ts';
 import { pushEmptyImage, repositoryOf } from './raw-image.ts';
 import { Puller, Pusher, newBlobs } from './registry-load.ts';
 import type { Blob, Repository } from './registry-load.ts';
+import { settleDisk } from './settled-disk.ts';
 
 /**
  * Rounds that do not count come first: where no mongod is to be had, its stand-in is a program in Java, which compiles what it
@@ -124,6 +125,7 @@ async function compare({ what, by, amount, unit, aim }: Measured, work: Work): P
   const perWork = { ours: [] as number[], peer: [] as number[] };
   const rate = async (side: 'ours' | 'peer', platform: TestPlatform) => {
     const run = await prepare(platform);
+    await settleDisk();
     const workedBefore = await cpuSeconds(pid(platform) ?? 0);
     const startedMs = performance.now();
     await run();

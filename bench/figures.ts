@@ -51,6 +51,11 @@ export interface Pairs {
   readonly peer: number[];
 }
 
+/** Who is measured first in a round: each of them as often, as what comes second finds the machine otherwise. */
+export function sidesIn(round: number): readonly (keyof Pairs)[] {
+  return round % 2 === 0 ? ['ours', 'peer'] : ['peer', 'ours'];
+}
+
 /** Measures both in turn; the first rounds warm up and do not count. */
 export async function inTurn(
   { warmUps, rounds }: { readonly warmUps: number; readonly rounds: number },
@@ -59,10 +64,10 @@ export async function inTurn(
 ): Promise<Pairs> {
   const pairs: Pairs = { ours: [], peer: [] };
   for (let round = 0; round < warmUps + rounds; round += 1) {
-    const [ourRate, theirRate] = [await our(), await their()];
-    if (round < warmUps) continue;
-    pairs.ours.push(ourRate);
-    pairs.peer.push(theirRate);
+    for (const side of sidesIn(round)) {
+      const rate = await (side === 'ours' ? our() : their());
+      if (round >= warmUps) pairs[side].push(rate);
+    }
   }
   return pairs;
 }

@@ -3,11 +3,12 @@ import { dirname } from 'node:path';
 import { startPlatform } from '../test/kit/platform.ts';
 import { startDebianRegistry } from './debian-registry.ts';
 import { openDocker } from './docker-transfer.ts';
-import { inTurn, median, sizeRow, table } from './figures.ts';
+import { inTurn, median, sidesIn, sizeRow, table } from './figures.ts';
 import type { Pairs, Row } from './figures.ts';
 import { peakBytesOfPushes } from './push-memory.ts';
 import { Puller, Pusher, atATime, newBlobs } from './registry-load.ts';
 import type { Blob, Repository } from './registry-load.ts';
+import { settleDisk } from './settled-disk.ts';
 
 const mib = 1024 * 1024;
 
@@ -67,6 +68,7 @@ async function pushRow(sizeBytes: number, concurrency: number, count: number): P
   const rates = await both(async (repository) => {
     const blobs = newBlobs(Math.max(count, concurrency), sizeBytes);
     using pusher = new Pusher(repository);
+    await settleDisk();
     return await perSecond(blobs.length * sizeBytes, async () => {
       await atATime(concurrency, blobs, async (blob) => await pusher.blob(blob));
     });
@@ -116,15 +118,18 @@ async function smallRows(): Promise<Row[]> {
 async function dockerRows(): Promise<Row[]> {
   await using docker = await openDocker();
   const login = { user: platform.account, password: platform.token };
+  const targets = {
+    ours: { repository: `${platform.registry}/${name}`, login },
+    peer: { repository: `${them.host}:${them.port}/${them.name}` },
+  };
   const push: Pairs = { ours: [], peer: [] };
   const pull: Pairs = { ours: [], peer: [] };
   for (let round = 0; round < dockerRounds; round += 1) {
-    const our = await docker.transfer({ repository: `${platform.registry}/${name}`, login });
-    const their = await docker.transfer({ repository: `${them.host}:${them.port}/${them.name}` });
-    push.ours.push(1 / our.pushSeconds);
-    push.peer.push(1 / their.pushSeconds);
-    pull.ours.push(1 / our.pullSeconds);
-    pull.peer.push(1 / their.pullSeconds);
+    for (const side of sidesIn(round)) {
+      const { pushSeconds, pullSeconds } = await docker.transfer(targets[side]);
+      push[side].push(1 / pushSeconds);
+      pull[side].push(1 / pullSeconds);
+    }
   }
   return [row('docker push of 200 MB', push, 1 / 200, ' MB/s'), row('docker pull of 200 MB', pull, 1 / 200, ' MB/s')];
 }
