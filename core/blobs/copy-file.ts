@@ -2,45 +2,56 @@ import type { FileHandle } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import type { ByteRange } from './blobs.ts';
 import { BlobsError } from './blobs.ts';
-import { fileErrors } from './file-errors.ts';
+import type { FairTurns } from './fair-turns.ts';
+import { PartReader } from './part-reader.ts';
 import type { ReadBuffers } from './read-buffers.ts';
 import { keptQuiet, send } from './send.ts';
 
+/** What copies of one driver share. */
+export interface CopyMeans {
+  readonly buffers: ReadBuffers;
+  readonly turns: FairTurns;
+}
+
 /**
- * Writes a range of a file to a stream, reading one part while the part before is on its way. The stream stays open. Rejects
- * with what the stream fails with when it is destroyed.
+ * Writes a range of a file to a stream, part by part. The stream stays open. Rejects with what the stream fails with when it is
+ * destroyed.
  */
 export async function copyFile(
   file: FileHandle,
   range: ByteRange,
-  { to, free }: { readonly to: Writable; readonly free: ReadBuffers },
+  { to, means }: { readonly to: Writable; readonly means: CopyMeans },
 ): Promise<void> {
-  const buffers: Buffer[] = [];
+  const { buffers: free, turns } = means;
+  const used: Buffer[] = [];
   try {
-    await copyThrough(buffers, file, { range, to, free });
+    await copyThrough(used, { reader: new PartReader(file, { turns }), range, to, free });
   } catch (error) {
     // A part may still be on its way to the stream.
-    for (const buffer of buffers) free.letGo(buffer);
+    for (const buffer of used) free.letGo(buffer);
     throw error;
   }
-  for (const buffer of buffers) free.giveBack(buffer);
+  for (const buffer of used) free.giveBack(buffer);
 }
 
 interface Copy {
+  readonly reader: PartReader;
   readonly range: ByteRange;
   readonly to: Writable;
   readonly free: ReadBuffers;
 }
 
 /** Takes up to two buffers. */
-async function copyThrough(buffers: Buffer[], file: FileHandle, { range, to, free }: Copy): Promise<void> {
+async function copyThrough(used: Buffer[], { reader, range, to, free }: Copy): Promise<void> {
   const { start, end } = range;
   using _quiet = keptQuiet(to);
   let sent = Promise.resolve();
-  for (let at = start, part = 0; at <= end; part += 1) {
-    const buffer = (buffers[part % 2] ??= free.take());
-    const length = Math.min(buffer.length, end + 1 - at);
-    const [{ bytesRead }] = await Promise.all([fileErrors(async () => await file.read(buffer, 0, length, at)), sent]);
+  let turn = 1;
+  for (let at = start; at <= end;) {
+    // What is read ahead must not be read into what is being sent.
+    turn = reader.readsAhead ? 1 - turn : 0;
+    const buffer = (used[turn] ??= free.take());
+    const bytesRead = await reader.read(buffer, { at, length: Math.min(buffer.length, end + 1 - at) }, sent);
     if (bytesRead === 0) throw new BlobsError('unavailable', 'A blob is shorter than it was');
     sent = send(to, buffer.subarray(0, bytesRead));
     // Who comes to it hears of a failure; until then it is nobody's.

@@ -9,6 +9,7 @@ import type { Log } from '../log/log.ts';
 import { BlobsError } from './blobs.ts';
 import type { AppendOptions, BlobInfo, Blobs, ByteRange, ByteSource, OpenBlob, UploadInfo } from './blobs.ts';
 import { copyFile } from './copy-file.ts';
+import { FairTurns } from './fair-turns.ts';
 import { fileErrors } from './file-errors.ts';
 import { FileLayout } from './file-layout.ts';
 import { FlushError, makeDurable } from './make-durable.ts';
@@ -50,7 +51,7 @@ class FileBlobs implements Blobs {
   readonly #busy = new Map<string, Promise<unknown>>();
   /** Folders of blobs, once they are made and durable. */
   readonly #folders = new Map<string, Promise<void>>();
-  readonly #readBuffers = new ReadBuffers();
+  readonly #copyMeans = { buffers: new ReadBuffers(), turns: new FairTurns() };
   readonly #closing = new AbortController();
 
   constructor(layout: FileLayout) {
@@ -88,7 +89,7 @@ class FileBlobs implements Blobs {
       return {
         sizeBytes,
         copyTo: async (to, { start, end } = { start: 0, end: sizeBytes - 1 }) =>
-          await copyFile(file, { start, end: Math.min(end, sizeBytes - 1) }, { to, free: this.#readBuffers }),
+          await copyFile(file, { start, end: Math.min(end, sizeBytes - 1) }, { to, means: this.#copyMeans }),
         [Symbol.asyncDispose]: async () => await file.close(),
       };
     });
