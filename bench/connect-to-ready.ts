@@ -6,7 +6,7 @@ import { connect, terminate, waitFor } from '../test/kit/client.ts';
 import type { TestEngine } from '../test/kit/docker-engine.ts';
 import { pushTestImage, testImage } from '../test/kit/images.ts';
 import type { TestPlatform } from '../test/kit/platform.ts';
-import { median, quantile } from './figures.ts';
+import { inTurn, median, pairsRow, quantile } from './figures.ts';
 import type { Row } from './figures.ts';
 
 const rounds = 20;
@@ -19,21 +19,9 @@ export async function connectToReady(platform: TestPlatform, engine: TestEngine)
   const image = await testImage('serve');
   await pushTestImage(engine, platform, { image, service: 'serve' });
   const peer = await dockerPeer(platform, engine, image.tag);
-  const ours: number[] = [];
-  const theirs: number[] = [];
-  for (let round = 0; round <= rounds; round += 1) {
-    const [our, their] = [await timeConnect(platform), await peer()];
-    if (round === 0) continue;
-    ours.push(our);
-    theirs.push(their);
-  }
-  return {
-    what: `connect → ready / docker run + TCP connect (Docker ${engine.version})`,
-    ours: describe(ours),
-    peer: describe(theirs),
-    ratio: `${(median(ours) / median(theirs)).toFixed(2)} ×`,
-    aim: '≤ 1.10 ×',
-  };
+  const pairs = await inTurn({ warmUps: 1, rounds }, async () => await timeConnect(platform), peer);
+  const what = `connect → ready / docker run + TCP connect (Docker ${engine.version})`;
+  return pairsRow(what, pairs, { show: describe, aim: '≤ 1.10 ×' });
 }
 
 async function timeConnect(platform: TestPlatform): Promise<number> {

@@ -4,7 +4,7 @@ import { startPlatform } from '../test/kit/platform.ts';
 import type { TestPlatform } from '../test/kit/platform.ts';
 import { openSharedGround } from '../test/kit/shared-ground.ts';
 import { cpuSeconds } from './cpu-time.ts';
-import { inTurn, median, sizeRow, table } from './figures.ts';
+import { inTurn, median, pairsRow, sizeRow, table } from './figures.ts';
 import type { Pairs, Row } from './figures.ts';
 import { requestsPerSecond } from './load.ts';
 import { pin } from './pinned.ts';
@@ -143,12 +143,6 @@ async function compare({ what, by, amount, unit, aim }: Measured, work: Work): P
 }
 
 function row(what: string, pairs: Pairs, unit: string, aim: string): Row {
-  const [our, their] = [median(pairs.ours), median(pairs.peer)];
-  return {
-    what: `${what}: MongoDB and Redis / embedded`,
-    ours: `${our.toFixed(0)}${unit}`,
-    peer: `${their.toFixed(0)}${unit}`,
-    ratio: `${(our / their).toFixed(2)} ×`,
-    aim,
-  };
+  const show = (rates: readonly number[]) => `${median(rates).toFixed(0)}${unit}`;
+  return pairsRow(`${what}: MongoDB and Redis / embedded`, pairs, { show, aim });
 }

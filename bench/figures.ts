@@ -13,6 +13,33 @@ export function quantile(values: readonly number[], share: number): number {
   return value;
 }
 
+/** What both sides measured in turn: one value a round. */
+export interface Pairs {
+  readonly ours: number[];
+  readonly peer: number[];
+}
+
+/** Who is measured first in a round: each of them as often, as what comes second finds the machine otherwise. */
+export function sidesIn(round: number): readonly (keyof Pairs)[] {
+  return round % 2 === 0 ? ['ours', 'peer'] : ['peer', 'ours'];
+}
+
+/** Measures both in turn; the first rounds warm up and do not count. A measurement gives a rate, or a time. */
+export async function inTurn(
+  { warmUps, rounds }: { readonly warmUps: number; readonly rounds: number },
+  our: () => Promise<number>,
+  their: () => Promise<number>,
+): Promise<Pairs> {
+  const pairs: Pairs = { ours: [], peer: [] };
+  for (let round = 0; round < warmUps + rounds; round += 1) {
+    for (const side of sidesIn(round)) {
+      const value = await (side === 'ours' ? our() : their());
+      if (round >= warmUps) pairs[side].push(value);
+    }
+  }
+  return pairs;
+}
+
 /** One line of a report: ours, the peer's, their ratio, and what was aimed at. */
 export interface Row {
   readonly what: string;
@@ -20,6 +47,21 @@ export interface Row {
   readonly peer: string;
   readonly ratio: string;
   readonly aim: string;
+}
+
+/**
+ * A row of what was measured in turn. Its ratio is the middle one of the rounds' own ratios: where others use the machine, too,
+ * some rounds are slower on both sides.
+ *
+ * @param show - how the values of a side read
+ */
+export function pairsRow(
+  what: string,
+  { ours, peer }: Pairs,
+  { show, aim }: { readonly show: (values: readonly number[]) => string; readonly aim: string },
+): Row {
+  const ratio = median(ours.map((our, round) => our / (peer[round] ?? Number.NaN)));
+  return { what, ours: show(ours), peer: show(peer), ratio: `${ratio.toFixed(2)} ×`, aim };
 }
 
 /** A row of two sizes in bytes. */
@@ -43,31 +85,4 @@ export function table(rows: readonly Row[]): string {
   const all = [Object.fromEntries(columns.map((column) => [column, column])) as unknown as Row, ...rows];
   const widths = columns.map((column) => Math.max(...all.map((row) => row[column].length)));
   return all.map((row) => columns.map((column, i) => row[column].padEnd(widths[i] ?? 0)).join('   ')).join('\n');
-}
-
-/** Rates of both sides, measured in turn. */
-export interface Pairs {
-  readonly ours: number[];
-  readonly peer: number[];
-}
-
-/** Who is measured first in a round: each of them as often, as what comes second finds the machine otherwise. */
-export function sidesIn(round: number): readonly (keyof Pairs)[] {
-  return round % 2 === 0 ? ['ours', 'peer'] : ['peer', 'ours'];
-}
-
-/** Measures both in turn; the first rounds warm up and do not count. */
-export async function inTurn(
-  { warmUps, rounds }: { readonly warmUps: number; readonly rounds: number },
-  our: () => Promise<number>,
-  their: () => Promise<number>,
-): Promise<Pairs> {
-  const pairs: Pairs = { ours: [], peer: [] };
-  for (let round = 0; round < warmUps + rounds; round += 1) {
-    for (const side of sidesIn(round)) {
-      const rate = await (side === 'ours' ? our() : their());
-      if (round >= warmUps) pairs[side].push(rate);
-    }
-  }
-  return pairs;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { connectReady } from '../test/kit/client.ts';
 import type { TestPlatform } from '../test/kit/platform.ts';
-import { median } from './figures.ts';
+import { inTurn, median, pairsRow } from './figures.ts';
 import type { Row } from './figures.ts';
 import { requestsPerSecond } from './load.ts';
 import { pin } from './pinned.ts';
@@ -31,19 +31,13 @@ export async function heldKey(platform: TestPlatform): Promise<Row> {
     const load = { body: JSON.stringify({ key: 'held' }), connections, requests };
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${platform.token}` };
     const url = `${platform.apiUrl}/v2/service/${platform.account}/serve/connect`;
-    const ours: number[] = [];
-    const theirs: number[] = [];
-    for (let round = 0; round < rounds; round += 1) {
-      ours.push(await requestsPerSecond({ ...load, url, headers }));
-      theirs.push(await requestsPerSecond({ ...load, url: peerUrl, headers }));
-    }
-    return {
-      what: `connect to a held key / Express that only answers${pinned ? ', one core' : ', not pinned'}`,
-      ours: `${median(ours).toFixed(0)}/s`,
-      peer: `${median(theirs).toFixed(0)}/s`,
-      ratio: `${(median(ours) / median(theirs)).toFixed(2)} ×`,
-      aim: '≥ 1500/s',
-    };
+    const pairs = await inTurn(
+      { warmUps: 0, rounds },
+      async () => await requestsPerSecond({ ...load, url, headers }),
+      async () => await requestsPerSecond({ ...load, url: peerUrl, headers }),
+    );
+    const what = `connect to a held key / Express that only answers${pinned ? ', one core' : ', not pinned'}`;
+    return pairsRow(what, pairs, { show: (rates) => `${median(rates).toFixed(0)}/s`, aim: '≥ 1500/s' });
   } finally {
     peer.kill();
   }

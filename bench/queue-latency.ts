@@ -6,14 +6,14 @@ import { z } from 'zod';
 import { silentLog } from '../core/log/log.ts';
 import { openBullQueue } from '../core/queue/bullmq.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
-import { median } from './figures.ts';
+import { inTurn, median, pairsRow } from './figures.ts';
 import type { Row } from './figures.ts';
 
 /** Jobs of each, in turn, one at a time: the time of one, not of a line. */
 const jobs = 500;
 
 /** The first ones open connections and load scripts. */
-const warmUp = 50;
+const warmUps = 50;
 
 const kind = { name: 'bench', payload: z.strictObject({ at: z.number() }) };
 
@@ -22,23 +22,9 @@ type Latency = () => Promise<number>;
 
 export async function queueLatency(redisUrl: string): Promise<Row> {
   await using opened = new AsyncDisposableStack();
-  const ours = await openOurs(redisUrl, opened);
-  const peer = openBare(redisUrl, opened);
-  const latencies = { ours: [] as number[], peer: [] as number[] };
-  for (let n = 0; n < warmUp + jobs; n += 1) {
-    const [our, their] = [await ours(), await peer()];
-    if (n < warmUp) continue;
-    latencies.ours.push(our);
-    latencies.peer.push(their);
-  }
-  const [our, their] = [median(latencies.ours), median(latencies.peer)];
-  return {
-    what: 'a job from add to its begin, median: our queue / BullMQ used bare',
-    ours: `${our.toFixed(2)} ms`,
-    peer: `${their.toFixed(2)} ms`,
-    ratio: `${(our / their).toFixed(2)} ×`,
-    aim: '≤ 1.5 ×',
-  };
+  const pairs = await inTurn({ warmUps, rounds: jobs }, await openOurs(redisUrl, opened), openBare(redisUrl, opened));
+  const what = 'a job from add to its begin, median: our queue / BullMQ used bare';
+  return pairsRow(what, pairs, { show: (times) => `${median(times).toFixed(2)} ms`, aim: '≤ 1.5 ×' });
 }
 
 async function openOurs(url: string, opened: AsyncDisposableStack): Promise<Latency> {

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { startPlatform } from '../test/kit/platform.ts';
 import { startDebianRegistry } from './debian-registry.ts';
 import { openDocker } from './docker-transfer.ts';
-import { inTurn, median, sidesIn, sizeRow, table } from './figures.ts';
+import { inTurn, median, pairsRow, sidesIn, sizeRow, table } from './figures.ts';
 import type { Pairs, Row } from './figures.ts';
 import { peakBytesOfPushes } from './push-memory.ts';
 import { Puller, Pusher, atATime, newBlobs } from './registry-load.ts';
@@ -12,11 +12,8 @@ import { settleDisk } from './settled-disk.ts';
 
 const mib = 1024 * 1024;
 
-/** Of each measurement, in turn; the middle one counts. */
-const rounds = 5;
-
-/** With docker, whose own work takes most of the time and differs by some percent each time. */
-const dockerRounds = 7;
+/** Of each measurement, in turn; the middle one counts. Single ones differ by a third where others use the machine, too. */
+const rounds = 7;
 
 const concurrencies = [1, 4, 8];
 
@@ -124,7 +121,7 @@ async function dockerRows(): Promise<Row[]> {
   };
   const push: Pairs = { ours: [], peer: [] };
   const pull: Pairs = { ours: [], peer: [] };
-  for (let round = 0; round < dockerRounds; round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     for (const side of sidesIn(round)) {
       const { pushSeconds, pullSeconds } = await docker.transfer(targets[side]);
       push[side].push(1 / pushSeconds);
@@ -180,14 +177,8 @@ async function both(rate: (repository: Repository) => Promise<number>): Promise<
 }
 
 function row(what: string, pairs: Pairs, unit: number, unitName: string): Row {
-  const [our, their] = [median(pairs.ours), median(pairs.peer)];
-  return {
-    what: `${what}: Berth / docker-registry`,
-    ours: `${(our / unit).toFixed(0)}${unitName}`,
-    peer: `${(their / unit).toFixed(0)}${unitName}`,
-    ratio: `${(our / their).toFixed(2)} ×`,
-    aim: '> 1 ×',
-  };
+  const show = (rates: readonly number[]) => `${(median(rates) / unit).toFixed(0)}${unitName}`;
+  return pairsRow(`${what}: Berth / docker-registry`, pairs, { show, aim: '> 1 ×' });
 }
 
 /** What a client gets before its first request. It is good for some minutes, so each measurement has its own. */
