@@ -3,9 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
-import { copyFile } from './copy-file.ts';
-import { FairTurns } from './fair-turns.ts';
-import { ReadBuffers } from './read-buffers.ts';
+import { copyFile, newCopyMeans } from './copy-file.ts';
 
 const sizeBytes = 128 * 1024 * 1024;
 
@@ -31,11 +29,7 @@ it('lets others have their turn while it sends what the page cache has to a rece
       done();
     },
   });
-  await copyFile(
-    file,
-    { start: 0, end: sizeBytes - 1 },
-    { to, means: { buffers: new ReadBuffers(), turns: new FairTurns() } },
-  );
+  await copyFile(file, { start: 0, end: sizeBytes - 1 }, { to, means: newCopyMeans() });
   isDone = true;
   expect(received).toBe(sizeBytes);
   expect(turns).toBeGreaterThan(5);

@@ -1,16 +1,24 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
+import { Pace } from '../pace/pace.ts';
 import type { ByteRange } from './blobs.ts';
 import { BlobsError } from './blobs.ts';
-import type { FairTurns } from './fair-turns.ts';
 import { PartReader } from './part-reader.ts';
-import type { ReadBuffers } from './read-buffers.ts';
+import { ReadBuffers } from './read-buffers.ts';
 import { keptQuiet, send } from './send.ts';
 
 /** What copies of one driver share. */
 export interface CopyMeans {
   readonly buffers: ReadBuffers;
-  readonly turns: FairTurns;
+  readonly pace: Pace;
+}
+
+/** As long as copies of what is in the page cache, to receivers that are as fast, may keep anybody else waiting. */
+const stepMs = 2;
+
+/** The means of a driver. */
+export function newCopyMeans(): CopyMeans {
+  return { buffers: new ReadBuffers(), pace: new Pace(stepMs) };
 }
 
 /**
@@ -22,10 +30,10 @@ export async function copyFile(
   range: ByteRange,
   { to, means }: { readonly to: Writable; readonly means: CopyMeans },
 ): Promise<void> {
-  const { buffers: free, turns } = means;
+  const { buffers: free, pace } = means;
   const used: Buffer[] = [];
   try {
-    await copyThrough(used, { reader: new PartReader(file, { turns }), range, to, free });
+    await copyThrough(used, { reader: new PartReader(file, { pace }), range, to, free });
   } catch (error) {
     // A part may still be on its way to the stream.
     for (const buffer of used) free.letGo(buffer);

@@ -8,12 +8,10 @@ import { ifPresent, systemCode } from '../files/system-code.ts';
 import type { Log } from '../log/log.ts';
 import { BlobsError } from './blobs.ts';
 import type { AppendOptions, BlobInfo, Blobs, ByteRange, ByteSource, OpenBlob, UploadInfo } from './blobs.ts';
-import { copyFile } from './copy-file.ts';
-import { FairTurns } from './fair-turns.ts';
+import { copyFile, newCopyMeans } from './copy-file.ts';
 import { fileErrors } from './file-errors.ts';
 import { FileLayout } from './file-layout.ts';
 import { FlushError, makeDurable } from './make-durable.ts';
-import { ReadBuffers } from './read-buffers.ts';
 import { writeChunks } from './write-chunks.ts';
 
 export interface FileBlobsOptions {
@@ -51,7 +49,7 @@ class FileBlobs implements Blobs {
   readonly #busy = new Map<string, Promise<unknown>>();
   /** Folders of blobs, once they are made and durable. */
   readonly #folders = new Map<string, Promise<void>>();
-  readonly #copyMeans = { buffers: new ReadBuffers(), turns: new FairTurns() };
+  readonly #copyMeans = newCopyMeans();
   readonly #closing = new AbortController();
 
   constructor(layout: FileLayout) {

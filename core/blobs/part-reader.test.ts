@@ -3,10 +3,11 @@ import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { FairTurns } from './fair-turns.ts';
+import { Pace } from '../pace/pace.ts';
 import { PartReader } from './part-reader.ts';
 
 const partBytes = 1000;
+const pace = new Pace(2);
 const sent = Promise.resolve();
 
 /** Which of the parts of a file were read ahead, where the page cache has only those that `isCached` names. */
@@ -18,7 +19,7 @@ async function readAhead(parts: number, isCached: (part: number) => boolean): Pr
   await using file = await open(join(folder, 'blob'));
   let [nowMs, diskReads] = [0, 0];
   const reader = new PartReader(file, {
-    turns: new FairTurns(),
+    pace,
     nowMs: () => nowMs,
     diskReads: () => diskReads,
     readNow: (_fd, buffer, length, at) => {
@@ -56,7 +57,7 @@ it('meets the disk once where the cache ends, and comes back where it goes on', 
 
 it('says what the system says of a file that cannot be read', async () => {
   const file = await open(tmpdir());
-  const reader = new PartReader(file, { turns: new FairTurns() });
+  const reader = new PartReader(file, { pace });
   const buffer = Buffer.alloc(partBytes);
   for (let part = 0; part < 2; part += 1) {
     await expect(reader.read(buffer, { at: 0, length: partBytes }, sent)).rejects.toMatchObject({
@@ -68,7 +69,7 @@ it('says what the system says of a file that cannot be read', async () => {
 
 it('waits for the part before, and hears of its failure', async () => {
   const file = await open(process.execPath);
-  const reader = new PartReader(file, { turns: new FairTurns() });
+  const reader = new PartReader(file, { pace });
   const buffer = Buffer.alloc(partBytes);
   for (let part = 0; part < 3; part += 1) {
     const failed = Promise.reject(new Error('left'));

@@ -1,7 +1,7 @@
 import { readSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
+import type { Pace } from '../pace/pace.ts';
 import { fileErrors } from './file-errors.ts';
-import type { FairTurns } from './fair-turns.ts';
 
 /** A part in the page cache takes a tenth of a millisecond, a seek of a disk five. */
 const slowMs = 2;
@@ -11,7 +11,7 @@ const firstRetreat = 8;
 
 /** What a reader needs of its surroundings; tests have a disk and a clock in hand. */
 interface Surroundings {
-  readonly turns: FairTurns;
+  readonly pace: Pace;
   /** Reads on this thread, and returns how many bytes. Default: from the file. */
   readonly readNow?: (fd: number, buffer: Buffer, length: number, at: number) => number;
   /** How often disks were read so far, by any thread of this process. Default: as the system counts it. */
@@ -28,13 +28,12 @@ interface Part {
 
 /**
  * Reads a file in parts, to be sent one after the other. What the page cache has is read on this thread, after the part before
- * was sent: to have another thread do it takes longer than the reading, and is a third of all that a pull costs (measured with
- * `bench/registry`). But while a disk seeks, this thread would serve nobody. So the first part is always left to another thread,
+ * was sent: to have another thread do it takes longer than the reading, and was a third of the CPU time of a pull. But while a disk seeks, this thread would serve nobody. So the first part is always left to another thread,
  * and so is what follows a part that was slow, for as long as disks are being read. Such parts are read ahead, beside the sending.
  */
 export class PartReader {
   readonly #file: FileHandle;
-  readonly #turns: FairTurns;
+  readonly #pace: Pace;
   readonly #readNow: Required<Surroundings>['readNow'];
   readonly #diskReads: Required<Surroundings>['diskReads'];
   readonly #nowMs: Required<Surroundings>['nowMs'];
@@ -45,10 +44,10 @@ export class PartReader {
 
   constructor(
     file: FileHandle,
-    { turns, readNow = fromCache, diskReads = fromDisks, nowMs = () => performance.now() }: Surroundings,
+    { pace, readNow = fromCache, diskReads = fromDisks, nowMs = () => performance.now() }: Surroundings,
   ) {
     this.#file = file;
-    this.#turns = turns;
+    this.#pace = pace;
     this.#readNow = readNow;
     this.#diskReads = diskReads;
     this.#diskReadsBefore = diskReads();
@@ -70,16 +69,16 @@ export class PartReader {
   }
 
   async #readAhead(buffer: Buffer, { at, length }: Part, sent: Promise<void>): Promise<number> {
+    this.#ahead -= 1;
     const reading = fileErrors(async () => await this.#file.read(buffer, 0, length, at));
     const [{ bytesRead }] = await Promise.all([reading, sent]);
-    this.#ahead -= 1;
     if (!this.readsAhead && this.#diskReads() > this.#diskReadsBefore) this.#retreatFromDisk();
     return bytesRead;
   }
 
   async #readCached(buffer: Buffer, { at, length }: Part, sent: Promise<void>): Promise<number> {
     await sent;
-    await this.#turns.pass();
+    await this.#pace.step();
     const startedMs = this.#nowMs();
     const bytesRead = await fileErrors(async () => this.#readNow(this.#file.fd, buffer, length, at));
     if (this.#nowMs() - startedMs > slowMs) this.#retreatFromDisk();
