@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { runCommand } from '../setup/command.ts';
 import { packImage } from '../setup/image.ts';
 import { startEngine } from '../test/kit/docker-engine.ts';
+import { cpuSeconds } from './cpu-time.ts';
 import { settleDisk } from './settled-disk.ts';
 
 const layers = 4;
@@ -16,11 +17,22 @@ export interface DockerTarget {
   /** Such as `127.0.0.1:5000/acme/bench`. */
   readonly repository: string;
   readonly login?: { readonly user: string; readonly password: string };
+  /** Of the registry's process. */
+  readonly pid: number;
+}
+
+export interface Transfer {
+  /** What the command took. */
+  readonly seconds: number;
+  /** What the registry worked for it. */
+  readonly workedSeconds: number;
 }
 
 export interface DockerClient extends AsyncDisposable {
-  /** Seconds that a push of a new image takes, and a pull of it into an engine that has none of it. */
-  transfer(target: DockerTarget): Promise<{ pushSeconds: number; pullSeconds: number }>;
+  /** Pushes a new image. */
+  push(target: DockerTarget): Promise<{ readonly image: string; readonly push: Transfer }>;
+  /** Pulls what was pushed, into an engine that has none of it. */
+  pull(image: string, target: DockerTarget): Promise<Transfer>;
 }
 
 /** A Docker Engine with nothing in it. */
@@ -31,16 +43,18 @@ export async function openDocker(): Promise<DockerClient> {
   opening.defer(async () => await rm(folder, { recursive: true }));
   const common = { env: { DOCKER_HOST: engine.host, DOCKER_CONFIG: folder, DOCKER_CONTEXT: undefined } };
   const docker = async (...args: string[]) => await runCommand('docker', args, common);
-  const seconds = async (...args: string[]) => {
+  const measured = async (pid: number, ...args: string[]): Promise<Transfer> => {
     await settleDisk();
+    const workedBefore = await cpuSeconds(pid);
     const startedMs = performance.now();
     await docker(...args);
-    return (performance.now() - startedMs) / 1000;
+    const seconds = (performance.now() - startedMs) / 1000;
+    return { seconds, workedSeconds: (await cpuSeconds(pid)) - workedBefore };
   };
   let images = 0;
   const owned = opening.move();
   return {
-    transfer: async ({ repository, login }) => {
+    push: async ({ repository, login, pid }) => {
       if (login) {
         const { user, password } = login;
         const host = repository.split('/', 1)[0] ?? '';
@@ -58,11 +72,14 @@ export async function openDocker(): Promise<DockerClient> {
         config: { Cmd: ['/data'] },
       };
       await runCommand('docker', ['load', '--quiet'], { ...common, input: packImage(image) });
-      const pushSeconds = await seconds('push', reference);
+      const push = await measured(pid, 'push', reference);
       await docker('image', 'rm', reference);
-      const pullSeconds = await seconds('pull', reference);
-      await docker('image', 'rm', reference);
-      return { pushSeconds, pullSeconds };
+      return { image: reference, push };
+    },
+    pull: async (image, { pid }) => {
+      const pull = await measured(pid, 'pull', image);
+      await docker('image', 'rm', image);
+      return pull;
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

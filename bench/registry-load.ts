@@ -140,6 +140,30 @@ export class Puller implements Disposable {
   }
 }
 
+export interface Reading {
+  readonly concurrency: number;
+  readonly count: number;
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly method?: 'GET' | 'HEAD';
+}
+
+/** Reads one thing so many times, from these registries by turns, and returns the seconds that took. */
+export async function readAll(repositories: readonly Repository[], reading: Reading): Promise<number> {
+  const { concurrency, count, path, sizeBytes, method = 'GET' } = reading;
+  using opened = new DisposableStack();
+  const pullers: Puller[] = [];
+  while (pullers.length < concurrency) {
+    const repository = repositories[pullers.length % repositories.length];
+    if (repository) pullers.push(opened.use(await Puller.open(repository)));
+  }
+  const startedMs = performance.now();
+  await atATime(concurrency, Array.from({ length: count }), async (_item, worker) => {
+    await pullers[worker]?.ask(method, path, sizeBytes);
+  });
+  return (performance.now() - startedMs) / 1000;
+}
+
 /** Does `work` on each item, so many at a time; `worker` is which of them does it. */
 export async function atATime<Item>(
   concurrency: number,

@@ -1,13 +1,17 @@
 /** The registry against the reference implementation as Debian packages it: same machine, same disk, same run. */
 import { dirname } from 'node:path';
+import { openTerminal } from '../setup/terminal.ts';
 import { startPlatform } from '../test/kit/platform.ts';
+import { openSharedGround } from '../test/kit/shared-ground.ts';
 import { startDebianRegistry } from './debian-registry.ts';
 import { openDocker } from './docker-transfer.ts';
+import type { Transfer } from './docker-transfer.ts';
 import { inTurn, median, pairsRow, sidesIn, sizeRow, table } from './figures.ts';
 import type { Pairs, Row } from './figures.ts';
 import { peakBytesOfPushes } from './push-memory.ts';
-import { Puller, Pusher, atATime, newBlobs } from './registry-load.ts';
+import { Pusher, atATime, newBlobs, readAll } from './registry-load.ts';
 import type { Blob, Repository } from './registry-load.ts';
+import { loggedIn } from './registry-login.ts';
 import { settleDisk } from './settled-disk.ts';
 
 const mib = 1024 * 1024;
@@ -15,8 +19,9 @@ const mib = 1024 * 1024;
 /** Of each measurement, in turn; the middle one counts. What they push stays on the disk until the end: 30 GB in all. */
 const rounds = 5;
 
-/** With docker, whose own work takes most of the time and differs by some percent each time. */
-const dockerRounds = 7;
+/** With docker, whose own work takes most of the time and differs by ten percent each time. */
+const dockerRounds = 9;
+const pullsOfPush = 7;
 
 const concurrencies = [1, 4, 8];
 
@@ -29,20 +34,14 @@ const sizes = [
 
 const smallRequests = 3_000;
 
-await using platform = await startPlatform({ settings: { BERTH_LOG_LEVEL: 'warn' } });
+const settings = { BERTH_LOG_LEVEL: 'warn' };
+await using platform = await startPlatform({ settings });
 await using debian = await startDebianRegistry(dirname(platform.dataFolder));
-const [host = '', port = ''] = platform.registry.split(':');
-const name = `${platform.account}/bench`;
-/** The other one is asked without any log-in; ours takes none. */
-const us = async (): Promise<Repository> => ({
-  host,
-  port: Number(port),
-  name,
-  authorization: `Bearer ${await bearerToken()}`,
-});
+const us = async (): Promise<Repository> => await loggedIn(platform, platform.registry);
+/** Asked without any log-in. */
 const them: Repository = { host: '127.0.0.1', port: debian.port, name: 'acme/bench', authorization: '' };
 
-/** Only rows of these kinds, where the command line names any: `push`, `pull`, `small`, `docker`, `memory`. */
+/** Only rows of these kinds, where the command line names any: `push`, `pull`, `small`, `twice`, `docker`, `memory`. */
 const wanted = process.argv.slice(2);
 const isWanted = (kind: string) => wanted.length === 0 || wanted.includes(kind);
 
@@ -50,10 +49,11 @@ const rows: Row[] = [];
 for (const { sizeBytes, pushes, pulls } of sizes) {
   for (const concurrency of concurrencies) {
     if (isWanted('push')) add(await pushRow(sizeBytes, concurrency, pushes));
-    if (isWanted('pull')) add(await pullRow(sizeBytes, concurrency, pulls));
+    if (isWanted('pull')) add(await pullRow({ sizeBytes, concurrency, count: pulls }));
   }
 }
 if (isWanted('small')) for (const row of await smallRows()) add(row);
+if (isWanted('twice')) for (const row of await twiceRows()) add(row);
 if (isWanted('docker')) for (const row of await dockerRows()) add(row);
 if (isWanted('memory')) add(await memoryRow());
 process.stdout.write(`${table(rows)}\n`);
@@ -76,17 +76,32 @@ async function pushRow(sizeBytes: number, concurrency: number, count: number): P
   return row(`push of ${sizeBytes / mib} MiB, ${concurrency} at a time`, rates, mib, ' MiB/s');
 }
 
-async function pullRow(sizeBytes: number, concurrency: number, count: number): Promise<Row> {
+interface Pulls {
+  readonly sizeBytes: number;
+  readonly concurrency: number;
+  readonly count: number;
+  /** Where from, by turns; the row says so. Default: the platform's only registry. */
+  readonly ours?: { readonly what: string; readonly repositories: () => Promise<readonly Repository[]> };
+}
+
+async function pullRow({ sizeBytes, concurrency, count, ours }: Pulls): Promise<Row> {
+  const { what = '', repositories = async () => [await us()] } = ours ?? {};
   const [blob] = newBlobs(1, sizeBytes) as [Blob];
-  for (const repository of [await us(), them]) {
-    using pusher = new Pusher(repository);
+  for (const [repository] of [await repositories(), [them]]) {
+    using pusher = new Pusher(repository ?? them);
     await pusher.blob(blob);
   }
-  const rates = await both(async (repository) => {
-    const seconds = await readAll(repository, { concurrency, count, path: `blobs/${blob.digest}`, sizeBytes });
+  const rate = async (from: readonly Repository[]) => {
+    const seconds = await readAll(from, { concurrency, count, path: `blobs/${blob.digest}`, sizeBytes });
     return (count * sizeBytes) / seconds;
-  });
-  return row(`pull of ${sizeBytes / mib} MiB, ${concurrency} at a time`, rates, mib, ' MiB/s');
+  };
+  // In the first ones, a registry on MongoDB makes its copy.
+  const rates = await inTurn(
+    { warmUps: 3, rounds },
+    async () => await rate(await repositories()),
+    async () => await rate([them]),
+  );
+  return row(`pull of ${sizeBytes / mib} MiB, ${concurrency} at a time${what}`, rates, mib, ' MiB/s');
 }
 
 async function smallRows(): Promise<Row[]> {
@@ -103,35 +118,63 @@ async function smallRows(): Promise<Row[]> {
     const many = { concurrency, count: smallRequests };
     const manifest = await both(
       async (repository) =>
-        smallRequests / (await readAll(repository, { ...many, path: 'manifests/latest', sizeBytes: manifestBytes })),
+        smallRequests / (await readAll([repository], { ...many, path: 'manifests/latest', sizeBytes: manifestBytes })),
     );
     small.push(row(`GET of a manifest by tag, ${concurrency} at a time`, manifest, 1, '/s'));
     const head = await both(
       async (repository) =>
-        smallRequests / (await readAll(repository, { ...many, path: blobPath, sizeBytes: 1_000, method: 'HEAD' })),
+        smallRequests / (await readAll([repository], { ...many, path: blobPath, sizeBytes: 1_000, method: 'HEAD' })),
     );
     small.push(row(`HEAD of a blob, ${concurrency} at a time`, head, 1, '/s'));
   }
   return small;
 }
 
+/** The role started twice, a process a core, which needs MongoDB. */
+async function twiceRows(): Promise<Row[]> {
+  await using servers = new AsyncDisposableStack();
+  const ground = await openSharedGround(openTerminal(process.stderr), servers, { isMeasured: true });
+  if ('missing' in ground) throw new Error(`Nothing to measure: ${ground.missing}`);
+  const registries = ['registry', 'registry2'] as const;
+  await using twins = await startPlatform({ ground, only: [...registries, 'api'], settings });
+  const hosts = registries.map((each) => twins.announcedBy(each).registry);
+  const repositories = async () => await Promise.all(hosts.map(async (host) => await loggedIn(twins, host)));
+  const ours = { what: ', from two registries', repositories };
+  const pulls = { sizeBytes: 100 * mib, count: 16, ours };
+  return [await pullRow({ ...pulls, concurrency: 4 }), await pullRow({ ...pulls, concurrency: 8 })];
+}
+
+/** Most of what these take, docker works itself; so the work of the registry is told as well. */
 async function dockerRows(): Promise<Row[]> {
   await using docker = await openDocker();
   const login = { user: platform.account, password: platform.token };
   const targets = {
-    ours: { repository: `${platform.registry}/${name}`, login },
-    peer: { repository: `${them.host}:${them.port}/${them.name}` },
+    ours: { repository: `${platform.registry}/${platform.account}/bench`, login, pid: platform.pid ?? 0 },
+    peer: { repository: `${them.host}:${them.port}/${them.name}`, pid: debian.pid },
   };
-  const push: Pairs = { ours: [], peer: [] };
-  const pull: Pairs = { ours: [], peer: [] };
+  const push = { ours: [] as Transfer[], peer: [] as Transfer[] };
+  const pull = { ours: [] as Transfer[], peer: [] as Transfer[] };
   for (let round = 0; round < dockerRounds; round += 1) {
+    const images = { ours: '', peer: '' };
     for (const side of sidesIn(round)) {
-      const { pushSeconds, pullSeconds } = await docker.transfer(targets[side]);
-      push[side].push(1 / pushSeconds);
-      pull[side].push(1 / pullSeconds);
+      const pushed = await docker.push(targets[side]);
+      push[side].push(pushed.push);
+      images[side] = pushed.image;
+    }
+    for (let again = 0; again < pullsOfPush; again += 1) {
+      for (const side of sidesIn(again)) pull[side].push(await docker.pull(images[side], targets[side]));
     }
   }
-  return [row('docker push of 200 MB', push, 1 / 200, ' MB/s'), row('docker pull of 200 MB', pull, 1 / 200, ' MB/s')];
+  const rates = ({ ours, peer }: typeof push, seconds: keyof Transfer) => ({
+    ours: ours.map((each) => 200 / each[seconds]),
+    peer: peer.map((each) => 200 / each[seconds]),
+  });
+  return [
+    row('docker push of 200 MB', rates(push, 'seconds'), 1, ' MB/s'),
+    row('docker push of 200 MB, by the work of the registry', rates(push, 'workedSeconds'), 1, ' MB/s'),
+    row('docker pull of 200 MB', rates(pull, 'seconds'), 1, ' MB/s'),
+    row('docker pull of 200 MB, by the work of the registry', rates(pull, 'workedSeconds'), 1, ' MB/s'),
+  ];
 }
 
 /** The platform as a whole, against the reference registry alone. */
@@ -141,27 +184,6 @@ async function memoryRow(): Promise<Row> {
     peer: await peakBytesOfPushes(them, debian.pid),
   };
   return sizeRow('peak memory of 20 pushes of 100 MiB at a time: Berth / docker-registry', peaks, '< 200 MB');
-}
-
-interface Reading {
-  readonly concurrency: number;
-  readonly count: number;
-  readonly path: string;
-  readonly sizeBytes: number;
-  readonly method?: 'GET' | 'HEAD';
-}
-
-/** Reads one thing so many times, and returns the seconds that took. */
-async function readAll(repository: Repository, reading: Reading): Promise<number> {
-  const { concurrency, count, path, sizeBytes, method = 'GET' } = reading;
-  using opened = new DisposableStack();
-  const pullers: Puller[] = [];
-  for (let i = 0; i < concurrency; i += 1) pullers.push(opened.use(await Puller.open(repository)));
-  const startedMs = performance.now();
-  await atATime(concurrency, Array.from({ length: count }), async (_item, worker) => {
-    await pullers[worker]?.ask(method, path, sizeBytes);
-  });
-  return (performance.now() - startedMs) / 1000;
 }
 
 async function perSecond(amount: number, work: () => Promise<void>): Promise<number> {
@@ -182,12 +204,4 @@ async function both(rate: (repository: Repository) => Promise<number>): Promise<
 function row(what: string, pairs: Pairs, unit: number, unitName: string): Row {
   const show = (rates: readonly number[]) => `${(median(rates) / unit).toFixed(0)}${unitName}`;
   return pairsRow(`${what}: Berth / docker-registry`, pairs, { show, aim: '> 1 ×' });
-}
-
-/** What a client gets before its first request. It is good for some minutes, so each measurement has its own. */
-async function bearerToken(): Promise<string> {
-  const login = Buffer.from(`${platform.account}:${platform.token}`).toString('base64');
-  const url = `http://${platform.registry}/token?service=berth-registry&scope=repository:${name}:pull,push`;
-  const answer = await fetch(url, { headers: { authorization: `Basic ${login}` } });
-  return ((await answer.json()) as { token: string }).token;
 }

@@ -62,6 +62,24 @@ describe.skipIf(missing !== undefined)(
       expect((await fetch(next.url)).status).toBe(200);
     });
 
+    test('registry, API and proxy can be started twice, and pushes go through both registries', async () => {
+      const session = await connect({ key: 'scaled' });
+      const rooms = ['registry', 'api', 'proxy'] as const;
+      const up = ['up', '--detach', '--no-build', '--no-deps', '--wait'];
+      await deployment.compose.run(...up, ...rooms.flatMap((room) => ['--scale', `${room}=2`]), ...rooms);
+      // Caddy looks for them every other second, and asks any of them.
+      let pushes = 0;
+      const pushedThrough = async () => {
+        const image = await testImage('serve', `push-${(pushes += 1)}`);
+        await pushTestImage(deployment.engine, { ...deployment, account }, { image, service: 'scaled' });
+        return await registriesOf('scaled');
+      };
+      await expect.poll(pushedThrough, { timeout: 60_000 }).toEqual(['registry-1', 'registry-2']);
+      expect((await fetch(session.url)).status).toBe(200);
+      await deployment.compose.run(...up, ...rooms);
+      expect((await fetch(session.url)).status).toBe(200);
+    });
+
     test('our containers run as nobody in particular, and their configuration shows no password', async () => {
       const found = await docker('ps', '--quiet', '--filter', 'label=com.docker.compose.project');
       const format = '{{index .Config.Labels "com.docker.compose.service"}} {{.Config.User}} {{json .}}';
@@ -94,6 +112,13 @@ describe.skipIf(missing !== undefined)(
     /** Every status of a backend, once it has ended. */
     async function statusesOf({ backend_id: id }: ConnectResponse): Promise<string> {
       return await (await fetch(`${deployment.apiUrl}/v2/backend/${id}/status/stream`)).text();
+    }
+
+    /** Which registries were asked for the images of a service, by their logs. */
+    async function registriesOf(service: string): Promise<string[]> {
+      const log = await deployment.compose.run('logs', '--no-color', 'registry');
+      const asked = log.split('\n').filter((line) => line.includes(`"repository":"${account}/${service}"`));
+      return [...new Set(asked.map((line) => line.split(' ', 1)[0] ?? ''))].toSorted();
     }
 
     async function containerOf({ backend_id: id }: ConnectResponse): Promise<string> {
