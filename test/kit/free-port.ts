@@ -10,11 +10,15 @@ import { createServer } from 'node:net';
 const firstPort = 12_000;
 const lastPort = 32_767;
 
+/** Test files run beside each other, numbered by vitest from 1: each takes every sixteenth port, so that no two choose the same. */
+const runners = 16;
+
 const given = new Set<number>();
 
 /** A port of loopback that was free a moment ago; at most `maxPort`. */
 export async function freePort(maxPort = lastPort): Promise<number> {
-  const port = randomInt(firstPort, maxPort + 1);
+  const runner = Number(process.env['VITEST_POOL_ID'] ?? 0) % runners;
+  const port = firstPort + runner + runners * randomInt(Math.floor((maxPort + 1 - firstPort) / runners));
   if (given.has(port)) return await freePort(maxPort);
   given.add(port);
   return (await isFree(port)) ? port : await freePort(maxPort);
