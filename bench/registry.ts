@@ -19,6 +19,9 @@ const mib = 1024 * 1024;
 /** Of each measurement, in turn; the middle one counts. What they push stays on the disk until the end: 30 GB in all. */
 const rounds = 5;
 
+/** Of pulls, which leave nothing on the disk. */
+const pullRounds = 15;
+
 /** With docker, whose own work takes most of the time and differs by ten percent each time. */
 const dockerRounds = 9;
 const pullsOfPush = 7;
@@ -97,7 +100,7 @@ async function pullRow({ sizeBytes, concurrency, count, ours }: Pulls): Promise<
   };
   // In the first ones, a registry on MongoDB makes its copy.
   const rates = await inTurn(
-    { warmUps: 3, rounds },
+    { warmUps: 3, rounds: pullRounds },
     async () => await rate(await repositories()),
     async () => await rate([them]),
   );
@@ -171,9 +174,9 @@ async function dockerRows(): Promise<Row[]> {
   });
   return [
     row('docker push of 200 MB', rates(push, 'seconds'), 1, ' MB/s'),
-    row('docker push of 200 MB, by the work of the registry', rates(push, 'workedSeconds'), 1, ' MB/s'),
+    { ...row('— by the work of the registry alone', rates(push, 'workedSeconds'), 1, ' MB/s'), aim: '' },
     row('docker pull of 200 MB', rates(pull, 'seconds'), 1, ' MB/s'),
-    row('docker pull of 200 MB, by the work of the registry', rates(pull, 'workedSeconds'), 1, ' MB/s'),
+    { ...row('— by the work of the registry alone', rates(pull, 'workedSeconds'), 1, ' MB/s'), aim: '' },
   ];
 }
 
