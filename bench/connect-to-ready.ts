@@ -56,7 +56,7 @@ async function dockerPeer(platform: TestPlatform, engine: TestEngine, tag: strin
   };
 }
 
-/** An address that the worker, which begins at the other end, does not come to. */
+/** An address that the worker hardly ever comes to, which begins anywhere and passes over those that somebody has. */
 function lastAddressButOne(subnet: string): string {
   const [base = '', bits = '24'] = subnet.split('/');
   const value = base.split('.').reduce((sum, part) => sum * 256 + Number(part), 0) + 2 ** (32 - Number(bits)) - 2;

@@ -1,4 +1,5 @@
 import type { TestPlatform } from '../test/kit/platform.ts';
+import { repositoryOf } from './raw-image.ts';
 import type { Repository } from './registry-load.ts';
 
 /**
@@ -9,9 +10,9 @@ import type { Repository } from './registry-load.ts';
  */
 export async function loggedIn(platform: TestPlatform, registry: string): Promise<Repository> {
   const name = `${platform.account}/bench`;
-  const login = Buffer.from(`${platform.account}:${platform.token}`).toString('base64');
+  const { authorization } = repositoryOf(platform, 'bench');
   const url = `http://${registry}/token?service=berth-registry&scope=repository:${name}:pull,push`;
-  const answer = await fetch(url, { headers: { authorization: `Basic ${login}` } });
+  const answer = await fetch(url, { headers: { authorization } });
   const { token } = (await answer.json()) as { token: string };
   const { hostname, port } = new URL(url);
   return { host: hostname, port: Number(port), name, authorization: `Bearer ${token}` };

@@ -90,8 +90,8 @@ interface Pulls {
 async function pullRow({ sizeBytes, concurrency, count, ours }: Pulls): Promise<Row> {
   const { what = '', repositories = async () => [await us()] } = ours ?? {};
   const [blob] = newBlobs(1, sizeBytes) as [Blob];
-  for (const [repository] of [await repositories(), [them]]) {
-    using pusher = new Pusher(repository ?? them);
+  for (const repository of [...(await repositories()).slice(0, 1), them]) {
+    using pusher = new Pusher(repository);
     await pusher.blob(blob);
   }
   const rate = async (from: readonly Repository[]) => {

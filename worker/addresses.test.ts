@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { formatAddress, parseAddress } from './docker/subnets.ts';
 import { describeAtWork, leftBehind, openAtWork } from './testing/outside.ts';
 import { polite } from './testing/test-platform.ts';
 
@@ -56,12 +57,10 @@ await describeAtWork('addresses of backends', (work) => {
   });
 });
 
-/** The three addresses that a network gives out next; it is moved to a place where they have no carry and no end before them. */
+/** The three addresses that a network gives out next; it is moved to a place where its end does not come before them. */
 function addressesAhead(network: { takeAddress(): string }): [string, string, string] {
   for (;;) {
-    const octets = network.takeAddress().split('.').map(Number);
-    const last = octets.pop() ?? 0;
-    const ahead = (steps: number) => [...octets, last + steps].join('.');
-    if (last <= 250) return [ahead(1), ahead(2), ahead(3)];
+    const taken = parseAddress(network.takeAddress()) ?? 0;
+    if (taken % 256 <= 250) return [formatAddress(taken + 1), formatAddress(taken + 2), formatAddress(taken + 3)];
   }
 }

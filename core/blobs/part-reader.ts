@@ -28,8 +28,9 @@ interface Part {
 
 /**
  * Reads a file in parts, to be sent one after the other. What the page cache has is read on this thread, after the part before
- * was sent: to have another thread do it takes longer than the reading, and was a third of the CPU time of a pull. But while a disk seeks, this thread would serve nobody. So the first part is always left to another thread,
- * and so is what follows a part that was slow, for as long as disks are being read. Such parts are read ahead, beside the sending.
+ * was sent: to have another thread do it takes longer than the reading, and was a third of the CPU time of a pull. But while a
+ * disk seeks, this thread would serve nobody. So the first part is always left to another thread, and so is what follows a part
+ * that was slow, for as long as disks are being read. Such parts are read ahead, beside the sending.
  */
 export class PartReader {
   readonly #file: FileHandle;

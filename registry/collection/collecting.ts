@@ -1,8 +1,8 @@
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
-import type { Store } from '../../core/store/store.ts';
 import type { Pace } from '../../core/pace/pace.ts';
+import type { Store } from '../../core/store/store.ts';
 import type { CollectionSettings } from './settings.ts';
 
 /** What collects garbage, and checks what is stored. */

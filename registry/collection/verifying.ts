@@ -1,5 +1,5 @@
-import type { CollectorDeps } from './collecting.ts';
 import type { Pace } from '../../core/pace/pace.ts';
+import type { CollectorDeps } from './collecting.ts';
 import type { Turn } from './turn.ts';
 
 /** One verification on its way, and what it has seen so far. */
