@@ -106,7 +106,7 @@ describe.skipIf(problem !== undefined)(
       await using redis = await startRedis();
       await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
       const told = await listen(bus);
-      redis.freeze();
+      await redis.freeze();
       const beganMs = performance.now();
       await bus.publish(counted, { count: 0 });
       await expect(bus.ping()).rejects.toThrow('Redis');

@@ -108,7 +108,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     const { parts, handlers } = partsOf(async () => {});
     await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
     await queue.add('hall', work, { part: 1 }, { id: '1' });
-    redis.freeze();
+    await redis.freeze();
     const beganMs = performance.now();
     await expect(queue.add('hall', work, { part: 2 }, { id: '2' })).rejects.toThrow(QueueError);
     expect(performance.now() - beganMs).toBeLessThan(boundedMs);

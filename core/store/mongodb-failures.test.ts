@@ -72,7 +72,7 @@ await describeOnMongo('MongoDB, failing', stoppableMongo, (mongo) => {
     await using database = mongo.newDatabase();
     await using store = await openMongoStore({ ...database, collections, log });
     await store.insert(things, { id: 'one', count: 1 });
-    const thaw = mongo.freeze();
+    const thaw = await mongo.freeze();
     try {
       const begun = performance.now();
       await Promise.all([

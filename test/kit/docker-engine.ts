@@ -12,6 +12,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
 import { pingEngine } from '../../setup/docker-engine.ts';
 import { modernFolder } from './docker-packages.ts';
+import { freeze } from './frozen-process.ts';
 
 export type EngineKind = 'stable' | 'modern';
 
@@ -27,8 +28,8 @@ export interface TestEngine {
 export interface RunningEngine extends TestEngine, AsyncDisposable {
   /** Kills it, and starts it again on what it had. */
   restart(): Promise<void>;
-  /** Stops answering (SIGSTOP), as an engine that has locked itself up, until the returned function is called. */
-  freeze(): () => void;
+  /** Stops answering, as an engine that has locked itself up, until the returned function is called. */
+  freeze(): Promise<() => void>;
 }
 
 /** A cold start takes two to five seconds. */
@@ -60,11 +61,6 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   await untilAnswers(child, host, join(folder, 'log'));
   const version = (await runCommand('docker', ['version', '--format', '{{.Server.Version}}'], at(host))).trim();
   const owned = opening.move();
-  const freeze = () => {
-    const frozen = child;
-    frozen.kill('SIGSTOP');
-    return () => void frozen.kill('SIGCONT');
-  };
   const restart = async () => {
     await endDaemon(child, 'SIGKILL');
     // Its containerd went with it, and may be a zombie where nobody buries it: then it would be waited for.
@@ -72,7 +68,14 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
     child = await start();
     await untilAnswers(child, host, join(folder, 'log'));
   };
-  return { kind, host, version, restart, freeze, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return {
+    kind,
+    host,
+    version,
+    restart,
+    freeze: async () => await freeze(child),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
 }
 
 interface Place {

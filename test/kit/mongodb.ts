@@ -14,6 +14,7 @@ import type { Readable } from 'node:stream';
 import { MongoClient } from 'mongodb';
 import { findProgram } from '../../setup/command.ts';
 import { freePort } from './free-port.ts';
+import { freeze } from './frozen-process.ts';
 import { protocolServer } from './mongodb-install.ts';
 import type { ServerUse } from './mongodb-install.ts';
 
@@ -38,8 +39,8 @@ export interface StoppableMongo extends TestMongo {
   /** As hard as it bears: a mongod is killed. The protocol server would lose what it acknowledged in the last second. */
   stop(): Promise<void>;
   start(): Promise<void>;
-  /** Stops answering, as a server whose machine hangs (SIGSTOP), until the returned function is called. */
-  freeze(): () => void;
+  /** Stops answering, as a server whose machine hangs, until the returned function is called. */
+  freeze(): Promise<() => void>;
 }
 
 export interface Missing {
@@ -75,10 +76,7 @@ export async function stoppableMongo(use?: ServerUse): Promise<StoppableMongo | 
       child = await launch(server, folder, port);
       await untilWritable(url);
     },
-    freeze: () => {
-      child.kill('SIGSTOP');
-      return () => void child.kill('SIGCONT');
-    },
+    freeze: async () => await freeze(child),
   };
 }
 

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
 import { freePort } from './free-port.ts';
+import { freeze } from './frozen-process.ts';
 
 export interface RedisServerOptions {
   readonly password?: string;
@@ -36,7 +37,7 @@ export interface RedisServer extends AsyncDisposable {
   /** Ends it in order, or with `SIGKILL` at once. */
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
   /** Stops it in the middle of what it does, so that it keeps its connections and answers nothing. */
-  freeze(): void;
+  freeze(): Promise<void>;
   thaw(): void;
   /** Loses everything. */
   flush(): Promise<void>;
@@ -122,8 +123,8 @@ class LocalRedis implements RedisServer {
     await exited;
   }
 
-  freeze(): void {
-    this.#child?.kill('SIGSTOP');
+  async freeze(): Promise<void> {
+    if (this.#child) await freeze(this.#child);
   }
 
   thaw(): void {

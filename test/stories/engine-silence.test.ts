@@ -38,7 +38,7 @@ describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
     await stage.push('serve');
     const before = await stage.connectReady('serve');
     expect(await readiness(stage)).toEqual({ status: 200, worker: 'ok' });
-    thaw = engine.freeze();
+    thaw = await engine.freeze();
     await expect
       .poll(async () => await readiness(stage), soon)
       .toEqual({
@@ -61,7 +61,7 @@ describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
     await using stage = await Stage.open({ engine, ground: 'embedded' });
     await stage.push('serve');
     await stage.platform.stop();
-    thaw = engine.freeze();
+    thaw = await engine.freeze();
     await stage.platform.restart();
     expect(await readiness(stage)).toEqual({
       status: 503,
