@@ -11,6 +11,7 @@ import {
 } from './backend.ts';
 import { connectRequest, connectResponse } from './connect.ts';
 import type { ServiceErrorCode } from './errors.ts';
+import { pageFields, pageQuery } from './pages.ts';
 import { createServiceRequest, imageObject, serviceObject, updateRequest, uploadQuery, visibility } from './service.ts';
 
 /** What a caller's access token must allow. `none`: no token is needed, and every origin may read the answer. */
@@ -78,7 +79,7 @@ function post<const Path extends string, Body = NoFields, Query = NoFields>(
   };
 }
 
-const backendsQuery = z.strictObject({ start: anyTime.optional(), end: anyTime.optional() });
+const backendsQuery = pageQuery.extend({ start: anyTime.optional(), end: anyTime.optional() });
 
 export const endpoints = {
   connect: post('/v2/service/{account}/{service}/connect', {
@@ -139,14 +140,15 @@ export const endpoints = {
     summary: 'Backends of a service, the newest first',
     access: 'read',
     query: backendsQuery,
-    answer: z.strictObject({ backends: z.array(backendListItem) }),
-    errors: ['ServiceNotFound'],
+    answer: z.strictObject({ backends: z.array(backendListItem), ...pageFields }),
+    errors: ['ServiceNotFound', 'BadRequest'],
   }),
   accountBackends: get('/v2/account/{account}/backends', {
-    summary: 'All running backends of an account',
+    summary: 'All running backends of an account, the newest first',
     access: 'read',
-    answer: z.strictObject({ running_backends: z.array(runningBackend) }),
-    errors: ['AccountNotFound'],
+    query: pageQuery,
+    answer: z.strictObject({ running_backends: z.array(runningBackend), ...pageFields }),
+    errors: ['AccountNotFound', 'BadRequest'],
   }),
   createService: post('/v2/account/{account}/service', {
     summary: 'Create a service',
@@ -158,8 +160,9 @@ export const endpoints = {
   listServices: get('/v2/account/{account}/services', {
     summary: 'Names of the services of an account',
     access: 'read',
-    answer: z.strictObject({ services: z.array(z.string()) }),
-    errors: ['AccountNotFound'],
+    query: pageQuery,
+    answer: z.strictObject({ services: z.array(z.string()), ...pageFields }),
+    errors: ['AccountNotFound', 'BadRequest'],
   }),
   service: get('/v2/service/{account}/{service}', {
     summary: 'A service',
@@ -170,8 +173,9 @@ export const endpoints = {
   serviceImages: get('/v2/service/{account}/{service}/images', {
     summary: 'Images pushed for a service, the newest first',
     access: 'read',
-    answer: z.strictObject({ images: z.array(imageObject) }),
-    errors: ['ServiceNotFound'],
+    query: pageQuery,
+    answer: z.strictObject({ images: z.array(imageObject), ...pageFields }),
+    errors: ['ServiceNotFound', 'BadRequest'],
   }),
   uploadImage: post('/v2/service/{account}/{service}/images', {
     summary: 'Upload an image without Docker: an archive of `docker save`, or an OCI layout',

@@ -19,7 +19,7 @@ export const serviceErrors = {
   ImageNotFound: { status: 404, when: 'The service has no image with this tag or digest' },
   KeyNotHeld: { status: 404, when: 'No running backend holds the key, and spawning was not wanted' },
   MethodNotAllowed: { status: 405, when: 'The path exists and does not take this method' },
-  RequestTimeout: { status: 408, when: 'The head of the request has not arrived after 20 s' },
+  RequestTimeout: { status: 408, when: 'The head of the request, or its body, has not arrived after 20 s' },
   ServiceExists: { status: 409, when: 'The account has a service of this name' },
   EnvironmentExists: { status: 409, when: 'The service has an environment of this name' },
   NoImage: { status: 409, when: 'The service has no image yet' },

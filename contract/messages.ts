@@ -8,12 +8,6 @@ export const backendChanged = {
   message: z.strictObject({ backend: z.string(), status: backendStatus }),
 };
 
-/** Someone was just given a connection to a backend and needs a moment to use it: its idle clock starts anew. */
-export const backendTouched = {
-  name: 'backend-touched',
-  message: z.strictObject({ backend: z.string() }),
-};
-
 /** A backend of a cluster waits in `scheduled`, and the node that was nudged has no room for it: one that has takes it. */
 export const backendWaits = {
   name: 'backend-waits',

@@ -61,7 +61,6 @@ export const key = z
   .refine((value) => value.length > 0, 'Empty, leave the key out to get a backend of its own')
   .refine((value) => Array.from(value).length <= maxKeyLength, `Too long, use at most ${maxKeyLength} characters`)
   .refine((value) => !hasControlCharacters(value), 'Control characters are not allowed')
-  .refine((value) => value.isWellFormed(), 'Not well-formed Unicode')
   .meta({ id: 'Key', description: 'A key, unique among the running backends of a service (v1: lock)' });
 
 /** Whether a string has characters of Unicode's category Cc (C0 and C1 control characters). */

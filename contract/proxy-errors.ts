@@ -7,6 +7,7 @@ interface ProxyErrorEntry {
 export const proxyErrors = {
   'not-found': { status: 404, message: 'This is not a connection URL' },
   gone: { status: 410, message: 'This session has ended, ask for a new connection URL' },
+  'not-started': { status: 410, message: 'This session ended before it was ready, ask for a new connection URL' },
   'backend-unreachable': { status: 502, message: 'The session does not answer' },
   'not-ready': { status: 504, message: 'The session did not become ready in time' },
   unavailable: { status: 503, message: 'The platform cannot look up this session now, try again in a moment' },

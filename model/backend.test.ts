@@ -10,6 +10,8 @@ import {
   isEnding,
   newBackend,
   requestStop,
+  sweepIdle,
+  touch,
 } from './backend.ts';
 import type { Backend } from './backend.ts';
 import { Refusal } from './refusal.ts';
@@ -43,6 +45,41 @@ function ready(): Backend {
   for (const [i, status] of steps) backend = advance(backend, status, later(i + 1));
   return becomeReady(backend, address, later(4));
 }
+
+describe('the idle time', () => {
+  const touched = touch(ready(), later(10));
+
+  test('starts anew with every connection that is given out, but those of the same moment', () => {
+    expect(touched.touchedAt).toEqual(later(10));
+    expect(touch(touched, later(10.9))).toBe(touched);
+    expect(touch(touched, later(11)).touchedAt).toEqual(later(11));
+    const short = { ...touched, maxIdleSeconds: 2 };
+    expect(touch(short, later(10.1))).toBe(short);
+    expect(touch(short, later(10.2)).touchedAt).toEqual(later(10.2));
+  });
+
+  test('starts anew though the clock was set back', () => {
+    expect(touch(touched, later(5)).touchedAt).toEqual(later(5));
+  });
+
+  test('ends with a stop, unless a connection was given out since it was judged', () => {
+    expect(sweepIdle(touched, later(10), later(310))).toMatchObject({
+      status: 'terminating',
+      stop: { kind: 'soft', reason: 'swept' },
+    });
+    expect(sweepIdle(ready(), undefined, later(310)).status).toBe('terminating');
+    for (const judgedBy of [later(9), undefined]) expect(sweepIdle(touched, judgedBy, later(310))).toBe(touched);
+  });
+
+  test('does not start anew when the end has begun', () => {
+    const swept = sweepIdle(ready(), undefined, later(310));
+    const ending = [swept, requestStop(ready(), 'soft', 'external', later(5)), end(ready(), onItsOwn, later(5))];
+    for (const each of ending) {
+      expect(touch(each, later(311))).toBe(each);
+      expect(sweepIdle(each, undefined, later(311))).toBe(each);
+    }
+  });
+});
 
 describe('a life', () => {
   test('passes every status in order and keeps the whole history', () => {
@@ -104,6 +141,21 @@ describe('a life', () => {
     expect(beginStop(ended, later(6))).toBe(ended);
     expect(becomeReady(ended, address, later(6))).toBe(ended);
     expect(ended.live).toBe(false);
+  });
+
+  test('times never fall, whatever the clocks of those who write say', () => {
+    const moves: ((backend: Backend, now: Date) => Backend)[] = [
+      (backend, now) => advance(backend, 'loading', now),
+      (backend, now) => becomeReady(backend, address, now),
+      (backend, now) => beginStop(requestStop(backend, 'soft', 'swept', now), now),
+      (backend, now) => end(backend, onItsOwn, now),
+    ];
+    let backend = assign(scheduled(), 'node-1');
+    for (const [i, move] of moves.entries()) backend = move(backend, later(i % 2 === 0 ? -60 : 60));
+    expect(backend.history.map(({ time }) => time)).toEqual([0, 0, 60, 60, 60].map(later));
+    expect(backend.readyAt).toEqual(later(60));
+    const early = becomeReady(assign(scheduled(), 'node-1'), address, later(-60));
+    expect([early.readyAt, early.history.at(-1)?.time]).toEqual([start, start]);
   });
 
   test('forgets its variables when it ends', () => {

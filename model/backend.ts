@@ -15,7 +15,7 @@ export interface StatusEntry {
   readonly lastStatus?: BackendStatus;
   /** On `terminated`: the container's exit code, `null` where there was no container or nobody saw it end. */
   readonly exitCode?: number | null;
-  /** On `terminated`, where nobody stopped it: what went wrong, for people. */
+  /** On `terminated`: what went wrong, for people. */
   readonly failure?: string;
 }
 
@@ -67,25 +67,30 @@ export interface Backend {
   /** Where the proxy reaches it, from `ready` on. */
   readonly address?: { readonly host: string; readonly port: number };
   readonly readyAt?: Date;
+  /** When a connection to it was last given out, exact to the moment in which it is not written again. Touches are compared by it. */
+  readonly touchedAt?: Date;
+  /** When it ended: by this it is deleted, once its history has been kept for long enough. */
+  readonly endedAt?: Date;
   readonly stop?: StopRequest;
   /** The most memory that was seen in use, without reclaimable page cache. */
   readonly peakMemoryBytes?: number;
 }
 
-export const backends: Collection<Backend, 'byService' | 'byAccount' | 'byNode' | 'waiting'> = {
+export const backends: Collection<Backend, 'byService' | 'byAccount' | 'byNode' | 'waiting' | 'byEnd'> = {
   name: 'backends',
   indexes: {
     byService: ['account', 'service', 'createdAt'],
     byAccount: ['account', 'live', 'createdAt'],
     byNode: ['node', 'live'],
     waiting: ['live', 'node', 'cluster', 'createdAt'],
+    byEnd: ['endedAt'],
   },
 };
 
 /** What a new backend is made of. */
 export type BackendPlan = Omit<
   Backend,
-  'createdAt' | 'status' | 'live' | 'history' | 'node' | 'address' | 'readyAt' | 'stop'
+  'createdAt' | 'status' | 'live' | 'history' | 'node' | 'address' | 'readyAt' | 'touchedAt' | 'endedAt' | 'stop'
 >;
 
 /** A new backend, `scheduled`. */
@@ -112,7 +117,7 @@ export function advance(backend: Backend, status: 'loading' | 'starting' | 'wait
 /** The container listens: it can be reached at `address`. Unchanged if the backend is ready already, ending or ended. */
 export function becomeReady(backend: Backend, address: { host: string; port: number }, now: Date): Backend {
   const ready = withEntry(backend, { status: 'ready', time: now });
-  return ready === backend ? backend : { ...ready, address, readyAt: now };
+  return ready === backend ? backend : { ...ready, address, readyAt: ready.history.at(-1)?.time ?? now };
 }
 
 /**
@@ -132,6 +137,34 @@ export function beginStop(backend: Backend, now: Date): Backend {
   const { kind, reason } = backend.stop;
   const status = kind === 'soft' ? 'terminating' : 'hard-terminating';
   return withEntry(backend, { status, time: now, terminationKind: kind, terminationReason: reason });
+}
+
+/** A touch this recent is not written again, so that a thousand connects a second to one backend do not wait for each other. */
+const touchStandsMs = 1_000;
+
+/** Nor does it stand for more than this part of the idle time: the rest is what a new user has to arrive. */
+const touchStandsForPart = 0.1;
+
+/**
+ * A connection to a backend is given out: its idle time starts anew. Unchanged if it was touched a moment ago, and if it is
+ * ending: then no client may be sent to it.
+ */
+export function touch(backend: Backend, now: Date): Backend {
+  if (isEnding(backend)) return backend;
+  const standsMs = Math.min(touchStandsMs, backend.maxIdleSeconds * 1000 * touchStandsForPart);
+  const ageMs = now.getTime() - (backend.touchedAt?.getTime() ?? -Infinity);
+  // A clock that was set back would make a touch young for ever.
+  return ageMs >= 0 && ageMs < standsMs ? backend : { ...backend, touchedAt: now };
+}
+
+/**
+ * Begins to stop a backend that is idle. Unchanged if it was touched since it was judged, or is ending.
+ *
+ * @param judgedBy - the last touch that was known then
+ */
+export function sweepIdle(backend: Backend, judgedBy: Date | undefined, now: Date): Backend {
+  if (isEnding(backend) || backend.touchedAt?.getTime() !== judgedBy?.getTime()) return backend;
+  return beginStop(requestStop(backend, 'soft', 'swept', now), now);
 }
 
 /** How a backend ended. `kind` and `reason` are `null` when it exited or failed on its own. */
@@ -155,7 +188,7 @@ export function end(backend: Backend, ending: Ending, now: Date): Backend {
     ...(ending.failure !== undefined && { failure: ending.failure }),
   });
   const { env: _forgotten, ...rest } = ended;
-  return { ...rest, live: false };
+  return { ...rest, live: false, endedAt: now };
 }
 
 /** The ending that fits what was asked for: by request if one stood, otherwise on its own. */
@@ -170,12 +203,21 @@ export function lastLiveStatus(backend: Backend): BackendStatus {
   return entry?.status ?? 'scheduled';
 }
 
+/** What the log says of an end. */
+export function factsOfEnd({ history }: Backend) {
+  const { terminationKind: kind, terminationReason: reason, exitCode, failure } = history.at(-1) ?? {};
+  return { kind, reason, exitCode, failure };
+}
+
 /** Whether a backend is on its way out, or gone. */
 export function isEnding(backend: Backend): boolean {
   return rank(backend.status) >= rank('terminating') || backend.stop !== undefined;
 }
 
+/** The entries of one history are written by several machines, whose clocks differ: its times never fall all the same. */
 function withEntry(backend: Backend, entry: StatusEntry): Backend {
   if (rank(entry.status) <= rank(backend.status)) return backend;
-  return { ...backend, status: entry.status, history: [...backend.history, entry] };
+  const lastMs = backend.history.at(-1)?.time.getTime() ?? -Infinity;
+  const time = new Date(Math.max(entry.time.getTime(), lastMs));
+  return { ...backend, status: entry.status, history: [...backend.history, { ...entry, time }] };
 }

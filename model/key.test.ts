@@ -3,8 +3,11 @@ import { assign, end, newBackend, requestStop } from './backend.ts';
 import type { Backend } from './backend.ts';
 import {
   claimKey,
+  claimMs,
+  claimSeenKey,
   hardStopBeforeMs,
   holdsKey,
+  isClaimCertain,
   keyState,
   leaseMs,
   renewEveryMs,
@@ -35,6 +38,21 @@ describe('a key', () => {
     expect(Number.isSafeInteger(next.fencingToken)).toBe(true);
   });
 
+  test('is claimed only as it was seen', () => {
+    const claim = { id: key.id, backend: 'second', now: after(10) };
+    expect(claimSeenKey(key, key, claim)).toMatchObject({ backend: 'second', fencingToken: key.fencingToken + 10 });
+    expect(claimSeenKey(undefined, key, claim).backend).toBe('second');
+    for (const changed of [claimKey(key, key.id, 'other', start), renewKey(key, key.fencingToken, after(1))]) {
+      expect(claimSeenKey(changed, key, claim)).toBe(changed);
+    }
+    expect(claimSeenKey(key, undefined, claim)).toBe(key);
+  });
+
+  test('is certainly still claimed only well before the end of the claim', () => {
+    expect(isClaimCertain(key, after(1_000))).toBe(true);
+    expect(isClaimCertain(key, after(claimMs - 1_000))).toBe(false);
+  });
+
   test('is renewed by its holder only', () => {
     expect(renewKey(key, key.fencingToken, after(5_000)).leaseUntil).toEqual(after(5_000 + leaseMs));
     const reassigned = claimKey(key, key.id, 'second', start);
@@ -61,13 +79,21 @@ describe('who stands behind a key', () => {
   test.each([
     ['free', 'there is no key', undefined, undefined, start],
     ['claiming', 'its backend is just being written', key, undefined, start],
-    ['free', 'its backend was never written', key, undefined, after(leaseMs)],
+    ['claiming', 'its backend may still be written', key, undefined, after(claimMs - 1)],
+    ['free', 'its backend was not written in time', key, undefined, after(claimMs)],
     ['held', 'its backend waits for a node, however long', key, backend(), after(10 * leaseMs)],
     ['held', 'its backend runs and renews', key, running, after(leaseMs - 1)],
     ['lapsed', 'its backend runs and did not renew', key, running, after(leaseMs)],
     ['ending', 'its backend was asked to stop', key, requestStop(running, 'soft', 'swept', start), start],
     ['free', 'its backend has ended', key, end(running, { kind: null, reason: null, exitCode: 0 }, start), start],
   ] as const)('%s: %s', (state, _when, theKey, holder, now) => {
-    expect(keyState(theKey, holder, now)).toBe(state);
+    expect(keyState(theKey, holder, { now })).toBe(state);
+  });
+
+  test('held: its backend runs on a node that lives, though it could not renew', () => {
+    const late = { now: after(leaseMs), liveNode: 'node-1' };
+    expect(keyState(key, running, late)).toBe('held');
+    expect(keyState(key, requestStop(running, 'soft', 'swept', start), late)).toBe('ending');
+    expect(keyState(key, running, { ...late, liveNode: 'node-2' })).toBe('lapsed');
   });
 });

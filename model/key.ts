@@ -12,9 +12,11 @@ export interface Key {
   readonly fencingToken: number;
   /** Until when the holder may act as such without renewing. */
   readonly leaseUntil: Date;
+  /** Until when the document of the backend may be missing. */
+  readonly claimUntil: Date;
 }
 
-export const keys: Collection<Key> = { name: 'keys', indexes: {} };
+export const keys: Collection<Key, 'byLease'> = { name: 'keys', indexes: { byLease: ['leaseUntil'] } };
 
 /** How long a lease lasts: long enough to ride out a restart of the store, short enough to wait for after a node's death. */
 export const leaseMs = 60_000;
@@ -28,6 +30,25 @@ export const softStopBeforeMs = 25_000;
 /** With this much left it stops hard, so that it is gone before the lease ends, on a clock that is a few seconds off too. */
 export const hardStopBeforeMs = 10_000;
 
+/**
+ * With this much left the init of a container asks its program to stop, if the worker has not done so: late enough that a worker
+ * that lives comes first, early enough to leave the program time to save.
+ */
+export const initSoftStopBeforeMs = 20_000;
+
+/** With this much left the init ends the container: no clock of this machine is seconds wrong within a lease. */
+export const initHardStopBeforeMs = 5_000;
+
+/**
+ * How long the backend of a new assignment may be missing. Its document is written a few milliseconds later, and a slow disk
+ * takes a second or two. A claimer that dies between the two writes blocks the key for this long; one that is slower checks
+ * that its claim stands.
+ */
+export const claimMs = 5_000;
+
+/** From this much before its end on, a claim may have ended for another process already, whose clock differs. */
+const claimMarginMs = claimMs / 2;
+
 export function keyId(account: string, service: string, key: string): string {
   return `${account}/${service}/${key}`;
 }
@@ -38,7 +59,27 @@ export function keyId(account: string, service: string, key: string): string {
  */
 export function claimKey(current: Key | undefined, id: string, backend: string, now: Date): Key {
   const fencingToken = Math.max((current?.fencingToken ?? 0) + 1, now.getTime());
-  return { id, backend, fencingToken, leaseUntil: new Date(now.getTime() + leaseMs) };
+  const leaseUntil = new Date(now.getTime() + leaseMs);
+  return { id, backend, fencingToken, leaseUntil, claimUntil: new Date(now.getTime() + claimMs) };
+}
+
+/**
+ * Assigns a key to a new backend, if it is as it was `seen`: neither assigned nor renewed since. Otherwise the key is
+ * unchanged.
+ */
+export function claimSeenKey(
+  current: Key | undefined,
+  seen: Key | undefined,
+  claim: { readonly id: string; readonly backend: string; readonly now: Date },
+): Key {
+  const isAsSeen =
+    current?.fencingToken === seen?.fencingToken && current?.leaseUntil.getTime() === seen?.leaseUntil.getTime();
+  return current && !isAsSeen ? current : claimKey(current, claim.id, claim.backend, claim.now);
+}
+
+/** Whether a claim whose backend has just been written stands for certain: no other process can have found it ended. */
+export function isClaimCertain(claim: Key, now: Date): boolean {
+  return now.getTime() < claim.claimUntil.getTime() - claimMarginMs;
 }
 
 /** Prolongs a lease. Unchanged if the key was assigned anew since: whoever asked does not hold it any more. */
@@ -52,19 +93,43 @@ export function holdsKey(key: Key | undefined, fencingToken: number, now: Date):
   return key !== undefined && key.fencingToken === fencingToken && now < key.leaseUntil;
 }
 
+/** Claims take seconds: one that took longer than this is given up, so it cannot follow on a key that was deleted meanwhile. */
+const forgettableAfterMs = 60 * 60 * 1000;
+
+/** Leases that ended before this belong to keys that may be forgotten, if `isForgettable`. */
+export function forgettableBefore(now: Date): Date {
+  return new Date(now.getTime() - forgettableAfterMs);
+}
+
 /**
- * Who stands behind a key.
- * `held`: a backend that serves it. `ending`: a backend that is on its way out, whose successor may be named but must wait.
- * `lapsed`: a backend whose node has not renewed; it counts as lost. `claiming`: assigned a moment ago, its backend is just
- * being written. `free`: nobody.
+ * Whether a key that no live backend holds can be deleted. Its next fencing token is higher even so: tokens are never below
+ * the time in milliseconds, and this one is behind it.
+ */
+export function isForgettable(key: Key, now: Date): boolean {
+  const before = forgettableBefore(now);
+  return key.leaseUntil < before && key.fencingToken < before.getTime();
+}
+
+/**
+ * Which backend stands behind a key.
+ * `held`: one that serves it. `ending`: one that is on its way out, whose successor may be named but must wait. `lapsed`: one
+ * whose node has not renewed; it counts as lost when it still has not a while later. `claiming`: the key was assigned a moment
+ * ago, its backend is just being written. `free`: none.
  */
 export type KeyState = 'held' | 'ending' | 'lapsed' | 'claiming' | 'free';
 
-/** @param backend - the backend that the key names, if there is one */
-export function keyState(key: Key | undefined, backend: Backend | undefined, now: Date): KeyState {
+/**
+ * @param backend - the backend that the key names, if there is one
+ * @param when.liveNode - a node that lives, whatever its leases say
+ */
+export function keyState(
+  key: Key | undefined,
+  backend: Backend | undefined,
+  { now, liveNode }: { readonly now: Date; readonly liveNode?: string | undefined },
+): KeyState {
   if (!key) return 'free';
-  if (!backend) return now < key.leaseUntil ? 'claiming' : 'free';
+  if (!backend) return now < key.claimUntil ? 'claiming' : 'free';
   if (!backend.live) return 'free';
-  if (backend.node !== undefined && now >= key.leaseUntil) return 'lapsed';
+  if (backend.node !== undefined && backend.node !== liveNode && now >= key.leaseUntil) return 'lapsed';
   return isEnding(backend) ? 'ending' : 'held';
 }

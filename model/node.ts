@@ -23,7 +23,10 @@ export interface NodeGateway {
   readonly port: number;
 }
 
-export const nodes: Collection<Node, 'byCluster'> = { name: 'nodes', indexes: { byCluster: ['cluster'] } };
+export const nodes: Collection<Node, 'byCluster' | 'byLease'> = {
+  name: 'nodes',
+  indexes: { byCluster: ['cluster'], byLease: ['leaseUntil'] },
+};
 
 /** How often a worker tells that its node is alive. */
 export const nodeHeartbeatMs = 10_000;

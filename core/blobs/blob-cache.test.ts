@@ -1,11 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { readdir } from 'node:fs/promises';
+import { readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { copied } from '../../test/kit/byte-source.ts';
 import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
 import { ManualClock } from '../clock/manual-clock.ts';
+import { DiskReserve } from '../disk/disk-reserve.ts';
 import { openLog } from '../log/log.ts';
 import { BlobCache } from './blob-cache.ts';
 import type { BlobInfo } from './blobs.ts';
@@ -47,16 +48,18 @@ async function untilCopied(cache: BlobCache, blob: Elsewhere | undefined): Promi
 
 async function openScene(maxBytes = 10 * mebibyte) {
   const folder = await temporaryFolder();
-  const clock = new ManualClock();
+  // Of the present: the system notes when a file was read last, too.
+  const clock = new ManualClock(new Date());
   const lines: string[] = [];
   const log = openLog('info', { write: (line) => void lines.push(line) });
-  const open = async () => await BlobCache.open({ folder: folder.path, maxBytes, freeShare: 0, clock, log });
+  const open = async (more: { readonly reserve?: DiskReserve } = {}) =>
+    await BlobCache.open({ folder: folder.path, maxBytes, freeShare: 0, clock, log, ...more });
   /** What stands on the disk. */
   const files = async () => {
     const entries = await readdir(folder.path, { recursive: true, withFileTypes: true });
     return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
   };
-  return { clock, lines, open, files, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
+  return { folder: folder.path, clock, lines, open, files, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }
 
 test('A blob is copied when it is asked for the second time, and served from its copy then', async () => {
@@ -80,24 +83,39 @@ test('Small blobs, and one that would take more than half of the room, are not c
   expect([small?.reads, large?.reads]).toEqual([0, 0]);
 });
 
-test('A copy of another generation goes', async () => {
+test('No copy is made at the cost of what is kept free for the store', async () => {
+  await using scene = await openScene();
+  const reserve = new DiskReserve({ folder: '/', reserveBytes: Number.MAX_SAFE_INTEGER, clock: scene.clock });
+  await using cache = await scene.open({ reserve });
+  const blob = new Elsewhere(mebibyte);
+  for (let asked = 0; asked < 5; asked += 1) expect(await blob.askFor(cache)).toBeUndefined();
+  await cache[Symbol.asyncDispose]();
+  expect([blob.reads, await scene.files()]).toEqual([0, []]);
+});
+
+test('A copy of another generation is not served, and goes when there is one of the new generation', async () => {
   await using scene = await openScene();
   await using cache = await scene.open();
   const blob = new Elsewhere(mebibyte);
   await untilCopied(cache, blob);
-  expect(await blob.askFor(cache, { ...blob.info, generation: '2' })).toBeUndefined();
-  expect(await scene.files()).toEqual([]);
-  expect(await blob.askFor(cache)).toBeUndefined();
+  const renewed = { ...blob.info, generation: '2' };
+  expect(await blob.askFor(cache, renewed)).toBeUndefined();
+  await expect.poll(async () => await blob.askFor(cache, renewed), soon).toEqual(blob.bytes);
+  expect(await scene.files()).toHaveLength(1);
 });
 
 test('What was not used for longest makes room', async () => {
   await using scene = await openScene(4 * mebibyte);
   await using cache = await scene.open();
   const blobs = Array.from({ length: 4 }, () => new Elsewhere(mebibyte));
-  for (const blob of blobs) await untilCopied(cache, blob);
+  const next = async (blob: Elsewhere | undefined) => {
+    await untilCopied(cache, blob);
+    await scene.clock.advance(120_000);
+  };
+  for (const blob of blobs) await next(blob);
   const [first, second] = blobs;
   expect(await first?.askFor(cache)).toBeDefined();
-  await untilCopied(cache, new Elsewhere(mebibyte));
+  await next(new Elsewhere(mebibyte));
   expect((await scene.files()).length).toBe(4);
   expect(await first?.askFor(cache)).toBeDefined();
   expect(await second?.askFor(cache)).toBeUndefined();
@@ -142,7 +160,7 @@ test('A copy that fails leaves nothing behind, is told, and is made the next tim
   await untilCopied(cache, blob);
 });
 
-test('Closing breaks off a copy, and the next process begins with nothing', async () => {
+test('Closing breaks off a copy, and the next process goes on with those that are whole', async () => {
   await using scene = await openScene();
   const [blob, endless] = [new Elsewhere(mebibyte), new Elsewhere(mebibyte)];
   const { promise: begun, resolve } = Promise.withResolvers<void>();
@@ -154,21 +172,47 @@ test('Closing breaks off a copy, and the next process begins with nothing', asyn
     await begun;
   }
   expect(scene.lines).toEqual([]);
-  expect(await scene.files()).toHaveLength(2);
+  expect(await scene.files()).toHaveLength(1);
   await using cache = await scene.open();
-  expect(await scene.files()).toEqual([]);
-  expect(await blob.askFor(cache)).toBeUndefined();
+  expect(await blob.askFor(cache)).toEqual(blob.bytes);
+  expect(blob.reads).toBe(1);
 });
 
-test('Two processes share a folder', async () => {
+test('What a process left half made that died goes after an hour', async () => {
+  await using scene = await openScene();
+  await using _cache = await scene.open();
+  const left = join(scene.folder, 'dead.part');
+  await writeFile(left, 'half');
+  const { mtime: now } = await stat(left);
+  await scene.clock.advance(3_600_000);
+  expect(await scene.files()).toEqual([left]);
+  await utimes(left, now, new Date(now.getTime() - 60_000));
+  await scene.clock.advance(3_600_000);
+  await expect.poll(scene.files, soon).toEqual([]);
+});
+
+test('Processes that share a folder share its copies, and leave them alone when they start', async () => {
   await using scene = await openScene();
   await using one = await scene.open();
   const blob = new Elsewhere(mebibyte);
   await untilCopied(one, blob);
   await using other = await scene.open();
-  expect(await blob.askFor(one)).toBeUndefined();
-  await Promise.all([untilCopied(one, blob), untilCopied(other, blob)]);
+  expect(await blob.askFor(one)).toEqual(blob.bytes);
+  expect(await blob.askFor(other)).toEqual(blob.bytes);
+  expect(blob.reads).toBe(1);
   await one.forget(blob.digest);
   expect(await blob.askFor(other)).toBeUndefined();
-  await untilCopied(other, blob);
+});
+
+test('Processes that share a folder keep to one limit together, also while they copy at the same time', async () => {
+  const maxBytes = 4 * mebibyte;
+  await using scene = await openScene(maxBytes);
+  await using one = await scene.open();
+  await using other = await scene.open();
+  for (const _round of [1, 2, 3]) {
+    const blobs = [new Elsewhere(2 * mebibyte), new Elsewhere(2 * mebibyte)];
+    await Promise.all([untilCopied(one, blobs[0]), untilCopied(other, blobs[1])]);
+    const sizes = await Promise.all((await scene.files()).map(async (path) => (await stat(path)).size));
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(maxBytes);
+  }
 });

@@ -1,3 +1,4 @@
+import { ReserveError } from '../disk/disk-reserve.ts';
 import { systemCode } from '../files/system-code.ts';
 import { BlobsError } from './blobs.ts';
 
@@ -9,6 +10,7 @@ export async function fileErrors<R>(action: () => Promise<R>): Promise<R> {
   try {
     return await action();
   } catch (error) {
+    if (error instanceof ReserveError) throw new BlobsError('no-space', error.message, { cause: error });
     const code = systemCode(error);
     if (code === undefined) throw error;
     const message = (error as Error).message;

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { link, readdir, symlink, unlink } from 'node:fs/promises';
+import { link, open, readdir, symlink, unlink } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { bytesOf } from '../../test/kit/byte-source.ts';
 import { describeBlobs } from '../../test/suites/blobs-suite.ts';
 import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
@@ -113,6 +114,24 @@ describe('Files', () => {
     await expect.poll(openFiles).toBeLessThanOrEqual(before);
     process.off('warning', onWarning);
     expect(warnings).toStrictEqual([]);
+  });
+
+  test.runIf(existsSync('/proc/self/fd'))('leave no file open whose size the disk does not say', async () => {
+    await using folder = await temporaryFolder();
+    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await blobs.createUpload('one');
+    await blobs.appendUpload('one', 0, bytesOf(bytes));
+    await blobs.publishUpload('one', digest, bytes.length);
+    const openFiles = async () => (await readdir('/proc/self/fd')).length;
+    const before = await openFiles();
+    // No disk at hand fails to order.
+    await using file = await open('/dev/null');
+    const stat = vi.spyOn(Object.getPrototypeOf(file) as FileHandle, 'stat');
+    stat.mockRejectedValueOnce(Object.assign(new Error('EIO: i/o error, fstat'), { errno: -5, code: 'EIO' }));
+    await expect(blobs.open(digest)).rejects.toMatchObject({ name: 'BlobsError', code: 'unavailable' });
+    stat.mockRestore();
+    await file.close();
+    await expect.poll(openFiles).toBeLessThanOrEqual(before);
   });
 });
 

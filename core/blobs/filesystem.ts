@@ -3,20 +3,24 @@ import { access, constants, open, opendir, rename, stat, unlink, utimes } from '
 import type { Stats } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
+import type { DiskReserve } from '../disk/disk-reserve.ts';
 import { makeDurableFolder, syncFolder } from '../files/durable-folder.ts';
 import { ifPresent, systemCode } from '../files/system-code.ts';
 import type { Log } from '../log/log.ts';
 import { BlobsError } from './blobs.ts';
 import type { AppendOptions, BlobInfo, Blobs, ByteRange, ByteSource, OpenBlob, UploadInfo } from './blobs.ts';
-import { copyFile, newCopyMeans } from './copy-file.ts';
+import { newCopyMeans } from './copy-file.ts';
 import { fileErrors } from './file-errors.ts';
 import { FileLayout } from './file-layout.ts';
 import { FlushError, makeDurable } from './make-durable.ts';
+import { openBlobFile } from './open-file.ts';
 import { writeChunks } from './write-chunks.ts';
 
 export interface FileBlobsOptions {
   /** Where the files stand; made if missing. */
   readonly folder: string;
+  /** Of their disk: what would take from it is refused with code `no-space`. Default: none. */
+  readonly reserve?: DiskReserve;
   readonly log: Log;
 }
 
@@ -30,7 +34,7 @@ export async function openFileBlobs(options: FileBlobsOptions): Promise<Blobs> {
     await layout.make();
     await removePublished(layout.uploadsFolder, options.log);
   });
-  return new FileBlobs(layout);
+  return new FileBlobs(layout, options.reserve);
 }
 
 /** A power cut in the middle of a rename may leave a blob its old name too, through which it could still be written to. */
@@ -45,6 +49,7 @@ async function removePublished(uploadsFolder: string, log: Log): Promise<void> {
 
 class FileBlobs implements Blobs {
   readonly #layout: FileLayout;
+  readonly #reserve: DiskReserve | undefined;
   /** What is going on with an upload that nothing else may touch meanwhile, by the upload's ID. */
   readonly #busy = new Map<string, Promise<unknown>>();
   /** Folders of blobs, once they are made and durable. */
@@ -52,8 +57,9 @@ class FileBlobs implements Blobs {
   readonly #copyMeans = newCopyMeans();
   readonly #closing = new AbortController();
 
-  constructor(layout: FileLayout) {
+  constructor(layout: FileLayout, reserve: DiskReserve | undefined) {
     this.#layout = layout;
+    this.#reserve = reserve;
   }
 
   async ping(): Promise<void> {
@@ -80,17 +86,7 @@ class FileBlobs implements Blobs {
 
   async open(digest: string): Promise<OpenBlob | undefined> {
     const path = this.#blobPath(digest);
-    return await fileErrors(async () => {
-      const file = await ifPresent(open(path, 'r'));
-      if (!file) return undefined;
-      const { size: sizeBytes } = await file.stat();
-      return {
-        sizeBytes,
-        copyTo: async (to, { start, end } = { start: 0, end: sizeBytes - 1 }) =>
-          await copyFile(file, { start, end: Math.min(end, sizeBytes - 1) }, { to, means: this.#copyMeans }),
-        [Symbol.asyncDispose]: async () => await file.close(),
-      };
-    });
+    return await fileErrors(async () => await openBlobFile(path, this.#copyMeans));
   }
 
   async delete(digest: string, generation?: string): Promise<boolean> {
@@ -113,6 +109,7 @@ class FileBlobs implements Blobs {
   async createUpload(uploadId: string): Promise<void> {
     const path = this.#uploadPath(uploadId);
     await fileErrors(async () => {
+      await this.#reserve?.require();
       try {
         const file = await open(path, 'wx');
         await file.close();
@@ -144,7 +141,7 @@ class FileBlobs implements Blobs {
       if (size !== offset) {
         throw new BlobsError('wrong-offset', `Upload "${uploadId}" has ${size} bytes, so it cannot go on at ${offset}`);
       }
-      const append = { signal: stop, taker, appends: () => this.#busy.size };
+      const append = { signal: stop, taker, appends: () => this.#busy.size, reserve: this.#reserve };
       await orDiscard(path, async () => await writeChunks(file, offset, source, append));
       const after = await fileErrors(() => file.stat());
       if (after.nlink === 0) throw unknownUpload(uploadId);

@@ -1,4 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
+import type { DiskReserve } from '../disk/disk-reserve.ts';
 import { lengthOf } from './blobs.ts';
 import type { ByteSource, ByteTaker } from './blobs.ts';
 import { fileErrors } from './file-errors.ts';
@@ -33,9 +34,9 @@ export async function writeChunks(
   file: FileHandle,
   offset: number,
   source: ByteSource,
-  { signal, taker, appends }: Append,
+  { signal, ...parts }: Append,
 ): Promise<void> {
-  const writer = new WriteBehind(file, offset, { taker, appends });
+  const writer = new WriteBehind(file, offset, parts);
   try {
     for await (const chunks of untilAborted(source, signal)) await writer.add(chunks);
   } finally {
@@ -47,6 +48,8 @@ interface Parts {
   readonly taker: ByteTaker | undefined;
   /** How many appends there are at a time, this one included. */
   readonly appends: () => number;
+  /** Of the file's disk. */
+  readonly reserve: DiskReserve | undefined;
 }
 
 interface Append extends Parts {
@@ -56,6 +59,7 @@ interface Append extends Parts {
 class WriteBehind {
   readonly #file: FileHandle;
   readonly #appends: Parts['appends'];
+  readonly #reserve: DiskReserve | undefined;
   readonly #behind: TakeBehind;
   #position: number;
   #gathered: Uint8Array[] = [];
@@ -70,6 +74,7 @@ class WriteBehind {
     this.#file = file;
     this.#position = position;
     this.#appends = parts.appends;
+    this.#reserve = parts.reserve;
     this.#behind = new TakeBehind(file, position, parts.taker);
   }
 
@@ -121,6 +126,7 @@ class WriteBehind {
 
   async #write(chunks: readonly Uint8Array[]): Promise<void> {
     const sizeBytes = lengthOf(chunks);
+    await this.#reserve?.require(sizeBytes);
     let { bytesWritten: done } = await this.#file.writev(chunks, this.#position);
     if (done < sizeBytes) {
       // Rare: a disk that is just full, or a signal. One write says which.

@@ -17,6 +17,32 @@ test('timers fire in the order in which they fall due, at their own time', async
   expect(clock.now()).toEqual(new Date(145));
 });
 
+test('after a freeze what fell due runs once, in order, and late', async () => {
+  const clock = new ManualClock(new Date(0));
+  const fired: [string, number][] = [];
+  clock.every(20, () => fired.push(['often', clock.now().getTime()]));
+  clock.after(10, () => fired.push(['once', clock.now().getTime()]));
+  clock.after(110, () => fired.push(['later', clock.now().getTime()]));
+  await clock.freeze(100);
+  await clock.advance(20);
+  expect(fired).toEqual([
+    ['once', 100],
+    ['often', 100],
+    ['later', 110],
+    ['often', 120],
+  ]);
+});
+
+test('a time of day that is set moves no timer', async () => {
+  const clock = new ManualClock(new Date(0));
+  const fired: number[] = [];
+  clock.after(10, () => fired.push(clock.now().getTime()));
+  clock.set(1_000);
+  expect([clock.now().getTime(), fired]).toEqual([1_000, []]);
+  await clock.advance(10);
+  expect(fired).toEqual([1_010]);
+});
+
 test('sleep ends with its time or with its signal', async () => {
   const clock = new ManualClock();
   const slept = clock.sleep(10).then(() => 'slept');

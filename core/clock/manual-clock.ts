@@ -9,6 +9,8 @@ interface Timer {
 /** A clock that moves only when a test moves it. */
 export class ManualClock implements Clock {
   #nowMs: number;
+  /** How far the time of day has been set from the time by which timers run. */
+  #setByMs = 0;
   readonly #timers = new Set<Timer>();
 
   constructor(start: Date = new Date('2026-01-01T00:00:00.000Z')) {
@@ -16,7 +18,7 @@ export class ManualClock implements Clock {
   }
 
   now(): Date {
-    return new Date(this.#nowMs);
+    return new Date(this.#nowMs + this.#setByMs);
   }
 
   after(delayMs: number, action: () => void): Disposable {
@@ -54,6 +56,22 @@ export class ManualClock implements Clock {
     }
     this.#nowMs = endMs;
     await settle();
+  }
+
+  /** Sets the time of day, as an administrator who corrects a clock does: timers do not notice. */
+  set(byMs: number): void {
+    this.#setByMs += byMs;
+  }
+
+  /** Lets time pass while the process stands still: what fell due meanwhile runs at the end, once, as `setInterval` would. */
+  async freeze(forMs: number): Promise<void> {
+    this.#nowMs += forMs;
+    const overdue = [...this.#timers].filter(({ dueMs }) => dueMs < this.#nowMs);
+    for (const timer of overdue.toSorted((one, other) => one.dueMs - other.dueMs)) {
+      this.#timers.delete(timer);
+      this.#timers.add(Object.assign(timer, { dueMs: this.#nowMs }));
+    }
+    await this.advance(0);
   }
 
   #add(timer: Timer): Disposable {

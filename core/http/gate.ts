@@ -1,13 +1,17 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { answerFault, answerFaults } from './answer-faults.ts';
 import { newServer } from './listener.ts';
 import { answerUnreadable } from './unreadable.ts';
 import type { Unreadable } from './unreadable.ts';
 
-/** What answers behind a gate. Where a request to upgrade is not wanted, it is answered as an ordinary one. */
+/**
+ * What answers behind a gate. What fails in it is answered with 500. Where a request to upgrade is not wanted, it is answered as an
+ * ordinary one.
+ */
 export interface GateKeeper {
-  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
-  readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+  readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void | Promise<void>;
   /** Which requests to upgrade are wanted. Default: all where there is an `upgrade`, else none. */
   readonly shouldUpgrade?: (request: IncomingMessage) => boolean;
   /** The JSON with which to answer what cannot be read as HTTP. Default: plain words. */
@@ -29,9 +33,19 @@ export function newGatedServer(options: ServerOptions = {}): GatedServer {
   const wantsUpgrade = (request: IncomingMessage) =>
     keeper.upgrade !== undefined && (keeper.shouldUpgrade?.(request) ?? true);
   const server = newServer({ ...options, shouldUpgradeCallback: wantsUpgrade });
-  server.on('request', (request, response) => keeper.handle(request, response));
+  server.on('request', (request, response) => {
+    void answerFaults(
+      () => keeper.handle(request, response),
+      () => answerFault(response),
+    );
+  });
   answerUnreadable(server, (problem) => keeper.explain?.(problem));
-  server.on('upgrade', (request, socket, head) => keeper.upgrade?.(request, socket, head));
+  server.on('upgrade', (request, socket, head) => {
+    void answerFaults(
+      () => keeper.upgrade?.(request, socket, head),
+      () => socket.destroy(),
+    );
+  });
   const set = (next: GateKeeper) => void (keeper = next);
   return { server, open: set, close: () => set({ handle: answerNotNow }) };
 }

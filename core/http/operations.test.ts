@@ -1,7 +1,12 @@
+import { once } from 'node:events';
+import { get } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { networkInterfaces } from 'node:os';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openMetrics } from '../metrics/metrics.ts';
-import { listen, newServer } from './listener.ts';
+import { newGatedServer } from './gate.ts';
+import { listen } from './listener.ts';
 import type { Listener } from './listener.ts';
 import { operationsHandler } from './operations.ts';
 
@@ -20,9 +25,11 @@ beforeEach(async () => {
     if (!isReady) throw new Error('The store of 10.0.0.7 is away');
   };
   const tasks = { token: 'of tasks', byName: {}, signal: new AbortController().signal };
-  const server = newServer();
-  server.on('request', operationsHandler({ metrics: openMetrics(), checks: { store }, tasks, token }));
-  listener = await listen(server, { host: '0.0.0.0', port: 0 });
+  const gate = newGatedServer();
+  gate.open({
+    handle: operationsHandler({ metrics: openMetrics(), checks: { store }, tasks, host: 'ops.example', token }),
+  });
+  listener = await listen(gate.server, { host: '0.0.0.0', port: 0 });
 });
 afterEach(async () => {
   await listener[Symbol.asyncDispose]();
@@ -63,4 +70,32 @@ test.skipIf(outside === undefined)('from elsewhere the token opens metrics and r
   isReady = false;
   expect((await ask(outside ?? '', '/readyz', token)).text).toContain('10.0.0.7');
   expect((await ask(outside ?? '', '/metrics', token)).text).toContain('process_cpu');
+});
+
+describe('on its own machine', () => {
+  const askAs = async (host: string, path: string, bearer?: string) => {
+    const headers = { host, ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }) };
+    const sent = get({ port: listener.port, host: '127.0.0.1', path, headers, agent: false });
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    return { status: answer.statusCode, text: await text(answer) };
+  };
+
+  test.each(['localhost', 'LOCALHOST:7103', '127.0.0.1', '127.1.2.3:80', '[::1]:7103', 'ops.example:7103'])(
+    'it answers to %s',
+    async (host) => {
+      expect((await askAs(host, '/metrics')).status).toBe(200);
+      expect((await askAs(host, '/readyz')).text).toContain('checks');
+    },
+  );
+
+  test.each(['attacker.example', 'localhost.attacker.example:7103', '127.0.0.1.attacker.example', '10.0.0.7'])(
+    'it answers to no page that came by the name "%s", but to the token',
+    async (host) => {
+      for (const path of ['/metrics', '/readyz', '/healthz', '/tasks/collect']) {
+        const refused = await askAs(host, path);
+        expect([refused.status, refused.text]).toEqual([421, expect.stringContaining('not a name of this listener')]);
+      }
+      expect((await askAs(host, '/metrics', token)).text).toContain('process_cpu');
+    },
+  );
 });

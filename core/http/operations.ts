@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Metrics } from '../metrics/metrics.ts';
 import { sendJson } from './json.ts';
+import { isOwnHost } from './own-host.ts';
 import { isEqual } from './is-equal.ts';
 import { answerTask, taskPath } from './operations-tasks.ts';
 import type { OperationsTasks } from './operations-tasks.ts';
@@ -13,26 +14,31 @@ export interface Operations {
   readonly metrics: Metrics;
   readonly checks: ReadinessChecks;
   readonly tasks: OperationsTasks;
+  /** On which the process listens. */
+  readonly host: string;
   /** What callers on other machines must show, as a bearer token, to learn more than a status. Without it they cannot. */
   readonly token?: string;
 }
 
 /**
  * Answers `/healthz` (the process lives), `/readyz` (all checks hold), `/metrics` (Prometheus text), and does tasks for those
- * who have the platform's secret. Strangers on other machines hear of the first two whether they hold, and nothing else.
+ * who have the platform's secret. Strangers on other machines hear of the first two whether they hold, and nothing else. On its
+ * own machine it answers to its own names alone: a page in a browser there must not read it by a name of its own.
  */
 export function operationsHandler(
   operations: Operations,
-): (request: IncomingMessage, response: ServerResponse) => void {
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const { metrics, checks, tasks } = operations;
-  return (request, response) => {
+  return async (request, response) => {
     const path = request.url?.split('?')[0];
-    const isTrusted = isLocal(request) || isTokenShown(request, operations.token);
-    if (path === '/healthz') sendJson(response, 200, { status: 'ok' });
-    else if (path === '/readyz') void answerReadiness(response, checks, isTrusted);
-    else if (path === '/metrics' && isTrusted) void answerMetrics(response, metrics);
+    const isKnown = isTokenShown(request, operations.token);
+    const isTrusted = isKnown || isLocal(request);
+    if (isLocal(request) && !isKnown && !isOwnHost(request.headers.host, operations.host)) refuseHost(response);
+    else if (path === '/healthz') sendJson(response, 200, { status: 'ok' });
+    else if (path === '/readyz') await answerReadiness(response, checks, isTrusted);
+    else if (path === '/metrics' && isTrusted) await answerMetrics(response, metrics);
     else if (path === '/metrics') refuseStranger(response);
-    else if (path?.startsWith(taskPath)) void answerTask(tasks, request, response);
+    else if (path?.startsWith(taskPath)) await answerTask(tasks, request, response);
     else sendJson(response, 404, { status: 'error', message: 'Only /healthz, /readyz and /metrics are here' });
   };
 }
@@ -49,6 +55,12 @@ function isTokenShown({ headers }: IncomingMessage, token: string | undefined): 
 function refuseStranger(response: ServerResponse): void {
   response.setHeader('www-authenticate', 'Bearer');
   sendJson(response, 401, { status: 'error', message: 'From another machine this needs the token for operations' });
+}
+
+function refuseHost(response: ServerResponse): void {
+  const message =
+    'This is not a name of this listener, use 127.0.0.1, its configured host, or the token for operations';
+  sendJson(response, 421, { status: 'error', message });
 }
 
 async function answerReadiness(response: ServerResponse, checks: ReadinessChecks, isTrusted: boolean): Promise<void> {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { ServerOptions } from 'node:http';
+import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { newGatedServer } from './gate.ts';
@@ -80,7 +80,7 @@ test('where no room has words for it, the status says it', async () => {
 
 test('nobody listens to answers for it', async () => {
   const counts: number[] = [];
-  const handle: GateKeeper['handle'] = (_request, response) => {
+  const handle = (_request: IncomingMessage, response: ServerResponse) => {
     // When all who are told of the request have been.
     setImmediate(() => {
       counts.push(response.listenerCount('close'));

@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { answerFaults } from './answer-faults.ts';
 
 /** What is wrong with a request, and the status that says so. */
 const unreadableStatuses = { malformed: 400, 'head-too-slow': 408, 'head-too-large': 431 } as const;
@@ -24,7 +25,7 @@ export function answerUnreadable(server: Server, bodyOf: (problem: Unreadable) =
   // Without listening to the answers: whoever sends them listens enough.
   const openOn = (socket: Duplex) => (answers.get(socket) ?? []).filter(({ writableFinished }) => !writableFinished);
   server.on('request', ({ socket }, response) => answers.set(socket, [...openOn(socket), response]));
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+  const explain = (error: NodeJS.ErrnoException, socket: Duplex) => {
     // An answer that has begun would be torn apart.
     const isAnswering = openOn(socket).some(({ headersSent }) => headersSent);
     if (!socket.writable || isAnswering || error.code === 'ECONNRESET') {
@@ -34,6 +35,12 @@ export function answerUnreadable(server: Server, bodyOf: (problem: Unreadable) =
     const problem = codes[error.code ?? ''] ?? 'malformed';
     socket.write(rawAnswer(unreadableStatuses[problem], bodyOf(problem)));
     (socket as Socket).destroySoon();
+  };
+  server.on('clientError', (error, socket) => {
+    void answerFaults(
+      () => explain(error, socket),
+      () => socket.destroy(),
+    );
   });
 }
 

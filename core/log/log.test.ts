@@ -1,5 +1,12 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { open, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
+import { canMount, SmallDisk, whyNoDisk } from '../../test/kit/small-disk.ts';
 import { openLog } from './log.ts';
 
 test('lines are JSON with their facts beside the message, and secrets are redacted', () => {
@@ -19,3 +26,61 @@ test('lines are JSON with their facts beside the message, and secrets are redact
     msg: 'Backend connected',
   });
 });
+
+/** Logs a line, and says so, for each line that it is sent. */
+const logger = `
+  import { createInterface } from 'node:readline';
+  import { openLog } from ${JSON.stringify(join(import.meta.dirname, 'log.ts'))};
+  const log = openLog('info');
+  for await (const line of createInterface(process.stdin)) {
+    log.info({ filling: 'x'.repeat(1000) }, line);
+    console.log(line);
+  }
+`;
+
+async function startLogger(stderr: number | 'pipe') {
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', logger], { stdio: ['pipe', 'pipe', stderr] });
+  const answers = createInterface(child.stdout as Readable)[Symbol.asyncIterator]();
+  return {
+    child,
+    log: async (line: string) => {
+      child.stdin?.write(`${line}\n`);
+      return (await answers.next()).value;
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.stdin?.end();
+      await once(child, 'close');
+      expect(child.exitCode).toBe(0);
+    },
+  };
+}
+
+test('a log that is read no longer does not end its process', async () => {
+  await using logger = await startLogger('pipe');
+  await logger.log('one');
+  logger.child.stderr?.destroy();
+  for (const line of ['two', 'three', 'four']) expect(await logger.log(line)).toBe(line);
+});
+
+test.runIf(canMount)(
+  `a log on a full disk does not end its process, and goes on when there is space${whyNoDisk}`,
+  async () => {
+    await using disk = await SmallDisk.mount(1);
+    const path = join(disk.path, 'log');
+    await using file = await open(path, 'a');
+    {
+      await using logger = await startLogger(file.fd);
+      await logger.log('before');
+      await disk.fillUpTo(0);
+      for (let i = 0; i < 20; i += 1) expect(await logger.log('full')).toBe('full');
+      await disk.heal();
+      await logger.log('after');
+    }
+    const lines = (await readFile(path, 'utf8')).trimEnd().split('\n');
+    expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
+      'before',
+      ...Array.from({ length: 20 }, () => 'full'),
+      'after',
+    ]);
+  },
+);

@@ -1,4 +1,4 @@
-import { pino } from 'pino';
+import { destination as openDestination, pino } from 'pino';
 import type { DestinationStream, Logger } from 'pino';
 
 /** A structured log: a static message, with the facts beside it. Bind IDs (`backend`, `node`, `request`) with `child`. */
@@ -18,8 +18,13 @@ const redactedPaths = [
   '*.cookie',
 ];
 
+const standardErrorFd = 2;
+
+/** As much is kept of what cannot be written, such as into a file on a full disk; what comes then is lost. */
+const maxUnwrittenBytes = 1024 * 1024;
+
 /** Opens the log of this process, as JSON lines. */
-export function openLog(level: LogLevel, destination: DestinationStream = process.stderr): Log {
+export function openLog(level: LogLevel, destination: DestinationStream = standardError()): Log {
   return pino(
     {
       level,
@@ -30,6 +35,16 @@ export function openLog(level: LogLevel, destination: DestinationStream = proces
     },
     destination,
   );
+}
+
+/**
+ * Where logs of a process are collected. A file on a disk that is full, or a pipe that is closed, is no reason to end: what cannot be
+ * written is written with one of the next lines. `process.stderr` gives up at the first error, and whatever asks for it makes a pipe
+ * non-blocking: then the process would sleep for 100 ms each time its reader is behind.
+ */
+function standardError(): DestinationStream {
+  const stream = openDestination({ dest: standardErrorFd, sync: true, maxLength: maxUnwrittenBytes });
+  return stream.on('error', () => {});
 }
 
 /** A log that nobody reads, for tests. */

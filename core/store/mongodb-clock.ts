@@ -1,4 +1,6 @@
 /** The time of a server, told without asking it each time. */
+import { ownClocks } from './local-clocks.ts';
+import type { LocalClocks } from './local-clocks.ts';
 
 /** How long a measurement serves. Clocks that drift by 500 ppm, which is a lot, are 2.5 ms apart by then. */
 const freshMs = 5_000;
@@ -8,15 +10,6 @@ const sharpRoundTripMs = 200;
 
 /** A machine that slept has a steady clock that stood still meanwhile; its wall clock gives that away. */
 const sleptMs = 1_000;
-
-/** The clocks of this process. */
-export interface LocalClocks {
-  /** Milliseconds from some moment on, which no one sets. */
-  steadyMs(): number;
-  wallMs(): number;
-}
-
-const ownClocks: LocalClocks = { steadyMs: () => performance.now(), wallMs: () => Date.now() };
 
 interface Measurement {
   readonly serverMs: number;

@@ -12,6 +12,7 @@ import {
 /** In MongoDB's list of error codes. */
 const duplicateKey = 11_000;
 const badValue = 2;
+const fileStreamFailed = 39;
 const outOfDiskSpace = 14_031;
 
 /** Whether a document with this ID, or this value of a unique index, is there already. */
@@ -24,9 +25,9 @@ export function isUnknownHint(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === badValue && /hint/i.test(error.message);
 }
 
-/** Whether the server's disk is full. */
+/** Whether the server's disk is full: for a write, or for what a search keeps in a file. */
 export function isOutOfSpace(error: unknown): boolean {
-  return error instanceof MongoServerError && error.code === outOfDiskSpace;
+  return error instanceof MongoServerError && (error.code === outOfDiskSpace || error.code === fileStreamFailed);
 }
 
 /**

@@ -14,7 +14,7 @@ import { connectMongo, serverHello, withPatientMongo } from './mongodb-client.ts
 import type { MongoOptions } from './mongodb-client.ts';
 import { ServerTime } from './mongodb-clock.ts';
 import { fromMongo, toMongo } from './mongodb-document.ts';
-import { isUnknownHint, mongoProblem } from './mongodb-errors.ts';
+import { isOutOfSpace, isUnknownHint, mongoProblem } from './mongodb-errors.ts';
 import { makeIndexes } from './mongodb-index.ts';
 import { mongoQuery } from './mongodb-query.ts';
 import type { MongoQuery } from './mongodb-query.ts';
@@ -62,6 +62,7 @@ interface Parts {
 }
 
 class MongoStore implements Store {
+  readonly isShared = true;
   readonly #client: MongoClient;
   readonly #db: Db;
   readonly #log: Log;
@@ -228,7 +229,10 @@ async function storeErrors<R>(action: () => Promise<R>): Promise<R> {
   } catch (error) {
     const problem = mongoProblem(error);
     if (problem === undefined) throw error;
-    throw new StoreError('unavailable', `The store cannot be used: ${problem}`, { cause: error });
+    throw new StoreError('unavailable', `The store cannot be used: ${problem}`, {
+      cause: error,
+      isFull: isOutOfSpace(error),
+    });
   }
 }
 

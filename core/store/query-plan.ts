@@ -54,7 +54,7 @@ export function planQuery(collection: AnyCollection, query: AnyQuery): QueryPlan
   }
   const equals = planEquals(query, fields, refuse);
   const orderBy = fields.slice(equals.length);
-  const range = planRange(query, orderBy[0], refuse);
+  const range = planRange(query, orderBy[0] ?? 'id', refuse);
   return {
     equals,
     orderBy,
@@ -97,10 +97,9 @@ function planEquals(
   });
 }
 
-function planRange(query: AnyQuery, field: string | undefined, refuse: Refuse): PlannedRange | undefined {
+function planRange(query: AnyQuery, field: string, refuse: Refuse): PlannedRange | undefined {
   const { from, after, to, before } = query.range ?? {};
   if ([from, after, to, before].every((bound) => bound === undefined)) return undefined;
-  if (field === undefined) throw refuse('it has no field left for "range"');
   if ((from !== undefined && after !== undefined) || (to !== undefined && before !== undefined)) {
     throw refuse('"range" has two lower or two upper bounds');
   }

@@ -5,7 +5,7 @@
  *
  * Nothing else may open the lock's file in this process: closing it would end the lock (a rule of POSIX locks).
  */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -31,13 +31,13 @@ export function lockFolder(folder: string): Disposable {
   try {
     // Nothing is ever written to it, so it needs no journal, which a full disk could refuse.
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
-    const holder: Holder = { pid: process.pid, host: hostname(), since: new Date().toISOString() };
-    writeFileSync(holderPath, JSON.stringify(holder));
+    chmodSync(join(folder, lockFile), 0o600);
   } catch (error) {
     lock.close();
     if (!isBusy(error)) throw error;
     throw new StoreError('locked', lockedMessage(folder, holderPath), { cause: error });
   }
+  writeHolder(holderPath);
   return {
     [Symbol.dispose]: () => {
       if (!lock.isOpen) return;
@@ -45,6 +45,16 @@ export function lockFolder(folder: string): Disposable {
       lock.close();
     },
   };
+}
+
+/** A hint that a full disk has no room for is no reason to fail. */
+function writeHolder(holderPath: string): void {
+  const holder: Holder = { pid: process.pid, host: hostname(), since: new Date().toISOString() };
+  try {
+    writeFileSync(holderPath, JSON.stringify(holder), { mode: 0o600 });
+  } catch {
+    rmSync(holderPath, { force: true });
+  }
 }
 
 function isBusy(error: unknown): boolean {

@@ -15,6 +15,7 @@ const queries: AnyQuery[] = [
   { index: 'byAll', equals: { account: null } },
   { index: 'byAll', equals: { account: 1, live: true } },
   { index: 'byAll', equals: { account: null, live: null, createdAt: new Date(0) } },
+  { index: 'byAll', equals: { account: 'a', live: true, createdAt: new Date(0) }, range: { before: 'x' } },
   { index: 'byAll', range: { from: 'a' } },
   { index: 'byAll', range: { after: null } },
   { index: 'byAll', equals: { account: 1 }, range: { before: true } },

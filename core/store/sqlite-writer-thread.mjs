@@ -3,7 +3,7 @@
  * would load what strips its types into each thread, which takes 10 MB.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { openDatabase } from './sqlite-database.mjs';
+import { isFull, openDatabase } from './sqlite-database.mjs';
 
 /** @import { DatabaseSync, StatementSync } from 'node:sqlite' */
 /** @import { MessagePort } from 'node:worker_threads' */
@@ -11,6 +11,12 @@ import { openDatabase } from './sqlite-database.mjs';
 
 /** The version of the layout of tables. A newer Berth that changes it raises this, so that an older one keeps off. */
 const layoutVersion = 1;
+
+/** Free pages that stay in the file, 4 MiB: what is deleted in a minute of ordinary use makes room for what comes next. */
+const keptFreePages = 1024;
+
+/** What a step gives back at most, 1 MiB: more than a batch of deletions frees, and a millisecond or two of this thread. */
+const stepPages = 256;
 
 /**
  * @param {MessagePort} port
@@ -24,14 +30,16 @@ function start(port, data) {
     database = openDatabase(data.file);
     layOut(database, data);
   } catch (error) {
-    answer({ kind: 'failed', message: messageOf(error) });
+    answer(failure(error));
     port.close();
     return;
   }
   const statements = new Statements(database);
+  const countFree = database.prepare('PRAGMA freelist_count');
   port.on('message', (/** @type {ThreadRequest} */ request) => {
     if (request.kind === 'write') {
       answer(writeAll(database, statements, request.writes));
+      giveSpaceBack(database, countFree);
     } else {
       database.close();
       port.close();
@@ -53,7 +61,8 @@ function layOut(database, data) {
     "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql NOT NULL",
   );
   database.exec('BEGIN IMMEDIATE');
-  database.exec(`PRAGMA user_version = ${layoutVersion}`);
+  // Without a change nothing is written, which a full disk could refuse.
+  if (Number(found) < layoutVersion) database.exec(`PRAGMA user_version = ${layoutVersion}`);
   for (const sql of data.tables) database.exec(sql);
   for (const [table, declared] of data.indexes) {
     const missing = new Map(declared);
@@ -75,14 +84,51 @@ function layOut(database, data) {
  */
 function writeAll(database, statements, writes) {
   try {
+    return commit(database, statements, writes);
+  } catch (error) {
+    if (!isFull(error)) return failure(error);
+  }
+  try {
+    // The write-ahead log cannot grow. From its beginning it can be written anew, when the database has what is in it.
+    database.exec('PRAGMA wal_checkpoint(RESTART)');
+    return commit(database, statements, writes);
+  } catch (error) {
+    return failure(error);
+  }
+}
+
+/**
+ * @param {DatabaseSync} database
+ * @param {Statements} statements
+ * @param {readonly Write[]} writes
+ * @returns {ThreadAnswer}
+ */
+function commit(database, statements, writes) {
+  try {
     database.exec('BEGIN IMMEDIATE');
     const happened = writes.map((write) => statements.run(write));
     database.exec('COMMIT');
     return { kind: 'written', happened };
   } catch (error) {
-    const message = messageOf(error);
     if (database.isTransaction) database.exec('ROLLBACK');
-    return { kind: 'failed', message };
+    throw error;
+  }
+}
+
+/**
+ * Cuts the file by a step, if much of it is free. In a transaction of its own, so that no write fails with it; if it fails
+ * itself, for want of space for its log, the next write brings the next try.
+ *
+ * @param {DatabaseSync} database
+ * @param {StatementSync} countFree
+ */
+function giveSpaceBack(database, countFree) {
+  try {
+    const { freelist_count: free } = countFree.get() ?? {};
+    const excess = Number(free) - keptFreePages;
+    if (excess > 0) database.exec(`PRAGMA incremental_vacuum(${Math.min(excess, stepPages)})`);
+  } catch {
+    if (database.isTransaction) database.exec('ROLLBACK');
   }
 }
 
@@ -102,10 +148,15 @@ class Statements {
    * @param {Write} write
    */
   run(write) {
+    if (write.kind === 'probe') {
+      // SQLite writes it even if it is the same.
+      this.#database.exec(`PRAGMA user_version = ${layoutVersion}`);
+      return true;
+    }
     return this.#change(write) === 1;
   }
 
-  /** @param {Write} write */
+  /** @param {Exclude<Write, { kind: 'probe' }>} write */
   #change(write) {
     const { table, id } = write;
     if (write.kind === 'insert') {
@@ -127,9 +178,13 @@ class Statements {
   }
 }
 
-/** @param {unknown} error */
-function messageOf(error) {
-  return error instanceof Error ? error.message : String(error);
+/**
+ * @param {unknown} error
+ * @returns {ThreadAnswer}
+ */
+function failure(error) {
+  const message = error instanceof Error ? error.message : String(error);
+  return { kind: 'failed', message, isFull: isFull(error) };
 }
 
 if (parentPort) start(parentPort, /** @type {ThreadData} */ (workerData));

@@ -21,9 +21,13 @@ export async function openSqliteWriter(data: ThreadData, log: Log): Promise<Sqli
   const [answer] = (await once(thread, 'message')) as [ThreadAnswer];
   if (answer.kind === 'opened') return new SqliteWriter(thread, log);
   await thread.terminate();
-  const why = answer.kind === 'failed' ? answer.message : 'Its thread gave no sensible answer';
-  throw new StoreError('unavailable', `Cannot open the database "${data.file}": ${why}`);
+  const { message, isFull } = answer.kind === 'failed' ? answer : senseless;
+  const why = isFull ? 'The disk is full' : message;
+  throw new StoreError('unavailable', `Cannot open the database "${data.file}": ${why}`, { isFull });
 }
+
+/** What an answer that does not fit the question counts as. */
+const senseless = { message: 'Its thread gave no sensible answer', isFull: false };
 
 /** The writes of this process. Whatever is asked for while a commit runs goes into the next one. */
 export class SqliteWriter implements AsyncDisposable {
@@ -32,6 +36,8 @@ export class SqliteWriter implements AsyncDisposable {
   readonly #exited: Promise<void>;
   #waiting: PendingWrite[] = [];
   #committing: PendingWrite[] = [];
+  /** Why nothing could be written the last time. */
+  #problem: StoreError | undefined;
   /** Why nothing can be written any more. */
   #end: StoreError | undefined;
 
@@ -57,9 +63,10 @@ export class SqliteWriter implements AsyncDisposable {
     return await promise;
   }
 
-  /** Throws what a write would. */
-  assertOpen(): void {
+  /** Throws what a write would: where the last one failed, it finds out by another one. */
+  async ping(): Promise<void> {
     if (this.#end) throw this.#end;
+    if (this.#problem) await this.write({ kind: 'probe' });
   }
 
   /** Writes what was asked for so far, then ends the thread. */
@@ -85,11 +92,14 @@ export class SqliteWriter implements AsyncDisposable {
     this.#commit();
     if (this.#end && this.#committing.length === 0) this.#send({ kind: 'close' });
     if (answer.kind === 'written') {
+      this.#problem = undefined;
       for (const [i, { resolve }] of answered.entries()) resolve(answer.happened[i] === true);
     } else {
-      const why = answer.kind === 'failed' ? answer.message : 'Unexpected answer';
+      const { message: why, isFull } = answer.kind === 'failed' ? answer : senseless;
       this.#log.error({ why, writes: answered.length }, 'The store cannot write');
-      rejectAll(answered, new StoreError('unavailable', `The store cannot write: ${why}`));
+      const message = isFull ? 'The disk is full, the store cannot write' : `The store cannot write: ${why}`;
+      this.#problem = new StoreError('unavailable', message, { isFull });
+      rejectAll(answered, this.#problem);
     }
   }
 

@@ -10,7 +10,9 @@ export type Write =
       readonly version: number;
       readonly document: string;
     }
-  | { readonly kind: 'remove'; readonly table: string; readonly id: string; readonly version: number };
+  | { readonly kind: 'remove'; readonly table: string; readonly id: string; readonly version: number }
+  /** Changes nothing, and fails when nothing can be written. */
+  | { readonly kind: 'probe' };
 
 /** What the thread is started with. */
 export interface ThreadData {
@@ -28,4 +30,4 @@ export type ThreadRequest = { readonly kind: 'write'; readonly writes: readonly 
 export type ThreadAnswer =
   | { readonly kind: 'opened' }
   | { readonly kind: 'written'; readonly happened: readonly boolean[] }
-  | { readonly kind: 'failed'; readonly message: string };
+  | { readonly kind: 'failed'; readonly message: string; readonly isFull: boolean };

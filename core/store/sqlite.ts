@@ -2,11 +2,16 @@
 import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { makeDurableFolder } from '../files/durable-folder.ts';
+import { systemCode } from '../files/system-code.ts';
 import type { Log } from '../log/log.ts';
 import { documentToText, textToDocument } from './document-text.ts';
+import { ForwardTime } from './forward-time.ts';
+import { ownClocks } from './local-clocks.ts';
 import { assertIndexable } from './query-plan.ts';
 import type { AnyCollection } from './query-plan.ts';
-import { openDatabase } from './sqlite-database.mjs';
+import { dropBallast, loadBallast } from './sqlite-ballast.ts';
+import { isFull, openDatabase } from './sqlite-database.mjs';
+import { makePrivate } from './sqlite-files.ts';
 import { indexSql, tableSql } from './sqlite-index.ts';
 import type { SqlValue } from './sqlite-index.ts';
 import { lockFolder } from './sqlite-lock.ts';
@@ -28,26 +33,55 @@ export interface SqliteStoreOptions {
 
 const databaseFile = 'berth.db';
 
-/** Opens the store in `folder`. Throws `StoreError` `locked` if another process, or this one, has it open already. */
+/**
+ * Opens the store in `folder`, also on a full disk where it was opened before. Throws `StoreError` `locked` if another process, or
+ * this one, has it open already.
+ */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
-  const { folder, collections, log } = options;
+  const { folder, collections } = options;
   await using resources = new AsyncDisposableStack();
   try {
     await makeDurableFolder(folder);
     resources.use(lockFolder(folder));
-    const file = join(folder, databaseFile);
-    const writer = resources.use(await openSqliteWriter(threadData(file, collections), log));
-    const reader = resources.adopt(openDatabase(file), (database) => database.close());
-    reader.exec('PRAGMA query_only = TRUE');
+    // What the next opening needs is free as soon as the database is closed.
+    resources.defer(async () => await loadBallast(folder));
+    const { reader, writer } = resources.use(await openWithBallast(options));
     return new SqliteStore({ reader, writer, collections, resources: resources.move() });
   } catch (error) {
-    throw error instanceof StoreError || error instanceof TypeError ? error : unavailable(error);
+    throw error instanceof TypeError ? error : storeError(error);
   }
 }
 
-interface Parts {
+interface Connections extends AsyncDisposable {
   readonly reader: DatabaseSync;
   readonly writer: SqliteWriter;
+}
+
+async function openWithBallast(options: SqliteStoreOptions): Promise<Connections> {
+  const { folder, log } = options;
+  try {
+    const connections = await openConnections(options);
+    await loadBallast(folder);
+    return connections;
+  } catch (error) {
+    if (!storeError(error).isFull || !(await dropBallast(folder))) throw error;
+    log.warn('The disk is full, the store is opened in the space of its ballast');
+    return await openConnections(options);
+  }
+}
+
+async function openConnections({ folder, collections, log }: SqliteStoreOptions): Promise<Connections> {
+  await using opening = new AsyncDisposableStack();
+  const file = join(folder, databaseFile);
+  await makePrivate(file);
+  const writer = opening.use(await openSqliteWriter(threadData(file, collections), log));
+  const reader = opening.adopt(openDatabase(file), (database) => database.close());
+  reader.exec('PRAGMA query_only = TRUE');
+  const opened = opening.move();
+  return { reader, writer, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+interface Parts extends Pick<Connections, 'reader' | 'writer'> {
   readonly collections: readonly AnyCollection[];
   readonly resources: AsyncDisposableStack;
 }
@@ -59,6 +93,8 @@ interface Row {
 }
 
 class SqliteStore implements Store {
+  readonly isShared = false;
+  readonly #time = new ForwardTime(ownClocks);
   readonly #reader: DatabaseSync;
   readonly #writer: SqliteWriter;
   readonly #collections: ReadonlyMap<string, AnyCollection>;
@@ -76,13 +112,13 @@ class SqliteStore implements Store {
 
   async now(): Promise<Date> {
     this.#assertOpen();
-    return new Date();
+    return this.#time.now();
   }
 
   async ping(): Promise<void> {
     this.#assertOpen();
-    this.#writer.assertOpen();
     this.#select('SELECT 1', []);
+    await this.#turns.tracked(this.#writer.ping());
   }
 
   async get<T extends StoredDocument>(collection: Collection<T>, id: string): Promise<T | undefined> {
@@ -170,7 +206,7 @@ class SqliteStore implements Store {
       if (!statement) this.#statements.set(sql, (statement = this.#reader.prepare(sql)));
       return statement.all(...values);
     } catch (error) {
-      throw unavailable(error);
+      throw storeError(error);
     }
   }
 
@@ -200,7 +236,9 @@ function threadData(file: string, collections: readonly AnyCollection[]): Thread
   };
 }
 
-function unavailable(cause: unknown): StoreError {
+function storeError(cause: unknown): StoreError {
+  if (cause instanceof StoreError) return cause;
   const why = cause instanceof Error ? cause.message : String(cause);
-  return new StoreError('unavailable', `The store cannot be used: ${why}`, { cause });
+  const options = { cause, isFull: isFull(cause) || systemCode(cause) === 'ENOSPC' };
+  return new StoreError('unavailable', `The store cannot be used: ${why}`, options);
 }

@@ -29,8 +29,9 @@ export interface Query<T extends StoredDocument, Index extends string> {
   /** Values of leading fields of the index. */
   readonly equals?: Readonly<Partial<Record<keyof T & string, IndexValue>>>;
   /**
-   * A range over the index's next field. `after` and `before` exclude their value; `from` and `to` include it. It holds
-   * values of its bounds' type only. Null is in no range; `after: null` finds whatever is not null.
+   * A range over the index's next field, or over `id` where `equals` names them all. `after` and `before` exclude their
+   * value; `from` and `to` include it. It holds values of its bounds' type only. Null is in no range; `after: null` finds
+   * whatever is not null.
    */
   readonly range?: {
     readonly from?: IndexValue;
@@ -45,10 +46,19 @@ export interface Query<T extends StoredDocument, Index extends string> {
 }
 
 export interface Store extends AsyncDisposable {
-  /** The store's own time: the only clock by which leases are granted and compared. */
+  /**
+   * Whether other processes can open the same data at the same time. If not, every lease in it is granted and judged by this
+   * process alone: a holder that cannot renew, since the store cannot be written, has lost nothing to another process.
+   */
+  readonly isShared: boolean;
+
+  /**
+   * The store's own time: the only clock by which leases are granted and compared. It follows a clock that is set, so a lease
+   * that is over by it is not judged by one look.
+   */
   now(): Promise<Date>;
 
-  /** Throws `StoreError` when the store cannot answer. */
+  /** Throws `StoreError` when the store cannot answer, or could not write and still cannot. */
   ping(): Promise<void>;
 
   get<T extends StoredDocument>(collection: Collection<T>, id: string): Promise<T | undefined>;
@@ -94,12 +104,19 @@ export interface Store extends AsyncDisposable {
  */
 export type StoreErrorCode = 'duplicate' | 'not-indexed' | 'locked' | 'unavailable';
 
+interface StoreErrorOptions extends ErrorOptions {
+  readonly isFull?: boolean;
+}
+
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly code: StoreErrorCode;
+  /** Whether the store is `unavailable` since its disk is full: nothing was written, and reading goes on. */
+  readonly isFull: boolean;
 
-  constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: StoreErrorCode, message: string, options: StoreErrorOptions = {}) {
     super(message, options);
     this.code = code;
+    this.isFull = options.isFull ?? false;
   }
 }

@@ -1,0 +1,196 @@
+/** JSON bodies of requests, read within bounds: of size, of time, and of what all of them hold in memory at a time. */
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../clock/clock.ts';
+import { sizeText } from '../size/size-text.ts';
+
+/** A body that takes longer has lost its client: at half a megabit a second, 1 MiB arrives in this time. */
+const maxBodyMs = 20_000;
+
+/** What all bodies that are being read may hold: enough for thousands of ordinary ones, and no burden for a small machine. */
+const maxHeldBytes = 32 * 1024 * 1024;
+
+/** The share of one account, so that no account keeps the bodies of the others out. */
+const maxAccountBytes = maxHeldBytes / 4;
+
+/** Deeper JSON is refused: no request needs it, and what walks it later recurses. */
+const maxDepth = 100;
+
+/**
+ * What is wrong with a body. `foreign`: not JSON in UTF-8 by its headers. `malformed`: not by its bytes. `cut`: the client left.
+ * `too-many`: other bodies hold all the memory there is for them.
+ */
+type BodyProblem = 'foreign' | 'malformed' | 'cut' | 'too-large' | 'too-slow' | 'too-many';
+
+/** A body that cannot be read, or is not taken. */
+export class BodyError extends Error {
+  override readonly name = 'BodyError';
+  readonly code: BodyProblem;
+
+  constructor(code: BodyProblem, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+interface BodyOptions {
+  readonly maxBytes: number;
+  /** For whom it is read. */
+  readonly account: string;
+}
+
+/** Reads the JSON bodies of a process. */
+export class JsonBodies {
+  readonly #clock: Clock;
+  readonly #heldBytes = new Map<string, number>();
+  #totalBytes = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The value in a request's body: no fields where the body is empty. Throws `BodyError`; the rest of the body is unread then. */
+  async read(request: IncomingMessage, { maxBytes, account }: BodyOptions): Promise<unknown> {
+    if (!hasBody(request)) return {};
+    assertJson(request);
+    const body = new Body(maxBytes, (bytes) => this.#hold(account, bytes));
+    try {
+      await this.#receive(request, body);
+      return parse(body.bytes);
+    } finally {
+      this.#release(account, body.heldBytes);
+    }
+  }
+
+  async #receive(request: IncomingMessage, body: Body): Promise<void> {
+    if (Number(request.headers['content-length'] ?? 0) > body.maxBytes) throw tooLarge(body.maxBytes);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const onData = (chunk: Buffer) => {
+      const problem = body.add(chunk);
+      if (problem) reject(problem);
+    };
+    let hasEnded = false;
+    const onEnd = () => {
+      hasEnded = true;
+      resolve();
+    };
+    // Every request closes in the end, and making an error costs more than reading a short body.
+    const onCut = () => hasEnded || reject(new BodyError('cut', 'The body was cut off'));
+    const onLate = () => reject(new BodyError('too-slow', `The body took longer than ${maxBodyMs / 1000} s to arrive`));
+    using _timer = this.#clock.after(maxBodyMs, onLate);
+    request.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut);
+    try {
+      if (request.destroyed) onCut();
+      await promise;
+    } finally {
+      request.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut).pause();
+    }
+  }
+
+  #hold(account: string, bytes: number): boolean {
+    const held = (this.#heldBytes.get(account) ?? 0) + bytes;
+    if (held > maxAccountBytes || this.#totalBytes + bytes > maxHeldBytes) return false;
+    this.#heldBytes.set(account, held);
+    this.#totalBytes += bytes;
+    return true;
+  }
+
+  #release(account: string, bytes: number): void {
+    const held = (this.#heldBytes.get(account) ?? 0) - bytes;
+    if (held > 0) this.#heldBytes.set(account, held);
+    else this.#heldBytes.delete(account);
+    this.#totalBytes -= bytes;
+  }
+}
+
+/** What has come of a body, in one piece: kept as they come, a million chunks of a byte would cost a hundred times as much. */
+class Body {
+  readonly maxBytes: number;
+  readonly #hold: (bytes: number) => boolean;
+  #buffer = Buffer.alloc(0);
+  #length = 0;
+
+  constructor(maxBytes: number, hold: (bytes: number) => boolean) {
+    this.maxBytes = maxBytes;
+    this.#hold = hold;
+  }
+
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  get heldBytes(): number {
+    return this.#buffer.length;
+  }
+
+  /** Returns the problem if it is too much. */
+  add(chunk: Buffer): BodyError | undefined {
+    const length = this.#length + chunk.length;
+    if (length > this.maxBytes) return tooLarge(this.maxBytes);
+    if (length > this.#buffer.length && !this.#grow(length)) {
+      return new BodyError('too-many', 'Too many bodies are on their way, try again in a moment');
+    }
+    chunk.copy(this.#buffer, this.#length);
+    this.#length = length;
+    return undefined;
+  }
+
+  #grow(leastBytes: number): boolean {
+    const size = Math.min(Math.max(leastBytes, 2 * this.#buffer.length), this.maxBytes);
+    if (!this.#hold(size - this.#buffer.length)) return false;
+    const larger = Buffer.allocUnsafeSlow(size);
+    this.#buffer.copy(larger, 0, 0, this.#length);
+    this.#buffer = larger;
+    return true;
+  }
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function assertJson({ headers }: IncomingMessage): void {
+  const [type = '', ...parameters] = (headers['content-type'] ?? '').toLowerCase().split(';');
+  const isJson = type.trim() === 'application/json';
+  const isForeignText = parameters.some((each) => /^\s*charset=(?!"?utf-8"?\s*$)/.test(each));
+  const isEncoded = (headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity';
+  if (!isJson || isForeignText || isEncoded) {
+    throw new BodyError('foreign', 'Send the body as application/json in UTF-8, not compressed');
+  }
+}
+
+function parse(bytes: Buffer): unknown {
+  if (bytes.length === 0) return {};
+  if (!isUtf8(bytes)) {
+    throw new BodyError('malformed', 'The body is not UTF-8; is it cut in the middle of a character?');
+  }
+  if (depthOf(bytes) > maxDepth) {
+    throw new BodyError('malformed', `The body is nested deeper than ${maxDepth} levels`);
+  }
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch (error) {
+    throw new BodyError('malformed', 'The body is not JSON', { cause: error });
+  }
+}
+
+/** How deep the brackets of a JSON text nest, strings left out. */
+function depthOf(bytes: Buffer): number {
+  let depth = 0;
+  let deepest = 0;
+  let inString = false;
+  for (let i = 0; i < bytes.length; i += 1) {
+    const byte = bytes[i];
+    if (inString) {
+      if (byte === 0x5c) i += 1;
+      else if (byte === 0x22) inString = false;
+    } else if (byte === 0x22) inString = true;
+    else if (byte === 0x7b || byte === 0x5b) deepest = Math.max(deepest, (depth += 1));
+    else if (byte === 0x7d || byte === 0x5d) depth -= 1;
+  }
+  return deepest;
+}
+
+function tooLarge(maxBytes: number): BodyError {
+  return new BodyError('too-large', `The body is too large, send at most ${sizeText(maxBytes)}`);
+}
