@@ -1,8 +1,9 @@
 /** Writing answers, always with their length, never compressed, never through a framework that would touch their type. */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { drained } from '../core/http/linger.ts';
+import { jsonAnswer } from '../core/http/json.ts';
+import { answerEarly } from '../core/http/linger.ts';
 import { registryErrors } from './errors.ts';
-import type { RegistryError, RegistryErrorName } from './errors.ts';
+import type { ErrorEntry, RegistryError, RegistryErrorName } from './errors.ts';
 
 /** Answers with a body, or with none and a length of 0. */
 export function answer(
@@ -32,12 +33,11 @@ export async function answerError(
   { refusal, id }: { readonly refusal: RegistryError; readonly id: string },
   signal: AbortSignal,
 ): Promise<void> {
-  // Who is cut for being slow has been listened to long enough.
-  const kept = refusal.entry === 'too-slow' ? request.complete : await drained(request, signal);
-  if (!kept) response.setHeader('connection', 'close');
-  const { status } = registryErrors[refusal.entry];
+  const { status, reasonPhrase }: ErrorEntry = registryErrors[refusal.entry];
+  if (reasonPhrase !== undefined) response.statusMessage = reasonPhrase;
   const detail = status >= 500 ? { id } : undefined;
-  answerJson(response, status, errorBody(refusal.entry, { more: refusal.detail, detail }), refusal.headers);
+  const { headers, body } = jsonAnswer(status, errorBody(refusal.entry, { more: refusal.detail, detail }));
+  await answerEarly({ request, response }, { status, headers: { ...headers, ...refusal.headers }, body }, signal);
 }
 
 /** The body that an entry of the catalogue is told with: OCI distribution-spec, "Error Codes". */

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Blobs } from '../core/blobs/blobs.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
+import type { DiskReserve } from '../core/disk/disk-reserve.ts';
 import type { HashThreads } from '../core/hash/hash-threads.ts';
 import type { GatheredBodies } from '../core/http/gathered-bodies.ts';
 import type { Log } from '../core/log/log.ts';
@@ -20,6 +21,8 @@ export interface RegistryDeps {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly hashing: HashThreads;
+  /** Of the disk with the store, where that is a disk of this machine. */
+  readonly reserve?: DiskReserve;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;

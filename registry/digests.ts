@@ -60,7 +60,9 @@ export class RunningHash implements Disposable {
 
   /** Takes bytes into account, which are its own from then on. */
   async take(chunks: readonly Uint8Array[]): Promise<void> {
-    await this.#count(this.#hash.take(chunks), lengthOf(chunks));
+    // Before: a hash frees the memory of what it took.
+    const sizeBytes = lengthOf(chunks);
+    await this.#count(this.#hash.take(chunks), sizeBytes);
   }
 
   /** Takes all that a source gives. Throws what the source or the signal fails with. */

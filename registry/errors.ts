@@ -1,11 +1,13 @@
 /** The registry's error catalogue: every refusal a client can meet, with its OCI code and HTTP status. */
 
-interface ErrorEntry {
+export interface ErrorEntry {
   /** The code on the wire: OCI distribution-spec, "Error Codes". */
   readonly code: string;
   readonly status: number;
   readonly message: string;
   readonly when: string;
+  /** In place of the usual one of the status. */
+  readonly reasonPhrase?: string;
 }
 
 export const registryErrors = {
@@ -228,8 +230,11 @@ export const registryErrors = {
   'no-space': {
     code: 'UNAVAILABLE',
     status: 507,
-    message: 'The registry has no space left',
-    when: 'The disk or bucket behind the registry is full',
+    message: 'The registry has no space left, push again when there is some',
+    when: 'Less than the reserve is free on the disk behind the registry, or MongoDB’s disk is full',
+    // Of a 5xx docker shows the reason phrase and no body, and with these words in it (ENOSPC) it does not retry for a minute:
+    // https://github.com/moby/moby/blob/v28.5.2/distribution/errors.go
+    reasonPhrase: 'Insufficient Storage: no space left on device',
   },
   unavailable: {
     code: 'UNAVAILABLE',

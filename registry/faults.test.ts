@@ -66,6 +66,47 @@ test('a deletion that was cut off at any of its writes is mended by the same del
   }
 });
 
+test.each([
+  new BlobsError('no-space', 'No space left'),
+  new StoreError('unavailable', 'No space left', { isFull: true }),
+])(
+  'a push for which there is no space at any of its writes is refused, and leaves no bytes of an upload: %s',
+  async (problem) => {
+    let left = Infinity;
+    let writes = 0;
+    await using registry = await openTestRegistry({
+      limits: { openUploads: 1 },
+      beforeWrite: () => {
+        writes += 1;
+        left -= 1;
+        if (left === -1) throw problem;
+      },
+    });
+    const push = async (layer: string): Promise<number> => {
+      const begun = await registry.as('/v2/acme/draw/blobs/uploads/', { method: 'POST' });
+      if (begun.status !== 202) return begun.status;
+      const session = String(begun.headers.location);
+      const grown = await registry.as(session, { method: 'PATCH', body: layer });
+      if (grown.status !== 202) return grown.status;
+      return (await registry.as(`${session}?digest=${sha256(layer)}`, { method: 'PUT' })).status;
+    };
+    expect(await push('whole')).toBe(201);
+    const steps = writes;
+    expect(steps).toBeGreaterThan(4);
+    // The last one ends the session of a blob that is whole.
+    for (let step = 0; step < steps - 1; step += 1) {
+      left = step;
+      expect([step, await push(`layer ${step}`)]).toEqual([step, 507]);
+      left = Infinity;
+      const uploads: string[] = [];
+      for await (const uploadId of registry.blobs.listUploads()) uploads.push(uploadId);
+      expect(uploads).toEqual([]);
+      // Of uploads that are open at a time there is one, which is not taken.
+      expect([step, await push(`layer ${step}`)]).toEqual([step, 201]);
+    }
+  },
+);
+
 test('errors of ours carry an ID that is in the log, and nothing else; a full disk and a lost store say so', async () => {
   let failure: Error | undefined;
   await using registry = await openTestRegistry({
@@ -87,6 +128,8 @@ test('errors of ours carry an ID that is in the log, and nothing else; a full di
   expect(lines.some((line) => line.includes('A secret of the inside'))).toBe(true);
   const full = await start(new BlobsError('no-space', 'No space'));
   expect([full.status, full.code]).toEqual([507, 'UNAVAILABLE']);
+  const fullStore = await start(new StoreError('unavailable', 'No space', { isFull: true }));
+  expect([fullStore.status, fullStore.code]).toEqual([507, 'UNAVAILABLE']);
   const lost = await start(new StoreError('unavailable', 'No store'));
   expect([lost.status, lost.headers['retry-after']]).toEqual([503, '5']);
 });
@@ -110,6 +153,50 @@ test('a refusal reaches the client that is still sending, and the connection is 
   const answer = await registry.send(`/v2/acme/draw/blobs/uploads/?digest=${sha256('')}`, { method: 'POST', body });
   expect([answer.status, answer.code]).toEqual([401, 'UNAUTHORIZED']);
 });
+
+const upload = `/v2/acme/draw/blobs/uploads/?digest=${sha256('')}`;
+
+test.each([
+  ['the quota', `POST ${upload}`, 200_000, { accountBytes: 100_000 }, 403],
+  ['the size of a blob', `POST ${upload}`, 200_000, { blobBytes: 100_000 }, 413],
+  ['the size of a manifest', 'PUT /v2/acme/draw/manifests/v1', 5_000_000, {}, 413],
+])(
+  'a client that sends on only when it has read the answer reads at once that %s is exceeded',
+  async (_what, requestLine, sizeBytes, limits, status) => {
+    await using registry = await openTestRegistry({ limits });
+    const authorization = `authorization: ${registry.basic('acme', registry.token)}`;
+    for (const framing of [`content-length: ${sizeBytes + 100_000}`, 'transfer-encoding: chunked']) {
+      const isChunked = framing.startsWith('transfer');
+      const socket = connect(registry.port, '127.0.0.1').setEncoding('latin1');
+      let received = '';
+      socket.on('data', (text: Buffer | string) => (received += String(text)));
+      const until = async (end: string) => {
+        while (!received.endsWith(end)) await once(socket, 'data');
+      };
+      socket.write([`${requestLine} HTTP/1.1`, 'host: x', authorization, framing, '', ''].join('\r\n'));
+      socket.write(isChunked ? chunkOf(Buffer.alloc(sizeBytes)) : Buffer.alloc(sizeBytes));
+      await until(']}');
+      expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+      if (isChunked) {
+        expect(received).toMatch(/connection: close/i);
+        const closed = once(socket, 'close');
+        socket.end('0\r\n\r\n');
+        expect(await closed).toEqual([false]);
+      } else {
+        received = '';
+        socket.write(Buffer.alloc(100_000));
+        socket.write(['GET /v2/ HTTP/1.1', 'host: x', authorization, '', ''].join('\r\n'));
+        await until('{}');
+        expect(received).toMatch(/^HTTP\/1\.1 200 /);
+        socket.destroy();
+      }
+    }
+  },
+);
+
+function chunkOf(bytes: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]);
+}
 
 test('uploads that were given up are swept after a day, with what crashes left of others', async () => {
   const clock = new ManualClock(new Date());

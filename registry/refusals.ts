@@ -1,5 +1,6 @@
 import { BlobsError } from '../core/blobs/blobs.ts';
 import type { BlobsErrorCode } from '../core/blobs/blobs.ts';
+import { ReserveError } from '../core/disk/disk-reserve.ts';
 import { StoreError } from '../core/store/store.ts';
 import type { StoreErrorCode } from '../core/store/store.ts';
 import { RegistryError } from './errors.ts';
@@ -35,6 +36,11 @@ export function asRegistryError(error: unknown): RegistryError {
   return new RegistryError(entry, { cause: error, headers: entry === 'unavailable' ? retryAfter : {} });
 }
 
+/** Whether there is no space for what was to be written. */
+export function isOutOfSpace(error: unknown): boolean {
+  return asRegistryError(error).entry === 'no-space';
+}
+
 /** Whether this is nothing but a client that left before it had its answer. */
 export function isLeaving({ cause }: RegistryError): boolean {
   return cause instanceof Error && 'code' in cause && leavingCodes.includes(String(cause.code));
@@ -42,6 +48,7 @@ export function isLeaving({ cause }: RegistryError): boolean {
 
 function entryFor(error: unknown): RegistryErrorName {
   if (error instanceof BlobsError) return forBlobs[error.code];
-  if (error instanceof StoreError) return forStore[error.code];
+  if (error instanceof ReserveError) return 'no-space';
+  if (error instanceof StoreError) return error.isFull ? 'no-space' : forStore[error.code];
   return 'internal';
 }

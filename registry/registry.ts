@@ -23,8 +23,8 @@ import { PullWatch } from './blobs/pull-watch.ts';
 import { UploadWork } from './blobs/upload-work.ts';
 
 export interface Registry extends AsyncDisposable {
-  /** Answers one request to the registry: `/v2/…` and `/token`. Never throws; everything ends in an answer or a cut. */
-  handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Answers one request to the registry: `/v2/…` and `/token`. Rejects only for an error of ours that could not be answered. */
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
   /** The body of the answer to what is no request at all. */
   explain(problem: Unreadable): object;
   /** Collects garbage, on its schedule and when it is asked to. */
@@ -48,9 +48,10 @@ const idleMs = 600_000;
 export function openRegistry(deps: RegistryDeps): Registry {
   const closing = new AbortController();
   const collector = openCollector({ ...deps, settings: deps.collection });
+  const uploads = new UploadWork(deps.clock);
   const context: RegistryContext = {
     ...deps,
-    uploads: new UploadWork(),
+    uploads,
     bodies: new GatheredBodies(),
     pulls: new PullWatch(deps.clock),
     rates: new RateLimits(deps),
@@ -60,9 +61,13 @@ export function openRegistry(deps: RegistryDeps): Registry {
   };
   const measures = openMeasures(deps.metrics);
   const underWay = new Set<Promise<void>>();
-  const track = (work: Promise<void>) => {
+  const track = async (work: Promise<void>) => {
     underWay.add(work);
-    void work.finally(() => underWay.delete(work));
+    try {
+      await work;
+    } finally {
+      underWay.delete(work);
+    }
   };
   collector.schedule();
   return {
@@ -74,6 +79,7 @@ export function openRegistry(deps: RegistryDeps): Registry {
     [Symbol.asyncDispose]: async () => {
       closing.abort(new RegistryError('unavailable', { headers: { 'retry-after': '5' } }));
       await Promise.allSettled([...underWay, collector[Symbol.asyncDispose]()]);
+      uploads[Symbol.dispose]();
       measures[Symbol.dispose]();
     },
   };

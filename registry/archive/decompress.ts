@@ -38,6 +38,9 @@ async function* unpack(compression: 'gzip' | 'zstd', source: Bytes): AsyncGenera
     yield* compression === 'gzip' ? gunzip(source) : unzstd(source);
   } catch (error) {
     if (!isDecompressionError(error)) throw error;
+    if (error.code === 'ZSTD_error_frameParameter_windowTooLarge') {
+      throw tooLarge('needs more than 8 MiB of memory to unpack; compress it without --long and --ultra');
+    }
     throw badArchive(`is damaged or cut off, its ${compression} cannot be decompressed (${error.message})`, error);
   }
 }
@@ -55,7 +58,7 @@ async function* gunzip(source: Bytes): AsyncGenerator<Uint8Array, void, undefine
   }
 }
 
-function isDecompressionError(error: unknown): error is Error {
+function isDecompressionError(error: unknown): error is Error & { readonly code: unknown } {
   return error instanceof Error && 'code' in error && /^(?:Z_|ZSTD_)/.test(String(error.code));
 }
 

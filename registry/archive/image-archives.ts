@@ -10,6 +10,7 @@ import { PullWatch } from '../blobs/pull-watch.ts';
 import { UploadWork } from '../blobs/upload-work.ts';
 import { archiveLimits } from './limits.ts';
 import type { ArchiveLimits } from './limits.ts';
+import { ArchivePlaces } from './places.ts';
 import { receiveImage } from './receive.ts';
 import type { ArchiveUpload } from './receive.ts';
 import { asRefusal } from './refusals.ts';
@@ -43,9 +44,10 @@ export interface ImageArchivesDeps extends RegistryDeps {
 /** Opens what takes and gives archives. It needs the registry's store and blobs, not the registry. Disposing it cuts what is under way. */
 export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
   const closing = new AbortController();
+  const uploads = new UploadWork(deps.clock);
   const context: RegistryContext = {
     ...deps,
-    uploads: new UploadWork(),
+    uploads,
     bodies: new GatheredBodies(),
     pulls: new PullWatch(deps.clock),
     rates: new RateLimits(deps),
@@ -54,8 +56,9 @@ export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
     signal: closing.signal,
   };
   const limits = { ...archiveLimits, maxBytes: deps.maxArchiveBytes, ...deps.archiveLimits };
+  const receiving = { limits, places: new ArchivePlaces(limits) };
   return {
-    receive: async (upload) => await receiveImage(context, limits, upload),
+    receive: async (upload) => await receiveImage(context, receiving, upload),
     write: async (repository, digest) => {
       try {
         const tag = await currentTag(context, repository, digest);
@@ -65,7 +68,10 @@ export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
         throw asRefusal(error);
       }
     },
-    [Symbol.dispose]: () => closing.abort(new RegistryError('unavailable')),
+    [Symbol.dispose]: () => {
+      closing.abort(new RegistryError('unavailable'));
+      uploads[Symbol.dispose]();
+    },
   };
 }
 

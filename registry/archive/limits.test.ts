@@ -1,6 +1,8 @@
 /** What is refused, since it is more than is allowed or than there is room for. */
 import { randomBytes } from 'node:crypto';
-import { gzipSync } from 'node:zlib';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { constants, createZstdCompress, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BlobsError } from '../../core/blobs/blobs.ts';
 import { blobOf, imageOf, indexOf, layoutOf, ociIndexType, savedOf, tarOf } from '../../test/kit/archives.ts';
@@ -29,6 +31,21 @@ describe('what is refused', () => {
     const bomb = await house.open({ archiveLimits: { ratioFromBytes: 500_000, maxRatio: 100 } });
     expect(await refusalOf(house, await send(bomb, zeros), 'PayloadTooLarge')).toMatch(/more than 100 times its size/);
     expect((await send(await house.open({ archiveLimits: { ratioFromBytes: 2 * mebibyte } }), zeros)).tag).toBe('v1');
+  });
+
+  test('zstd that needs more memory to unpack than its levels up to 19', async () => {
+    const url = await house.open();
+    const tar = await tarOf(savedOf([randomBytes(300_000)]));
+    // Without its size known beforehand, as in a pipe: otherwise the window is no larger than the content.
+    const packed = async (windowLog: number) =>
+      await buffer(
+        Readable.from([tar]).pipe(createZstdCompress({ params: { [constants.ZSTD_c_windowLog]: windowLog } })),
+      );
+    for (const windowLog of [24, 27]) {
+      const answer = await send(url, await packed(windowLog));
+      expect(await refusalOf(house, answer, 'PayloadTooLarge')).toMatch(/without --long and --ultra/);
+    }
+    expect(await send(url, await packed(23))).toMatchObject({ tag: 'v1' });
   });
 
   test('documents, manifests and configs of more than fits into memory', async () => {

@@ -10,6 +10,10 @@ export interface ArchiveLimits {
   readonly ratioFromBytes: number;
   /** Manifests in one image, those of other platforms counted. */
   readonly maxManifests: number;
+  /** Archives that this process reads at a time. */
+  readonly maxAtATime: number;
+  /** Those of one account, so that an account whose uploads stand still keeps others from nothing. */
+  readonly maxOfAccount: number;
 }
 
 /** The limits of a platform whose operator set none but `maxBytes`. */
@@ -24,7 +28,16 @@ export const archiveLimits: Omit<ArchiveLimits, 'maxBytes'> = {
   ratioFromBytes: 64 * 1024 * 1024,
   // An index has a dozen platforms, and an attestation for each.
   maxManifests: 256,
+  // With a zstd window of 8 MiB each, less than a hundred megabytes; more would share the same disk.
+  maxAtATime: 8,
+  maxOfAccount: 2,
 };
+
+/**
+ * The memory that a zstd frame may ask for, as a power of two: 8 MiB, which RFC 8878 (section 3.1.1.1.2) has every decoder
+ * support, and which all levels of `zstd` up to 19 keep to. `--long` and `--ultra` ask for up to 2 GiB.
+ */
+export const maxZstdWindowLog = 23;
 
 /** An index of indexes is rare; deeper ones are built to hurt. */
 export const maxIndexDepth = 4;

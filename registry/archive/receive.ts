@@ -12,6 +12,7 @@ import { decompress } from './decompress.ts';
 import { receiveArchive } from './form.ts';
 import { imagesIn } from './images-in-archive.ts';
 import type { ArchiveLimits } from './limits.ts';
+import type { ArchivePlaces } from './places.ts';
 import { asRefusal, badArchive } from './refusals.ts';
 import { storeImage } from './store-image.ts';
 import { takeEntries } from './take-entries.ts';
@@ -30,19 +31,25 @@ export interface ArchiveUpload {
   readonly signal: AbortSignal;
 }
 
+interface Receiving {
+  readonly limits: ArchiveLimits;
+  readonly places: ArchivePlaces;
+}
+
 /**
- * Reads the request's body, stores what the repository lacks, and tags the image.
+ * Reads the request's body when there is a place for it, stores what the repository lacks, and tags the image.
  *
  * @throws Refusal `BadRequest` for what is no whole and right archive, `PayloadTooLarge`, `UnsupportedMediaType`,
  * `InsufficientStorage`, `Unavailable`.
  */
 export async function receiveImage(
   context: RegistryContext,
-  limits: ArchiveLimits,
+  { limits, places }: Receiving,
   upload: ArchiveUpload,
 ): Promise<Image> {
   try {
     const { repository, signal } = upload;
+    using _place = await places.take(upload.by, signal);
     const { taken: contents, fields } = await receiveArchive(upload, async (body) => {
       using sent = paced(body, context.clock);
       const stop = AbortSignal.any([signal, sent.signal]);

@@ -1,6 +1,7 @@
 /** Uploads that do not come to their end: the client leaves, the platform stops, or too little comes. */
 import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
+import { zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { services } from '../../model/service.ts';
@@ -94,3 +95,35 @@ test.each(['application/x-tar', 'multipart/form-data; boundary=slow'])(
     request.destroy();
   },
 );
+
+test('of an account whose archives stand still, the next one is not read before one of them is cut', async () => {
+  const clock = new ManualClock(new Date());
+  const url = await house.open({ clock, archiveLimits: { maxOfAccount: 2 } });
+  const packed = zstdCompressSync(await tarOf(savedOf([randomBytes(4 * mebibyte)])));
+  const begin = () => {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const headers = { 'content-type': 'application/zstd', 'content-length': packed.length };
+    const request = httpRequest(url, { method: 'POST', agent: false, headers }, (response) =>
+      response.setEncoding('utf8').once('data', resolve),
+    );
+    request.on('error', () => {});
+    request.write(packed.subarray(0, 2 * mebibyte));
+    return { request, answered: promise };
+  };
+  const stalled = [begin(), begin()];
+  await expect.poll(() => house.uploadsLeft()).toHaveLength(2);
+  const waiting = begin();
+  let answers: string[] | undefined;
+  void Promise.all(stalled.map(({ answered }) => answered)).then((texts) => (answers = texts));
+  const aMinuteLater = async () => {
+    expect((await house.uploadsLeft()).length).toBeLessThanOrEqual(2);
+    if (!answers) await clock.advance(60_000);
+    return answers;
+  };
+  await expect
+    .poll(aMinuteLater, { timeout: 20_000 })
+    .toEqual([expect.stringMatching(/Too little/), expect.stringMatching(/Too little/)]);
+  waiting.request.end(packed.subarray(2 * mebibyte));
+  expect(JSON.parse(await waiting.answered)).toMatchObject({ tag: 'v1' });
+  for (const { request } of stalled) request.destroy();
+});

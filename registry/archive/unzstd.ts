@@ -1,5 +1,6 @@
-import { createZstdDecompress } from 'node:zlib';
+import { constants, createZstdDecompress } from 'node:zlib';
 import type { ZstdDecompress } from 'node:zlib';
+import { maxZstdWindowLog } from './limits.ts';
 
 /**
  * Decompresses zstd. A file may have several frames (pzstd and `cat` make such), and skippable ones. Node's decoder ends
@@ -59,5 +60,6 @@ async function* decode(decoder: ZstdDecompress, chunk: Uint8Array): AsyncGenerat
 
 /** A decoder whose errors are told by what is done with it next, and never end the process. */
 function newDecoder(): ZstdDecompress {
-  return createZstdDecompress().on('error', () => {});
+  const params = { [constants.ZSTD_d_windowLogMax]: maxZstdWindowLog };
+  return createZstdDecompress({ params }).on('error', () => {});
 }

@@ -16,6 +16,7 @@ import type { DigestAlgorithm } from '../digests.ts';
 import { isOverLimit } from '../quota/quota.ts';
 import { uploadSessions } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
+import { isOutOfSpace } from '../refusals.ts';
 import { paced } from './pace.ts';
 import { exactly, hasBody } from '../request-body.ts';
 import { singleParameter } from '../routes.ts';
@@ -115,7 +116,7 @@ async function pushWhole(
 
 /**
  * Writes a request's body to the end of an upload, hashing it. What arrives before the client leaves is kept; an upload that
- * grows too large is discarded.
+ * grows too large, or for which there is no space, is discarded.
  */
 async function receive(
   context: RegistryContext,
@@ -147,12 +148,15 @@ async function receive(
     return size;
   } catch (error) {
     hash?.[Symbol.dispose]();
-    if (isOverLimit(error)) await discardUpload(context, upload);
+    if (isOverLimit(error) || isOutOfSpace(error)) await discardUpload(context, upload);
     throw error;
   }
 }
 
-/** Checks an upload against its digest, links it and publishes it. One with another digest is discarded. */
+/**
+ * Checks an upload against its digest, links it and publishes it. One with another digest, or for which there is no space, is
+ * discarded.
+ */
 async function publish(
   context: RegistryContext,
   upload: UploadTarget & { readonly digest: string; readonly sizeBytes: number },
@@ -162,7 +166,12 @@ async function publish(
     await discardUpload(context, upload);
     throw new RegistryError('digest-mismatch', { detail: `The content has ${actual}` });
   }
-  await publishChecked(context, upload);
+  try {
+    await publishChecked(context, upload);
+  } catch (error) {
+    if (isOutOfSpace(error)) await discardUpload(context, upload);
+    throw error;
+  }
 }
 
 /** Links an upload that is known to have this digest and size, and publishes it. */

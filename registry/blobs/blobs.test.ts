@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { openTestRegistry, pushBlob, sha256, sha512 } from '../../test/kit/registry.ts';
 import type { TestRegistry } from '../../test/kit/registry.ts';
 
@@ -38,6 +39,18 @@ test('a blob in a chunked PATCH without a length and an empty PUT, as docker sen
   expect(pulled.headers['content-encoding']).toBeUndefined();
   expect(pulled.body.equals(bytes)).toBe(true);
   expect((await registry.as(location)).code).toBe('BLOB_UPLOAD_UNKNOWN');
+});
+
+test('a small chunk whose hash was taken while it came is not read again when the upload is finished', async () => {
+  const calls: string[] = [];
+  await using observed = await openTestRegistry({ beforeCall: async (method) => void calls.push(method) });
+  const bytes = randomBytes(200_000);
+  const begun = await observed.as(uploads, { method: 'POST' });
+  const location = String(begun.headers.location);
+  expect((await observed.as(location, { method: 'PATCH', body: bytes })).status).toBe(202);
+  expect((await observed.as(`${location}?digest=${sha256(bytes)}`, { method: 'PUT' })).status).toBe(201);
+  expect(calls).toContain('publishUpload');
+  expect(calls).not.toContain('readUpload');
 });
 
 test('a blob in one POST, in one PUT, and an empty one', async () => {
@@ -134,6 +147,29 @@ test('two requests cannot write to one upload at a time, nor finish it twice', a
   const puts = await Promise.all([1, 2, 3].map(() => registry.as(`${location}?digest=${digest}`, { method: 'PUT' })));
   expect(puts.filter(({ status }) => status === 201)).toHaveLength(1);
   expect((await registry.as(location, { method: 'PATCH', body: 'x' })).status).toBe(404);
+});
+
+test('an upload that is cancelled, or given up for ten minutes, holds no thread that hashes', async () => {
+  const clock = new ManualClock(new Date());
+  await using clocked = await openTestRegistry({ clock });
+  const bytes = randomBytes(300_000);
+  const sendPart = async () => {
+    const begun = await clocked.as(uploads, { method: 'POST' });
+    const location = String(begun.headers.location);
+    expect((await clocked.as(location, { method: 'PATCH', body: Readable.from([bytes]) })).status).toBe(202);
+    expect(clocked.hashing.count).toBe(1);
+    return location;
+  };
+  const cancelled = await sendPart();
+  expect((await clocked.as(cancelled, { method: 'DELETE' })).status).toBe(204);
+  await clock.advance(90_000);
+  expect(clocked.hashing.count).toBe(0);
+  const idle = await sendPart();
+  await clock.advance(540_000);
+  expect(clocked.hashing.count).toBe(1);
+  await clock.advance(180_000);
+  expect(clocked.hashing.count).toBe(0);
+  expect((await clocked.as(`${idle}?digest=${sha256(bytes)}`, { method: 'PUT' })).status).toBe(201);
 });
 
 test('a cancelled session is gone', async () => {

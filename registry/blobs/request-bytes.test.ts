@@ -86,6 +86,19 @@ test('fails when the client has left before anybody read', async () => {
   await expect(readAll(bytes)).rejects.toMatchObject({ code: 'ERR_STREAM_PREMATURE_CLOSE' });
 });
 
+test('a read that waits for the client ends when it is disposed', async () => {
+  const client = open();
+  const request = await received(client);
+  const bytes = new RequestBytes(request, clock);
+  client.write('half');
+  const reader = bytes[Symbol.asyncIterator]();
+  await reader.next();
+  const pending = reader.next();
+  bytes[Symbol.dispose]();
+  await expect(pending).rejects.toThrow('not read any further');
+  client.destroy();
+});
+
 test('is empty when all was read before', async () => {
   const client = open();
   const request = await received(client);

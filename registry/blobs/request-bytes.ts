@@ -57,12 +57,13 @@ export class RequestBytes implements ByteSource, Disposable {
     }
   }
 
-  /** What came and was not read is dropped. */
+  /** What came and was not read is dropped. A read that still waits fails, so that its reader can clean up. */
   [Symbol.dispose](): void {
     clearTimeout(this.#due);
     this.#request.off('data', this.#onData).off('end', this.#onEnd);
     this.#request.off('error', this.#onError).off('close', this.#onClose);
     this.#request.pause();
+    this.#onError(new Error('The body is not read any further'));
   }
 
   get #isReady(): boolean {

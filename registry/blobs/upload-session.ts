@@ -21,9 +21,15 @@ export async function beginUpload(
 ): Promise<void> {
   await quota.beginUpload(repository);
   const id = randomUUID();
-  // A crash between the two leaves an upload that nobody can reach; the sweep of old uploads takes it away.
-  await blobs.createUpload(id);
-  await store.insert(uploadSessions, { id, repository, subject: caller.subject, algorithm, startedAt: clock.now() });
+  try {
+    // A crash between the two leaves an upload that no client can reach; the sweep of old uploads deletes it.
+    await blobs.createUpload(id);
+    await store.insert(uploadSessions, { id, repository, subject: caller.subject, algorithm, startedAt: clock.now() });
+  } catch (error) {
+    quota.endUpload(repository);
+    await blobs.deleteUpload(id).catch(() => {});
+    throw error;
+  }
   answer(response, 202, uploadHeaders({ repository, uploadId: id }, 0));
 }
 
@@ -60,14 +66,18 @@ export async function openUpload(
   return { session, sizeBytes: upload.sizeBytes };
 }
 
-/** Ends a session without a blob. After a crash between the two, the sweep of old uploads takes the bytes away. */
+/**
+ * Ends a session without a blob. Its bytes go first: on a full disk the session may stay. After a crash between the two, too,
+ * the sweep of old uploads deletes it.
+ */
 export async function discardUpload(
-  { store, blobs, quota }: RegistryContext,
+  { store, blobs, quota, uploads }: RegistryContext,
   { repository, uploadId }: UploadTarget,
 ): Promise<void> {
-  if (await store.delete(uploadSessions, uploadId)) quota.endUpload(repository);
+  uploads.forget(uploadId);
   const upload = await blobs.statUpload(uploadId);
   if (upload && (await blobs.deleteUpload(uploadId))) quota.giveBack(repository, upload.sizeBytes);
+  if (await store.delete(uploadSessions, uploadId)) quota.endUpload(repository);
 }
 
 /** Where a session goes on, relative so that it fits however the client reached us, and what it holds. */

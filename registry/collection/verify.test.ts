@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -37,6 +38,14 @@ test('what is whole has no problem, and everything is counted', async () => {
   const { problems, summary } = await verify(registry);
   expect(problems).toEqual([]);
   expect(summary).toMatchObject({ blobs: 2, manifests: 2, tags: 2, repositories: 2, problems: 0, repair: false });
+});
+
+test('the bytes of large blobs are counted, each of which is read into memory of its own', async () => {
+  await using registry = await openTestRegistry();
+  const bytes = randomBytes(3_000_000);
+  await pushBlob(registry, repository, bytes);
+  const { summary } = await verify(registry);
+  expect(summary).toMatchObject({ blobs: 1, bytes: bytes.length });
 });
 
 test('bytes of another digest are found, of the same size too; repaired, the next push stores them anew', async () => {

@@ -63,10 +63,11 @@ export async function putManifest(
  * Takes a manifest, if all that it refers to is in its repository. What a push leaves behind is written in this order:
  * service, manifest, tag, image. Each step stands by itself, so after a crash in between the same push, repeated, does the
  * steps that are missing. What the manifest refers to is leased before it is stored, so that it is not collected before the
- * collector can see the manifest. Throws `manifest-blob-unknown`, `size-invalid`, `quota-exceeded`.
+ * collector can see the manifest. Throws `manifest-blob-unknown`, `size-invalid`, `quota-exceeded` and `ReserveError`.
  */
 export async function acceptManifest(context: RegistryContext, pushed: PushedManifest): Promise<void> {
-  const { repository, digest, manifest, tagNames, by } = pushed;
+  const { repository, digest, bytes, manifest, tagNames, by } = pushed;
+  await context.reserve?.require(bytes.byteLength);
   const leasedAt = await context.store.now();
   await leaseReferences(context, repository, manifest);
   await context.quota.takeManifest(repository, pushed);

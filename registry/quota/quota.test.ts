@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { request as httpRequest } from 'node:http';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
@@ -155,6 +156,32 @@ test('uploads at the same time share what is left', async () => {
   expect((await sending).code).toBe('DENIED');
   await registry.clock.advance(3_000);
   expect((await push(registry, randomBytes(600))).status).toBe(201);
+});
+
+test('a push that stalls gives its bytes back when it is cut', async () => {
+  await using registry = await openLimited({ accountBytes: 100_000 });
+  const stalled = httpRequest({
+    port: registry.port,
+    host: '127.0.0.1',
+    method: 'POST',
+    path: `${uploads}?digest=${sha256('never whole')}`,
+    headers: { authorization: registry.basic('acme', registry.token), 'content-length': 90_000 },
+    agent: false,
+  });
+  stalled.on('error', () => {});
+  const { promise: answered, resolve } = Promise.withResolvers<number | undefined>();
+  stalled.on('response', ({ statusCode }) => resolve(statusCode));
+  stalled.write(randomBytes(60_000));
+  let status: number | undefined;
+  void answered.then((code) => (status = code));
+  const aMinuteLater = async () => {
+    await registry.clock.advance(60_000);
+    return status;
+  };
+  await expect.poll(aMinuteLater, { timeout: 20_000 }).toBe(408);
+  expect(await leftovers(registry)).toEqual([]);
+  expect((await push(registry, randomBytes(50_000))).status).toBe(201);
+  stalled.destroy();
 });
 
 test('an account may have a figure of its own, smaller, larger or none, which counts within seconds', async () => {
