@@ -9,15 +9,16 @@ import type { House } from './testing/house.ts';
 
 const nowhere = { address: { host: '127.0.0.1', port: 1 } };
 
-async function ended(house: House): Promise<string> {
-  const { token, backend } = await spawn(house);
+async function ended(house: House, isReady = true): Promise<string> {
+  const { token, backend } = await (isReady ? spawnReady(house, nowhere) : spawn(house));
   await makeEnded(house, backend);
   return token;
 }
 
 const cases = {
   'not-found': async () => 'favicon.ico',
-  gone: ended,
+  gone: async (house: House) => await ended(house),
+  'not-started': async (house: House) => await ended(house, false),
   'backend-unreachable': async (house: House) => (await spawnReady(house, nowhere)).token,
   'not-ready': async (house: House) => (await spawn(house, { createdAt: new Date(0) })).token,
 } as const;

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { proxyErrorHeader, proxyErrors } from '../contract/proxy-errors.ts';
 import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
@@ -31,6 +32,7 @@ export function answerError(request: IncomingMessage, response: ServerResponse, 
     // Nobody reads what is still to come of the request; and a proxy that closes is not asked twice on one connection.
     ...((!request.complete || code === 'unavailable') && { connection: 'close' }),
   };
-  response.writeHead(status, headers);
+  // With a reason: an answer that could not be sent may have left its own.
+  response.writeHead(status, STATUS_CODES[status], headers);
   response.end(body);
 }

@@ -4,6 +4,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
+import type { LastCatch } from '../core/log/last-catch.ts';
+import { followAnswer, unansweredOn } from './answers.ts';
 import { watchPeer } from './forward/watch-peer.ts';
 
 export interface Exchange {
@@ -11,7 +13,7 @@ export interface Exchange {
   /** Where the answer goes; for an upgrade, the answer that refuses it. */
   readonly response: ServerResponse;
   /** The connection and what came after the request, if it asks for an upgrade. */
-  readonly upgrade?: { readonly socket: Duplex; readonly head: Buffer };
+  readonly upgrade?: UpgradeRequest;
   /** Aborts when everything has been sent, or the client has left. */
   readonly closed: AbortSignal;
   /** The status that was answered; `undefined` if none was. */
@@ -22,6 +24,13 @@ export interface Exchange {
   error?: ProxyErrorCode;
 }
 
+export interface UpgradeRequest {
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  /** Earlier requests on the connection are still unanswered, so the connection cannot become something else. */
+  readonly isEarly: boolean;
+}
+
 /** Why an exchange's signal aborts: one for all, since making one costs a good part of a short request. */
 const over = new Error('The exchange is over');
 
@@ -29,29 +38,42 @@ const over = new Error('The exchange is over');
 export function plainExchange(request: IncomingMessage, response: ServerResponse): Exchange {
   watchPeer(request.socket);
   const closing = new AbortController();
-  response.once('close', () => closing.abort(over));
+  followAnswer(request.socket, response, () => closing.abort(over));
   const status = () => (response.headersSent ? response.statusCode : undefined);
   return { request, response, closed: closing.signal, status };
 }
 
 /** A request that asks for an upgrade. */
-export function upgradeExchange(request: IncomingMessage, socket: Duplex, head: Buffer): Exchange {
+export function upgradeExchange(request: IncomingMessage, socket: Duplex, head: Buffer, caught: LastCatch): Exchange {
   watchPeer(socket);
   const closing = new AbortController();
   socket.once('close', () => closing.abort(over));
   // An error is followed by `close`, which is where it is dealt with.
   socket.on('error', () => {});
-  const response = refusalOf(request, socket);
+  const earlier = unansweredOn(socket);
+  const response = refusalOf(request, { socket, earlier, caught });
+  const upgrade = { socket, head, isEarly: earlier.length > 0 };
   const status = () => (response.headersSent ? response.statusCode : response.socket ? undefined : 101);
-  return { request, response, upgrade: { socket, head }, closed: closing.signal, status };
+  return { request, response, upgrade, closed: closing.signal, status };
 }
 
-/** A response on a connection that Node's server has let go of. */
-function refusalOf(request: IncomingMessage, socket: Duplex): ServerResponse {
+/** A response on a connection that Node's server has let go of. It goes out after the earlier answers. */
+function refusalOf(
+  request: IncomingMessage,
+  { socket, earlier, caught }: { socket: Duplex; earlier: ServerResponse[]; caught: LastCatch },
+): ServerResponse {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
-  response.assignSocket(socket as Socket);
-  const onDrain = () => response.emit('drain');
+  const last = earlier.at(-1);
+  const cut = () => socket.destroy();
+  const take = () => {
+    if (!socket.destroyed) response.assignSocket(socket as Socket);
+  };
+  if (last) last.once('close', caught.around(take, cut));
+  else take();
+  const onDrain = () => {
+    for (const each of [...earlier, response]) if (each.socket === socket) each.emit('drain');
+  };
   socket.on('drain', onDrain);
   response.once('finish', () => {
     socket.off('drain', onDrain);

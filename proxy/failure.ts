@@ -12,6 +12,11 @@ export class ProxyFailure extends Error {
   }
 }
 
+/** The backend has ended, or is ending and will never be ready. */
+export function goneFailure(wasReady: boolean, options?: ErrorOptions): ProxyFailure {
+  return new ProxyFailure(wasReady ? 'gone' : 'not-started', options);
+}
+
 /** What went wrong, as the proxy's own error. What nobody foresaw is not the session's fault: `unavailable`. */
 export function asProxyFailure(error: unknown): ProxyFailure {
   return error instanceof ProxyFailure ? error : new ProxyFailure('unavailable', { cause: error });

@@ -68,13 +68,13 @@ test('a backend that does not become ready in time is 504, then at once', async 
   expect(again.status).toBe(504);
 });
 
-test('a backend that ends while it is waited for is 410', async () => {
+test('a backend that ends while it is waited for is 410, and not called a session that has ended', async () => {
   await using house = await openHouse();
   const { token, backend } = await spawn(house);
   const { answer } = await ask(house, token, backend);
   await makeEnded(house, backend);
   expect((await answer).status).toBe(410);
-  expect((await answer).headers.get('x-berth-error')).toBe('gone');
+  expect((await answer).headers.get('x-berth-error')).toBe('not-started');
 });
 
 test('a backend that is stopped before it was ready is 410 at once', async () => {

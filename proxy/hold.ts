@@ -1,6 +1,6 @@
 /** Holding requests until their backend is ready. Every hold ends: ready, gone, too late, given up, or the store fails. */
 import type { Clock } from '../core/clock/clock.ts';
-import { ProxyFailure } from './failure.ts';
+import { ProxyFailure, goneFailure } from './failure.ts';
 import type { Address, Lookup } from './lookup.ts';
 
 /** The bus may lose a message: then a hold notices a second later. Holds of one backend share the read. */
@@ -34,7 +34,7 @@ export class Holds {
       using change = this.#listen(backend);
       const found = await this.#lookup.refresh(backend);
       if (found.state === 'reachable') return found.address;
-      if (found.state === 'gone') throw new ProxyFailure('gone');
+      if (found.state === 'gone') throw goneFailure(found.wasReady);
       const leftMs = deadlineMs - this.#clock.now().getTime();
       if (leftMs <= 0) throw new ProxyFailure('not-ready');
       await this.#either(change.happened, Math.min(leftMs, holdPollMs), signal);

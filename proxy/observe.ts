@@ -3,6 +3,7 @@ import { Counter, Gauge, Histogram } from 'prom-client';
 import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { requestId } from '../core/http/request-id.ts';
+import type { LastCatch } from '../core/log/last-catch.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Exchange } from './exchange.ts';
@@ -19,13 +20,15 @@ const names = {
 /** The proxy's figures, registered until disposed. */
 export class Observer implements Disposable {
   readonly #log: Log;
+  readonly #caught: LastCatch;
   readonly #clock: Clock;
   readonly #metrics: Metrics;
   readonly #requests: Counter<'code_class'>;
   readonly #holds: Histogram;
 
-  constructor(deps: { log: Log; clock: Clock; metrics: Metrics; openConnections: () => number }) {
+  constructor(deps: { log: Log; caught: LastCatch; clock: Clock; metrics: Metrics; openConnections: () => number }) {
     this.#log = deps.log;
+    this.#caught = deps.caught;
     this.#clock = deps.clock;
     this.#metrics = deps.metrics;
     const registers = [deps.metrics];
@@ -58,7 +61,7 @@ export class Observer implements Disposable {
     const { socket } = request;
     const startedMs = this.#clock.now().getTime();
     const before = { sent: socket.bytesWritten, received: socket.bytesRead };
-    exchange.closed.addEventListener('abort', () => {
+    const onClosed = this.#caught.around(() => {
       const status = exchange.status();
       this.#requests.inc({ code_class: status === undefined ? 'cut' : `${Math.floor(status / 100)}xx` });
       this.#log.info(
@@ -75,6 +78,7 @@ export class Observer implements Disposable {
         'Request ended',
       );
     });
+    exchange.closed.addEventListener('abort', onClosed);
   }
 
   /** An error of the proxy's own that has a cause to look for. */

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { backendChanged } from '../contract/messages.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
+import { LastCatch } from '../core/log/last-catch.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
@@ -65,17 +66,20 @@ const defaultDrainMs = 5_000;
  */
 export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   await using opened = new AsyncDisposableStack();
-  const { clock, log } = deps;
+  const { log } = deps;
+  const caught = new LastCatch(log);
+  const clock = caught.clock(deps.clock);
   const connections = opened.use(new Connections({ id: deps.id, bus: deps.bus, clock, log }));
   const observer = opened.use(
-    new Observer({ log, clock, metrics: deps.metrics, openConnections: () => connections.total }),
+    new Observer({ log, caught, clock, metrics: deps.metrics, openConnections: () => connections.total }),
   );
-  const lookup = new Lookup({ store: deps.store, clock, onGone: (backend) => forwarder.drop(backend) });
+  const lookup = new Lookup({ store: deps.store, clock, log, onGone: (backend) => forwarder.drop(backend) });
   const dialer = new Dialer({ localNode: deps.localNode, secret: deps.secret, clock, log, lookup });
-  const forwarder = opened.use(generalForwarder({ clock, dialer }));
+  const forwarder = opened.use(generalForwarder({ clock, dialer, caught }));
   const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs });
   const visits = new Visits({
     clock,
+    caught,
     lookup,
     holds,
     connections,
@@ -85,18 +89,28 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
     behindLoadBalancer: deps.behindLoadBalancer ?? false,
   });
   opened.use(
-    await deps.bus.subscribe(backendChanged, ({ backend, status }) => {
-      lookup.forget(backend);
-      if (status === 'terminated') forwarder.drop(backend);
-      holds.wake(backend);
-    }),
+    await deps.bus.subscribe(
+      backendChanged,
+      caught.around(({ backend, status }) => {
+        lookup.forget(backend);
+        if (status === 'terminated') forwarder.drop(backend);
+        holds.wake(backend);
+      }),
+    ),
   );
   opened.defer(() => visits.drain(deps.drainMs ?? defaultDrainMs));
   const resources = opened.move();
   let closing: Promise<void> | undefined;
   return {
-    handle: (request, response) => void visits.serve(plainExchange(request, response)),
-    upgrade: (request, socket, head) => void visits.serve(upgradeExchange(request, socket, head)),
+    handle: caught.around(
+      (request: IncomingMessage, response: ServerResponse) => visits.serve(plainExchange(request, response)),
+      ({ socket }) => socket.destroy(),
+    ),
+    upgrade: caught.around(
+      (request: IncomingMessage, socket: Duplex, head: Buffer) =>
+        visits.serve(upgradeExchange(request, socket, head, caught)),
+      (_request, socket) => socket.destroy(),
+    ),
     shouldUpgrade: isUpgradeWanted,
     [Symbol.asyncDispose]: () => (closing ??= resources.disposeAsync()),
   };

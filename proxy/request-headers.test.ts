@@ -127,6 +127,15 @@ test('what is for one connection goes no further', async () => {
   expect(valuesOf(seen, 'host')).toEqual(['sessions.example']);
 });
 
+test.each(['Proxy', 'proxy', 'PROXY'])('a client cannot choose the proxy of a CGI program by %s', async (name) => {
+  await using house = await openHouse();
+  await using mirror = await startMirror();
+  const { token } = await spawnReady(house, mirror);
+  const seen = await seenWith(house, token, [`${name}: http://evil.example/`, 'X-Proxy: own']);
+  expect(JSON.stringify(seen)).not.toContain('evil');
+  expect(valuesOf(seen, 'x-proxy')).toEqual(['own']);
+});
+
 test('at the edge, what a client says about forwarding is dropped', async () => {
   await using house = await openHouse();
   await using mirror = await startMirror();

@@ -22,6 +22,9 @@ export interface Verified {
 /** Part of the message's frame or address: nominating these in `Connection` does not take them out. */
 const neverNominated: ReadonlySet<string> = new Set(['host', 'content-length']);
 
+/** `Proxy` is `HTTP_PROXY` to a CGI program, which then sends its own requests by way of the client (https://httpoxy.org). */
+const neverForwarded: ReadonlySet<string> = new Set(['expect', 'http2-settings', 'proxy']);
+
 /** Methods whose requests have a body unless they say otherwise; to them, "no body" must be said. */
 const methodsWithBody: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
@@ -51,7 +54,7 @@ function clientHeaders(request: IncomingMessage, verified: Verified): OutgoingHe
   const headers = Object.create(null) as OutgoingHeaders;
   for (const [name, value] of pairs(request.rawHeaders)) {
     const lower = name.toLowerCase();
-    if (hopByHop.has(lower) || lower === 'expect' || lower === 'http2-settings') continue;
+    if (hopByHop.has(lower) || neverForwarded.has(lower)) continue;
     if (dropped.has(lower) && !neverNominated.has(lower)) continue;
     const passed = isReserved(lower) ? undefined : passedValue(lower, value, verified.token);
     if (passed === undefined) continue;

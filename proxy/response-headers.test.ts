@@ -3,20 +3,25 @@ import { exchangeBytes, openHouse, spawnReady, startRawProgram } from './testing
 
 /** What a client gets, byte for byte, when the backend answers with these bytes. */
 async function answered(answer: string, start = 'GET', version = '1.1'): Promise<string> {
+  return (await answeredTo(answer, start, version)).got;
+}
+
+/** The same, with the connection token of the session. */
+async function answeredTo(answer: string, start = 'GET', version = '1.1'): Promise<{ got: string; token: string }> {
   await using house = await openHouse();
   await using program = await startRawProgram((socket) => socket.end(answer, 'latin1'));
   const { token } = await spawnReady(house, program);
   const head = `${start} /${token}/ HTTP/${version}\r\nHost: a\r\nConnection: close\r\n\r\n`;
-  return await exchangeBytes(house.port, head);
+  return { got: await exchangeBytes(house.port, head), token };
 }
 
 test('headers keep their order, spelling, duplicates and bytes', async () => {
-  const got = await answered(
+  const { got, token } = await answeredTo(
     'HTTP/1.1 200 Sure\r\nX-First: 1\r\nSet-Cookie: a=1; Path=/; HttpOnly\r\nsEt-cOOkie: b=2\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n\r\nok',
   );
-  expect(got).toMatch(/^HTTP\/1\.1 200 Sure\r\n/);
+  expect(got).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   expect(got).toContain(
-    'X-First: 1\r\nSet-Cookie: a=1; Path=/; HttpOnly\r\nsEt-cOOkie: b=2\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n',
+    `X-First: 1\r\nSet-Cookie: a=1; Path=/${token}/; HttpOnly\r\nsEt-cOOkie: b=2\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n`,
   );
   expect(got.endsWith('\r\n\r\nok')).toBe(true);
 });
@@ -45,14 +50,44 @@ test('a backend cannot speak as the platform, nor for the whole host', async () 
     'Report-To: {}',
     'Set-Cookie: __Host-berth-session=planted; Secure; Path=/',
     'Set-Cookie: BERTH_x=planted',
+    'Set-Cookie: =berth_x=planted',
+    'Set-Cookie:  = berth_x=planted; Path=/',
+    'Set-Cookie: ==__Host-berth-session=planted',
+    'Set-Cookie: berth_planted',
   ];
-  const got = await answered(
+  const { got, token } = await answeredTo(
     `HTTP/1.1 200 OK\r\n${forbidden.join('\r\n')}\r\nSet-Cookie: own=1; Domain=example.com; Path=/x\r\nContent-Length: 0\r\n\r\n`,
   );
   const names = got.split('\r\n').map((line) => line.split(':')[0]?.toLowerCase());
-  for (const line of forbidden.slice(0, -2)) expect(names).not.toContain(line.split(':')[0]?.toLowerCase());
+  for (const line of forbidden.filter((each) => !each.startsWith('Set-Cookie')))
+    expect(names).not.toContain(line.split(':')[0]?.toLowerCase());
   expect(got).not.toContain('planted');
-  expect(got).toContain('Set-Cookie: own=1; Path=/x\r\n');
+  expect(got).toContain(`Set-Cookie: own=1; Path=/${token}/x\r\n`);
+});
+
+test.each([
+  ['all paths', '; Path=/', '; Path=/<prefix>/'],
+  ['a path', '; Secure; path = /a/b;HttpOnly', '; Secure; path = /<prefix>/a/b;HttpOnly'],
+  ['several paths', '; Path=/a; PATH=/; Path=/b', '; Path=/<prefix>/a; PATH=/<prefix>/; Path=/<prefix>/b'],
+  ['another session', `; Path=/${'0'.repeat(43)}/`, `; Path=/<prefix>/${'0'.repeat(43)}/`],
+  ['its own session', '; Path=/<prefix>/a', '; Path=/<prefix>/a'],
+  ['its own session, all of it', '; Path=/<prefix>', '; Path=/<prefix>'],
+  ['what only begins as its own session', '; Path=/<prefix>x', '; Path=/<prefix>/<prefix>x'],
+  ['none', '; Secure', '; Secure'],
+  ['an empty one', '; Path=', '; Path='],
+  ['what is no path', '; Path=x; Path', '; Path=x; Path'],
+])('a cookie for %s stays with its session', async (_name, attributes, expected) => {
+  await using house = await openHouse();
+  const cookie = (text: string) => `Set-Cookie: a=/b; Path-ish=/${text.replaceAll('<prefix>', session.token)}\r\n`;
+  await using program = await startRawProgram((socket, head) => {
+    const upgrade = head.includes('Upgrade') ? '101 S\r\nConnection: Upgrade\r\nUpgrade: x' : '200 OK';
+    socket.end(`HTTP/1.1 ${upgrade}\r\n${cookie(attributes)}\r\n`);
+  });
+  const session = await spawnReady(house, program);
+  for (const connection of ['close', 'Upgrade\r\nUpgrade: x']) {
+    const head = `GET /${session.token}/x HTTP/1.1\r\nHost: a\r\nConnection: ${connection}\r\n\r\n`;
+    expect(await exchangeBytes(house.port, head)).toContain(cookie(expected));
+  }
 });
 
 test('what is for one connection goes no further', async () => {
@@ -115,7 +150,7 @@ test('to HTTP/1.0 a chunked answer ends with the connection', async () => {
 
 test('trailers pass, apart from what only the platform may say', async () => {
   const got = await answered(
-    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nX-Berth-Error: gone\r\n\r\n',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nX-Berth-Error: gone\r\nSet-Cookie: a=1\r\n\r\n',
   );
   expect(got).toMatch(/\r\n0\r\nX-Sum: 1\r\n\r\n$/);
 });

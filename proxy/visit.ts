@@ -1,10 +1,12 @@
 /** The way of a request through the proxy: whose is it, may it pass, is anyone there, go. */
 import type { Clock } from '../core/clock/clock.ts';
+import type { LastCatch } from '../core/log/last-catch.ts';
+import { useNotedEveryMs } from '../model/route.ts';
 import type { Connections } from './connections.ts';
 import { parseConnectionUrl, redirectOf } from './connection-url.ts';
 import { answerError } from './error-answer.ts';
 import type { Exchange } from './exchange.ts';
-import { asProxyFailure, ProxyFailure } from './failure.ts';
+import { asProxyFailure, goneFailure, ProxyFailure } from './failure.ts';
 import type { Destination, Forwarder } from './forward/forwarder.ts';
 import { watchLeaving } from './forward/watch-leaving.ts';
 import type { Holds } from './hold.ts';
@@ -15,6 +17,7 @@ import { isUpgradeWanted } from './upgrade-request.ts';
 
 export interface VisitDeps {
   readonly clock: Clock;
+  readonly caught: LastCatch;
   readonly lookup: Lookup;
   readonly holds: Holds;
   readonly connections: Connections;
@@ -60,7 +63,8 @@ export class Visits {
     const { request } = exchange;
     const url = parseConnectionUrl(request.url ?? '');
     if (!url) throw new ProxyFailure('not-found');
-    if (exchange.upgrade && !isUpgradeWanted(request)) throw new ProxyFailure('bad-request');
+    if (exchange.upgrade?.isEarly || (exchange.upgrade && !isUpgradeWanted(request)))
+      throw new ProxyFailure('bad-request');
     const location = redirectOf(url);
     if (location !== undefined) {
       redirect(exchange, location);
@@ -69,25 +73,38 @@ export class Visits {
     const { lookup, secretFor, behindLoadBalancer } = this.#deps;
     const route = await lookup.route(url.token);
     if (!route) throw new ProxyFailure('gone');
-    this.#count(exchange, route.backend);
+    this.#count(exchange, route.backend, url.token);
     const verified = { route, token: url.token, secret: secretFor(url.token), behindLoadBalancer };
     const headers = requestHeaders(request, verified);
     const address = await this.#reach(exchange, route.backend);
-    await this.#forward(exchange, { backend: route.backend, address, path: url.rest, headers });
+    await this.#forward(exchange, {
+      backend: route.backend,
+      address,
+      prefix: `/${url.token}`,
+      path: url.rest,
+      headers,
+    });
   }
 
-  #count(exchange: Exchange, backend: string): void {
+  #count(exchange: Exchange, backend: string, token: string): void {
     exchange.backend = backend;
     if (exchange.closed.aborted) return;
-    const open = this.#deps.connections.open(backend);
-    exchange.closed.addEventListener('abort', () => open[Symbol.dispose]());
+    const { connections, clock, lookup, caught } = this.#deps;
+    const open = connections.open(backend);
+    // What stays open for days goes on using its route.
+    const using = clock.every(useNotedEveryMs, () => void lookup.route(token).catch(() => {}));
+    const close = () => {
+      open[Symbol.dispose]();
+      using[Symbol.dispose]();
+    };
+    exchange.closed.addEventListener('abort', caught.around(close));
   }
 
   async #reach(exchange: Exchange, backend: string): Promise<Address> {
     const { lookup, holds, observer, clock } = this.#deps;
     const found = await lookup.whereabouts(backend);
     if (found.state === 'reachable') return found.address;
-    if (found.state === 'gone') throw new ProxyFailure('gone');
+    if (found.state === 'gone') throw goneFailure(found.wasReady);
     const sinceMs = clock.now().getTime();
     using _watch = exchange.upgrade && watchLeaving(exchange.upgrade.socket);
     const signal = AbortSignal.any([exchange.closed, this.#draining.signal]);
@@ -110,7 +127,7 @@ export class Visits {
       // It may have ended just now, with the news still on its way.
       lookup.forget(to.backend);
       const found = await lookup.refresh(to.backend);
-      throw found.state === 'gone' ? new ProxyFailure('gone', { cause: error }) : error;
+      throw found.state === 'gone' ? goneFailure(found.wasReady, { cause: error }) : error;
     }
   }
 

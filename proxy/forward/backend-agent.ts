@@ -66,7 +66,10 @@ export class BackendAgent extends Agent {
   ): Duplex | null | undefined {
     if (!this.#dial) return super.createConnection(options, callback);
     const [socket] = this.#ready;
-    if (!socket) throw new Error('A request came before its connection');
+    if (!socket) {
+      callback?.(new Error('A request came before its connection'), null as never);
+      return undefined;
+    }
     this.#ready.delete(socket);
     return socket;
   }

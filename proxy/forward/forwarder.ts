@@ -7,6 +7,8 @@ import type { OutgoingHeaders } from '../request-headers.ts';
 export interface Destination {
   readonly backend: string;
   readonly address: Address;
+  /** What stands before the backend's paths in those of the client. */
+  readonly prefix: string;
   /** The request target, byte for byte. */
   readonly path: string;
   readonly headers: OutgoingHeaders;

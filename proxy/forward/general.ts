@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../core/clock/clock.ts';
+import type { LastCatch } from '../../core/log/last-catch.ts';
 import type { Dialer } from './dial.ts';
 import type { Destination, Forwarder, Upgrading } from './forwarder.ts';
 import { HttpProxy } from './http-proxy.ts';
@@ -9,23 +10,31 @@ import { forwardUpgrade } from './upgrade.ts';
 import type { Tied } from './upgrade.ts';
 
 /** The forwarder that carries everything HTTP/1.1 has. */
-export function generalForwarder(deps: { clock: Clock; dialer: Dialer }): Forwarder {
+export function generalForwarder(deps: ForwarderDeps): Forwarder {
   return new GeneralForwarder(deps);
+}
+
+interface ForwarderDeps {
+  readonly clock: Clock;
+  readonly dialer: Dialer;
+  readonly caught: LastCatch;
 }
 
 class GeneralForwarder implements Forwarder {
   readonly #clock: Clock;
   readonly #dialer: Dialer;
+  readonly #caught: LastCatch;
   readonly #pools: Pools;
   readonly #plain: HttpProxy;
   /** Both ends of every upgraded connection, by backend. */
   readonly #upgraded = new Map<string, Set<Duplex>>();
 
-  constructor({ clock, dialer }: { clock: Clock; dialer: Dialer }) {
+  constructor({ clock, dialer, caught }: ForwarderDeps) {
     this.#clock = clock;
     this.#dialer = dialer;
+    this.#caught = caught;
     this.#pools = new Pools({ clock, dialer });
-    this.#plain = new HttpProxy(this.#pools);
+    this.#plain = new HttpProxy(this.#pools, caught);
   }
 
   web(request: IncomingMessage, response: ServerResponse, to: Destination): Promise<void> {
@@ -37,7 +46,7 @@ class GeneralForwarder implements Forwarder {
       this.#keep(to.backend, tied.client);
       this.#keep(to.backend, tied.backend);
     };
-    await forwardUpgrade(request, client, to, { dialer: this.#dialer, onTied });
+    await forwardUpgrade(request, client, to, { dialer: this.#dialer, caught: this.#caught, onTied });
   }
 
   drop(backend: string): void {

@@ -104,7 +104,7 @@ test('an answer that comes before the body has been sent arrives', async () => {
   const client = await connected(house.port);
   client.write(`POST /${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\npart`);
   const [data] = (await once(client, 'data')) as [Buffer];
-  expect(data.toString()).toMatch(/^HTTP\/1\.1 413 Too Large\r\n[^]*big$/);
+  expect(data.toString()).toMatch(/^HTTP\/1\.1 413 Payload Too Large\r\n[^]*big$/);
   client.destroy();
 });
 

@@ -2,8 +2,10 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import httpProxy from 'http-proxy-3';
 import type { ProxyServer } from 'http-proxy-3';
+import type { LastCatch } from '../../core/log/last-catch.ts';
 import { ProxyFailure } from '../failure.ts';
 import { passedTrailers } from '../response-headers.ts';
+import { limitAnswer } from './answer-limits.ts';
 import type { BackendAgent } from './backend-agent.ts';
 import { connectLimitMs } from './dial.ts';
 import type { Destination } from './forwarder.ts';
@@ -24,11 +26,13 @@ interface Attempt {
 
 export class HttpProxy {
   readonly #pools: Pools;
+  readonly #caught: LastCatch;
   readonly #attempts = new WeakMap<IncomingMessage, Attempt>();
   readonly #engine: ProxyServer;
 
-  constructor(pools: Pools) {
+  constructor(pools: Pools, caught: LastCatch) {
     this.#pools = pools;
+    this.#caught = caught;
     this.#engine = httpProxy.createProxyServer({
       // The path as it is (http-proxy-3 would parse it as a URL and resolve `%2e%2e`), the answer in our hands.
       toProxy: true,
@@ -87,33 +91,47 @@ export class HttpProxy {
       if (!attempt) throw new Error('A request without a destination');
       request.url = attempt.to.path;
       request.headers = attempt.to.headers;
-      request.once('end', () => addTrailers(request, attempt.outgoing));
+      const onEnd = () => addTrailers(request, attempt.outgoing);
+      request.once(
+        'end',
+        this.#caught.around(onEnd, () => attempt.outgoing?.destroy()),
+      );
     });
-    this.#engine.on('proxyReq', (outgoing, request) => {
+    const onOutgoing = (outgoing: ClientRequest, request: IncomingMessage) => {
       const attempt = this.#attempts.get(request);
       if (!attempt) return;
       attempt.outgoing = outgoing;
+      limitAnswer(outgoing);
       // http-proxy-3 loses the question mark of an empty query.
       outgoing.path = attempt.to.path;
       // An answer that is none (an upgrade nobody asked for) ends the connection without an error.
       outgoing.once('close', () => {
         if (!attempt.answered) attempt.reject(unreachable(new Error('The connection ended without an answer')));
       });
-    });
+    };
+    this.#engine.on(
+      'proxyReq',
+      this.#caught.around(onOutgoing, (outgoing) => outgoing.destroy()),
+    );
   }
 
   #followAnswers(): void {
-    this.#engine.on('proxyRes', (incoming, request, response) => {
+    const onAnswer = (incoming: IncomingMessage, request: IncomingMessage, response: ServerResponse) => {
       const attempt = this.#attempts.get(request);
       if (attempt) attempt.answered = true;
       try {
-        relay(incoming, response);
+        relay(incoming, response, { prefix: attempt?.to.prefix ?? '', caught: this.#caught });
         attempt?.resolve();
       } catch (error) {
         incoming.destroy();
         attempt?.reject(unreachable(error));
       }
-    });
+    };
+    const cut = (incoming: IncomingMessage, _request: IncomingMessage, response: ServerResponse) => {
+      incoming.destroy();
+      response.destroy();
+    };
+    this.#engine.on('proxyRes', this.#caught.around(onAnswer, cut));
     // The client has left: nobody is there to be told.
     this.#engine.on('econnreset', (_error, request) => this.#letGo(request));
   }

@@ -1,5 +1,7 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import type { ClientRequest } from 'node:http';
 import { expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import type { RawData } from 'ws';
@@ -35,6 +37,17 @@ function upgradeTo(token: string, protocol = 'echo', more: string[] = [], path =
     '',
   ];
   return lines.join('\r\n');
+}
+
+/** Called with the next request for an upgrade that goes to a backend. */
+function onceAsked(use: (request: ClientRequest) => void): void {
+  const onRequest = (message: unknown) => {
+    const { request } = message as { request: ClientRequest };
+    if (request.getHeader('upgrade') === undefined) return;
+    unsubscribe('http.client.request.start', onRequest);
+    use(request);
+  };
+  subscribe('http.client.request.start', onRequest);
 }
 
 async function startEcho(): Promise<Program & { sockets: WebSocketServer['clients']; seen: Seen[] }> {
@@ -210,7 +223,12 @@ test('an upgrade that the backend refuses is an ordinary answer, however large',
 
 test('the proxy`s own errors reach who asked for an upgrade', async () => {
   await using house = await openHouse();
-  const gone = await spawn(house);
+  const failed = await spawn(house);
+  await makeEnded(house, failed.backend);
+  expect(await exchangeBytes(house.port, upgradeTo(failed.token))).toMatch(
+    /^HTTP\/1\.1 410 [^]*x-berth-error: not-started/,
+  );
+  const gone = await spawnReady(house, { address: { host: '127.0.0.1', port: 9 } });
   await makeEnded(house, gone.backend);
   expect(await exchangeBytes(house.port, upgradeTo(gone.token))).toMatch(/^HTTP\/1\.1 410 [^]*x-berth-error: gone/);
   expect(await exchangeBytes(house.port, upgradeTo('short'))).toMatch(/^HTTP\/1\.1 404 /);
@@ -263,4 +281,34 @@ test('when a backend has ended, its upgraded connections do not outlive it', asy
     return client.closed;
   });
   expect(client.closed).toBe(true);
+});
+
+test('a client that leaves in the moment of the backend`s answer lets go', async () => {
+  await using house = await openHouse();
+  await using program = await startRawProgram((socket) => void socket.write(switching));
+  const { token, backend } = await spawnReady(house, program);
+  house.server.on('upgrade', (_request, client) => {
+    onceAsked((request) => request.prependListener('upgrade', () => client.destroy()));
+  });
+  expect(await exchangeBytes(house.port, upgradeTo(token))).toBe('');
+  await until(() => program.sockets.size === 0);
+  await until(() => house.told.at(-1)?.[backend] === undefined);
+});
+
+test('a backend that breaks off in the moment of its answer cuts the client', async () => {
+  await using house = await openHouse();
+  await using program = await startRawProgram((socket) => void socket.write(switching));
+  const { token, backend } = await spawnReady(house, program);
+  onceAsked((request) => request.prependListener('upgrade', (_answer, socket) => socket.destroy()));
+  await exchangeBytes(house.port, upgradeTo(token));
+  await until(() => house.told.at(-1)?.[backend] === undefined);
+  expect(program.sockets.size).toBe(0);
+});
+
+test('the reason of a 101 is the proxy`s own', async () => {
+  await using house = await openHouse();
+  await using program = await startRawProgram((socket) => void socket.end(switching.replace('Switching', 'X\x01\x7f')));
+  const { token } = await spawnReady(house, program);
+  const got = await exchangeBytes(house.port, upgradeTo(token));
+  expect(got).toMatch(/^HTTP\/1\.1 (?:101 Switching Protocols|502 Bad Gateway)\r\n/);
 });

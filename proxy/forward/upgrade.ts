@@ -7,12 +7,14 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream';
 import type { Duplex } from 'node:stream';
+import type { LastCatch } from '../../core/log/last-catch.ts';
 import { ProxyFailure } from '../failure.ts';
 import { responseHeaders } from '../response-headers.ts';
+import { limitAnswer } from './answer-limits.ts';
 import { connectLimitMs } from './dial.ts';
 import type { Dialer } from './dial.ts';
 import type { Destination, Upgrading } from './forwarder.ts';
-import { relay } from './relay.ts';
+import { reasonOf, relay } from './relay.ts';
 import { watchLeaving } from './watch-leaving.ts';
 import { watchPeer } from './watch-peer.ts';
 
@@ -24,7 +26,7 @@ export async function forwardUpgrade(
   request: IncomingMessage,
   client: Upgrading,
   to: Destination,
-  { dialer, onTied }: { dialer: Dialer; onTied: (sockets: Tied) => void },
+  { dialer, caught, onTied }: { dialer: Dialer; caught: LastCatch; onTied: (sockets: Tied) => void },
 ): Promise<void> {
   const dialled = dialer.isStraight(to.address) ? undefined : await dial(dialer, client, to);
   if (client.socket.destroyed) {
@@ -32,33 +34,38 @@ export async function forwardUpgrade(
     return;
   }
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const outgoing = ask(request, to, dialled);
+  const outgoing = ask(request, to, { dialled, caught });
   const watch = watchLeaving(client.socket);
   const leave = () => {
     outgoing.destroy();
     resolve();
   };
   client.socket.once('close', leave);
-  outgoing.on('error', (error) => reject(new ProxyFailure('backend-unreachable', { cause: error })));
-  outgoing.once('response', (incoming) => {
+  const fail = (cause: unknown) => reject(new ProxyFailure('backend-unreachable', { cause }));
+  const cut = (_incoming: IncomingMessage, backend?: Duplex) => {
+    client.socket.destroy();
+    backend?.destroy();
+    leave();
+  };
+  const onAnswer = (incoming: IncomingMessage) => {
     try {
-      relay(incoming, client.response);
+      relay(incoming, client.response, { prefix: to.prefix, caught });
       resolve();
     } catch (error) {
       incoming.destroy();
-      reject(new ProxyFailure('backend-unreachable', { cause: error }));
+      fail(error);
     }
-  });
-  outgoing.once('upgrade', (incoming, backend, head) => {
+  };
+  const onUpgrade = (incoming: IncomingMessage, backend: Duplex, head: Buffer) => {
     client.socket.off('close', leave);
     watch[Symbol.dispose]();
-    client.response.detachSocket(client.socket as Socket);
-    client.socket.write(switchingProtocols(incoming), 'latin1');
-    client.socket.write(head);
-    backend.write(client.head);
-    onTied(tie(client.socket, backend));
+    const tied = switchProtocols(client, { socket: backend, head }, switchingProtocols(incoming, to.prefix));
+    if (tied) onTied(tied);
     resolve();
-  });
+  };
+  outgoing.on('error', fail);
+  outgoing.once('response', caught.around(onAnswer, cut));
+  outgoing.once('upgrade', caught.around(onUpgrade, cut));
   outgoing.end();
   await promise;
 }
@@ -89,8 +96,17 @@ async function dial(dialer: Dialer, client: Upgrading, to: Destination): Promise
   }
 }
 
-function ask(request: IncomingMessage, to: Destination, dialled: Socket | undefined): ClientRequest {
+function ask(
+  request: IncomingMessage,
+  to: Destination,
+  { dialled, caught }: { dialled: Socket | undefined; caught: LastCatch },
+): ClientRequest {
   const outgoing = sendHead(request, to, dialled);
+  const limit = () => limitAnswer(outgoing);
+  outgoing.once(
+    'socket',
+    caught.around(limit, () => outgoing.destroy()),
+  );
   if (dialled) return outgoing;
   outgoing.once('socket', (socket) => {
     const giveUp = () => outgoing.destroy(new Error('The backend does not take the connection'));
@@ -112,12 +128,32 @@ function sendHead(request: IncomingMessage, to: Destination, dialled: Socket | u
   }
 }
 
-function switchingProtocols(incoming: IncomingMessage): string {
-  const lines = [`HTTP/1.1 101 ${incoming.statusMessage ?? ''}`, 'Connection: Upgrade'];
+function switchingProtocols(incoming: IncomingMessage, prefix: string): string {
+  const lines = [`HTTP/1.1 101 ${reasonOf(101)}`, 'Connection: Upgrade'];
   lines.push(`Upgrade: ${incoming.headers.upgrade ?? ''}`);
-  const headers = responseHeaders(incoming.rawHeaders);
+  const headers = responseHeaders(incoming.rawHeaders, prefix);
   for (let i = 0; i + 1 < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
   return `${lines.join('\r\n')}\r\n\r\n`;
+}
+
+/** Sends the client the backend's agreement, and ties the two together. If one of them has gone meanwhile, both are cut. */
+function switchProtocols(
+  client: Upgrading,
+  backend: { readonly socket: Duplex; readonly head: Buffer },
+  agreement: string,
+): Tied | undefined {
+  client.response.detachSocket(client.socket as Socket);
+  // An error is followed by the connection's end, which is where it is dealt with.
+  backend.socket.on('error', () => {});
+  if (client.socket.destroyed || backend.socket.destroyed) {
+    client.socket.destroy();
+    backend.socket.destroy();
+    return undefined;
+  }
+  client.socket.write(agreement, 'latin1');
+  client.socket.write(backend.head);
+  backend.socket.write(client.head);
+  return tie(client.socket, backend.socket);
 }
 
 function tie(client: Duplex, backend: Duplex): Tied {

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { exchangeBytes, openHouse, spawnReady, startRawProgram } from '../testing/house.ts';
+
+test.each([
+  ['NUL', 'O\0K'],
+  ['a control character', '\x01'],
+  ['DEL', 'OK\x7f'],
+  ['a tab', '\tOK'],
+  ['UTF-8', 'Schön'],
+  ['nothing', ''],
+  ['many words', 'x'.repeat(2_000)],
+])('whatever reason a backend gives (%s), the client gets the standard one', async (_name, reason) => {
+  await using house = await openHouse();
+  await using program = await startRawProgram((socket) => {
+    socket.end(Buffer.from(`HTTP/1.1 404 ${reason}\r\nContent-Length: 2\r\n\r\nhi`));
+  });
+  const { token } = await spawnReady(house, program);
+  const got = await exchangeBytes(house.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  expect(got).toMatch(/^HTTP\/1\.1 (?:404 Not Found|502 Bad Gateway)\r\n/);
+});
