@@ -40,7 +40,7 @@ await describeAtWork('addresses of backends', (work) => {
     expect((await other.platform.until(first, 'ready')).address?.host).toBe(next);
     // Behind the worker's back, at the address that comes next.
     const squatter = await docker.createContainer({
-      Image: (await docker.getContainer(`berth-${first}`).inspect()).Image,
+      Image: (await other.platform.containerOf(first).inspect()).Image,
       Env: ['PORT=8080'],
       Labels: { 'berth.node': other.platform.node },
       HostConfig: { NetworkMode: engine.network.name, Init: true },

@@ -16,7 +16,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
   });
 
   const containers = () => platform.engine.engine.containers.list();
-  const containerOf = (id: string) => platform.engine.docker.getContainer(`berth-${id}`);
+  const containerOf = (id: string) => platform.containerOf(id);
 
   it('goes on with a backend that runs, without it noticing', async () => {
     const imageDigest = platform.images.add(polite);

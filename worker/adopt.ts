@@ -19,8 +19,8 @@ export async function adopt(worker: WorkerContext, id: string, container: Listed
   const backend = await worker.store.get(backends, id);
   if (!backend?.live || backend.node !== worker.settings.node || isLookedAfter(worker, id)) return;
   const run = newRun(worker, backend);
-  run.touchedAt = worker.clock.now();
-  run.pulledMs = pulledMsIn(backend, run.touchedAt);
+  run.watchedSince = worker.clock.now();
+  run.pulledMs = pulledMsIn(backend, run.watchedSince);
   worker.log.info({ backend: run.id, status: backend.status, container: container?.phase }, 'Backend adopted');
   if (!container || container.phase === 'created') {
     adoptUnstarted(worker, run, container);

@@ -113,8 +113,8 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     );
     await platform.until(id, 'ready');
     const live = recordsOf(await askForLog(id));
-    await platform.engine.docker
-      .getContainer(`berth-${id}`)
+    await platform
+      .containerOf(id)
       .exec({ Cmd: ['touch', '/end'] })
       .then((exec) => exec.start({}));
     const records = await live;
@@ -134,9 +134,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     ).toEqual(['no newline', 'nor here']);
     const places = records.map(({ at }) => at);
     expect(places).toEqual([...new Set(places)].sort());
-    await eventually(
-      async () => (await platform.engine.engine.containers.inspect(`berth-${id}`)) === undefined || undefined,
-    );
+    await eventually(async () => (await platform.stateOf(id)) === undefined || undefined);
     // With the long line, it is more than is kept.
     const kept = await logOf(id);
     expect(kept.length).toBeGreaterThan(10);
@@ -273,9 +271,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     await worker[Symbol.asyncDispose]();
     await platform.declareLost(id);
     worker = await platform.openWorker();
-    await eventually(
-      async () => (await platform.engine.engine.containers.inspect(`berth-${id}`)) === undefined || undefined,
-    );
+    await eventually(async () => (await platform.stateOf(id)) === undefined || undefined);
     expect((await logOf(id)).map(({ line }) => line)).toEqual(['there']);
   });
 

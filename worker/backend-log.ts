@@ -2,7 +2,6 @@
 import type { LogRecord } from '../contract/node-streams.ts';
 import type { WorkerContext } from './context.ts';
 import { isEngineError } from './docker/engine-error.ts';
-import { containerName } from './docker/labels.ts';
 import { LogLines } from './log-lines.ts';
 import { LogReplays } from './log-replays.ts';
 
@@ -30,7 +29,7 @@ export async function* readBackendLog(
 ): AsyncGenerator<LogRecord[], void, void> {
   let last = after;
   for (;;) {
-    const state = await worker.engine.containers.inspect(containerName(backend));
+    const state = await worker.engine.containers.inspect(worker.engine.containerName(backend));
     // Looked for after the container, which goes only when its log is kept.
     const kept = await worker.keptLogs.read(backend, last);
     if (kept) {

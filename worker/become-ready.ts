@@ -12,9 +12,14 @@ export async function becomeReadyWhenListening(worker: WorkerContext, run: Run):
   void run.write((backend) => advance(advance(backend, 'starting', startedAt), 'waiting', startedAt));
   await untilListening(address, clock, run.startUpSignal);
   const readyAt = clock.now();
-  const ready = await run.write((backend) => becomeReady(backend, address, readyAt));
-  if (ready?.readyAt?.getTime() !== readyAt.getTime()) return;
-  const ms = readyAt.getTime() - ready.createdAt.getTime();
+  let isChanged = false;
+  const ready = await run.write((backend) => {
+    const next = becomeReady(backend, address, readyAt);
+    isChanged = next !== backend;
+    return next;
+  });
+  if (!ready?.readyAt || !isChanged) return;
+  const ms = ready.readyAt.getTime() - ready.createdAt.getTime();
   worker.figures.spawned('ready', ms / 1000);
   worker.log.info({ backend: run.id, ms }, 'Backend is ready');
 }

@@ -2,12 +2,14 @@ import type { LogRecord } from '../contract/node-streams.ts';
 import { readContainerLog } from './backend-log.ts';
 import type { WorkerContext } from './context.ts';
 import { isEngineError } from './docker/engine-error.ts';
+import { removeOwnMount } from './own-mounts.ts';
 
 /** Twenty megabytes take a second. An engine that has not told them by now would hold up the end of the backend for ever. */
 const readLimitMs = 60_000;
 
 /**
- * Removes a backend's container, running or not, after keeping its log: whoever dies in between does both again. Throws when the
+ * Removes a backend's container, running or not, after keeping its log, then its own folder: a worker that dies in between does
+ * the rest when it is started again. Throws when the
  * engine does not answer, and when the worker closes.
  */
 export async function clearAway(worker: WorkerContext, backend: string, container: string): Promise<void> {
@@ -16,6 +18,7 @@ export async function clearAway(worker: WorkerContext, backend: string, containe
   if ((await containers.inspect(container))?.phase === 'running') await containers.signal(container, 'SIGKILL');
   await keepLog(worker, backend);
   await containers.remove(container);
+  await removeOwnMount(worker, backend);
 }
 
 async function keepLog(worker: WorkerContext, backend: string): Promise<void> {

@@ -1,9 +1,10 @@
 /** The end of a backend: written, cleared up, forgotten. */
-import type { TerminationReason } from '../contract/statuses.ts';
-import { end, endingOf } from '../model/backend.ts';
+import type { TerminationKind, TerminationReason } from '../contract/statuses.ts';
+import { end, endingOf, factsOfEnd } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { clearAway } from './clear-away.ts';
 import type { WorkerContext } from './context.ts';
+import { removeOwnMount } from './own-mounts.ts';
 import type { Run } from './run.ts';
 
 /** How a run ended, where nobody had asked for it. */
@@ -11,6 +12,7 @@ export interface Outcome {
   readonly exitCode: number | null;
   /** What went wrong, for people. */
   readonly failure?: string | undefined;
+  readonly kind?: TerminationKind;
   readonly reason?: TerminationReason;
 }
 
@@ -23,21 +25,31 @@ const removeAgainAfterMs = 2_000;
  */
 export function conclude(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
   run.concluding ??= concludeOnce(worker, run, outcome).catch((error: unknown) => {
-    if (!worker.closing.aborted) worker.log.error({ err: error, backend: run.id }, 'End of a backend failed');
+    if (worker.closing.aborted) return;
+    worker.log.error({ err: error, backend: run.id }, 'End of a backend failed, the next pass tries again');
+    worker.runs.delete(run.id);
+    run.finish();
   });
   return run.concluding;
 }
 
 async function concludeOnce(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
   const now = worker.clock.now();
+  const failure = outcome.failure ?? run.failure;
   run.cancelStartUp();
   run.markDied();
   await run.startUpOver;
   // One that was not seen to start may run all the same, if the engine's answer was lost: it goes before its end is told.
   if (run.container && !run.container.started) await removeContainer(worker, run);
+  run.markGone();
   const wasReady = run.backend.readyAt !== undefined;
-  const ended = await run.write((backend) => withEnd(withPeak(backend, run.peakMemoryBytes), outcome, now));
-  worker.log.info({ backend: run.id, exitCode: outcome.exitCode, failure: outcome.failure }, 'Backend ended');
+  let wasLive = false;
+  const ended = await run.write((backend) => {
+    wasLive = backend.live;
+    return withEnd(withPeak(backend, run.peakMemoryBytes), { ...outcome, failure }, now);
+  });
+  if (ended && wasLive) worker.log.info({ backend: run.id, endedBy: 'worker', ...factsOfEnd(ended) }, 'Backend ended');
+  else worker.log.info({ backend: run.id }, 'Container of an ended backend is removed');
   const last = ended?.history.at(-1);
   worker.figures.terminated(last?.terminationReason ?? null);
   if (!wasReady) {
@@ -45,6 +57,10 @@ async function concludeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
     worker.figures.spawned(result, (now.getTime() - run.backend.createdAt.getTime()) / 1000);
   }
   if (run.container?.started) await removeContainer(worker, run);
+  if (!run.container) await removeOwnMount(worker, run.id);
+  await run.containerLease?.remove().catch((error: unknown) => {
+    worker.log.warn({ err: error, backend: run.id }, 'Lease folder cannot be removed, the next pass tries again');
+  });
   if (run.address !== undefined) worker.engine.network.releaseAddress(run.address);
   worker.connections.forget(run.id);
   worker.runs.delete(run.id);
@@ -55,7 +71,7 @@ function withEnd(backend: Backend, outcome: Outcome, now: Date): Backend {
   const asked = endingOf(backend, outcome.exitCode);
   const failure = outcome.failure === undefined ? {} : { failure: outcome.failure };
   if (asked.kind !== null) return end(backend, { ...asked, ...failure }, now);
-  return end(backend, { ...asked, reason: outcome.reason ?? null, ...failure }, now);
+  return end(backend, { ...asked, kind: outcome.kind ?? null, reason: outcome.reason ?? null, ...failure }, now);
 }
 
 /** A backend with the most memory that was seen in use. Unchanged if more was seen before. */

@@ -59,6 +59,19 @@ describe('Connections', () => {
     expect(connections.hearingSince).toEqual(at(60_000));
   });
 
+  it('keeps nothing of a backend that has ended while somebody was connected', () => {
+    const running = new Set(['one', 'other']);
+    const connections = new Connections((backend) => running.has(backend));
+    connections.hear('a', { one: 1, other: 1 }, at(0));
+    connections.hear('silent', { one: 1 }, at(0));
+    running.delete('one');
+    connections.forget('one');
+    connections.hear('a', {}, at(1_000));
+    connections.forgetSilent(at(proxySilentAfterMs));
+    expect(connections.closedAt('one')).toBeUndefined();
+    expect(connections.closedAt('other')).toEqual(at(1_000));
+  });
+
   it('keeps nothing of backends that run elsewhere', () => {
     const connections = new Connections(ours);
     connections.hear('a', { theirs: 1 }, at(0));

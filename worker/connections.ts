@@ -24,7 +24,7 @@ export class Connections {
     const ours = new Set(Object.keys(open).filter(this.#isOurs));
     this.#proxies.set(proxy, { heardAt: now, open: ours });
     this.#hearingSince ??= now;
-    for (const backend of before ?? []) if (!ours.has(backend)) this.#closedAt.set(backend, now);
+    for (const backend of before ?? []) if (!ours.has(backend)) this.#noteClosed(backend, now);
   }
 
   /** Forgets proxies that have not been heard for too long, and their connections with them. */
@@ -32,7 +32,7 @@ export class Connections {
     for (const [proxy, { heardAt, open }] of this.#proxies) {
       if (now.getTime() - heardAt.getTime() < proxySilentAfterMs) continue;
       this.#proxies.delete(proxy);
-      for (const backend of open) this.#closedAt.set(backend, now);
+      for (const backend of open) this.#noteClosed(backend, now);
     }
     if (this.#proxies.size === 0) this.#hearingSince = undefined;
   }
@@ -61,5 +61,10 @@ export class Connections {
   /** The backend has ended. */
   forget(backend: string): void {
     this.#closedAt.delete(backend);
+  }
+
+  /** Connections to a backend that has ended are closed after it was forgotten. */
+  #noteClosed(backend: string, now: Date): void {
+    if (this.#isOurs(backend)) this.#closedAt.set(backend, now);
   }
 }

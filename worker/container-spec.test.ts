@@ -17,6 +17,7 @@ const settings: WorkerSettings = {
   capabilities: ['CHOWN'],
   maxConcurrentStarts: 4,
   dataFolder: '/nowhere',
+  leaseFolder: '/nowhere/leases',
   keptLogs: { folder: '/nowhere', maxBytes: 0, seconds: 0, totalBytes: 0 },
 };
 
@@ -37,14 +38,12 @@ function backendWith(more: Partial<Backend>): Backend {
 
 describe('containerSpec', () => {
   it('names the image by digest, at the registry of this platform', () => {
-    expect(containerSpec(backendWith({}), settings, undefined).image).toBe(
-      `registry:5000/acme/draw@sha256:${'a'.repeat(64)}`,
-    );
+    expect(containerSpec(backendWith({}), settings, {}).image).toBe(`registry:5000/acme/draw@sha256:${'a'.repeat(64)}`);
   });
 
   it('lets the platform win over the user', () => {
     const env = { PORT: '1', SESSION_BACKEND_KEY: 'forged', SESSION_BACKEND_FENCING_TOKEN: '9', MORE: 'x' };
-    const keyed = containerSpec(backendWith({ env, key: 'k', fencingToken: 7 }), settings, undefined);
+    const keyed = containerSpec(backendWith({ env, key: 'k', fencingToken: 7 }), settings, {});
     expect(keyed.env).toEqual({
       PORT: '8080',
       SESSION_BACKEND_ID: 'backend00001',
@@ -55,7 +54,7 @@ describe('containerSpec', () => {
   });
 
   it('takes the share of a CPU from percent and period, and the memory from the platform where nothing was asked', () => {
-    const cpuOf = (limits: Backend['limits']) => containerSpec(backendWith({ limits }), settings, undefined).cpu;
+    const cpuOf = (limits: Backend['limits']) => containerSpec(backendWith({ limits }), settings, {}).cpu;
     expect(cpuOf({})).toBeUndefined();
     expect(cpuOf({ cpuPeriodPercent: 50 })).toEqual({ periodMicroseconds: 100_000, quotaMicroseconds: 50_000 });
     expect(cpuOf({ cpuPeriodPercent: 25, cpuPeriodMicroseconds: 20_000 })).toEqual({
@@ -64,10 +63,10 @@ describe('containerSpec', () => {
     });
     expect(cpuOf({ cpuPeriodPercent: 0 })?.quotaMicroseconds).toBe(1_000);
     const memoryOf = (limits: Backend['limits']) =>
-      containerSpec(backendWith({ limits }), { ...settings, defaultMemoryBytes: 5e8 }, undefined).memoryBytes;
+      containerSpec(backendWith({ limits }), { ...settings, defaultMemoryBytes: 5e8 }, {}).memoryBytes;
     expect(memoryOf({})).toBe(5e8);
     expect(memoryOf({ memoryBytes: 1e8 })).toBe(1e8);
-    expect(containerSpec(backendWith({}), settings, undefined)).not.toHaveProperty('memoryBytes');
+    expect(containerSpec(backendWith({}), settings, {})).not.toHaveProperty('memoryBytes');
   });
 });
 

@@ -28,7 +28,7 @@ export function referenceTo(
 export function containerSpec(
   backend: Backend,
   settings: WorkerSettings,
-  mountFolder: string | undefined,
+  { mountFolder, leaseFolder }: { mountFolder?: string | undefined; leaseFolder?: string | undefined },
 ): Omit<ContainerSpec, 'address'> {
   const memoryBytes = memoryLimitOf(backend.limits, settings);
   const cpu = cpuQuota(backend.limits);
@@ -43,6 +43,7 @@ export function containerSpec(
     capabilities: settings.capabilities,
     ...(settings.runtime !== undefined && { runtime: settings.runtime }),
     ...(mountFolder !== undefined && { mountFolder }),
+    ...(leaseFolder !== undefined && { leaseFolder }),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
+import type { DiskReserve } from '../core/disk/disk-reserve.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
@@ -8,6 +9,7 @@ import type { Store } from '../core/store/store.ts';
 import type { Backend } from '../model/backend.ts';
 import type { RegistryGrants } from '../model/registry-grant.ts';
 import type { Connections } from './connections.ts';
+import type { ContainerLeases } from './container-lease.ts';
 import type { Engine } from './docker/engine.ts';
 import type { Endings } from './endings.ts';
 import type { Figures } from './figures.ts';
@@ -32,11 +34,13 @@ export interface WorkerDeps {
   /** By it other processes of the platform are known at the gateway. */
   readonly secret: PlatformSecret;
   readonly engine: Engine;
+  /** Of the disk with the data folder. Default: none. */
+  readonly reserve?: DiskReserve;
   readonly settings: WorkerSettings;
 }
 
 /** What the parts of the worker share. */
-export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 'secret'> {
+export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 'secret' | 'reserve'> {
   /** Every backend that this node has taken and not yet cleared up, by ID. */
   readonly runs: Map<string, Run>;
   /** Backends that are just being taken, by ID. */
@@ -47,6 +51,8 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly connections: Connections;
   readonly endings: Endings;
   readonly keptLogs: KeptLogs;
+  /** Absent where no other process can give a key away. */
+  readonly containerLeases?: ContainerLeases;
   readonly measurements: Measurements;
   readonly figures: Figures;
   /** Aborts when the worker closes. Containers go on. */
@@ -56,6 +62,7 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
 /** Begins to look after a backend of this node. */
 export function newRun(worker: WorkerContext, backend: Backend): Run {
   const run = new Run(backend, new Statuses(worker, backend.id, worker.closing), worker.closing);
+  if (backend.key !== undefined && worker.containerLeases) run.containerLease = worker.containerLeases.of(backend.id);
   worker.runs.set(run.id, run);
   return run;
 }

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { EngineError } from './docker/engine-error.ts';
 import { testEngineHost } from './testing/test-engine.ts';
 import { openEngineGate } from './testing/engine-gate.ts';
 import type { EngineGate } from './testing/engine-gate.ts';
@@ -24,7 +25,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
     await gate?.[Symbol.asyncDispose]();
   });
 
-  const containerOf = (id: string) => platform.engine.docker.getContainer(`berth-${id}`);
+  const containerOf = (id: string) => platform.containerOf(id);
 
   it('finds out what ended meanwhile', async () => {
     const id = await platform.schedule({ imageDigest: platform.images.add(polite) });
@@ -77,6 +78,24 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
     expect(await platform.engine.engine.containers.list()).toHaveLength(1);
     const { address } = await platform.get(id);
     expect((await fetch(`http://${address?.host}:${address?.port}/`)).status).toBe(404);
+    await platform.end(id);
+  });
+
+  it('goes on with a container that was started by an attempt without an answer', async () => {
+    const { engine } = platform.engine;
+    let startedFirst: string | undefined;
+    const start = engine.containers.start.bind(engine.containers);
+    const silentOnce = async (container: string) => {
+      await start(container);
+      if (startedFirst !== undefined) return;
+      startedFirst = container;
+      throw new EngineError('unavailable', 'EOF');
+    };
+    vi.spyOn(engine.containers, 'start').mockImplementation(silentOnce);
+    const id = await platform.schedule({ imageDigest: platform.images.add(polite) });
+    const started = await eventually(async () => startedFirst);
+    await platform.until(id, 'ready');
+    expect((await containerOf(id).inspect()).Id).toBe(started);
     await platform.end(id);
   });
 

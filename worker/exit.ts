@@ -1,6 +1,8 @@
 /** What is done when a container's process has ended. */
+import type { TerminationKind } from '../contract/statuses.ts';
 import { conclude } from './conclude.ts';
 import type { WorkerContext } from './context.ts';
+import type { ContainerState } from './docker/containers.ts';
 import type { Run } from './run.ts';
 
 /**
@@ -20,7 +22,25 @@ export async function checkContainer(worker: WorkerContext, run: Run, saidCode?:
   if (run.container?.id !== container.id) return;
   const exitCode = state?.exitCode ?? saidCode ?? null;
   const failure = run.failure ?? (state?.outOfMemory ? outOfMemoryFailure(worker, run) : undefined);
-  void conclude(worker, run, { exitCode, failure, ...(exitCode === null && { reason: 'lost' }) });
+  const fencedBy = state && (await howLeaseEnded(worker, run, state));
+  if (fencedBy)
+    worker.log.warn({ backend: run.id, kind: fencedBy }, 'Container ended by itself: its key was not renewed');
+  void conclude(worker, run, {
+    exitCode,
+    failure,
+    ...(fencedBy && { kind: fencedBy, reason: 'keyexpired' }),
+    ...(exitCode === null && { reason: 'lost' }),
+  });
+}
+
+/** How the container's init ended it because the lease of its key had run out, if it did. */
+async function howLeaseEnded(
+  { clock }: WorkerContext,
+  run: Run,
+  { endedAt }: ContainerState,
+): Promise<TerminationKind | undefined> {
+  if (!endedAt) return undefined;
+  return await run.containerLease?.endedBy(clock.now().getTime() - endedAt.getTime());
 }
 
 /** For people: the backend used more memory than it may. */

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { answerFault, answerFaults } from '../core/http/answer-faults.ts';
 import { newServer } from '../core/http/listener.ts';
 import { openLinkServer } from '../core/link/link-server.ts';
 import type { IncomingLink } from '../core/link/link-server.ts';
@@ -25,7 +26,7 @@ export interface Gateway extends AsyncDisposable {
 export interface GatewayOptions {
   readonly settings: GatewaySettings;
   readonly secret: PlatformSecret;
-  /** Answers what is asked of the node itself. Never rejects. */
+  /** Answers what is asked of the node itself. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 }
 
@@ -40,14 +41,23 @@ export async function openGateway(
   // It listens to nothing itself: links are handed to it.
   const server = newServer();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    void opened.then(() => answer(request, response));
+    void answerFaults(
+      async () => await opened.then(() => answer(request, response)),
+      () => answerFault(response),
+    );
   });
   server.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const link = links.get(socket);
-    if (!link) throw new Error('A connection that came through no link');
-    // What came with the request belongs to the tunnel.
-    socket.unshift(head);
-    void opened.then(() => enter(worker, request, link));
+    void answerFaults(
+      async () => {
+        const link = links.get(socket);
+        if (!link) throw new Error('A connection that came through no link');
+        // What came with the request belongs to the tunnel.
+        socket.unshift(head);
+        await opened;
+        await enter(worker, request, link);
+      },
+      () => socket.destroy(),
+    );
   });
   const accept = (link: IncomingLink) => {
     links.set(link.socket, link);

@@ -6,6 +6,7 @@ import type { WorkerContext } from './context.ts';
 import { LeaseDeadlines } from './lease-deadlines.ts';
 import { Neighbours } from './neighbours.ts';
 import { terminate } from './terminate.ts';
+import { untilDue } from './until-due.ts';
 
 /** A heartbeat that failed is tried again soon, so that one failure does not use up a sixth of the lease. */
 const beatAgainAfterMs = 2_000;
@@ -14,13 +15,13 @@ const beatAgainAfterMs = 2_000;
  * Tells now, and then regularly until disposed, that this node is alive. Throws if the first time fails.
  *
  * When a node counts as dead, its backends count as lost and their keys as free, whether or not each key was renewed. So the
- * backends that hold a key are stopped before the node's lease ends, too.
+ * backends that hold a key are stopped before the node's lease ends, too, where other processes share the store.
  */
 export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway): Promise<AsyncDisposable> {
   const isForAll = worker.settings.gateway !== undefined;
   const place = isForAll ? { gateway } : { ownMachineGateway: gateway };
   const about = { startedAt: await worker.store.now(), ...place };
-  const deadlines = new LeaseDeadlines(worker.clock, (kind) => {
+  const deadlines = new LeaseDeadlines(worker, (kind) => {
     worker.log.error({ kind }, 'The node cannot tell that it is alive, stopping the backends that hold a key');
     for (const run of worker.runs.values()) {
       if (run.backend.key !== undefined) terminate(worker, run, kind, 'keyexpired');
@@ -46,7 +47,7 @@ export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway
 async function goOnBeating(worker: WorkerContext, beat: () => Promise<void>, signal: AbortSignal): Promise<void> {
   let pauseMs = nodeHeartbeatMs;
   for (;;) {
-    await worker.clock.sleep(pauseMs, signal).catch(() => {});
+    await untilDue(worker.clock, pauseMs, signal).catch(() => {});
     if (signal.aborted) return;
     try {
       await beat();

@@ -8,6 +8,7 @@ const facts: IdleFacts = {
   readyAt: at(10),
   closedAt: undefined,
   touchedAt: undefined,
+  watchedSince: undefined,
   hearingSince: at(0),
   isOpen: false,
 };
@@ -17,6 +18,7 @@ describe('idleSince', () => {
     expect(idleSince(facts)).toEqual(at(10));
     expect(idleSince({ ...facts, closedAt: at(20) })).toEqual(at(20));
     expect(idleSince({ ...facts, closedAt: at(20), touchedAt: at(25) })).toEqual(at(25));
+    expect(idleSince({ ...facts, touchedAt: at(20), watchedSince: at(25) })).toEqual(at(25));
     expect(idleSince({ ...facts, closedAt: at(20), hearingSince: at(30) })).toEqual(at(30));
   });
 

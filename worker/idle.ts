@@ -4,8 +4,10 @@ export interface IdleFacts {
   readonly readyAt: Date;
   /** When the last known connection was closed. */
   readonly closedAt: Date | undefined;
-  /** When somebody was last given a connection, or this worker began to watch the backend. */
+  /** When a connection was last given out, as far as the worker knows. */
   readonly touchedAt: Date | undefined;
+  /** When this worker began to watch a backend that an earlier one had started. */
+  readonly watchedSince: Date | undefined;
   /** Since when proxies have been heard without a gap; `undefined`: none is heard. */
   readonly hearingSince: Date | undefined;
   readonly isOpen: boolean;
@@ -17,7 +19,7 @@ export interface IdleFacts {
  */
 export function idleSince(facts: IdleFacts): Date | undefined {
   if (facts.isOpen || !facts.hearingSince) return undefined;
-  const times = [facts.readyAt, facts.closedAt, facts.touchedAt, facts.hearingSince];
+  const times = [facts.readyAt, facts.closedAt, facts.touchedAt, facts.watchedSince, facts.hearingSince];
   return new Date(Math.max(...times.map((time) => time?.getTime() ?? 0)));
 }
 

@@ -5,5 +5,6 @@ export type { WorkerDeps } from './context.ts';
 export type { WorkerSettings } from './settings.ts';
 export { openEngine } from './docker/engine.ts';
 export type { Engine, EngineOptions } from './docker/engine.ts';
+export type { Home } from './docker/home.ts';
 export { EngineError } from './docker/engine-error.ts';
 export { NodeNameError } from './node-name.ts';

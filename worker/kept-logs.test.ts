@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { LogRecord } from '../contract/node-streams.ts';
 import { ManualClock } from '../core/clock/manual-clock.ts';
+import { DiskReserve, ReserveError } from '../core/disk/disk-reserve.ts';
 import { silentLog } from '../core/log/log.ts';
 import { KeptLogs } from './kept-logs.ts';
 
@@ -42,6 +43,16 @@ test('a log is kept, whole or from a place on', async () => {
   expect(await linesOf(logs, 'one')).toEqual([0, 1, 2].map((i) => ({ at: place(i), line: 'grüße\n🙂\u0000' })));
   expect(await linesOf(logs, 'one', place(1))).toEqual([{ at: place(2), line: 'grüße\n🙂\u0000' }]);
   expect(await linesOf(logs, 'one', place(2))).toEqual([]);
+});
+
+test('no log is kept at the cost of what is kept free for the store', async () => {
+  const clock = new ManualClock();
+  const reserve = new DiskReserve({ folder, reserveBytes: Number.MAX_SAFE_INTEGER, clock });
+  const settings = { folder: join(folder, 'logs'), maxBytes: 1024, seconds: 60, totalBytes: 0 };
+  const logs = new KeptLogs({ settings, clock, log: silentLog(), reserve });
+  await expect(logs.keep('one', () => logOf(3), never)).rejects.toThrow(ReserveError);
+  expect(await linesOf(logs, 'one')).toBeUndefined();
+  expect(await readdir(join(folder, 'logs')).catch(() => [])).toEqual([]);
 });
 
 test('of a long log the last lines are kept, up to a limit', async () => {

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { logRecord } from '../contract/node-streams.ts';
 import type { LogRecord } from '../contract/node-streams.ts';
+import type { DiskReserve } from '../core/disk/disk-reserve.ts';
 import { makeDurableFolder } from '../core/files/durable-folder.ts';
 import { ifPresent, systemCode } from '../core/files/system-code.ts';
 import { writeDurably } from '../core/files/write-durably.ts';
@@ -26,15 +27,22 @@ const maxAtATime = 8;
  */
 export class KeptLogs {
   readonly #settings: KeptLogSettings;
+  readonly #reserve: DiskReserve | undefined;
   readonly #slots = new Slots(maxAtATime);
   readonly #sweep: KeptLogSweep;
 
-  constructor(deps: KeptLogSweepDeps & { readonly settings: KeptLogSettings }) {
+  constructor(
+    deps: KeptLogSweepDeps & { readonly settings: KeptLogSettings; readonly reserve?: DiskReserve | undefined },
+  ) {
     this.#settings = deps.settings;
+    this.#reserve = deps.reserve;
     this.#sweep = new KeptLogSweep(deps);
   }
 
-  /** Keeps the end of a log, so that it is there after a power cut. Does nothing if it is kept already, or empty. */
+  /**
+   * Keeps the end of a log, so that it is there after a power cut. Does nothing if it is kept already, or empty. Throws
+   * `ReserveError` when the disk is needed for the store.
+   */
   async keep(backend: string, read: () => AsyncIterable<LogRecord[]>, signal: AbortSignal): Promise<void> {
     using _slot = await this.#slots.take(signal);
     if (await isThere(this.#file(backend))) return;
@@ -42,6 +50,7 @@ export class KeptLogs {
     const tail = new Tail(Math.min(maxBytes, totalBytes || Infinity));
     for await (const records of read()) for (const record of records) tail.add(`${JSON.stringify(record)}\n`);
     if (tail.isEmpty) return;
+    await this.#reserve?.require(tail.bytes);
     using _writing = this.#sweep.write(backend, tail.bytes);
     await makeDurableFolder(folder);
     await writeDurably(this.#file(backend), tail.text, `${this.#file(backend)}${draftEnding}`);

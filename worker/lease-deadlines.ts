@@ -1,16 +1,28 @@
 import type { Clock } from '../core/clock/clock.ts';
+import type { Store } from '../core/store/store.ts';
 import type { TerminationKind } from '../contract/statuses.ts';
 import { hardStopBeforeMs, softStopBeforeMs } from '../model/key.ts';
 
-/** The moments at which backends must be stopped, softly and then hard, because a lease is about to end. */
+/** A timer that is this late was held up by more than a busy process: the process, or its machine, stood still. */
+const stoodStillMs = 2_000;
+
+/** Time to renew after that: an attempt that fails since it was cut off, the pause after it, and one that succeeds. */
+const renewalAfterFreezeMs = 4_000;
+
+/**
+ * The moments at which backends must be stopped, softly and then hard, because a lease is about to end. There are none where no
+ * other process shares the store: then a key can only be assigned anew in this process, which also runs its holder.
+ */
 export class LeaseDeadlines implements Disposable {
   readonly #clock: Clock;
+  readonly #isFencing: boolean;
   readonly #onDue: (kind: TerminationKind) => void;
   #timers: readonly Disposable[] = [];
   #candidates: readonly Disposable[] = [];
 
-  constructor(clock: Clock, onDue: (kind: TerminationKind) => void) {
+  constructor({ clock, store }: { clock: Clock; store: Store }, onDue: (kind: TerminationKind) => void) {
     this.#clock = clock;
+    this.#isFencing = store.isShared;
     this.#onDue = onDue;
   }
 
@@ -21,9 +33,10 @@ export class LeaseDeadlines implements Disposable {
    * @returns what makes them count, in place of the ones before; to be called when the lease was granted
    */
   prepare(leaseLeftMs: number): () => void {
+    if (!this.#isFencing) return () => {};
     let isKept = false;
     const at = (beforeMs: number, kind: TerminationKind) =>
-      this.#clock.after(Math.max(leaseLeftMs - beforeMs, 0), () => {
+      this.#after(Math.max(leaseLeftMs - beforeMs, 0), () => {
         if (isKept) this.#onDue(kind);
       });
     dispose(this.#candidates);
@@ -34,6 +47,17 @@ export class LeaseDeadlines implements Disposable {
       this.#timers = this.#candidates;
       this.#candidates = [];
     };
+  }
+
+  /** As `Clock.after`. If this process stood still meanwhile, what holds a lease renews first. */
+  #after(delayMs: number, action: () => void): Disposable {
+    const dueMs = this.#clock.now().getTime() + delayMs;
+    let timer = this.#clock.after(delayMs, () => {
+      const lateMs = this.#clock.now().getTime() - dueMs;
+      if (lateMs < stoodStillMs) action();
+      else timer = this.#clock.after(renewalAfterFreezeMs, action);
+    });
+    return { [Symbol.dispose]: () => timer[Symbol.dispose]() };
   }
 
   [Symbol.dispose](): void {

@@ -20,15 +20,19 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   beforeEach(async () => {
     platform = await openTestPlatform();
     clock = new ManualClock(new Date());
-    const { store, cut } = cutStore(platform.store);
-    away = cut;
-    worker = await platform.openWorker({ clock, store, settings: { stopGraceSeconds: 30, startTimeoutSeconds: 3600 } });
+    await openWorker({ isShared: true });
   });
   afterEach(async () => {
     away.isOff = false;
     await worker?.[Symbol.asyncDispose]();
     await platform?.[Symbol.asyncDispose]();
   });
+
+  async function openWorker({ isShared }: { isShared: boolean }): Promise<void> {
+    const { store, cut } = cutStore(platform.store, { isShared });
+    away = cut;
+    worker = await platform.openWorker({ clock, store, settings: { stopGraceSeconds: 30, startTimeoutSeconds: 3600 } });
+  }
 
   const isRunning = async (id: string) =>
     (await platform.engine.engine.containers.list()).some(
@@ -138,6 +142,45 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     await platform.end(keyless);
   });
 
+  it('is renewed first when the worker stood still, and ends nothing that it still holds', async () => {
+    const id = await readyBackend(polite);
+    await clock.freeze(leaseMs);
+    await pass(leaseMs);
+    expect(await platform.get(id)).toMatchObject({ status: 'ready', live: true });
+    expect(await isRunning(id)).toBe(true);
+  });
+
+  it('ends the backend soon after the worker stood still, if it cannot be renewed then', async () => {
+    const id = await readyBackend(stubborn);
+    away.isOff = true;
+    await clock.freeze(leaseMs);
+    expect(await isRunning(id)).toBe(true);
+    await clock.advance(6_000);
+    await eventually(async () => ((await isRunning(id)) ? undefined : true));
+    away.isOff = false;
+    const ended = await passUntil(async () => {
+      const backend = await platform.get(id);
+      return backend.live ? undefined : backend;
+    });
+    expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'keyexpired' });
+  });
+
+  it('ends no backend because the store cannot be written, where no other process shares the store', async () => {
+    await worker[Symbol.asyncDispose]();
+    await openWorker({ isShared: false });
+    const id = await readyBackend(polite);
+    const leaseUntil = async () =>
+      (await platform.store.get(keys, keyId('acme', 'draw', 'room')))?.leaseUntil.getTime() ?? 0;
+    away.isOff = true;
+    const before = await leaseUntil();
+    await pass(leaseMs + nodeLeaseMs);
+    expect(await isRunning(id)).toBe(true);
+    expect(await leaseUntil()).toBe(before);
+    away.isOff = false;
+    await passUntil(async () => ((await leaseUntil()) > before ? true : undefined));
+    expect(await platform.get(id)).toMatchObject({ status: 'ready', live: true });
+  });
+
   it('ends the backend at once when the key was given to another one', async () => {
     const id = await readyBackend(stubborn);
     await platform.claim('room');
@@ -148,6 +191,20 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     });
     expect(ended.history.slice(5).map(({ status }) => status)).toEqual(['hard-terminating', 'terminated']);
     expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'keyexpired' });
+  });
+
+  it('is needed to start: a backend whose key was given to another one before never runs', async () => {
+    const late = await platform.claim('room');
+    const holder = await readyBackend(polite);
+    const id = await platform.schedule({ imageDigest: platform.images.add(polite), ...late });
+    const ended = await passUntil(async () => {
+      const backend = await platform.get(id);
+      return backend.live ? undefined : backend;
+    });
+    expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'keyexpired' });
+    expect(ended.history.map(({ status }) => status)).not.toContain('waiting');
+    expect(await isRunning(id)).toBe(false);
+    expect(await platform.get(holder)).toMatchObject({ status: 'ready', live: true });
   });
 
   it('lets a backend that is ending anyway finish, with its successor named', async () => {

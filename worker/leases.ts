@@ -1,17 +1,19 @@
-/** How the worker holds the keys of its backends, and lets go before a lease ends that it could not renew. */
+/**
+ * How the worker holds the keys of its backends. Where other processes share the store, it stops them before a lease ends that it
+ * could not renew.
+ */
 import { keyId, keys, leaseMs, renewEveryMs, renewKey, softStopBeforeMs } from '../model/key.ts';
 import { isEnding } from '../model/backend.ts';
 import { abortable } from './abortable.ts';
+import { bootTimeMs } from './boot-time.ts';
 import type { WorkerContext } from './context.ts';
 import { LeaseDeadlines } from './lease-deadlines.ts';
 import type { Run } from './run.ts';
 import { terminate } from './terminate.ts';
+import { untilDue } from './until-due.ts';
 
 /** A renewal that failed is tried again soon: ten attempts fit in before the soft stop. */
 const renewAgainAfterMs = 2_000;
-
-/** How soon it is noticed that the machine was asleep. */
-const lookEveryMs = 1_000;
 
 /** A store that has not answered by then has failed; the next attempt must not wait for it. */
 const renewalTimeoutMs = 5_000;
@@ -41,7 +43,7 @@ interface Holding {
 }
 
 async function renewUntilOver(worker: WorkerContext, run: Run, holding: Holding): Promise<void> {
-  using deadlines = new LeaseDeadlines(worker.clock, (kind) => terminate(worker, run, kind, 'keyexpired'));
+  using deadlines = new LeaseDeadlines(worker, (kind) => terminate(worker, run, kind, 'keyexpired'));
   if (run.container) deadlines.prepare(adoptedLeaseMs)();
   let wasHeld = false;
   while (!run.signal.aborted) {
@@ -59,20 +61,13 @@ async function renewUntilOver(worker: WorkerContext, run: Run, holding: Holding)
       await untilOver(run);
       return;
     }
-    await untilDue(worker, run, renewal === 'held' ? renewEveryMs : renewAgainAfterMs);
-  }
-}
-
-/** Waits until a renewal is due. Timers stand still while a machine sleeps, the time of day does not: then it is due at once. */
-async function untilDue({ clock }: WorkerContext, run: Run, waitMs: number): Promise<void> {
-  const dueMs = clock.now().getTime() + waitMs;
-  for (let leftMs = waitMs; leftMs > 0 && clock.now().getTime() < dueMs; leftMs -= lookEveryMs) {
-    await clock.sleep(Math.min(leftMs, lookEveryMs), run.signal);
+    await untilDue(worker.clock, renewal === 'held' ? renewEveryMs : renewAgainAfterMs, run.signal);
   }
 }
 
 async function renew(worker: WorkerContext, run: Run, holding: Holding): Promise<'held' | 'lost' | 'failed'> {
   const { store, clock, log } = worker;
+  const askedAtMs = bootTimeMs();
   const timeout = new AbortController();
   using _timer = clock.after(renewalTimeoutMs, () => timeout.abort(new Error('The store did not answer in time')));
   const attempt = store
@@ -80,7 +75,9 @@ async function renew(worker: WorkerContext, run: Run, holding: Holding): Promise
     .then((now) => store.update(keys, holding.id, (current) => renewKey(current, holding.fencingToken, now)));
   try {
     const key = await abortable(attempt, AbortSignal.any([timeout.signal, run.signal]));
-    return key?.fencingToken === holding.fencingToken ? 'held' : 'lost';
+    if (key?.fencingToken !== holding.fencingToken) return 'lost';
+    await run.containerLease?.renew(askedAtMs);
+    return 'held';
   } catch (error) {
     attempt.catch(() => {});
     if (!run.signal.aborted) log.warn({ err: error, backend: run.id }, 'Key cannot be renewed, trying again');

@@ -2,14 +2,17 @@ import { createHash } from 'node:crypto';
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Backend } from '../model/backend.ts';
+import { ownMounts } from './own-mounts.ts';
 
 /**
- * The name of the folder that a backend sees as `/data`: a hash, so that no key and no path leaves the folder of mounts.
- * `true` is a folder of the key's own (of the backend's own where it has no key); a text is shared within the service.
+ * Where in the folder of mounts the folder is that a backend sees as `/data`. `true` is a folder of the key's own, or of the
+ * backend's own where it has no key; a text is shared within the service. Keys and paths are hashed, so that none leaves the
+ * folder of mounts.
  */
 export function mountName(backend: Pick<Backend, 'id' | 'account' | 'service' | 'key' | 'mount'>): string {
-  const { account, service, mount } = backend;
-  const name = mount === true ? ownName(backend) : ['path', mount];
+  const { id, account, service, key, mount } = backend;
+  if (mount === true && key === undefined) return join(ownMounts, id);
+  const name = mount === true ? ['key', key] : ['path', mount];
   return createHash('sha256')
     .update(JSON.stringify([account, service, ...name]))
     .digest('hex');
@@ -24,8 +27,4 @@ export async function openMount(mountFolder: string, backend: Backend): Promise<
   // An image may run as any user, and which one is not known here.
   await chmod(folder, 0o777);
   return folder;
-}
-
-function ownName(backend: Pick<Backend, 'id' | 'key'>): string[] {
-  return backend.key === undefined ? ['backend', backend.id] : ['key', backend.key];
 }

@@ -13,8 +13,11 @@ export async function reconcile(worker: WorkerContext): Promise<void> {
   // In this order: a container is made after its backend was taken, so a container without a live backend is left over.
   const containers = await worker.engine.containers.list();
   await checkDead(worker, containers);
+  const leftOver = await findLeftOver(worker, containers);
+  await killAll(worker, leftOver);
   await reconcileBackends(worker, containers);
-  await removeLeftOver(worker, containers);
+  await removeAll(worker, leftOver);
+  await removeLeases(worker, containers);
   await takeWaiting(worker);
 }
 
@@ -37,7 +40,8 @@ async function reconcileBackends(worker: WorkerContext, containers: readonly Lis
     equals: { node: worker.settings.node, live: true },
   });
   const containerOf = new Map(containers.map((container) => [container.backend, container]));
-  for (const backend of ours) {
+  // Of two with the same key, the one that held it first may still run: it is adopted before the next one is started.
+  for (const backend of ours.toSorted((one, other) => (one.fencingToken ?? 0) - (other.fencingToken ?? 0))) {
     before.delete(backend.id);
     const run = worker.runs.get(backend.id);
     if (run) heed(worker, run, backend);
@@ -50,14 +54,40 @@ async function reconcileBackends(worker: WorkerContext, containers: readonly Lis
   }
 }
 
-async function removeLeftOver(worker: WorkerContext, containers: readonly ListedContainer[]): Promise<void> {
+async function findLeftOver(
+  worker: WorkerContext,
+  containers: readonly ListedContainer[],
+): Promise<readonly ListedContainer[]> {
+  const leftOver: ListedContainer[] = [];
   for (const container of containers) {
     if (worker.runs.has(container.backend) || worker.taking.has(container.backend)) continue;
     const backend = await worker.store.get(backends, container.backend);
-    if (backend?.live && backend.node === worker.settings.node) continue;
-    worker.log.warn({ backend: container.backend, container: container.id }, 'Container was left over, removing it');
-    await oneByOne(worker, container.backend, () => clearAway(worker, container.backend, container.id));
+    if (!backend?.live || backend.node !== worker.settings.node) leftOver.push(container);
   }
+  return leftOver;
+}
+
+/** Before anything is started: a container that is left over may have the key of the next backend. */
+async function killAll(worker: WorkerContext, leftOver: readonly ListedContainer[]): Promise<void> {
+  for (const { id, backend, phase } of leftOver) {
+    if (phase !== 'running') continue;
+    worker.log.warn({ backend, container: id }, 'Container was left over, killing it');
+    await oneByOne(worker, backend, () => worker.engine.containers.signal(id, 'SIGKILL'));
+  }
+}
+
+async function removeAll(worker: WorkerContext, leftOver: readonly ListedContainer[]): Promise<void> {
+  for (const { id, backend } of leftOver) {
+    worker.log.warn({ backend, container: id }, 'Container was left over, removing it');
+    await oneByOne(worker, backend, () => clearAway(worker, backend, id));
+  }
+}
+
+/** Removes lease folders that a crash has left. */
+async function removeLeases(worker: WorkerContext, containers: readonly ListedContainer[]): Promise<void> {
+  const isContained = new Set(containers.map(({ backend }) => backend));
+  const isNeeded = (backend: string) => worker.runs.has(backend) || isContained.has(backend);
+  await worker.containerLeases?.removeAllBut(isNeeded);
 }
 
 /** One that cannot be handled must not keep the others waiting; the next pass tries it again. */

@@ -1,5 +1,6 @@
 import type { TerminationKind } from '../contract/statuses.ts';
 import type { Backend } from '../model/backend.ts';
+import type { ContainerLease } from './container-lease.ts';
 import type { Change, Statuses } from './statuses.ts';
 
 /** A container that was made for a backend. */
@@ -23,11 +24,15 @@ export class Run {
   backend: Backend;
   container: RunContainer | undefined;
   address: string | undefined;
+  /** The lease of its key, where its container enforces that itself. */
+  containerLease: ContainerLease | undefined;
   /** Whether its image is being fetched, and how long that has taken: neither counts as time to start. */
   pulling = false;
   pulledMs = 0;
-  /** When somebody was last given a connection to it, or this worker began to watch it. */
-  touchedAt: Date | undefined;
+  /** Since when this worker watches it, if an earlier one started it: what it missed in between is unknown. */
+  watchedSince: Date | undefined;
+  /** It is idle, and its stop is being written. */
+  sweeping: Promise<void> | undefined;
   /** What went wrong, where the worker itself had to end the container. */
   failure: string | undefined;
   peakMemoryBytes = 0;
@@ -41,6 +46,9 @@ export class Run {
   readonly #life = new AbortController();
   readonly #startUp = new AbortController();
   readonly #died = Promise.withResolvers<void>();
+  readonly #gone = Promise.withResolvers<void>();
+  /** No container of it runs, nor will one. */
+  isGone = false;
   /** Aborts when nothing is left of the backend, or the worker closes. */
   readonly signal: AbortSignal;
   /** Aborts earlier: as soon as there is no point in starting it. */
@@ -79,12 +87,23 @@ export class Run {
     return this.#died.promise;
   }
 
+  /** Resolves when no container of it runs, nor will one. */
+  get gone(): Promise<void> {
+    return this.#gone.promise;
+  }
+
+  markGone(): void {
+    this.isGone = true;
+    this.#gone.resolve();
+  }
+
   markDied(): void {
     this.#died.resolve();
   }
 
   /** Nothing is left of it. */
   finish(): void {
+    this.markGone();
     this.#life.abort();
   }
 }

@@ -28,6 +28,8 @@ export interface WorkerSettings {
   readonly runtime?: string;
   /** Where the folders of mounts are made. Without it a backend that wants a mount does not start. */
   readonly mountFolder?: string;
+  /** Where the leases of keyed backends are written. Programs in it must be allowed to run. */
+  readonly leaseFolder: string;
   /** Containers that are made and started at a time: CPU is the limit, more of them only wait for each other. */
   readonly maxConcurrentStarts: number;
   /** How many backends the node has room for. Default: no limit. */

@@ -1,11 +1,12 @@
 import { uptime } from 'node:os';
-import { readdir } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
 import { ManualClock } from '../core/clock/manual-clock.ts';
 import { keys } from '../model/key.ts';
 import { cutStore } from './testing/cut-store.ts';
-import { containerOf, describeAtWork, fetchText, leftBehind, openAtWork } from './testing/outside.ts';
+import { describeAtWork, fetchText, leftBehind, openAtWork } from './testing/outside.ts';
 import { eventually, openTestPlatform, polite } from './testing/test-platform.ts';
 
 await describeAtWork('the start of a backend', (work) => {
@@ -40,16 +41,36 @@ await describeAtWork('the start of a backend', (work) => {
     expect(status).toMatch(/^CapEff:\s+0+$/m);
     expect(status).toMatch(/^CapBnd:\s+0+$/m);
     expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
-    const info = await containerOf(work.platform, one).inspect();
+    const info = await work.platform.containerOf(one).inspect();
     expect(info.HostConfig).toMatchObject({ PidsLimit: 64, Init: true, Privileged: false });
     expect(info.HostConfig.RestartPolicy?.Name).toMatch(/^(no)?$/);
     expect(Object.values(info.NetworkSettings.Ports).flat()).toEqual([]);
-    const execution = await containerOf(work.platform, one).exec({
+    const execution = await work.platform.containerOf(one).exec({
       Cmd: ['sh', '-c', `nc -w 1 ${neighbour?.host} ${neighbour?.port} </dev/null`],
     });
     (await execution.start({})).resume();
     const code = await eventually(async () => (await execution.inspect()).ExitCode ?? undefined);
     expect(code).not.toBe(0);
+    await Promise.all([work.platform.end(one), work.platform.end(other)]);
+  });
+
+  it('tells a container nothing of the IDs of its neighbours, by no name that Docker has for them', async () => {
+    const imageDigest = work.platform.images.add(polite);
+    const [one, other] = await Promise.all([
+      work.platform.schedule({ imageDigest }),
+      work.platform.schedule({ imageDigest }),
+    ]);
+    const neighbour = (await work.platform.until(other, 'ready')).address;
+    await work.platform.until(one, 'ready');
+    const execution = await work.platform
+      .containerOf(one)
+      .exec({ Cmd: ['nslookup', neighbour?.host ?? ''], AttachStdout: true, AttachStderr: true, Tty: true });
+    const told = await text(await execution.start({ Tty: true }));
+    // Docker does tell a name.
+    expect(told).toContain('name = berth-');
+    expect(told).not.toContain(other);
+    const { Name, Config, NetworkSettings } = await work.platform.containerOf(other).inspect();
+    expect(JSON.stringify([Name, Config.Hostname, Config.Domainname, NetworkSettings.Networks])).not.toContain(other);
     await Promise.all([work.platform.end(one), work.platform.end(other)]);
   });
 
@@ -166,6 +187,19 @@ await describeAtWork('the start of a backend', (work) => {
     ]);
   });
 
+  it('does not count the time for which the platform stood still', async () => {
+    const clock = new ManualClock(new Date());
+    await using slow = await openAtWork({ startTimeoutSeconds: 10 }, clock);
+    const id = await slow.platform.schedule({ imageDigest: slow.platform.images.add('while sleep 0.05; do :; done') });
+    await slow.platform.until(id, 'waiting');
+    await clock.freeze(60_000);
+    await clock.advance(5_000);
+    expect((await slow.platform.get(id)).status).toBe('waiting');
+    await clock.advance(6_000);
+    const { history } = await slow.platform.until(id, 'terminated');
+    expect(history.at(-1)).toMatchObject({ terminationReason: 'startuptimeout' });
+  });
+
   it('does not count the time that a pull takes, and gives it a limit of its own', async () => {
     await using slow = await openAtWork({ startTimeoutSeconds: 1, pullTimeoutSeconds: 3 });
     const never = Promise.withResolvers<void>();
@@ -190,6 +224,23 @@ await describeAtWork('the start of a backend', (work) => {
     const { address } = await other.platform.until(second, 'ready');
     expect(await (await fetch(`http://${address?.host}:8080/note.txt`)).text()).toBe('kept\n');
     expect(await readdir(join(work.platform.folder, 'mounts'))).toEqual([expect.stringMatching(/^[a-f0-9]{64}$/)]);
+  });
+
+  it('removes the folder of a backend without a key after its container, and what an earlier worker left', async () => {
+    const mountFolder = join(work.platform.folder, 'own-mounts');
+    const left = join(mountFolder, 'backends', 'abcdefghij12');
+    await mkdir(join(left, 'nested'), { recursive: true });
+    await using other = await openAtWork({ mountFolder });
+    expect(await readdir(join(mountFolder, 'backends'))).toEqual([]);
+    const imageDigest = other.platform.images.add(`echo saved > /data/note; ${polite}`);
+    const id = await other.platform.schedule({ imageDigest, mount: true });
+    await other.platform.until(id, 'ready');
+    expect(await readdir(join(mountFolder, 'backends', id))).toEqual(['note']);
+    await other.platform.end(id);
+    await eventually(async () => ((await readdir(join(mountFolder, 'backends'))).length === 0 ? true : undefined));
+    const unstarted = await other.platform.schedule({ imageDigest: `sha256:${'0'.repeat(64)}`, mount: true });
+    await other.platform.until(unstarted, 'terminated');
+    await eventually(async () => ((await readdir(join(mountFolder, 'backends'))).length === 0 ? true : undefined));
   });
 
   it('refuses a mount where none is configured', async () => {

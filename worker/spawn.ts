@@ -46,6 +46,7 @@ interface Start {
 
 async function spawn(worker: WorkerContext, run: Run, start: Start): Promise<void> {
   await waitForPredecessor(worker, run, start.place);
+  await waitForHolderHere(worker, run, start.place);
   await start.place.enter();
   if (run.backend.status === 'scheduled') beginLoading(worker, run);
   await startContainer(worker, run, start);
@@ -79,11 +80,32 @@ async function waitForPredecessor(worker: WorkerContext, run: Run, place: Place)
   }
 }
 
+/** Whatever the documents say of those that held the key before: on one node no two containers run with the same key. */
+async function waitForHolderHere(worker: WorkerContext, run: Run, place: Place): Promise<void> {
+  for (let holder = holderBefore(worker, run); holder; holder = holderBefore(worker, run)) {
+    place.leave();
+    await abortable(holder.gone, run.startUpSignal);
+  }
+}
+
+/** A run of this node to which the key of another one was assigned earlier, and which is not gone yet. */
+function holderBefore({ runs }: WorkerContext, { backend }: Run): Run | undefined {
+  const { account, service, key, fencingToken = 0 } = backend;
+  if (key === undefined) return undefined;
+  return Array.from(runs.values()).find(({ backend: other, isGone }) => {
+    const isSameKey = other.key === key && other.service === service && other.account === account;
+    return isSameKey && !isGone && (other.fencingToken ?? 0) < fencingToken;
+  });
+}
+
 /** Makes the container and starts it, mending on the way what can be mended. */
 async function startContainer(worker: WorkerContext, run: Run, { place, keyHeld }: Start): Promise<void> {
-  const spec = containerSpec(run.backend, worker.settings, await mountOf(worker, run));
+  await run.containerLease?.open();
+  const folders = { mountFolder: await mountOf(worker, run), leaseFolder: run.containerLease?.engineFolder };
+  const spec = containerSpec(run.backend, worker.settings, folders);
   for (let mishaps = 0; ;) {
     try {
+      if (await hasStarted(worker, run)) return;
       const id = await createContainer(worker, run, spec);
       await abortable(keyHeld, run.startUpSignal);
       await worker.engine.containers.start(id);
@@ -96,6 +118,16 @@ async function startContainer(worker: WorkerContext, run: Run, { place, keyHeld 
       await mend(worker, run, { error, place });
     }
   }
+}
+
+/** Whether the container of an earlier attempt was started after all: an engine whose containerd went away may have said nothing. */
+async function hasStarted(worker: WorkerContext, run: Run): Promise<boolean> {
+  const { container } = run;
+  const state = container && (await worker.engine.containers.inspect(container.id));
+  if (!container || !state || state.phase === 'created') return false;
+  run.container = { id: container.id, started: true };
+  run.address ??= state.address;
+  return true;
 }
 
 async function createContainer(worker: WorkerContext, run: Run, spec: Omit<ContainerSpec, 'address'>): Promise<string> {

@@ -84,6 +84,20 @@ describe('Statuses', () => {
     expect((await ended)?.history.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'terminated']);
   });
 
+  it('gives up a change that fails by itself, and writes those beside it', async () => {
+    const first = statuses.write((backend) => advance(backend, 'loading', now));
+    const wrong = statuses.write(() => {
+      throw new TypeError('A bug');
+    });
+    const last = statuses.write((backend) => advance(backend, 'starting', now));
+    await expect(wrong).rejects.toThrow('A bug');
+    await first;
+    expect((await last)?.history.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'starting']);
+    const refused = statuses.write((backend) => ({ ...backend, failure: Symbol('no data') }));
+    await expect(refused).rejects.toThrow(TypeError);
+    expect((await statuses.write((backend) => advance(backend, 'waiting', now)))?.status).toBe('waiting');
+  });
+
   it('gives up when the worker closes', async () => {
     away.isOff = true;
     const written = statuses.write((backend) => advance(backend, 'loading', now));

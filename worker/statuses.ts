@@ -3,6 +3,7 @@ import { backendChanged } from '../contract/messages.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
+import { StoreError } from '../core/store/store.ts';
 import type { Store } from '../core/store/store.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
@@ -29,7 +30,8 @@ const longestPauseMs = 3_000;
 
 /**
  * Writes the changes of one backend in the order in which they came. Those that come while a write is under way go together
- * in the next one, so a slow store never holds a container up. While the store is away it keeps trying.
+ * in the next one, so a slow store never holds a container up. While the store is away it keeps trying; a change that fails by
+ * itself is given up, and those beside it are written.
  */
 export class Statuses {
   readonly #deps: StatusesDeps;
@@ -46,8 +48,9 @@ export class Statuses {
   }
 
   /**
-   * Resolves when the change is durable, with the document as it then stands (`undefined`: there is none). Rejects only when
-   * the worker closes before it could be written. Nobody needs to wait for it.
+   * Resolves when the change is durable, with the document as it then stands (`undefined`: there is none). Rejects when the
+   * worker closes before it could be written, and with what the change itself fails with, which is logged. Nobody needs to
+   * wait for it.
    */
   write(change: Change): Promise<Backend | undefined> {
     const { promise, resolve, reject } = Promise.withResolvers<Backend | undefined>();
@@ -66,22 +69,41 @@ export class Statuses {
     while (this.#pending.length > 0) {
       const batch = this.#pending;
       this.#pending = [];
-      try {
-        const written = await this.#writeBatch((backend) => batch.reduce((now, { change }) => change(now), backend));
-        for (const { resolve } of batch) resolve(written);
-      } catch (error) {
-        for (const { reject } of batch) reject(error);
-      }
+      // Which of them fails, if any, shows when each is written alone.
+      if (!(await this.#writeBatch(batch))) for (const each of batch) await this.#writeOne(each);
     }
     this.#writing = undefined;
   }
 
-  async #writeBatch(change: Change): Promise<Backend | undefined> {
+  /** Returns whether all could be written. */
+  async #writeBatch(batch: readonly Pending[]): Promise<boolean> {
+    if (batch.length === 1) return false;
+    try {
+      const written = await this.#writeWhenThere((backend) => batch.reduce((now, { change }) => change(now), backend));
+      for (const { resolve } of batch) resolve(written);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async #writeOne({ change, resolve, reject }: Pending): Promise<void> {
+    try {
+      resolve(await this.#writeWhenThere(change));
+    } catch (error) {
+      if (!this.#closing.aborted) this.#deps.log.error({ err: error, backend: this.#id }, 'Change of a backend failed');
+      reject(error);
+    }
+  }
+
+  /** Writes as soon as the store is there. Throws what the change throws, and when the worker closes. */
+  async #writeWhenThere(change: Change): Promise<Backend | undefined> {
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
       try {
         return await writeBackend(this.#deps, this.#id, change);
       } catch (error) {
         this.#closing.throwIfAborted();
+        if (!(error instanceof StoreError && error.code === 'unavailable')) throw error;
         this.#deps.log.warn({ err: error, backend: this.#id }, 'Status cannot be written, trying again');
       }
       await this.#deps.clock.sleep(pauseMs, this.#closing);

@@ -1,20 +1,35 @@
 /** What is looked at every second: who is idle, who has run long enough, who does not become ready, what is used. */
+import { sweepIdle } from '../model/backend.ts';
 import type { WorkerContext } from './context.ts';
 import { isIdleTooLong, isPastLifetime } from './idle.ts';
 import { Meter } from './meter.ts';
 import type { Run } from './run.ts';
-import { terminate } from './terminate.ts';
+import { heed, terminate } from './terminate.ts';
 import { closeWithinMs, upTo } from './up-to.ts';
 
 /** So that a limit is kept to the second. */
 const sweepEveryMs = 1_000;
 
+/** A pass that is this late was held up by more than a busy process: the process stood still, or the time of day was set. */
+const stoodStillMs = 5_000;
+
+/** When this process last stood still: nothing could start then, neither what it runs nor what waited for it. */
+export interface Stillness {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
 /** Sweeps until disposed. A pass that takes longer than its period is not overtaken by the next one. */
 export function beginSweeping(worker: WorkerContext): AsyncDisposable {
   const meter = new Meter(worker);
   let pass: Promise<void> | undefined;
+  let dueMs = worker.clock.now().getTime() + sweepEveryMs;
+  let still: Stillness | undefined;
   const timer = worker.clock.every(sweepEveryMs, () => {
-    sweep(worker);
+    const nowMs = worker.clock.now().getTime();
+    if (nowMs - dueMs >= stoodStillMs) still = { fromMs: dueMs, untilMs: nowMs };
+    dueMs = nowMs + sweepEveryMs;
+    sweep(worker, still);
     pass ??= measureAll(worker, meter).finally(() => {
       pass = undefined;
     });
@@ -28,15 +43,18 @@ export function beginSweeping(worker: WorkerContext): AsyncDisposable {
 }
 
 /** One pass over the limits that follow from the time alone. */
-function sweep(worker: WorkerContext): void {
+function sweep(worker: WorkerContext, still: Stillness | undefined): void {
   const now = worker.clock.now();
   worker.connections.forgetSilent(now);
   for (const run of worker.runs.values()) {
     if (run.stopping || run.concluding) continue;
-    if (isStartOverdue(run, worker.settings.startTimeoutSeconds, now)) {
+    if (isStartOverdue(run, worker.settings.startTimeoutSeconds, { now, still })) {
+      run.failure ??= whyOverdue(run, worker.settings.startTimeoutSeconds);
       terminate(worker, run, 'hard', 'startuptimeout');
-    } else if (hasRunLongEnough(worker, run, now)) {
+    } else if (isPastItsLifetime(run, now)) {
       terminate(worker, run, 'soft', 'swept');
+    } else if (isIdle(worker, run)) {
+      stopIdle(worker, run);
     }
   }
 }
@@ -45,26 +63,55 @@ function sweep(worker: WorkerContext): void {
 export function isStartOverdue(
   run: Pick<Run, 'backend' | 'pulling' | 'pulledMs'>,
   startTimeoutSeconds: number,
-  now: Date,
+  { now, still }: { readonly now: Date; readonly still?: Stillness | undefined },
 ): boolean {
   if (run.backend.readyAt !== undefined || run.pulling) return false;
-  return now.getTime() - run.backend.createdAt.getTime() - run.pulledMs >= startTimeoutSeconds * 1000;
+  const createdMs = run.backend.createdAt.getTime();
+  const stillMs = still ? Math.max(still.untilMs - Math.max(still.fromMs, createdMs), 0) : 0;
+  return now.getTime() - createdMs - run.pulledMs - stillMs >= startTimeoutSeconds * 1000;
 }
 
-function hasRunLongEnough({ connections }: WorkerContext, run: Run, now: Date): boolean {
-  const { readyAt, maxIdleSeconds, lifetimeLimitSeconds } = run.backend;
+/** For people: the exit code of a container that was killed for it says nothing. */
+function whyOverdue({ container, backend }: Run, startTimeoutSeconds: number): string {
+  if (!container?.started) return `The container did not start within ${startTimeoutSeconds} seconds`;
+  const limit = `The container did not become ready within ${startTimeoutSeconds} seconds`;
+  return `${limit}: nothing listened on port ${backend.port}`;
+}
+
+function isPastItsLifetime({ backend: { readyAt, lifetimeLimitSeconds } }: Run, now: Date): boolean {
+  return readyAt !== undefined && isPastLifetime(readyAt, lifetimeLimitSeconds, now);
+}
+
+/** As far as this worker knows: a connection may have been given out a moment ago. */
+function isIdle({ connections }: WorkerContext, run: Run): boolean {
+  const { readyAt, touchedAt, maxIdleSeconds } = run.backend;
   if (!readyAt) return false;
-  if (isPastLifetime(readyAt, lifetimeLimitSeconds, now)) return true;
   const facts = {
     readyAt,
     closedAt: connections.closedAt(run.id),
-    touchedAt: run.touchedAt,
+    touchedAt,
+    watchedSince: run.watchedSince,
     hearingSince: connections.hearingSince,
     isOpen: connections.isOpen(run.id),
   };
   // What proxies have not told about yet is not known: in the silence of the last second somebody may have come.
   const { heardUntil } = connections;
   return heardUntil !== undefined && isIdleTooLong(facts, maxIdleSeconds, heardUntil);
+}
+
+/**
+ * Stops an idle backend, if the store agrees: a connection that was given out since is written there. Goes on by itself. While
+ * the store is away, a client may come.
+ */
+function stopIdle(worker: WorkerContext, run: Run): void {
+  const { touchedAt } = run.backend;
+  const now = worker.clock.now();
+  run.sweeping ??= run
+    .write((backend) => (isIdle(worker, run) ? sweepIdle(backend, touchedAt, now) : backend))
+    .then((backend) => heed(worker, run, backend))
+    // The worker closes: the next one goes on.
+    .catch(() => {})
+    .finally(() => (run.sweeping = undefined));
 }
 
 async function measureAll(worker: WorkerContext, meter: Meter): Promise<void> {

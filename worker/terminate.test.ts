@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { backendTouched, connectionsOpen } from '../contract/messages.ts';
+import { connectionsOpen } from '../contract/messages.ts';
+import { backends, touch } from '../model/backend.ts';
 import { describeAtWork, isRemoved, leftBehind, statusesOf } from './testing/outside.ts';
 import { eventually, polite } from './testing/test-platform.ts';
 
@@ -112,7 +113,7 @@ await describeAtWork('the end of a backend', (work) => {
     await beat();
     const ended = await eventually(async () => {
       await beat();
-      await work.platform.bus.publish(backendTouched, { backend: touched });
+      await work.platform.store.update(backends, touched, (backend) => touch(backend, new Date()));
       const backend = await work.platform.get(idle);
       return backend.live ? undefined : backend;
     });

@@ -1,7 +1,6 @@
 /** Opens the worker of a node, in order, and closes it in reverse. */
 import { fetchJob, nodeQueue, terminateJob } from '../contract/jobs.ts';
-import { backendTouched, connectionsOpen } from '../contract/messages.ts';
-import type { Bus } from '../core/bus/bus.ts';
+import { backendChanged, connectionsOpen } from '../contract/messages.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import { backends } from '../model/backend.ts';
@@ -10,6 +9,8 @@ import { abortable } from './abortable.ts';
 import { adopt } from './adopt.ts';
 import { Answers } from './answers.ts';
 import { Connections } from './connections.ts';
+import { openContainerLeases } from './container-lease.ts';
+import type { ContainerLeases } from './container-lease.ts';
 import type { WorkerContext, WorkerDeps } from './context.ts';
 import { countedEngine } from './counted-engine.ts';
 import { Endings } from './endings.ts';
@@ -22,6 +23,7 @@ import { takeSpawns } from './intake.ts';
 import { KeptLogs } from './kept-logs.ts';
 import { Measurements } from './measurements.ts';
 import { assertOwnName } from './node-name.ts';
+import { removeLeftOverMounts } from './own-mounts.ts';
 import { Pulls } from './pulls.ts';
 import { Pulse } from './pulse.ts';
 import { reconcile } from './reconcile.ts';
@@ -56,7 +58,8 @@ const nodeJobConcurrency = 16;
 export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   await using parts = new AsyncDisposableStack();
   const closing = new AbortController();
-  const worker = newContext(deps, closing.signal);
+  const containerLeases = deps.store.isShared ? await openContainerLeases(deps) : undefined;
+  const worker = newContext(deps, closing.signal, containerLeases);
   parts.use(worker.figures);
   parts.defer(() => settle(worker));
   parts.defer(() => closing.abort(new Error('The worker is closing')));
@@ -67,9 +70,10 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   const gateway = parts.use(await openOwnGateway(worker, deps));
   parts.use(await beginHeartbeat(worker, gateway.address));
   parts.use(await hearConnections(worker));
-  parts.use(await hearTouches(worker));
+  parts.use(await hearEnds(worker));
   parts.use(await beginWatching(worker));
   await reconcile(worker);
+  await removeLeftOverMounts(worker);
   gateway.open();
   parts.use(beginReconciling(worker));
   parts.use(beginSweeping(worker));
@@ -87,7 +91,11 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   };
 }
 
-function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
+function newContext(
+  deps: WorkerDeps,
+  closing: AbortSignal,
+  containerLeases: ContainerLeases | undefined,
+): WorkerContext {
   const runs = new Map<string, Run>();
   const taking = new Map<string, Backend>();
   const { store, bus, clock, grants, settings } = deps;
@@ -117,8 +125,9 @@ function newContext(deps: WorkerDeps, closing: AbortSignal): WorkerContext {
     pulls: new Pulls(engine.images),
     connections: new Connections((backend) => runs.has(backend)),
     endings: new Endings({ store, clock }),
-    keptLogs: new KeptLogs({ settings: settings.keptLogs, clock, log }),
+    keptLogs: new KeptLogs({ settings: settings.keptLogs, reserve: deps.reserve, clock, log }),
     measurements: new Measurements(engine),
+    ...(containerLeases && { containerLeases }),
   };
 }
 
@@ -135,10 +144,16 @@ async function hearConnections({ bus, connections, clock }: WorkerContext): Prom
   return await bus.subscribe(connectionsOpen, ({ proxy, open }) => connections.hear(proxy, open, clock.now()));
 }
 
-async function hearTouches({ bus, runs, clock }: { bus: Bus } & WorkerContext): Promise<AsyncDisposable> {
-  return await bus.subscribe(backendTouched, ({ backend }) => {
-    const run = runs.get(backend);
-    if (run) run.touchedAt = clock.now();
+/** An end that another part of the platform has written is carried out at once; if the message is lost, by the next pass. */
+async function hearEnds(worker: WorkerContext): Promise<AsyncDisposable> {
+  return await worker.bus.subscribe(backendChanged, ({ backend: id, status }) => {
+    const run = worker.runs.get(id);
+    if (status !== 'terminated' || !run || run.concluding) return;
+    worker.store.get(backends, id).then(
+      (backend) => heed(worker, run, backend),
+      (error: unknown) =>
+        worker.log.warn({ err: error, backend: id }, 'Ended backend cannot be read, the next pass will'),
+    );
   });
 }
 

@@ -1,6 +1,8 @@
 import type Docker from 'dockerode';
 import { EngineError, calling, engineError, isEngineError } from './engine-error.ts';
-import { backendLabel, containerName, nodeLabel } from './labels.ts';
+import { homeLabels } from './home.ts';
+import type { Home } from './home.ts';
+import { backendLabel, nodeLabel } from './labels.ts';
 
 /** What the worker decides about a container; the rest is the same for all of them and stands in this file. */
 export interface ContainerSpec {
@@ -17,6 +19,8 @@ export interface ContainerSpec {
   readonly runtime?: string;
   /** A folder of this machine that it sees as `/data`. */
   readonly mountFolder?: string;
+  /** A folder of this machine that it sees as `/.berth`, read-only, whose `init` is its first process. */
+  readonly leaseFolder?: string;
 }
 
 /** `created`: never started. `running`: its process lives (paused counts). `exited`: it lived, and its exit code is known. */
@@ -25,6 +29,8 @@ type ContainerPhase = 'created' | 'running' | 'exited';
 export interface ContainerState {
   readonly phase: ContainerPhase;
   readonly exitCode: number;
+  /** When its process ended, by the clock of the engine's machine. Absent while it runs, and if it never did. */
+  readonly endedAt?: Date;
   readonly outOfMemory: boolean;
   /** Of its first process, on the engine's machine. 0 when it does not run. */
   readonly pid: number;
@@ -61,24 +67,35 @@ const maxOpenFiles = 65_536;
 /** What the engine keeps of a container's output: enough to follow it, and bounded, so that disks do not fill. */
 const logLimits = { 'max-size': '10m', 'max-file': '2' };
 
+interface ContainersOptions {
+  readonly node: string;
+  readonly network: string;
+  readonly containerName: (backend: string) => string;
+  readonly init: boolean;
+  readonly home?: Home | undefined;
+}
+
+/** Where a container sees its lease folder. */
+const leaseTarget = '/.berth';
+
 export class DockerContainers implements Containers {
   readonly #docker: Docker;
   #limitsOpenFiles = true;
-  readonly #about: { readonly node: string; readonly network: string; readonly init: boolean };
+  readonly #about: ContainersOptions;
 
-  constructor(docker: Docker, about: { node: string; network: string; init: boolean }) {
+  constructor(docker: Docker, about: ContainersOptions) {
     this.#docker = docker;
     this.#about = about;
   }
 
   async create(spec: ContainerSpec): Promise<string> {
-    const options = this.#createOptions(spec);
+    const options = await this.#createOptions(spec);
     try {
       return (await this.#docker.createContainer(options)).id;
     } catch (error) {
       if (!isEngineError(engineError(error), 'name-taken')) throw engineError(error);
     }
-    await this.remove(containerName(spec.backend));
+    await this.remove(this.#about.containerName(spec.backend));
     return (await calling(() => this.#docker.createContainer(options))).id;
   }
 
@@ -110,6 +127,7 @@ export class DockerContainers implements Containers {
       return {
         phase: phaseOf(State.Status),
         exitCode: State.ExitCode,
+        ...(phaseOf(State.Status) === 'exited' && { endedAt: new Date(State.FinishedAt) }),
         outOfMemory: State.OOMKilled,
         pid: State.Pid,
         // The top-level address is filled on the default bridge only, and newer engines have dropped it.
@@ -148,13 +166,14 @@ export class DockerContainers implements Containers {
     return stats.cpu_stats.cpu_usage.total_usage;
   }
 
-  #createOptions(spec: ContainerSpec): Docker.ContainerCreateOptions {
-    const { node, network } = this.#about;
+  async #createOptions(spec: ContainerSpec): Promise<Docker.ContainerCreateOptions> {
+    const { node, network, home } = this.#about;
     return {
-      name: containerName(spec.backend),
+      name: this.#about.containerName(spec.backend),
+      ...(spec.leaseFolder !== undefined && { Entrypoint: await this.#underOwnInit(spec.image) }),
       Image: spec.image,
       Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
-      Labels: { ...spec.labels, [nodeLabel]: node, [backendLabel]: spec.backend },
+      Labels: { ...spec.labels, ...homeLabels(home), [nodeLabel]: node, [backendLabel]: spec.backend },
       // An image's own health check would run in every container for nobody.
       Healthcheck: { Test: ['NONE'] },
       HostConfig: this.#hostConfig(spec),
@@ -162,11 +181,19 @@ export class DockerContainers implements Containers {
     };
   }
 
+  /** What a container is started with so that the init of the lease folder runs what its image says. */
+  async #underOwnInit(image: string): Promise<string[]> {
+    const { Config } = await calling(() => this.#docker.getImage(image).inspect());
+    const command = [Config.Entrypoint ?? [], Config.Cmd ?? []].flat();
+    if (command.length === 0) throw new EngineError('refused', 'No command specified');
+    return [`${leaseTarget}/init`, ...command];
+  }
+
   #hostConfig(spec: ContainerSpec): Docker.HostConfig {
     return {
       NetworkMode: this.#about.network,
       // Reaps zombies, and makes SIGTERM end a process that did not ask for it.
-      ...(this.#about.init && { Init: true }),
+      ...(this.#about.init && spec.leaseFolder === undefined && { Init: true }),
       CapDrop: ['ALL'],
       CapAdd: [...spec.capabilities],
       SecurityOpt: ['no-new-privileges'],
@@ -177,11 +204,18 @@ export class DockerContainers implements Containers {
       ...(this.#limitsOpenFiles && { Ulimits: [{ Name: 'nofile', Soft: maxOpenFiles, Hard: maxOpenFiles }] }),
       LogConfig: { Type: 'json-file', Config: logLimits },
       ...(spec.runtime !== undefined && { Runtime: spec.runtime }),
-      ...(spec.mountFolder !== undefined && {
-        Mounts: [{ Type: 'bind', Source: spec.mountFolder, Target: '/data' }],
-      }),
+      Mounts: mountsOf(spec),
     };
   }
+}
+
+function mountsOf({ mountFolder, leaseFolder }: ContainerSpec): Docker.MountConfig {
+  return [
+    ...(mountFolder === undefined ? [] : [{ Type: 'bind' as const, Source: mountFolder, Target: '/data' }]),
+    ...(leaseFolder === undefined
+      ? []
+      : [{ Type: 'bind' as const, Source: leaseFolder, Target: leaseTarget, ReadOnly: true }]),
+  ];
 }
 
 function phaseOf(status: string): ContainerPhase {

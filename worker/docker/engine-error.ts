@@ -1,5 +1,6 @@
 /**
- * `unavailable`: the engine does not answer; try again. `no-image`: the image is not on this machine.
+ * `unavailable`: the engine, or the containerd below it, does not answer; try again. What was asked for may have been done.
+ * `no-image`: the image is not on this machine.
  * `no-network`: the node's network has gone. `no-container`: there is no such container. `address-taken`: somebody else has
  * the address. `name-taken`: a container of this name exists. `adjusted`: the engine cannot set one of the limits, and will
  * not be asked for it again; make the container anew. `refused`: the engine will not, and why stands in the message.
@@ -53,7 +54,22 @@ function codeOf(statusCode: number | undefined, message: string): EngineErrorCod
   if (/no such container|dead or marked for removal/i.test(message)) return 'no-container';
   if (/address already in use/i.test(message)) return 'address-taken';
   if (/name .* is already in use/i.test(message)) return 'name-taken';
-  return 'refused';
+  return isContainerdAway(message) || endOfAnswer.test(message) ? 'unavailable' : 'refused';
+}
+
+/**
+ * How the engine passes on that containerd does not answer: with gRPC's name of the status (`Unavailable: …` in 28,
+ * `…: unavailable` in 20.10), or with what gRPC and ttrpc say of a connection that broke.
+ */
+const containerdAway =
+  /(?:^|: )Unavailable: |: unavailable$|error reading from server: |transport is closing|ttrpc: closed/;
+
+/** All that is left of containerd's answer when it was killed in the middle. What a registry or a program said names more. */
+const endOfAnswer = /^(?:[\w -]+: )*EOF(?:: unknown)?$/;
+
+/** Whether the words of an engine mean that its containerd is restarting, which says nothing about what was asked for. */
+export function isContainerdAway(message: string): boolean {
+  return containerdAway.test(message);
 }
 
 function answerOf(error: unknown): { statusCode: number | undefined; message: string } {

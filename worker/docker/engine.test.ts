@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { silentLog } from '../../core/log/log.ts';
 import { newBackendId } from '../../model/ids.ts';
+import { disguise } from '../testing/test-engine.ts';
 import { openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import type { ContainerSpec, Containers } from './containers.ts';
@@ -45,14 +46,16 @@ describe('openEngine', () => {
 
   it.each(refusals)('refuses %s, and says what to do', async (_what, version, info, sentence) => {
     await using pretender = await openPretender(version, info);
-    await expect(openEngine({ host: pretender.host, node: 'n', log })).rejects.toThrow(sentence);
+    await expect(openEngine({ host: pretender.host, node: 'n', disguise, log })).rejects.toThrow(sentence);
   });
 
   it('says when nobody answers, or the address is none', async () => {
-    await expect(openEngine({ host: 'unix:///no/such.sock', node: 'n', log })).rejects.toThrow(
+    await expect(openEngine({ host: 'unix:///no/such.sock', node: 'n', disguise, log })).rejects.toThrow(
       'No Docker Engine answers at unix:///no/such.sock',
     );
-    await expect(openEngine({ host: 'ssh://host', node: 'n', log })).rejects.toThrow('unix:///path or tcp://host:port');
+    await expect(openEngine({ host: 'ssh://host', node: 'n', disguise, log })).rejects.toThrow(
+      'unix:///path or tcp://host:port',
+    );
   });
 });
 
@@ -120,7 +123,7 @@ describe.skipIf(why !== undefined)(`containers ${why ?? ''}`, () => {
     const { docker } = platform.engine;
     const before = await docker.getNetwork(`berth-${platform.node}`).inspect();
     const host = process.env['DOCKER_HOST'];
-    await using again = await openEngine({ ...(host !== undefined && { host }), node: platform.node, log });
+    await using again = await openEngine({ ...(host !== undefined && { host }), node: platform.node, disguise, log });
     expect(await docker.getNetwork(again.network.name).inspect()).toEqual(before);
     expect(again.network.takeAddress()).not.toBe(spec.address);
   });

@@ -5,12 +5,15 @@ import type { Log } from '../../core/log/log.ts';
 import { DockerContainers } from './containers.ts';
 import type { Containers } from './containers.ts';
 import { EngineError, engineError } from './engine-error.ts';
+import { enginePathOf } from './engine-path.ts';
 import { DockerEvents } from './events.ts';
 import type { Events } from './events.ts';
+import type { Home } from './home.ts';
 import { imageFoldersIn } from './image-folders.ts';
 import type { ImageFoldersInfo } from './image-folders.ts';
 import { DockerImages } from './images.ts';
 import type { Images } from './images.ts';
+import { removeLeftovers } from './leftovers.ts';
 import { DockerLogs } from './logs.ts';
 import type { Logs } from './logs.ts';
 import { DockerStats } from './stats.ts';
@@ -23,9 +26,13 @@ export interface Engine extends AsyncDisposable {
   /** The memory of its machine; 0 if it does not tell. */
   readonly memoryBytes: number;
   readonly containers: Containers;
+  /** Under which name the container of a backend is found, here alone. */
+  readonly containerName: (backend: string) => string;
   readonly images: Images;
   /** Folders that grow when an image is fetched, on the engine's machine: none if that is another one, as far as is known. */
   readonly imageFolders: readonly string[];
+  /** Under which path the engine sees a folder of this process. Throws `refused` if it does not see it. */
+  pathOf(folder: string): Promise<string>;
   /** The one network that the backends of this node are on. */
   readonly network: Network;
   readonly events: Events;
@@ -45,8 +52,15 @@ export interface EngineOptions {
   readonly host?: string;
   /** Names the network, and marks containers as this node's. */
   readonly node: string;
+  /**
+   * Makes a text of a backend's ID that says nothing of it, always the same one, for the container's name: by Docker's DNS every
+   * container learns the names of its neighbours.
+   */
+  readonly disguise: (backend: string) => string;
   /** The network's subnet (`10.64.0.0/20`). Default: one that is free on this machine. */
   readonly subnet?: string;
+  /** Default: none, and nothing is known again once the node has another name. */
+  readonly home?: Home | undefined;
   readonly log: Log;
   /** How long the engine may be silent while it owes an answer. Default: two minutes. */
   readonly silenceMs?: number;
@@ -77,24 +91,32 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const docker = new Docker({ ...connection, timeout: options.silenceMs ?? defaultSilenceMs });
   // What is told as it happens, events and pulls, may be silent for long; it ends by its signal.
   const streaming = new Docker(connection);
-  const network = new DockerNetwork(docker, options);
+  // On the engine of another machine, folders of several machines could seem to be one.
+  const home = host.startsWith('unix://') ? options.home : undefined;
+  const network = new DockerNetwork(docker, { ...options, home });
   const { version, info } = await getToKnow(new Docker({ ...connection, timeout: firstAnswersMs }), host, network.name);
+  if (home) await removeLeftovers(docker, { ...options, home });
   await network.ensure();
   const owned = opening.move();
+  const containerName = (backend: string) => `berth-${options.disguise(backend)}`;
   return {
     version: version.Version,
     memoryBytes: info.MemTotal ?? 0,
+    containerName,
     containers: new DockerContainers(docker, {
       node: options.node,
       network: network.name,
+      containerName,
       init: hasInit(version),
+      home,
     }),
     images: new DockerImages(docker, streaming),
+    pathOf: async (folder) => await enginePathOf(docker, folder),
     imageFolders: host.startsWith('unix://') ? imageFoldersIn(info) : [],
     network,
     events: new DockerEvents(streaming, options.node, options.log),
-    logs: new DockerLogs(streaming),
-    stats: new DockerStats(streaming),
+    logs: new DockerLogs(streaming, containerName),
+    stats: new DockerStats(streaming, containerName),
     ping: async (signal) => await ping(docker, network.name, signal),
     [Symbol.asyncDispose]: async () => owned.dispose(),
   };

@@ -2,7 +2,7 @@ import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { linesOf } from '../../core/lines/lines.ts';
-import { EngineError, calling, isEngineError } from './engine-error.ts';
+import { EngineError, calling, isContainerdAway, isEngineError } from './engine-error.ts';
 
 export interface PullOptions {
   /** A bearer token that the registry takes for this pull. */
@@ -58,7 +58,7 @@ export class DockerImages implements Images {
 async function readToEnd(stream: Readable): Promise<void> {
   for await (const line of linesOf(stream)) {
     const failure = failureIn(line);
-    if (failure !== undefined) throw new EngineError('refused', failure);
+    if (failure !== undefined) throw new EngineError(isContainerdAway(failure) ? 'unavailable' : 'refused', failure);
   }
 }
 

@@ -2,7 +2,6 @@ import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { calling, engineError } from './engine-error.ts';
-import { containerName } from './labels.ts';
 import { LogFrames } from './log-frames.ts';
 import type { LogEntry } from './log-frames.ts';
 
@@ -17,10 +16,12 @@ export interface Logs {
 
 export class DockerLogs implements Logs {
   readonly #docker: Docker;
+  readonly #containerName: (backend: string) => string;
 
   /** `docker` must let the engine be silent for as long as it likes. */
-  constructor(docker: Docker) {
+  constructor(docker: Docker, containerName: (backend: string) => string) {
     this.#docker = docker;
+    this.#containerName = containerName;
   }
 
   async *follow(
@@ -29,7 +30,7 @@ export class DockerLogs implements Logs {
     signal: AbortSignal,
   ): AsyncGenerator<LogEntry[], void, void> {
     const options = { follow: true, stdout: true, stderr: true, timestamps: true, abortSignal: signal } as const;
-    const container = this.#docker.getContainer(containerName(backend));
+    const container = this.#docker.getContainer(this.#containerName(backend));
     try {
       const stream = (await calling(() =>
         // The types want a number, which has no place for nanoseconds.

@@ -3,6 +3,8 @@ import type Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
 import { AddressPool } from './address-pool.ts';
 import { EngineError, engineError } from './engine-error.ts';
+import { homeLabels } from './home.ts';
+import type { Home } from './home.ts';
 import { nodeLabel } from './labels.ts';
 import { candidateSubnets, formatAddress, formatSubnet, parseRoutes, parseSubnet } from './subnets.ts';
 import type { Subnet } from './subnets.ts';
@@ -24,15 +26,22 @@ const isolation = { 'com.docker.network.bridge.enable_icc': 'false' };
 /** Subnets to try before giving up: other networks rarely hold more than a few of them. */
 const maxTries = 64;
 
+interface NetworkOptions {
+  readonly node: string;
+  readonly subnet?: string;
+  readonly home?: Home | undefined;
+  readonly log: Log;
+}
+
 export class DockerNetwork implements Network {
   readonly name: string;
   readonly #docker: Docker;
-  readonly #options: { readonly node: string; readonly subnet?: string; readonly log: Log };
+  readonly #options: NetworkOptions;
   #addresses: AddressPool | undefined;
   #subnet: string | undefined;
   #ensuring: Promise<void> | undefined;
 
-  constructor(docker: Docker, options: { node: string; subnet?: string; log: Log }) {
+  constructor(docker: Docker, options: NetworkOptions) {
     this.name = `berth-${options.node}`;
     this.#docker = docker;
     this.#options = options;
@@ -98,7 +107,7 @@ export class DockerNetwork implements Network {
           CheckDuplicate: true,
           Driver: 'bridge',
           Options: isolation,
-          Labels: { [nodeLabel]: this.#options.node },
+          Labels: { ...homeLabels(this.#options.home), [nodeLabel]: this.#options.node },
           IPAM: { Driver: 'default', Config: [{ Subnet: formatSubnet(subnet) }] },
         });
         const created = await this.#inspect();

@@ -3,7 +3,6 @@ import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { linesOf } from '../../core/lines/lines.ts';
 import { calling, engineError } from './engine-error.ts';
-import { containerName } from './labels.ts';
 
 /** What a container has used up to a moment, and uses in it. */
 export interface ContainerUsage {
@@ -26,14 +25,16 @@ export interface Stats {
 
 export class DockerStats implements Stats {
   readonly #docker: Docker;
+  readonly #containerName: (backend: string) => string;
 
   /** `docker` must let the engine be silent for as long as it likes. */
-  constructor(docker: Docker) {
+  constructor(docker: Docker, containerName: (backend: string) => string) {
     this.#docker = docker;
+    this.#containerName = containerName;
   }
 
   async follow(backend: string, signal: AbortSignal): Promise<AsyncGenerator<ContainerUsage, void, void>> {
-    const container = this.#docker.getContainer(containerName(backend));
+    const container = this.#docker.getContainer(this.#containerName(backend));
     // The types leave the signal out.
     const options: { stream: true } & { abortSignal: AbortSignal } = { stream: true, abortSignal: signal };
     const stream = await calling(() => container.stats(options));

@@ -45,7 +45,22 @@ function isStatic(program: Buffer): boolean {
   );
 }
 
-const applets = ['sh', 'httpd', 'sleep', 'env', 'tail', 'cat', 'nc', 'id', 'wget', 'ls', 'touch', 'kill', 'true'];
+const applets = [
+  'sh',
+  'httpd',
+  'sleep',
+  'env',
+  'tail',
+  'cat',
+  'nc',
+  'id',
+  'wget',
+  'ls',
+  'touch',
+  'kill',
+  'true',
+  'nslookup',
+];
 
 export async function openImageServer(grants: RegistryGrants): Promise<ImageServer> {
   const images = new ImageStore(await busyboxLayer());

@@ -47,13 +47,10 @@ export async function statusesOf(platform: TestPlatform, id: string): Promise<Ba
   return (await platform.get(id)).history.map(({ status }) => status);
 }
 
-export function containerOf(platform: TestPlatform, id: string) {
-  return platform.engine.docker.getContainer(`berth-${id}`);
-}
-
 /** `undefined` as long as the container is there, for `eventually`. */
 export async function isRemoved(platform: TestPlatform, id: string): Promise<true | undefined> {
-  return await containerOf(platform, id)
+  return await platform
+    .containerOf(id)
     .inspect()
     .then(
       () => undefined,

@@ -1,4 +1,5 @@
 /** The engine for tests, with everything that a test leaves on it taken away again. */
+import { createHash } from 'node:crypto';
 import Docker from 'dockerode';
 import { silentLog } from '../../core/log/log.ts';
 import { openEngine } from '../docker/engine.ts';
@@ -29,6 +30,11 @@ export interface TestEngine extends AsyncDisposable {
   removeImages(registryHost: string): Promise<void>;
 }
 
+/** As good as any: in tests nobody guesses IDs. */
+export function disguise(backend: string): string {
+  return createHash('sha256').update(backend).digest('base64url');
+}
+
 /**
  * Opens the engine for a node of its own. Disposing removes that node's containers and network.
  *
@@ -40,7 +46,7 @@ export async function openTestEngine(
   options: Pick<EngineOptions, 'silenceMs'> = {},
 ): Promise<TestEngine> {
   const docker = new Docker(connection);
-  const engine = await openEngine({ ...options, host, node, log: silentLog() });
+  const engine = await openEngine({ ...options, host, node, disguise, log: silentLog() });
   return {
     engine,
     docker,

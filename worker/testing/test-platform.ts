@@ -204,6 +204,16 @@ export class TestPlatform implements AsyncDisposable {
     return backend;
   }
 
+  /** The container of a backend, for what the worker has no words for. */
+  containerOf(id: string) {
+    return this.engine.docker.getContainer(this.engine.engine.containerName(id));
+  }
+
+  /** What the worker would see of the container of a backend. */
+  async stateOf(id: string) {
+    return await this.engine.engine.containers.inspect(this.engine.engine.containerName(id));
+  }
+
   /** Waits until a backend has this status, or a later one. */
   async until(id: string, status: BackendStatus): Promise<Backend> {
     return await eventually(async () => {
@@ -231,6 +241,7 @@ export class TestPlatform implements AsyncDisposable {
       capabilities: [],
       maxConcurrentStarts: 4,
       dataFolder: this.folder,
+      leaseFolder: join(this.folder, 'leases'),
       keptLogs: { folder: join(this.folder, 'logs'), maxBytes: 1024 * 1024, seconds: 3600, totalBytes: 0 },
     };
   }

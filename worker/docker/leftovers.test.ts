@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { silentLog } from '../../core/log/log.ts';
+import { newBackendId } from '../../model/ids.ts';
+import { disguise, testEngineHost } from '../testing/test-engine.ts';
+import { openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
+import type { TestPlatform } from '../testing/test-platform.ts';
+import { openEngine } from './engine.ts';
+import type { Engine } from './engine.ts';
+import type { Home } from './home.ts';
+
+const why = await whyNoTests();
+
+describe.skipIf(why !== undefined)(`what a data folder leaves that was replaced ${why ?? ''}`, () => {
+  let platform: TestPlatform;
+  let image: string;
+  const opened: AsyncDisposable[] = [];
+  const networks: string[] = [];
+  beforeAll(async () => {
+    platform = await openTestPlatform();
+    const digest = platform.images.add('while :; do :; done');
+    await platform.pull(digest);
+    image = `${platform.images.host}/acme/draw@${digest}`;
+  });
+  afterAll(async () => {
+    for (const engine of opened) await engine[Symbol.asyncDispose]();
+    const { docker } = platform.engine;
+    for (const label of networks.map((name) => `berth.node=${name.slice('berth-'.length)}`)) {
+      for (const { Id } of await docker.listContainers({ all: true, filters: { label: [label] } })) {
+        await docker.getContainer(Id).remove({ force: true, v: true });
+      }
+    }
+    for (const name of networks)
+      await docker
+        .getNetwork(name)
+        .remove()
+        .catch(() => {});
+    await platform?.[Symbol.asyncDispose]();
+  });
+
+  /** The engine as a platform opens it at its start. */
+  async function open(node: string, home: Partial<Home> = {}): Promise<Engine> {
+    const all = { place: `/dev/none:/${randomUUID()}`, id: randomUUID(), isAlive: async () => false, ...home };
+    const engine = await openEngine({ host: testEngineHost, node, home: all, disguise, log: silentLog() });
+    opened.push(engine);
+    networks.push(engine.network.name);
+    return engine;
+  }
+
+  async function startContainer({ containers, network }: Engine): Promise<string> {
+    const address = network.takeAddress();
+    const spec = { backend: newBackendId(), image, address, env: {}, labels: {}, pidsLimit: 64, capabilities: [] };
+    const start = async () => {
+      const id = await containers.create(spec);
+      await containers.start(id);
+      return id;
+    };
+    // An engine that cannot raise its limits says so once.
+    return await start().catch(start);
+  }
+
+  /** Whether the engine has the container and the network of a node. */
+  async function has(container: string, { network }: Engine): Promise<[boolean, boolean]> {
+    const { docker } = platform.engine;
+    const there = async (asked: Promise<unknown>) =>
+      await asked.then(
+        () => true,
+        () => false,
+      );
+    return [
+      await there(docker.getContainer(container).inspect()),
+      await there(docker.getNetwork(network.name).inspect()),
+    ];
+  }
+
+  const newNode = () => `left-${randomUUID().slice(0, 8)}`;
+
+  it('goes when a platform starts whose data folder is at its place', async () => {
+    const place = `/dev/none:/${randomUUID()}`;
+    const before = await open(newNode(), { place });
+    const container = await startContainer(before);
+    const after = await open(newNode(), { place });
+    expect(await has(container, before)).toEqual([false, false]);
+    expect(await has(await startContainer(after), after)).toEqual([true, true]);
+  });
+
+  it('stays while a process has that folder, wherever it was moved', async () => {
+    const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
+    const living = await open(newNode(), { place, id });
+    const container = await startContainer(living);
+    await open(newNode(), { place, isAlive: async (asked) => asked === id });
+    expect(await has(container, living)).toEqual([true, true]);
+  });
+
+  it('is not what a platform with a data folder elsewhere has, nor another node of the same folder', async () => {
+    const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
+    const elsewhere = await open(newNode());
+    const beside = await open(newNode(), { place, id });
+    const containers = [await startContainer(elsewhere), await startContainer(beside)] as const;
+    await open(newNode(), { place, id });
+    expect(await has(containers[0], elsewhere)).toEqual([true, true]);
+    expect(await has(containers[1], beside)).toEqual([true, true]);
+  });
+
+  it('of a node that has kept its name is left to the worker, which asks the store', async () => {
+    const [place, node] = [`/dev/none:/${randomUUID()}`, newNode()];
+    const before = await open(node, { place });
+    const container = await startContainer(before);
+    await open(node, { place });
+    expect(await has(container, before)).toEqual([true, true]);
+  });
+});
