@@ -2,8 +2,8 @@
 import express from 'express';
 import type { Express, Request, RequestHandler, Response } from 'express';
 import type { Endpoint, PathParameters } from '../contract/endpoints.ts';
-import { drained } from '../core/http/linger.ts';
-import { hasForeignBody, jsonBody, sendJson } from '../core/http/json.ts';
+import { wellFormed } from '../contract/well-formed.ts';
+import { sendJson } from '../core/http/json.ts';
 import { requestId } from '../core/http/request-id.ts';
 import { Refusal } from '../model/refusal.ts';
 import { authenticate } from './authenticate.ts';
@@ -21,7 +21,7 @@ export interface Call<Path extends string, Body, Query> {
   readonly caller: Caller;
   readonly request: Request;
   readonly response: Response;
-  /** Aborts when the client leaves, or the room closes. */
+  /** Aborts when the client leaves, or the room closes. Its reason is a `Refusal`. */
   readonly signal: AbortSignal;
 }
 
@@ -30,13 +30,17 @@ export type Handler<Path extends string, Body, Query> = (api: Api, call: Call<Pa
 
 /** An endpoint and what answers it, ready to be mounted. */
 export interface Mounted {
-  /** Whether the handler reads the body itself, since it is no JSON. */
-  readonly readsBody?: boolean;
   readonly mount: (app: Express, api: Api) => void;
 }
 
-/** Made once: an error of its own for each request would cost more than the rest of it. */
-const clientGone = new Error('The client has left');
+/** Made once: an error of its own for each request would cost more than the rest of it. No client reads it. */
+const clientGone = new Refusal('BadRequest', 'The client has left');
+
+/** The largest body: no request comes near. */
+const maxBodyBytes = 1024 * 1024;
+
+/** Where a body has no fields, or no account answers for it, a few bytes are enough. */
+const maxSmallBodyBytes = 1024;
 
 const nobody: Caller = { account: '', rights: [] };
 
@@ -46,20 +50,14 @@ export function answer<Path extends string, Body, Query>(
   handler: Handler<Path, Body, Query>,
 ): Mounted {
   return {
-    readsBody: endpoint.archive === 'request',
     mount: (app, api) => {
       const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1');
       if (endpoint.access === 'none')
         app.options(path, allowEveryOrigin, (_request, response) => void response.sendStatus(204));
       const run: RequestHandler = async (request, response) => {
-        try {
-          const call = await parseCall(api, endpoint, request, response);
-          const result = await handler(api, call);
-          if (!endpoint.stream && endpoint.archive !== 'answer') sendJson(response, endpoint.status, result);
-        } catch (error) {
-          if (endpoint.archive === 'request') await stopSending(api, request, response);
-          throw error;
-        }
+        const call = await parseCall(api, endpoint, request, response);
+        const result = await handler(api, call);
+        if (!endpoint.stream && endpoint.archive !== 'answer') sendJson(response, endpoint.status, result);
       };
       const before = endpoint.access === 'none' ? [allowEveryOrigin] : [];
       app[endpoint.method === 'GET' ? 'get' : 'post'](path, ...before, run);
@@ -72,16 +70,15 @@ export function newApp(api: Api, mounted: readonly Mounted[]): Express {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple').set('strict routing', false);
   app.use(observeRequests(api.log, api.metrics));
-  for (const each of mounted) if (each.readsBody) each.mount(app, api);
-  app.use(refuseForeignBodies, jsonBody());
-  for (const each of mounted) if (!each.readsBody) each.mount(app, api);
+  for (const each of mounted) each.mount(app, api);
   app.use((request) => {
     throw new Refusal('NotFound', `There is no ${request.method} ${request.path}`);
   });
-  app.use(answerErrors(api.log));
+  app.use(answerErrors(api));
   return app;
 }
 
+/** The caller first: the body of a request that may not be made is not read. */
 async function parseCall<Path extends string, Body, Query>(
   api: Api,
   endpoint: Endpoint<Path, Body, Query>,
@@ -94,10 +91,14 @@ async function parseCall<Path extends string, Body, Query>(
   response.once('close', () => {
     if (!response.writableFinished) gone.abort(clientGone);
   });
+  const isSmall = endpoint.method === 'GET' || endpoint.access === 'none';
+  const limits = { maxBytes: isSmall ? maxSmallBodyBytes : maxBodyBytes, account: caller.account };
+  // A handler that takes an archive reads it itself.
+  const body = endpoint.archive === 'request' ? {} : await api.bodies.read(request, limits);
   return {
-    parameters: request.params as PathParameters<Path>,
-    body: endpoint.body.parse(request.body ?? {}),
-    query: endpoint.query.parse(request.query),
+    parameters: wellFormed.parse(request.params) as PathParameters<Path>,
+    body: endpoint.body.parse(wellFormed.parse(body)),
+    query: endpoint.query.parse(wellFormed.parse(request.query)),
     caller,
     request,
     response,
@@ -105,18 +106,8 @@ async function parseCall<Path extends string, Body, Query>(
   };
 }
 
-/** Who still sends gigabytes to be refused must stop, and yet come to read why. */
-async function stopSending({ closing }: Api, request: Request, response: Response): Promise<void> {
-  if (!(await drained(request, closing)) && !response.headersSent) response.setHeader('connection', 'close');
-}
-
 const allowEveryOrigin: RequestHandler = (_request, response, next) => {
   response.setHeader('access-control-allow-origin', '*');
   response.setHeader('access-control-allow-headers', '*');
-  next();
-};
-
-const refuseForeignBodies: RequestHandler = (request, _response, next) => {
-  if (hasForeignBody(request)) throw new Refusal('UnsupportedMediaType', 'Send the body as application/json');
   next();
 };

@@ -4,15 +4,17 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openInProcessBus } from '../core/bus/in-process.ts';
 import { ManualClock } from '../core/clock/manual-clock.ts';
-import { silentLog } from '../core/log/log.ts';
+import { openLog, silentLog } from '../core/log/log.ts';
+import type { Log } from '../core/log/log.ts';
 import { openSqliteStore } from '../core/store/sqlite.ts';
 import type { Store } from '../core/store/store.ts';
 import { assign, backends, newBackend } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { modelCollections } from '../model/collections.ts';
 import { newBackendId } from '../model/ids.ts';
+import { keyId, keys } from '../model/key.ts';
 import { nodes } from '../model/node.ts';
-import { takeCare } from './caretaker.ts';
+import { Caretaker } from './caretaker.ts';
 import { spawnRules } from './testing/spawn-rules.ts';
 
 const log = silentLog();
@@ -52,24 +54,129 @@ async function look(id: string): Promise<Backend['history'][number] | undefined>
   return (await store.get(backends, id))?.history.at(-1);
 }
 
-const care = async (nodesHadTheirChance: boolean) =>
-  await takeCare({ store, bus, clock: new ManualClock(), log, rules: spawnRules }, nodesHadTheirChance);
+const newCaretaker = (more: { store?: Store; ownNode?: () => string; log?: Log } = {}) =>
+  new Caretaker({ store, bus, clock: new ManualClock(), log, rules: spawnRules, ...more });
+
+/** So many passes that whatever did not change meanwhile is judged. */
+async function watch(caretaker: Caretaker, passes = 60): Promise<void> {
+  for (let pass = 0; pass < passes; pass += 1) await caretaker.pass();
+}
+
+const renew = async (id: string, leaseUntil = new Date(Date.now() + 60_000)) =>
+  await store.update(nodes, id, (node) => ({ ...node, leaseUntil }));
 
 test('a backend that no node took in time ends as "startuptimeout", others wait on', async () => {
-  const [late, early, taken] = [await insertBackend(301), await insertBackend(299), await insertBackend(301, 'node-1')];
-  await care(true);
+  const [late, early, taken] = [await insertBackend(301), await insertBackend(240), await insertBackend(301, 'node-1')];
+  await watch(newCaretaker());
   expect(await look(late)).toMatchObject({ status: 'terminated', terminationReason: 'startuptimeout' });
   expect(await look(early)).toMatchObject({ status: 'scheduled' });
   expect(await look(taken)).toMatchObject({ status: 'scheduled' });
+});
+
+test('after a freeze, what waits is not ended before nodes had their time to take it', async () => {
+  const waiting = await insertBackend(301);
+  await watch(newCaretaker(), 59);
+  expect(await look(waiting)).toMatchObject({ status: 'scheduled' });
+  await watch(newCaretaker());
+  expect(await look(waiting)).toMatchObject({ status: 'terminated' });
 });
 
 test('backends of a silent node are lost, once nodes had their chance to show that they live', async () => {
   await insertNode('silent', -1);
   await insertNode('alive', 60_000);
   const [lost, kept] = [await insertBackend(1, 'silent'), await insertBackend(1, 'alive')];
-  await care(false);
+  const caretaker = newCaretaker();
+  await watch(caretaker, 11);
   expect(await look(lost)).toMatchObject({ status: 'scheduled' });
-  await care(true);
+  await watch(caretaker, 1);
   expect(await look(lost)).toMatchObject({ status: 'terminated', terminationReason: 'lost', terminationKind: null });
   expect(await look(kept)).toMatchObject({ status: 'scheduled' });
+});
+
+test('after a freeze of this process, a node that has not renewed yet is not taken for dead by its old lease', async () => {
+  await insertNode('frozen-too', 60_000);
+  const backend = await insertBackend(1, 'frozen-too');
+  const caretaker = newCaretaker();
+  await watch(caretaker, 2);
+  // A freeze of more than a lease: the store's time is past it at the next pass.
+  await renew('frozen-too', new Date(Date.now() - 1));
+  await watch(caretaker, 2);
+  expect(await look(backend)).toMatchObject({ status: 'scheduled' });
+  await renew('frozen-too');
+  await watch(caretaker);
+  expect(await look(backend)).toMatchObject({ status: 'scheduled' });
+});
+
+test('a node that renews while its backends are being ended keeps the others', async () => {
+  await insertNode('late', -1);
+  const [first, second] = [await insertBackend(1, 'late'), await insertBackend(1, 'late')];
+  const renewing = new Proxy(store, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== 'function') return member;
+      return async (...args: unknown[]) => {
+        const answer: unknown = await Reflect.apply(member, target, args);
+        if (name === 'update' && (args[0] as { name: string }).name === backends.name) await renew('late');
+        return answer;
+      };
+    },
+  });
+  await watch(newCaretaker({ store: renewing }));
+  const statuses = [(await look(first))?.status, (await look(second))?.status];
+  expect(new Set(statuses)).toEqual(new Set(['scheduled', 'terminated']));
+});
+
+test('a node whose worker runs in this process is never taken for dead here, whatever its lease says', async () => {
+  await insertNode('own', -1);
+  const backend = await insertBackend(1, 'own');
+  await watch(newCaretaker({ ownNode: () => 'own' }));
+  expect(await look(backend)).toMatchObject({ status: 'scheduled' });
+});
+
+test('a store that fails gives nodes their time again', async () => {
+  await insertNode('cut-off', -1);
+  const backend = await insertBackend(1, 'cut-off');
+  let isAway = false;
+  const failing = new Proxy(store, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name, target);
+      if (name === 'update' && isAway) return async () => await Promise.reject(new Error('Away'));
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+  const caretaker = newCaretaker({ store: failing });
+  await watch(caretaker, 11);
+  isAway = true;
+  await expect(caretaker.pass()).rejects.toThrow('Away');
+  isAway = false;
+  await watch(caretaker, 11);
+  expect(await look(backend)).toMatchObject({ status: 'scheduled' });
+  await watch(caretaker, 1);
+  expect(await look(backend)).toMatchObject({ status: 'terminated' });
+});
+
+test('the log says that the caretaker ended a backend, and why', async () => {
+  await insertNode('away', -1);
+  const backend = await insertBackend(1, 'away');
+  const lines: Record<string, unknown>[] = [];
+  const written = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
+  await watch(newCaretaker({ log: written }));
+  expect(lines).toMatchObject([
+    { msg: 'Backend ended', backend, node: 'away', endedBy: 'caretaker', kind: null, reason: 'lost' },
+  ]);
+});
+
+test('the holder of a key is not called lost before the lease of the key has ended, too', async () => {
+  const id = await insertBackend(60, 'node-keyed');
+  const key = { key: 'room', fencingToken: 7 };
+  await store.update(backends, id, (backend) => ({ ...backend, ...key }));
+  await insertNode('node-keyed', -1);
+  const name = keyId('acme', 'draw', 'room');
+  const leaseUntil = new Date(Date.now() + 60_000);
+  await store.insert(keys, { id: name, backend: id, fencingToken: 7, leaseUntil, claimUntil: leaseUntil });
+  await watch(newCaretaker());
+  expect(await look(id)).toMatchObject({ status: 'scheduled' });
+  await store.update(keys, name, (current) => ({ ...current, leaseUntil: new Date(Date.now() - 1) }));
+  await watch(newCaretaker());
+  expect(await look(id)).toMatchObject({ status: 'terminated', terminationReason: 'lost' });
 });

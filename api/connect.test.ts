@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { backends, end } from '../model/backend.ts';
-import { keyId, keys } from '../model/key.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { backends, end, requestStop, sweepIdle } from '../model/backend.ts';
+import type { Backend } from '../model/backend.ts';
 import { becomeServing, connectPath, digestOf, openTestApi } from './testing/test-api.ts';
 import type { TestApi } from './testing/test-api.ts';
 
@@ -83,19 +83,52 @@ describe('connect', () => {
     expect((await api.store.get(backends, third.body.backend_id))?.waitsFor).toBe(first);
   });
 
-  test('a holder whose node has not renewed its lease is lost, and the key is given out again', async () => {
-    const first = (await api.post(connectPath, { key: 'lapsed' })).body.backend_id as string;
+  test('of a key that is free reads as much after many successions as after one', async () => {
+    const readsAfter = async (successions: number) => {
+      const key = `dynasty of ${successions}`;
+      const ending = (current: Backend) => end(current, { kind: null, reason: null, exitCode: 0 }, new Date());
+      let holder = (await api.post(connectPath, { key })).body.backend_id as string;
+      await api.change(holder, becomeServing);
+      for (let each = 0; each < successions; each += 1) {
+        await api.change(holder, (current) => requestStop(current, 'soft', 'external', new Date()));
+        const heir = (await api.post(connectPath, { key })).body.backend_id as string;
+        expect((await api.store.get(backends, heir))?.waitsFor).toBe(holder);
+        await api.change(holder, ending);
+        await api.change(heir, becomeServing);
+        holder = heir;
+      }
+      await api.change(holder, ending);
+      const get = vi.spyOn(api.store, 'get');
+      expect((await api.post(connectPath, { key })).body.spawned).toBe(true);
+      const ofBackends = get.mock.calls.filter(([collection]) => collection.name === backends.name);
+      get.mockRestore();
+      return ofBackends.length;
+    };
+    expect(await readsAfter(5)).toBe(await readsAfter(1));
+  });
+
+  test('does not lead to a holder that was swept since it was looked at, but to its successor', async () => {
+    const first = (await api.post(connectPath, { key: 'swept' })).body.backend_id as string;
     await api.change(first, becomeServing);
-    const past = new Date(Date.now() - 1);
-    await api.store.update(keys, keyId('acme', 'draw', 'lapsed'), (key) => ({ ...key, leaseUntil: past }));
-    const second = await api.post(connectPath, { key: 'lapsed' });
-    expect(second.body.spawned).toBe(true);
-    expect((await api.get(`/v2/backend/${first}`)).body.statuses.at(-1)).toMatchObject({
-      status: 'terminated',
-      last_status: 'ready',
-      termination_reason: 'lost',
-      terminatation_reason: 'lost',
+    const update = api.store.update.bind(api.store);
+    const sweptMeanwhile = vi.spyOn(api.store, 'update').mockImplementationOnce(async (...change) => {
+      await api.change(first, (current) => sweepIdle(current, undefined, new Date()));
+      return await update(...change);
     });
+    const second = await api.post(connectPath, { key: 'swept' });
+    sweptMeanwhile.mockRestore();
+    expect((await api.store.get(backends, first))?.status).toBe('terminating');
+    expect(second.body.spawned).toBe(true);
+    expect((await api.store.get(backends, second.body.backend_id))?.waitsFor).toBe(first);
+  });
+
+  test('gives its user the whole idle time, also when it is one of many', async () => {
+    const first = (await api.post(connectPath, { key: 'touched' })).body.backend_id as string;
+    await api.change(first, becomeServing);
+    const before = Date.now();
+    await Promise.all(Array.from({ length: 20 }, () => api.post(connectPath, { key: 'touched' })));
+    const touchedAt = (await api.store.get(backends, first))?.touchedAt?.getTime() ?? 0;
+    expect(touchedAt).toBeGreaterThanOrEqual(before);
   });
 
   test.each([

@@ -1,19 +1,21 @@
 /** Connect: find who holds the key or spawn a backend, and make a route to it. */
 import { spawnJob, clusterQueue } from '../contract/jobs.ts';
-import { backendChanged, backendTouched } from '../contract/messages.ts';
 import type { ConnectRequest, SpawnConfig } from '../contract/connect.ts';
 import { digestPattern } from '../contract/names.ts';
 import { upsert } from '../core/store/upsert.ts';
-import { backends, end, newBackend } from '../model/backend.ts';
+import { backends, end, isEnding, lastLiveStatus, newBackend, requestStop, touch } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { newBackendId, newToken } from '../model/ids.ts';
 import { chooseImage, images } from '../model/image.ts';
-import { claimKey, keyId, keyState, keys } from '../model/key.ts';
+import { claimSeenKey, isClaimCertain, isForgettable, keyId, keyState, keys, renewKey } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
 import { Refusal } from '../model/refusal.ts';
 import { newRoute, routes } from '../model/route.ts';
 import { environmentOf, serviceId, services } from '../model/service.ts';
 import type { Environment, Service } from '../model/service.ts';
+import { ClaimWait } from './claim-wait.ts';
+import { endBackend } from './end-backend.ts';
+import { LapseWait } from './lapse-wait.ts';
 import { nudge } from './nudge.ts';
 import type { Api } from './room.ts';
 import { planSpawn } from './spawn-plan.ts';
@@ -31,32 +33,43 @@ export interface Connection {
   readonly spawned: boolean;
 }
 
-/** Between two looks at a key that somebody else is just claiming: their next write is a few milliseconds away. */
-const claimingPauseMs = 5;
-
 /**
  * Connects to the backend that holds the key, or to a new one. The order of writes is claim, backend and route, nudge: after
  * a crash between any two, the claim's short lease runs out, or the worker finds the backend in the store.
  *
- * Throws `Refusal` with `ServiceNotFound`, `EnvironmentNotFound`, `ImageNotFound`, `NoImage`, `KeyNotHeld`, `MountsDisabled`.
+ * Throws `Refusal` with `ServiceNotFound`, `EnvironmentNotFound`, `ImageNotFound`, `NoImage`, `KeyNotHeld`, `MountsDisabled`,
+ * `Unavailable`, and the signal's reason.
  */
-export async function connect(api: Api, target: ConnectTarget, request: ConnectRequest): Promise<Connection> {
+export async function connect(
+  api: Api,
+  target: ConnectTarget,
+  request: ConnectRequest,
+  signal: AbortSignal,
+): Promise<Connection> {
   const service = await api.store.get(services, serviceId(target.account, target.service));
   if (!service) throw new Refusal('ServiceNotFound', `There is no service "${target.account}/${target.service}"`);
   const environment = environmentOf(service, target.environment);
   if (request.key === undefined) return await spawn(api, { service, environment, request });
+  const id = keyId(service.account, service.name, request.key);
+  const wait = new ClaimWait(api.clock, signal);
+  const lapse = new LapseWait(api.clock, signal);
   for (;;) {
-    const id = keyId(service.account, service.name, request.key);
-    const { key, holder, state } = await lookAtKey(api, id);
-    if (state === 'claiming') {
-      await api.clock.sleep(claimingPauseMs);
+    signal.throwIfAborted();
+    const { key, holder, state, now } = await lookAtKey(api, id);
+    if (key && state === 'claiming') {
+      await wait.pause(key, now);
       continue;
     }
-    if (state === 'held' && holder) return await join(api, holder, request);
+    if (key && state === 'lapsed' && !(await lapse.isLost(key))) continue;
+    if (state === 'held' && holder) {
+      const connection = await join(api, holder, request, now);
+      if (connection) return connection;
+      continue;
+    }
     if (request.spawn === false) {
       throw new Refusal('KeyNotHeld', `No running backend holds key ${JSON.stringify(request.key)}`);
     }
-    if (state === 'lapsed' && holder) await markLost(api, holder);
+    if (key && state === 'lapsed' && holder && !(await markLost(api, key, holder))) continue;
     const predecessor = await livePredecessor(api, holder);
     const connection = await spawn(api, { service, environment, request, claim: { id, seen: key, predecessor } });
     if (connection) return connection;
@@ -76,34 +89,53 @@ interface Spawn {
   readonly request: ConnectRequest;
 }
 
+/** The time is read first: a backend that is missing when its claim has ended was missing at the end of the claim. */
 async function lookAtKey(api: Api, id: string) {
+  const now = await api.store.now();
   const key = await api.store.get(keys, id);
   const holder = key && (await api.store.get(backends, key.backend));
-  return { key, holder, state: keyState(key, holder, await api.store.now()) };
+  return { key, holder, now, state: keyState(key, holder, { now, liveNode: api.ownNode?.() }) };
 }
 
-/** Adds a route to a backend that runs already, and gives its new user time to arrive. */
-async function join(api: Api, backend: Backend, request: ConnectRequest): Promise<Connection> {
+/**
+ * Adds a route to a backend that runs already, and gives its new user time to arrive. Returns `undefined` if it has begun to
+ * end: no client has the route that is left then, and it is deleted with its backend.
+ */
+async function join(api: Api, holder: Backend, request: ConnectRequest, now: Date): Promise<Connection | undefined> {
+  const { id } = holder;
   const token = newToken();
-  await api.bus.publish(backendTouched, { backend: backend.id });
-  await api.store.insert(routes, newRoute({ token, backend: backend.id, ...request }, api.clock.now()));
-  return { backend, token, spawned: false };
+  // One that was touched a moment ago was read a moment ago, too: there is nothing to write, nor to read again.
+  const isTouched = touch(holder, now) === holder;
+  const [backend] = await Promise.all([
+    isTouched ? holder : api.store.update(backends, id, (current) => touch(current, now)),
+    api.store.insert(routes, newRoute({ token, backend: id, ...request }, now)),
+  ]);
+  return backend && !isEnding(backend) ? { backend, token, spawned: false } : undefined;
 }
 
-/** The node of a holder has not renewed its lease: the holder counts as gone, and its node will find that out. */
-async function markLost(api: Api, holder: Backend): Promise<void> {
+/**
+ * The holder of a key has not renewed its lease: it counts as gone, and its node will find that out. Unless it has just renewed:
+ * the key is read again before the end is written.
+ *
+ * @returns whether the holder has ended
+ */
+async function markLost(api: Api, { id, leaseUntil }: Key, holder: Backend): Promise<boolean> {
+  const again = await api.store.get(keys, id);
+  if (again?.backend !== holder.id || again.leaseUntil.getTime() !== leaseUntil.getTime()) return false;
   const now = await api.store.now();
-  const lost = await api.store.update(backends, holder.id, (current) =>
-    end(current, { kind: null, reason: 'lost', exitCode: null }, now),
-  );
-  if (lost) await api.bus.publish(backendChanged, { backend: lost.id, status: lost.status });
+  const change = (current: Backend) => end(current, { kind: null, reason: 'lost', exitCode: null }, now);
+  await endBackend(api, holder.id, { endedBy: 'connect', change });
+  return true;
 }
 
 /** The backend that must end before the next holder of its key may start: the holder, or whom that one waited for in vain. */
 async function livePredecessor(api: Api, holder: Backend | undefined): Promise<Backend | undefined> {
   let predecessor = holder && (await api.store.get(backends, holder.id));
   while (predecessor && !predecessor.live) {
-    predecessor = predecessor.waitsFor === undefined ? undefined : await api.store.get(backends, predecessor.waitsFor);
+    const { waitsFor } = predecessor;
+    // One that got any further had seen the end of the one that it waited for.
+    const hasWaitedInVain = waitsFor !== undefined && lastLiveStatus(predecessor) === 'scheduled';
+    predecessor = hasWaitedInVain ? await api.store.get(backends, waitsFor) : undefined;
   }
   return predecessor;
 }
@@ -137,18 +169,38 @@ async function spawn(api: Api, { service, environment, request, claim }: Spawn &
     api.store.insert(backends, backend),
     api.store.insert(routes, newRoute({ token, backend: id, ...request }, now)),
   ]);
+  if (key && !(await claimStands(api, key))) {
+    await withdraw(api, backend);
+    return undefined;
+  }
   await nudge(api, clusterQueue(backend.cluster), spawnJob, { backend: id });
   api.noteSpawn(service.id, environment.name, now);
   return { backend, token, spawned: true };
 }
 
-/** Claims a key, unless somebody else did since it was seen; then the key comes back as it is. */
-async function take(api: Api, claim: Claim, backend: string, now: Date): Promise<Key> {
-  return await upsert(api.store, keys, claim.id, (current) =>
-    current?.fencingToken === claim.seen?.fencingToken || !current
-      ? claimKey(current, claim.id, backend, now)
-      : current,
-  );
+/** Claims a key, unless it was assigned or renewed since it was seen; then the key comes back as it is. */
+async function take(api: Api, { id, seen }: Claim, backend: string, now: Date): Promise<Key> {
+  return await upsert(api.store, keys, id, (current) => claimSeenKey(current, seen, { id, backend, now }));
+}
+
+/**
+ * Whether a claim still stands, now that its backend is written. Late in its time, another request may have found no backend
+ * and be about to claim the key anew: the renewal makes one of the two look again.
+ */
+async function claimStands(api: Api, claim: Key): Promise<boolean> {
+  const now = await api.store.now();
+  if (isClaimCertain(claim, now)) return true;
+  // While this process stood still, a key with a higher token may have come and been deleted.
+  if (isForgettable(claim, now)) return false;
+  const key = await api.store.update(keys, claim.id, (current) => renewKey(current, claim.fencingToken, now));
+  return key?.fencingToken === claim.fencingToken;
+}
+
+/** Ends a backend whose key was given to another one before it was written. Without its key no node would start it. */
+async function withdraw(api: Api, { id }: Backend): Promise<void> {
+  const now = await api.store.now();
+  const change = (current: Backend) => (current.live ? requestStop(current, 'hard', 'keyexpired', now) : current);
+  await endBackend(api, id, { endedBy: 'connect', change });
 }
 
 /** The digest to run: what the request names, else what the environment does. */

@@ -4,20 +4,23 @@ import type { ErrorRequestHandler } from 'express';
 import { ZodError } from 'zod';
 import { serviceErrors } from '../contract/errors.ts';
 import type { ServiceErrorCode } from '../contract/errors.ts';
-import { sendJson } from '../core/http/json.ts';
+import { BodyError } from '../core/http/json-bodies.ts';
+import { jsonAnswer } from '../core/http/json.ts';
+import { answerEarly } from '../core/http/linger.ts';
 import { requestId } from '../core/http/request-id.ts';
 import type { Unreadable } from '../core/http/unreadable.ts';
 import type { Log } from '../core/log/log.ts';
 import { StoreError } from '../core/store/store.ts';
 import { Refusal } from '../model/refusal.ts';
+import type { Api } from './room.ts';
 
 /** How long a client should wait before it tries again when a part is down, or has too much to do. */
 const retryAfterSeconds = 2;
 
 /** Answers every error that a handler throws; what we cannot explain is logged under the request's ID and not told. */
-export function answerErrors(log: Log): ErrorRequestHandler {
+export function answerErrors({ log, closing }: Pick<Api, 'log' | 'closing'>): ErrorRequestHandler {
   // Express knows an error handler by its four parameters.
-  return (error: unknown, request, response, _next) => {
+  return async (error: unknown, request, response, _next) => {
     const id = requestId(request, response);
     const { code, message } = explain(error);
     const { status } = serviceErrors[code];
@@ -28,7 +31,8 @@ export function answerErrors(log: Log): ErrorRequestHandler {
     }
     if (status === 401) response.setHeader('www-authenticate', 'Bearer');
     if (status === 503 || status === 429) response.setHeader('retry-after', retryAfterSeconds);
-    sendJson(response, status, { error: { code, message, status, id } });
+    const answer = jsonAnswer(status, { error: { code, message, status, id } });
+    await answerEarly({ request, response }, answer, closing);
   };
 }
 
@@ -57,19 +61,23 @@ function explain(error: unknown): Explanation {
   if (error instanceof Refusal) return { code: error.code, message: error.message };
   if (error instanceof ZodError) return { code: 'BadRequest', message: describeProblems(error) };
   if (error instanceof StoreError && error.code === 'unavailable') {
-    return { code: 'Unavailable', message: 'The store cannot be reached, try again in a moment' };
+    const why = error.isFull ? 'The disk is full, try again when there is space' : undefined;
+    return { code: 'Unavailable', message: why ?? 'The store cannot be reached, try again in a moment' };
   }
-  return explainBody(error) ?? { code: 'InternalError', message: 'Something went wrong on our side' };
+  // Express cannot decode a part of the path. Its own message repeats it, and with it a token.
+  if (error instanceof URIError) return { code: 'BadRequest', message: 'The path: Not well-formed percent-encoding' };
+  if (error instanceof BodyError) return { code: bodyProblems[error.code], message: error.message };
+  return { code: 'InternalError', message: 'Something went wrong on our side' };
 }
 
-/** Problems of a body, as body-parser and our own reader report them: an error with a `status` and a `type`. */
-function explainBody(error: unknown): Explanation | undefined {
-  if (!(error instanceof Error) || !('status' in error) || !('type' in error)) return undefined;
-  if (error.status === 413) return { code: 'PayloadTooLarge', message: 'The body is too large, send at most 1 MiB' };
-  if (error.status === 415) return { code: 'UnsupportedMediaType', message: 'Send the body as UTF-8 application/json' };
-  const message = error.type === 'entity.parse.failed' ? 'The body is not JSON' : error.message;
-  return error.status === 400 ? { code: 'BadRequest', message } : undefined;
-}
+const bodyProblems: Readonly<Record<BodyError['code'], ServiceErrorCode>> = {
+  foreign: 'UnsupportedMediaType',
+  malformed: 'BadRequest',
+  cut: 'BadRequest',
+  'too-large': 'PayloadTooLarge',
+  'too-slow': 'RequestTimeout',
+  'too-many': 'TooManyRequests',
+};
 
 /** Names each field with its problem: `spawn.max_idle_seconds: Too small: expected number to be >=1`. */
 function describeProblems(error: ZodError): string {

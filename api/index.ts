@@ -1,12 +1,15 @@
 /** The API room: speaks the service API, shows readiness pages, and ends what nobody else can end. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { JsonBodies } from '../core/http/json-bodies.ts';
 import type { Unreadable } from '../core/http/unreadable.ts';
 import { openBackendWatch } from '../model/backend-watch.ts';
+import { Refusal } from '../model/refusal.ts';
 import { newApp } from './app.ts';
 import { startCaretaker } from './caretaker.ts';
 import { explainUnreadable } from './errors.ts';
 import { FetchAhead } from './fetch-ahead.ts';
 import { mountReadyPage } from './ready-page.ts';
+import { Retention } from './retention.ts';
 import type { Api, ApiDependencies } from './room.ts';
 import { SpawnTimes } from './spawn-times.ts';
 import { backendEndpoints } from './v2/backends.ts';
@@ -28,14 +31,18 @@ export async function openApi(deps: ApiDependencies): Promise<ApiRoom> {
   await using opening = new AsyncDisposableStack();
   const watch = opening.use(await openBackendWatch(deps));
   opening.use(startCaretaker(deps));
+  opening.use(new Retention(deps));
   const spawnTimes = opening.use(new SpawnTimes(deps));
   const fetchAhead = opening.use(new FetchAhead(deps));
   await fetchAhead.listen();
   const closing = new AbortController();
-  opening.defer(() => closing.abort());
+  opening.defer(() =>
+    closing.abort(new Refusal('Unavailable', 'The platform is being stopped, try again in a moment')),
+  );
   const api: Api = {
     ...deps,
     watch,
+    bodies: new JsonBodies(deps.clock),
     noteSpawn: (service, environment, time) => spawnTimes.note(service, environment, time),
     fetchAhead: (service, isMeant) => fetchAhead.begin(service, isMeant),
     closing: closing.signal,

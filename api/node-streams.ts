@@ -9,7 +9,6 @@ import type { EventStream } from '../core/http/sse.ts';
 import { lineBatchesOf } from '../core/lines/lines.ts';
 import { rank } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-import { Refusal } from '../model/refusal.ts';
 import { askNode } from './ask-node.ts';
 import type { Api } from './room.ts';
 
@@ -74,7 +73,7 @@ async function streamFromNode(api: Api, wanted: NodeStream, { response, signal }
   } catch (error) {
     if (!signal.aborted) throw error;
     if (response.headersSent) response.end();
-    else if (api.closing.aborted) throw new Refusal('Unavailable', 'This process is stopping, try again');
+    else signal.throwIfAborted();
   }
 }
 

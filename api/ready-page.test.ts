@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { end } from '../model/backend.ts';
+import { assign, beginStop, end, requestStop } from '../model/backend.ts';
+import type { Backend } from '../model/backend.ts';
 import { becomeServing, connectPath, openTestApi } from './testing/test-api.ts';
 import type { TestApi } from './testing/test-api.ts';
 
@@ -27,9 +28,44 @@ describe('the readiness page', () => {
     expect([failed.status, failed.body]).toEqual([410, expect.stringContaining('Image &#60;b&#62;not')]);
   });
 
+  test.each([
+    ['hard', 'startuptimeout', 137, 'The application did not become ready in time.'],
+    ['soft', 'external', 137, 'It was stopped before it was ready.'],
+    [null, 'lost', null, 'The machine on which it was started was lost.'],
+    [null, null, 3, 'The container exited with code 3 before it was ready.'],
+  ] as const)('says what happened before the backend was ready: %s %s %s', async (kind, reason, exitCode, words) => {
+    const { backend_id: id, ready_url: url } = (await api.post(connectPath)).body;
+    await api.change(id, (current) => end(assign(current, 'node-1'), { kind, reason, exitCode }, new Date()));
+    const page = await api.call('GET', new URL(url).pathname);
+    expect(page.status).toBe(410);
+    expect(page.body).toContain('The session could not start');
+    expect(page.body).toContain(words);
+    expect(page.body).not.toContain('137');
+  });
+
+  test('does not call a session that is ending one that starts, and waits for the end', async () => {
+    for (const isReady of [true, false]) {
+      const { backend_id: id, ready_url: url } = (await api.post(connectPath)).body;
+      const begin = (current: Backend) => beginStop(requestStop(current, 'soft', 'external', new Date()), new Date());
+      await api.change(id, (current) => begin(isReady ? becomeServing(current) : assign(current, 'node-1')));
+      const page = await api.call('GET', new URL(url).pathname);
+      expect(page.status).toBe(200);
+      expect(page.body).toContain('The session is being stopped');
+      expect(page.body).not.toContain('Starting your session');
+      // It loads anew when the backend has ended, not at every look while it is ending.
+      expect(page.body).not.toContain('/terminat/');
+    }
+  });
+
   test('belongs to one token of one backend', async () => {
     const [one, other] = [(await api.post(connectPath)).body, (await api.post(connectPath)).body];
     expect((await api.call('GET', `/ready/${one.backend_id}/${other.token}/`)).status).toBe(404);
     expect((await api.call('GET', `/ready/${one.backend_id}/nonsense/`)).status).toBe(404);
+  });
+
+  test('whose path cannot be decoded is a bad request: an error would be logged, with the token in the path', async () => {
+    const { ready_url: url } = (await api.post(connectPath)).body;
+    const answer = await api.call('GET', `${new URL(url).pathname.replace(/\/$/, '')}%ff`);
+    expect([answer.status, answer.body]).toEqual([400, { error: expect.objectContaining({ code: 'BadRequest' }) }]);
   });
 });

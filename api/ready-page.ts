@@ -1,10 +1,11 @@
 /** The page that a browser sees until its backend is ready. It needs nothing from elsewhere, and works without scripts too. */
 import { createHash } from 'node:crypto';
 import type { Express, Response } from 'express';
+import type { TerminationReason } from '../contract/statuses.ts';
 import { escapeHtml, htmlPage } from '../core/http/page.ts';
 import { hashToken } from '../model/access-token.ts';
-import { backends } from '../model/backend.ts';
-import type { Backend } from '../model/backend.ts';
+import { backends, isEnding } from '../model/backend.ts';
+import type { Backend, StatusEntry } from '../model/backend.ts';
 import { connectionTokenPattern, routes } from '../model/route.ts';
 import { connectionUrl } from './present.ts';
 import type { Api } from './room.ts';
@@ -22,7 +23,7 @@ export function mountReadyPage(app: Express, api: Api): void {
     if (backend.status === 'ready') return response.setHeader('cache-control', 'no-store').redirect(303, url);
     if (!backend.live) return sendPage(response, 410, page(ended(backend)));
     const streamUrl = `${api.urls.api}/v2/backend/${id}/status/stream`;
-    return sendPage(response, 200, page(starting(backend), { streamUrl, url }));
+    return sendPage(response, 200, page(underWay(backend), { streamUrl, url }));
   });
 }
 
@@ -50,9 +51,12 @@ const steps: Readonly<Record<string, string>> = {
   loading: 'Fetching the image…',
   starting: 'Starting the container…',
   waiting: 'Waiting for the application to answer…',
+  terminating: 'The session is being stopped…',
+  'hard-terminating': 'The session is being stopped…',
 };
 
-function starting(backend: Backend): Words {
+function underWay(backend: Backend): Words {
+  if (isEnding(backend)) return { title: 'The session is being stopped', detail: 'One moment…', busy: true };
   return { title: 'Starting your session', detail: steps[backend.status] ?? 'One moment…', busy: true };
 }
 
@@ -60,12 +64,22 @@ function ended(backend: Backend): Words {
   const last = backend.history.at(-1);
   if (backend.readyAt)
     return { title: 'This session has ended', detail: 'Ask for a new link to start another.', busy: false };
-  const failure = last?.failure ?? exitText(last?.exitCode) ?? 'It was stopped before it was ready.';
-  return { title: 'The session could not start', detail: failure, busy: false };
+  return { title: 'The session could not start', detail: last?.failure ?? whyNotStarted(last), busy: false };
 }
 
-function exitText(code: number | null | undefined): string | undefined {
-  return typeof code === 'number' ? `The container exited with code ${code} before it was ready.` : undefined;
+const whyStopped: Readonly<Record<TerminationReason, string>> = {
+  startuptimeout: 'The application did not become ready in time.',
+  lost: 'The machine on which it was started was lost.',
+  keyexpired: 'Its key was given to another session.',
+  external: 'It was stopped before it was ready.',
+  swept: 'It was stopped before it was ready.',
+};
+
+/** The exit code of a container means something only where the platform did not stop it. */
+function whyNotStarted({ terminationReason: reason, exitCode }: Partial<StatusEntry> = {}): string {
+  if (reason) return whyStopped[reason];
+  if (typeof exitCode !== 'number') return 'The container ended before it was ready.';
+  return `The container exited with code ${exitCode} before it was ready.`;
 }
 
 const script = `
@@ -76,7 +90,7 @@ stream.onmessage = ({ data }) => {
   const { status } = JSON.parse(data);
   if (steps[status]) detail.textContent = steps[status];
   if (status === 'ready') location.replace(url);
-  else if (/terminat/.test(status)) { stream.close(); location.reload(); }
+  else if (status === 'terminated') { stream.close(); location.reload(); }
 };
 `;
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
+import type { JsonBodies } from '../core/http/json-bodies.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
@@ -34,6 +35,8 @@ export interface SpawnRules {
   readonly imageLeaseSeconds: number;
   /** Whether nodes are told to fetch new images before somebody asks for them. */
   readonly fetchesAhead: boolean;
+  /** How long an ended backend and its history stay. */
+  readonly backendHistorySeconds: number;
 }
 
 /** Images in and out as archives: what the registry does for this room. What it throws are `Refusal`s. */
@@ -73,6 +76,11 @@ export interface ApiDependencies {
   readonly rules: SpawnRules;
   /** Absent where this process cannot reach the bytes of images. */
   readonly archives: ImageArchives | undefined;
+  /**
+   * The node whose worker runs in this process, while it does: what becomes of its backends, that worker alone decides. It cannot
+   * be dead, whatever its lease says.
+   */
+  readonly ownNode?: () => string | undefined;
   /** By it the gateways of nodes know this process. */
   readonly secret: PlatformSecret;
   /** The secret token that belongs to a connection token. */
@@ -82,6 +90,7 @@ export interface ApiDependencies {
 /** What its handlers share. */
 export interface Api extends ApiDependencies {
   readonly watch: BackendWatch;
+  readonly bodies: JsonBodies;
   /** Notes when a service was last spawned, in its own time. */
   readonly noteSpawn: (service: string, environment: string, time: Date) => void;
   /** Lets nodes fetch the images of these environments of a service, in its own time. */

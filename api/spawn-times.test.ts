@@ -75,6 +75,7 @@ test('a note that comes late, or for what is gone, changes nothing', async () =>
 /** A store's methods, to replace one of them. */
 function bound(of: Store): Store {
   return {
+    isShared: of.isShared,
     now: async () => await of.now(),
     ping: async () => await of.ping(),
     get: async (collection, id) => await of.get(collection, id),

@@ -1,8 +1,9 @@
 import { nodeQueue, terminateJob } from '../contract/jobs.ts';
-import { backendChanged } from '../contract/messages.ts';
 import type { TerminationKind } from '../contract/statuses.ts';
-import { backends, rank, requestStop } from '../model/backend.ts';
+import { rank, requestStop } from '../model/backend.ts';
+import type { Backend } from '../model/backend.ts';
 import { Refusal } from '../model/refusal.ts';
+import { endBackend } from './end-backend.ts';
 import { nudge } from './nudge.ts';
 import type { Api } from './room.ts';
 
@@ -15,9 +16,9 @@ const signalWaitMs = 2_000;
  */
 export async function terminate(api: Api, id: string, kind: TerminationKind, signal: AbortSignal): Promise<void> {
   const now = await api.store.now();
-  const backend = await api.store.update(backends, id, (current) => requestStop(current, kind, 'external', now));
+  const change = (current: Backend) => requestStop(current, kind, 'external', now);
+  const backend = await endBackend(api, id, { endedBy: 'request', change });
   if (!backend) throw new Refusal('BackendNotFound', `There is no backend "${id}"`);
-  await api.bus.publish(backendChanged, { backend: id, status: backend.status });
   if (!backend.live || backend.node === undefined) return;
   await nudge(api, nodeQueue(backend.node), terminateJob, { backend: id, priority: 'high' });
   const begun = rank(kind === 'soft' ? 'terminating' : 'hard-terminating');

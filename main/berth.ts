@@ -1,4 +1,4 @@
-/** The process: `node main/berth.ts serve`, `collect`, `verify` or `quota`. */
+/** The process: `berth serve`, `collect`, `verify` or `quota`, as `bin/berth` starts it. */
 import { flushCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import { openLog } from '../core/log/log.ts';
@@ -11,12 +11,15 @@ import type { Roles } from './roles.ts';
 import { stopSignal } from './signals.ts';
 import { sizeThreadPool } from './thread-pool.ts';
 
-const usage = `Usage: berth serve [--roles ROLES] [--json]
+const usage = `Usage: berth start [--json] [--no-install]
+       berth serve [--roles ROLES] [--json]
        berth collect [--dry-run] [--json]
        berth verify [--repair] [--json]
        berth quota [ACCOUNT [SIZE]] [--json]
 
 Configuration comes from the environment, see docs/configuration.md.
+
+start     sets up what is missing and runs the whole platform, with a sample application (berth start --help)
 
 serve     runs the platform until it is asked to stop (SIGINT, SIGTERM)
   --roles ROLES   the rooms of this process, some of registry,api,worker,proxy (default: all)
@@ -111,13 +114,18 @@ async function serve(roles: Roles, json: boolean): Promise<number> {
   const config = loadConfig(process.env);
   const log = openLog(config.logLevel);
   const stopped = stopSignal();
-  await using platform = await openPlatform({ config, log, roles });
+  const platform = await openPlatform({ config, log, roles });
   flushCompileCache();
   log.info({ ...platform.urls, roles: [...roles], worker: platform.worker?.running }, 'Platform opened');
+  if (platform.worker?.running === false) log.warn({ reason: platform.worker.reason }, 'No worker on this node');
   if (json) process.stdout.write(`${JSON.stringify(describe(platform))}\n`);
   const signal = await stopped;
   log.info({ signal }, 'Platform closes');
-  return 0;
+  // What did not close is in the log.
+  return await platform[Symbol.asyncDispose]().then(
+    () => 0,
+    () => 1,
+  );
 }
 
 function describe({ urls, account, worker }: Platform) {

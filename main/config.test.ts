@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { keptLogSeconds } from './kept-log-variables.ts';
 import { loadConfig } from './config.ts';
 
 test.each([
@@ -20,4 +21,9 @@ test('what is wrong with the URL of a Redis is told with all other problems, wit
   );
   expect(load).not.toThrow('secret');
   expect(() => loadConfig({ BERTH_REDIS_URL: 'unix:///run/redis.sock' })).toThrow('BERTH_REDIS_URL: ');
+});
+
+test('logs go at the latest with their backends', () => {
+  expect(keptLogSeconds(loadConfig({}))).toBe(7 * 24 * 3600);
+  expect(keptLogSeconds(loadConfig({ BERTH_BACKEND_HISTORY_SECONDS: '7200' }))).toBe(7200);
 });

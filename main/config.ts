@@ -18,6 +18,7 @@ import type { Setting, SettingValues } from '../core/config/settings.ts';
 import { collectionVariables, yearSeconds } from './collection-variables.ts';
 import { engineSettings } from './engine-settings.ts';
 import { fetchVariables } from './fetch-variables.ts';
+import { historyVariables } from './history-variables.ts';
 import { keptLogVariables } from './kept-log-variables.ts';
 import { registrySettings } from './registry-settings.ts';
 
@@ -236,8 +237,9 @@ export const settings = {
     variable: 'BERTH_MOUNT_FOLDER',
     schema: optionalText(z.string().regex(/^(?:\/|off$)/, 'Use an absolute path, or "off"')),
     defaultText: '`mounts` in the data folder',
-    help: 'The folder of this machine in which backends that ask for `mount` get a folder of their own; `off` refuses mounts.',
+    help: 'The folder of this machine in which backends that ask for `mount` get a folder of their own; `off` refuses mounts. Only the user that runs the platform may enter it; where it is a file system of its own, mount that `nosuid,nodev`.',
   },
+  ...historyVariables,
   ...keptLogVariables,
   ...collectionVariables,
   dockerHost: {

@@ -11,8 +11,8 @@ export interface DataFolder {
   /** Its absolute path. */
   readonly path: string;
   readonly secret: PlatformSecret;
-  /** The name of this node, where the configuration gives none. */
-  readonly nodeName: string;
+  /** No other data folder has it. */
+  readonly id: string;
 }
 
 /**
@@ -26,8 +26,8 @@ export async function openDataFolder(folder: string, secretFile: string | undefi
     secretFile === undefined
       ? await keptText(join(path, 'secret'), () => randomBytes(32).toString('base64url'))
       : await givenSecret(secretFile);
-  const nodeName = await keptText(join(path, 'node'), () => `node-${randomBytes(4).toString('hex')}`);
-  return { path, secret: new PlatformSecret(Buffer.from(secret, 'base64url')), nodeName };
+  const id = await keptText(join(path, 'node'), () => `node-${randomBytes(4).toString('hex')}`);
+  return { path, secret: new PlatformSecret(Buffer.from(secret, 'base64url')), id };
 }
 
 async function givenSecret(file: string): Promise<string> {

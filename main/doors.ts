@@ -3,7 +3,10 @@ import type { ServerOptions } from 'node:http';
 import { newGatedServer } from '../core/http/gate.ts';
 import type { GatedServer } from '../core/http/gate.ts';
 import { listen } from '../core/http/listener.ts';
+import { settings } from './config.ts';
 import type { Config } from './config.ts';
+import { listenProblem } from './listen-problem.ts';
+import type { ListenPlace } from './listen-problem.ts';
 import type { Role, Roles } from './roles.ts';
 
 /** Where the platform is reached. */
@@ -33,16 +36,16 @@ export interface Doors {
 const registryHeadBytes = 32 * 1024;
 
 /**
- * Listens on the port of every role that this process has; `opening` closes them. Throws what `listen` fails with when a port
- * is taken. Where another process has a role, the configuration says where that is.
+ * Listens on the port of every role that this process has; `opening` closes them. Throws `ConfigError` with the setting to change
+ * when a port is taken. Where another process has a role, the configuration says where that is.
  */
 export async function openDoors(config: Config, roles: Roles, opening: AsyncDisposableStack): Promise<Doors> {
-  const open = async (role: Role, port: number, options: ServerOptions = {}) =>
-    roles.has(role) ? opening.use(await openDoor({ host: config.host, port }, options)) : undefined;
-  const registry = await open('registry', config.registryPort, { maxHeaderSize: registryHeadBytes });
-  const proxy = await open('proxy', config.proxyPort);
-  const api = await open('api', config.apiPort);
-  const operations = opening.use(await openDoor({ host: config.operationsHost, port: config.operationsPort }));
+  const open = async (role: Role, port: PortSetting, options: ServerOptions = {}) =>
+    roles.has(role) ? opening.use(await openDoor(placeOf(config, 'host', port), options)) : undefined;
+  const registry = await open('registry', 'registryPort', { maxHeaderSize: registryHeadBytes });
+  const proxy = await open('proxy', 'proxyPort');
+  const api = await open('api', 'apiPort');
+  const operations = opening.use(await openDoor(placeOf(config, 'operationsHost', 'operationsPort')));
   const at = (door: Door | undefined, port: number) => door?.hostPort ?? hostPort(config.host, port);
   const urls = {
     api: config.apiUrl ?? `http://${at(api, config.apiPort)}`,
@@ -53,13 +56,29 @@ export async function openDoors(config: Config, roles: Roles, opening: AsyncDisp
   return { urls, api, registry, proxy, operations };
 }
 
-async function openDoor(where: { host: string; port: number }, options: ServerOptions = {}): Promise<Door> {
+async function openDoor(place: ListenPlace, options: ServerOptions = {}): Promise<Door> {
   const gate = newGatedServer(options);
-  const listener = await listen(gate.server, where);
+  const listener = await listen(gate.server, place).catch(async (error: unknown) => {
+    throw await listenProblem(error, place);
+  });
   return {
     ...gate,
-    hostPort: hostPort(where.host, listener.port),
+    hostPort: hostPort(place.host, listener.port),
     [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
+  };
+}
+
+type PortSetting = 'apiPort' | 'registryPort' | 'proxyPort' | 'operationsPort' | 'gatewayPort';
+
+type HostSetting = 'host' | 'operationsHost' | 'gatewayHost';
+
+/** What two settings say of a listener. */
+export function placeOf(config: Config, host: HostSetting, port: PortSetting): ListenPlace {
+  return {
+    host: config[host],
+    port: config[port],
+    hostVariable: settings[host].variable,
+    portVariable: settings[port].variable,
   };
 }
 

@@ -21,7 +21,13 @@ export const engineSettings = {
     variable: 'BERTH_BLOB_CACHE_MIB',
     schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER / 1024 ** 2, or: 4096 }),
     defaultText: '`4096`',
-    help: 'How much of its disk a registry may use for copies of layers that are pulled often, with `BERTH_BLOBS=gridfs`; `0`: none.',
+    help: 'How much of the disk the registries of a data folder may use together for copies of layers that are pulled often, with `BERTH_BLOBS=gridfs`; `0`: none.',
+  },
+  diskReserveMib: {
+    variable: 'BERTH_DISK_RESERVE_MIB',
+    schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER / 1024 ** 2, or: 256 }),
+    defaultText: '`256`',
+    help: 'How much of the disk with the data folder is kept free for the store: while less is free, pushes are refused, see [deployment](deployment.md#a-full-disk). `0`: nothing.',
   },
   queue: {
     variable: 'BERTH_QUEUE',

@@ -7,10 +7,10 @@ import { openInProcessBus } from '../core/bus/in-process.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
 import { ConfigError } from '../core/config/settings.ts';
+import { DiskReserve } from '../core/disk/disk-reserve.ts';
 import { isInMemory } from '../core/files/in-memory.ts';
 import { HashThreads } from '../core/hash/hash-threads.ts';
 import type { Log } from '../core/log/log.ts';
-import { openMetrics } from '../core/metrics/metrics.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import { openInProcessQueue } from '../core/queue/in-process.ts';
 import type { Queue } from '../core/queue/queue.ts';
@@ -31,8 +31,12 @@ export interface Ground {
   readonly config: Config;
   /** The absolute path of the data folder. */
   readonly dataFolder: string;
+  /** Of the data folder, and of no other one. */
+  readonly dataFolderId: string;
   readonly store: Store;
   readonly blobs: Blobs;
+  /** Of the disk with the data folder. */
+  readonly reserve: DiskReserve;
   readonly hashing: HashThreads;
   readonly bus: Bus;
   readonly clock: Clock;
@@ -46,7 +50,7 @@ export interface Ground {
 }
 
 /** What is kept: the part of the ground that a command needs. */
-export type Storage = Pick<Ground, 'store' | 'blobs'>;
+export type Storage = Pick<Ground, 'store' | 'blobs' | 'reserve'>;
 
 interface StorageOptions {
   readonly config: Config;
@@ -60,31 +64,34 @@ interface StorageOptions {
 /** Opens what is kept in a data folder; `opening` closes it. Throws `StoreError` `locked`, and `ConfigError` without MongoDB. */
 export async function openStorage(options: StorageOptions, opening: AsyncDisposableStack): Promise<Storage> {
   const { config, folder, log } = options;
+  const reserve = new DiskReserve({ folder, reserveBytes: config.diskReserveMib * 1024 * 1024, clock: systemClock });
   return {
+    reserve,
     store: opening.use(await openStore(config, folder, log)),
-    blobs: opening.use(await openBlobs(options)),
+    blobs: opening.use(await openBlobs(options, reserve)),
   };
 }
 
 /** Opens the drivers; `opening` closes them: the bus first, the store last. Throws `StoreError` `locked`. */
 export async function openGround(
-  { config, log, roles }: { config: Config; log: Log; roles: Roles },
+  { config, log, roles, metrics }: { config: Config; log: Log; roles: Roles; metrics: Metrics },
   opening: AsyncDisposableStack,
 ): Promise<Ground> {
   const folder = await openDataFolder(config.dataFolder, config.secretFile);
   return {
     config,
     dataFolder: folder.path,
+    dataFolderId: folder.id,
     ...(await openStorage({ config, log, folder: folder.path, isPulledFrom: roles.has('registry') }, opening)),
     bus: opening.use(await openBus(config, log)),
     hashing: opening.use(new HashThreads(systemClock)),
     clock: systemClock,
     log,
-    metrics: openMetrics(),
+    metrics,
     secret: folder.secret,
     grants: new RegistryGrants(folder.secret),
     secretFor: folder.secret.deriver('secret tokens'),
-    nodeName: config.node ?? folder.nodeName,
+    nodeName: config.node ?? folder.id,
   };
 }
 
@@ -102,12 +109,12 @@ async function openStore(config: Config, folder: string, log: Log): Promise<Stor
   });
 }
 
-async function openBlobs({ config, folder, log, isPulledFrom }: StorageOptions): Promise<Blobs> {
-  if (config.blobs === 'files') return await openFileBlobs({ folder: join(folder, 'blobs'), log });
+async function openBlobs({ config, folder, log, isPulledFrom }: StorageOptions, reserve: DiskReserve): Promise<Blobs> {
+  if (config.blobs === 'files') return await openFileBlobs({ folder: join(folder, 'blobs'), reserve, log });
   fitHeapToBuffers();
   const { openGridFsBlobs } = await import('../core/blobs/gridfs.ts');
   const place = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
-  const cache = { folder: join(folder, 'cache'), maxBytes: config.blobCacheMib * 1024 * 1024 };
+  const cache = { folder: join(folder, 'cache'), maxBytes: config.blobCacheMib * 1024 * 1024, reserve };
   const isCached = isPulledFrom && cache.maxBytes > 0 && !(await isInMemory(folder));
   return await openGridFsBlobs({ ...place, log, ...(isCached && { cache }) });
 }

@@ -14,7 +14,7 @@ export const keptLogVariables = {
     variable: 'BERTH_KEPT_LOG_SECONDS',
     schema: whole({ min: 0, max: yearSeconds, or: 7 * 24 * 3600 }),
     defaultText: '`604800` (7 days)',
-    help: 'For how long this node keeps the logs of backends that have ended.',
+    help: 'For how long this node keeps the logs of backends that have ended; not longer than `BERTH_BACKEND_HISTORY_SECONDS`.',
   },
   keptLogTotalBytes: {
     variable: 'BERTH_KEPT_LOG_TOTAL_BYTES',
@@ -23,3 +23,11 @@ export const keptLogVariables = {
     help: 'How much of its disk this node uses for all these logs, see [streams](streams.md#logs): the oldest go first. 0: no limit.',
   },
 } satisfies Record<string, Setting<unknown>>;
+
+/** For how long logs are kept: not longer than their backends, since without its backend no client can ask for a log. */
+export function keptLogSeconds(config: {
+  readonly keptLogSeconds: number;
+  readonly backendHistorySeconds: number;
+}): number {
+  return Math.min(config.keptLogSeconds, config.backendHistorySeconds);
+}

@@ -1,8 +1,11 @@
 /** The composition root: opens ground, doors and rooms in order, and closes them in order. */
+import { systemClock } from '../core/clock/system-clock.ts';
 import { operationsHandler } from '../core/http/operations.ts';
 import type { ReadinessChecks } from '../core/http/operations.ts';
 import type { Log } from '../core/log/log.ts';
+import { openMetrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
+import { failuresIn, together } from './close.ts';
 import type { Config } from './config.ts';
 import { openDoors } from './doors.ts';
 import type { PlatformUrls } from './doors.ts';
@@ -15,6 +18,7 @@ import { readOperationsToken } from './operations-token.ts';
 import { allRoles, assertShared, doubtfulSharing } from './roles.ts';
 import type { Roles } from './roles.ts';
 import { registryTasks } from './registry-tasks.ts';
+import { surviveStrayErrors } from './stray-errors.ts';
 
 /** Loaded by the processes that have them: the others would lose megabytes to each, and a moment at their start. */
 const rooms = {
@@ -24,7 +28,10 @@ const rooms = {
   proxy: async () => await import('./rooms/proxy.ts'),
 };
 
-/** A running platform, or the part of one that this process is. Disposing it shuts it down in order; backends run on. */
+/**
+ * A running platform, or the part of one that this process is. Disposing it shuts it down in order, whatever fails: that is
+ * logged, and thrown at the end. Backends run on.
+ */
 export interface Platform extends AsyncDisposable {
   readonly urls: PlatformUrls;
   /** The account that was made at the first start; only where the API is. */
@@ -48,8 +55,8 @@ export async function openWholePlatform(options: { config: Config; log: Log }): 
 }
 
 /**
- * Opens the rooms of some roles in this process. Throws `ConfigError` when they could not meet the rooms of other processes,
- * `StoreError` with code `locked` when another process holds the data folder, and what `listen` fails with when a port is taken.
+ * Opens the rooms of some roles in this process. Throws `ConfigError` when they could not meet the rooms of other processes and
+ * when a port is taken, and `StoreError` with code `locked` when another process holds the data folder.
  */
 export async function openPlatform(options: { config: Config; log: Log; roles: Roles }): Promise<Platform> {
   const { config, log, roles } = options;
@@ -58,7 +65,9 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   if (doubt !== undefined) log.warn(doubt);
   const token = await readOperationsToken(config.operationsTokenFile);
   await using opening = new AsyncDisposableStack();
-  const ground = await openGround({ config, log, roles }, opening);
+  const metrics = openMetrics();
+  opening.use(surviveStrayErrors({ clock: systemClock, log, metrics }));
+  const ground = await openGround({ config, log, roles, metrics }, opening);
   const doors = await openDoors(config, roles, opening);
   const { urls } = doors;
   const account = roles.has('api')
@@ -75,21 +84,37 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
       ? opening.use(await (await rooms.worker()).startWorker(ground, { queue, registryHost: urls.registry }))
       : undefined;
   const archives = doors.api && opening.use((await rooms.registry()).startImageArchives(ground, urls, registry));
-  const api = queue && doors.api && opening.use(await (await rooms.api()).startApi(ground, { queue, urls, archives }));
+  const api =
+    queue && doors.api && opening.use(await (await rooms.api()).startApi(ground, { worker, queue, urls, archives }));
   if (api) doors.api?.open(api);
   const tasks = registryTasks(registry, ground.secret);
   const checks = readinessChecks(ground, { roles, queue, worker });
-  const operations = { metrics: ground.metrics, checks, tasks, ...(token !== undefined && { token }) };
+  const operations = {
+    metrics: ground.metrics,
+    checks,
+    tasks,
+    host: config.operationsHost,
+    ...(token !== undefined && { token }),
+  };
   doors.operations.open({ handle: operationsHandler(operations) });
 
-  const rest = opening.move();
+  // Closed from the last to the first, each though those after it failed. The rest, in reverse: worker, registry, their doors,
+  // queue and bus, the store.
+  const owned = new AsyncDisposableStack();
+  owned.use(opening.move());
+  owned.use(together(doors.api, doors.proxy));
+  owned.use(together(api, proxy));
+  owned.defer(() => doors.api?.close());
+  owned.use(tasks);
   const close = async () => {
-    tasks[Symbol.dispose]();
-    doors.api?.close();
-    await Promise.all([api?.[Symbol.asyncDispose](), proxy?.[Symbol.asyncDispose]()]);
-    await Promise.all([doors.api?.[Symbol.asyncDispose](), doors.proxy?.[Symbol.asyncDispose]()]);
-    // What is left, in reverse: worker, registry, their doors, queue and bus, the store.
-    await rest.disposeAsync();
+    try {
+      await owned.disposeAsync();
+    } catch (error) {
+      // One that is closed twice fails twice with the same error.
+      const failures = new Set(failuresIn(error));
+      for (const failure of failures) log.error({ err: failure }, 'A component did not close');
+      throw new AggregateError(failures, 'Not all components closed', { cause: error });
+    }
   };
   let closing: Promise<void> | undefined;
   return { urls, account, worker: worker?.atStart, [Symbol.asyncDispose]: () => (closing ??= close()) };
@@ -102,9 +127,15 @@ function readinessChecks(
 ): ReadinessChecks {
   return {
     store: () => ground.store.ping(),
+    ...(keepsFiles(ground.config, roles) && { disk: () => ground.reserve.require() }),
     bus: () => ground.bus.ping(),
     ...(roles.has('registry') && { blobs: () => ground.blobs.ping() }),
     ...(queue && { queue: () => queue.ping() }),
     ...(worker && { worker: () => worker.ping() }),
   };
+}
+
+/** Whether what must be stored stands on the disk of this process. */
+function keepsFiles({ store, blobs }: Config, roles: Roles): boolean {
+  return store === 'sqlite' || (blobs === 'files' && roles.has('registry'));
 }

@@ -10,4 +10,5 @@ export const spawnRules: SpawnRules = {
   schedulingTimeoutSeconds: 300,
   imageLeaseSeconds: 86_400,
   fetchesAhead: false,
+  backendHistorySeconds: 30 * 86_400,
 };

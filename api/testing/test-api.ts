@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { spawnJob } from '../../contract/jobs.ts';
 import { backendChanged } from '../../contract/messages.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
+import type { Clock } from '../../core/clock/clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
 import { silentLog } from '../../core/log/log.ts';
@@ -13,6 +14,7 @@ import { openInProcessQueue } from '../../core/queue/in-process.ts';
 import { JobHandlers } from '../../core/queue/queue.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
+import type { Store } from '../../core/store/store.ts';
 import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/access-token.ts';
 import type { AccessRight } from '../../model/access-token.ts';
 import { advance, assign, backends, becomeReady } from '../../model/backend.ts';
@@ -20,6 +22,7 @@ import type { Backend } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { imageId, images } from '../../model/image.ts';
 import { openApi } from '../index.ts';
+import type { SpawnRules } from '../room.ts';
 import { spawnRules } from './spawn-rules.ts';
 
 const log = silentLog();
@@ -34,12 +37,21 @@ export interface Reply {
   readonly body: any;
 }
 
+export interface TestApiOptions {
+  /** What the API uses in place of the real store, made of it. Default: the real store. */
+  readonly storeOf?: (store: Store) => Store;
+  readonly rules?: Partial<SpawnRules>;
+  /** Default: that of the machine. */
+  readonly clock?: Clock;
+  readonly ownNode?: string;
+}
+
 export type TestApi = Awaited<ReturnType<typeof openTestApi>>;
 
 /** Opens an API in which the service `acme/draw` has one image: `latest`, of the digest `digestOf('a')`. */
-export async function openTestApi() {
+export async function openTestApi(options: TestApiOptions = {}) {
   await using parts = new AsyncDisposableStack();
-  const opened = await openRoom(parts);
+  const opened = await openRoom(parts, options);
   const { store, bus, base } = opened;
   const tokenFor = async (account: string, rights: readonly AccessRight[]) => {
     const made = newAccessToken();
@@ -76,10 +88,11 @@ export async function openTestApi() {
   };
 }
 
-async function openRoom(parts: AsyncDisposableStack) {
+async function openRoom(parts: AsyncDisposableStack, options: TestApiOptions) {
+  const { storeOf = (real) => real, clock = systemClock, ownNode } = options;
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
   parts.defer(() => rm(folder, { recursive: true }));
-  const store = parts.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
+  const store = storeOf(parts.use(await openSqliteStore({ folder, collections: [...modelCollections], log })));
   const bus = parts.use(openInProcessBus({ log }));
   const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
   /** The backends that the cluster was told to spawn. */
@@ -90,13 +103,14 @@ async function openRoom(parts: AsyncDisposableStack) {
   const { port } = parts.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 }));
   const base = `http://127.0.0.1:${port}`;
   const secret = new PlatformSecret(Buffer.alloc(32, 1));
-  const ports = { store, queue, bus, clock: systemClock, log, metrics: openMetrics(), secret };
+  const ports = { store, queue, bus, clock, log, metrics: openMetrics(), secret };
   const room = parts.use(
     await openApi({
       ...ports,
       archives: undefined,
+      ownNode: () => ownNode,
       urls: { api: base, proxy: 'https://sessions.example', registryHost: 'registry.example' },
-      rules: { ...spawnRules, fetchesAhead: true },
+      rules: { ...spawnRules, fetchesAhead: true, ...options.rules },
       secretFor: (connectionToken) => `secret of ${connectionToken}`,
     }),
   );

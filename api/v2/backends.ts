@@ -2,6 +2,7 @@ import { endpoints } from '../../contract/endpoints.ts';
 import { backends } from '../../model/backend.ts';
 import { answer } from '../app.ts';
 import { streamLog, streamMetrics } from '../node-streams.ts';
+import { findPage } from '../pages.ts';
 import { presentBackend, presentCurrentStatus, presentListItem, presentRunning } from '../present.ts';
 import { streamStatuses } from '../status-stream.ts';
 import { terminate } from '../terminate.ts';
@@ -33,21 +34,19 @@ export const backendEndpoints = [
   }),
   answer(endpoints.serviceBackends, async (api, { parameters, query, caller }) => {
     const service = await visibleService(api.store, caller, parameters);
-    const found = await api.store.find(backends, {
-      index: 'byService',
-      equals: { account: service.account, service: service.name },
-      range: { ...(query.start && { from: query.start }), ...(query.end && { to: query.end }) },
-      order: 'descending',
-    });
-    return { backends: found.map(presentListItem) };
+    const range = { ...(query.start && { from: query.start }), ...(query.end && { to: query.end }) };
+    const equals = { account: service.account, service: service.name };
+    const ofService = { index: 'byService', equals, range, order: 'descending' } as const;
+    const list = { collection: backends, query: ofService, by: 'createdAt', type: 'time' } as const;
+    const { items, next } = await findPage(api.store, list, query);
+    return { backends: items.map(presentListItem), ...next };
   }),
-  answer(endpoints.accountBackends, async (api, { parameters, caller }) => {
+  answer(endpoints.accountBackends, async (api, { parameters, query, caller }) => {
     ownAccount(caller, parameters.account);
-    const running = await api.store.find(backends, {
-      index: 'byAccount',
-      equals: { account: parameters.account, live: true },
-      order: 'descending',
-    });
-    return { running_backends: running.map(presentRunning) };
+    const equals = { account: parameters.account, live: true };
+    const running = { index: 'byAccount', equals, order: 'descending' } as const;
+    const list = { collection: backends, query: running, by: 'createdAt', type: 'time' } as const;
+    const { items, next } = await findPage(api.store, list, query);
+    return { running_backends: items.map(presentRunning), ...next };
   }),
 ];

@@ -33,7 +33,8 @@ export const imageArchiveEndpoints = [
       response.setHeader('location', `${api.urls.api}/v2/service/${repository}/images/${image.digest}/archive`);
       return presentImage(image);
     } catch (error) {
-      throw signal.aborted ? interrupted(api) : error;
+      signal.throwIfAborted();
+      throw error;
     }
   }),
   answer(endpoints.imageArchive, async (api, { parameters, caller, request, response, signal }) => {
@@ -62,13 +63,6 @@ async function send(archive: ImageArchive, response: Response, signal: AbortSign
     const hasLeft = response.destroyed || (response.socket?.destroyed ?? true);
     if (!hasLeft && !signal.aborted) throw error;
   }
-}
-
-/** The client left, and nobody reads this; or the platform is being stopped. */
-function interrupted({ closing }: Api): Refusal {
-  return closing.aborted
-    ? new Refusal('Unavailable', 'The platform is being stopped, try again in a moment')
-    : new Refusal('BadRequest', 'The upload was cut off');
 }
 
 function archivesOf({ archives }: Api): ImageArchives {

@@ -5,6 +5,7 @@ import { Refusal } from '../../model/refusal.ts';
 import { environmentOf, newService, services, withImageTag, withVisibility } from '../../model/service.ts';
 import { answer } from '../app.ts';
 import type { Caller } from '../authenticate.ts';
+import { findPage } from '../pages.ts';
 import { presentImage, presentService } from '../present.ts';
 import type { Api } from '../room.ts';
 import { ownAccount, visibleService } from '../visible.ts';
@@ -15,18 +16,22 @@ export const serviceEndpoints = [
     await createService(api, parameters.account, body.name);
     return { status: 'ok' };
   }),
-  answer(endpoints.listServices, async (api, { parameters, caller }) => {
+  answer(endpoints.listServices, async (api, { parameters, query, caller }) => {
     ownAccount(caller, parameters.account);
-    const found = await api.store.find(services, { index: 'byAccount', equals: { account: parameters.account } });
-    return { services: found.map(({ name }) => name) };
+    const ofAccount = { index: 'byAccount', equals: { account: parameters.account } } as const;
+    const list = { collection: services, query: ofAccount, by: 'name', type: 'text' } as const;
+    const { items, next } = await findPage(api.store, list, query);
+    return { services: items.map(({ name }) => name), ...next };
   }),
   answer(endpoints.service, async (api, { parameters, caller }) =>
     presentService(api.urls, await visibleService(api.store, caller, parameters)),
   ),
-  answer(endpoints.serviceImages, async (api, { parameters, caller }) => {
+  answer(endpoints.serviceImages, async (api, { parameters, query, caller }) => {
     const { id: repository } = await visibleService(api.store, caller, parameters);
-    const found = await api.store.find(images, { index: 'byTime', equals: { repository }, order: 'descending' });
-    return { images: found.map(presentImage) };
+    const pushed = { index: 'byTime', equals: { repository }, order: 'descending' } as const;
+    const list = { collection: images, query: pushed, by: 'uploadTime', type: 'time' } as const;
+    const { items, next } = await findPage(api.store, list, query);
+    return { images: items.map(presentImage), ...next };
   }),
   answer(endpoints.update, async (api, { parameters, body, caller }) => {
     await update(api, caller, { ...parameters, imageTag: body.image_tag });

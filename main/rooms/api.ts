@@ -5,21 +5,25 @@ import type { ImageArchives } from '../../registry/index.ts';
 import type { PlatformUrls } from '../doors.ts';
 import type { Ground } from '../ground.ts';
 import { mountFolder } from '../mount-folder.ts';
+import type { NodeWorker } from '../node-worker.ts';
 
 interface ApiParts {
+  /** The worker of this process, if it has one. */
+  readonly worker: NodeWorker | undefined;
   readonly queue: Queue;
   readonly urls: PlatformUrls;
   readonly archives: ImageArchives | undefined;
 }
 
 /** Opens the API with what it needs of the ground and the configuration. */
-export async function startApi(ground: Ground, { queue, urls, archives }: ApiParts): Promise<ApiRoom> {
+export async function startApi(ground: Ground, { worker, queue, urls, archives }: ApiParts): Promise<ApiRoom> {
   const { config } = ground;
   return await openApi({
     ...ground,
     queue,
     log: ground.log.child({ room: 'api' }),
     archives,
+    ownNode: () => (worker?.isOpen ? ground.nodeName : undefined),
     urls: { api: urls.api, proxy: urls.proxy, registryHost: urls.registry },
     rules: {
       defaultMaxIdleSeconds: config.defaultMaxIdleSeconds,
@@ -31,6 +35,7 @@ export async function startApi(ground: Ground, { queue, urls, archives }: ApiPar
       schedulingTimeoutSeconds: config.startTimeoutSeconds,
       imageLeaseSeconds: config.collectLeaseSeconds,
       fetchesAhead: config.fetchAhead,
+      backendHistorySeconds: config.backendHistorySeconds,
     },
   });
 }

@@ -16,9 +16,10 @@ export function startRegistry(ground: Ground): Registry {
 }
 
 function registryDeps(ground: Ground): RegistryDeps {
-  const { config } = ground;
+  const { config, reserve, ...rest } = ground;
   return {
-    ...ground,
+    ...rest,
+    ...(config.store === 'sqlite' && { reserve }),
     log: ground.log.child({ room: 'registry' }),
     defaultCluster: config.cluster,
     publicUrl: config.registryUrl,

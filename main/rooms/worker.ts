@@ -5,7 +5,11 @@ import type { Queue } from '../../core/queue/queue.ts';
 import { openEngine, openWorker } from '../../worker/index.ts';
 import type { WorkerSettings } from '../../worker/index.ts';
 import type { Ground } from '../ground.ts';
-import { mountFolder } from '../mount-folder.ts';
+import { placeOf } from '../doors.ts';
+import { homeOf, showPresence } from '../home.ts';
+import { listenProblem } from '../listen-problem.ts';
+import { keptLogSeconds } from '../kept-log-variables.ts';
+import { guardMountFolder, mountFolder } from '../mount-folder.ts';
 import { openNodeWorker } from '../node-worker.ts';
 import type { NodeWorker } from '../node-worker.ts';
 
@@ -17,11 +21,21 @@ export async function startWorker(
   const { config, nodeName, clock } = ground;
   const log = ground.log.child({ room: 'worker' });
   const host = config.dockerHost;
+  const disguise = ground.secret.deriver('container names');
   const settings = { ...workerSettings(ground, registryHost), ...(await thisMachine()) };
+  if (settings.mountFolder !== undefined) await guardMountFolder(settings.mountFolder, log);
   return await openNodeWorker({
     open: async (parts) => {
-      const engine = parts.use(await openEngine({ ...(host !== undefined && { host }), node: nodeName, log }));
-      return parts.use(await openWorker({ ...ground, queue, log, engine, settings }));
+      parts.use(await showPresence(ground.dataFolderId));
+      const home = await homeOf(ground);
+      const engine = parts.use(
+        await openEngine({ ...(host !== undefined && { host }), node: nodeName, home, disguise, log }),
+      );
+      const worker = openWorker({ ...ground, queue, log, engine, settings }).catch(async (error: unknown) => {
+        // All that a worker listens on is its gateway.
+        throw await listenProblem(error, placeOf(config, 'gatewayHost', 'gatewayPort'));
+      });
+      return parts.use(await worker);
     },
     clock,
     log,
@@ -42,6 +56,7 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
     cluster: config.cluster,
     registryHost: config.registryPullHost ?? registryHost,
     dataFolder: ground.dataFolder,
+    leaseFolder: join(ground.dataFolder, 'leases'),
     startTimeoutSeconds: config.startTimeoutSeconds,
     pullTimeoutSeconds: config.pullTimeoutSeconds,
     fetchesAhead: config.fetchAhead,
@@ -55,7 +70,7 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
     keptLogs: {
       folder: join(ground.dataFolder, 'logs'),
       maxBytes: config.keptLogBytes,
-      seconds: config.keptLogSeconds,
+      seconds: keptLogSeconds(config),
       totalBytes: config.keptLogTotalBytes,
     },
     ...(config.advertisedHost !== undefined && {

@@ -1,0 +1,89 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { json } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { connectPath, openTestApi } from './testing/test-api.ts';
+import type { TestApi } from './testing/test-api.ts';
+
+const mib = 1024 * 1024;
+
+let clock: ManualClock;
+let api: TestApi;
+const open: ClientRequest[] = [];
+beforeEach(async () => {
+  clock = new ManualClock(new Date());
+  api = await openTestApi({ clock });
+});
+afterEach(async () => {
+  for (const client of open.splice(0)) client.destroy();
+  await api[Symbol.asyncDispose]();
+});
+
+/** Begins a request and sends a part of its body. Its answer comes as status and code. */
+function begin(bytes: number, options: { token?: string; path?: string; method?: string; announced?: number } = {}) {
+  const { token, path = connectPath, method = 'POST', announced = mib } = options;
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': announced,
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  };
+  const client = request({ port: api.port, path, method, headers, agent: false });
+  client.on('error', () => {});
+  open.push(client);
+  client.flushHeaders();
+  if (bytes > 0) client.write(Buffer.alloc(bytes, ' '));
+  const answer = once(client, 'response').then(async ([response]: IncomingMessage[]) => {
+    if (!response) throw new Error('There is no answer');
+    const { error } = (await json(response)) as { error: { code: string } };
+    return [response.statusCode, error.code] as const;
+  });
+  return { client, answer };
+}
+
+describe('a body that stops short of its end', () => {
+  test('is not waited for without a token, or with one that lacks the right', async () => {
+    const reader = await api.tokenFor('acme', ['read']);
+    const [stranger, known] = [begin(mib - 100), begin(mib - 100, { token: reader })];
+    expect(await stranger.answer).toEqual([401, 'Unauthorized']);
+    expect(await known.answer).toEqual([403, 'Forbidden']);
+  });
+
+  test('is waited for only so long', async () => {
+    const { answer } = begin(100, { token: api.token });
+    const settled = answer.catch((error: unknown) => error);
+    let isAnswered = false;
+    void settled.then(() => (isAnswered = true));
+    await expect
+      .poll(async () => {
+        await clock.advance(5_000);
+        return isAnswered;
+      })
+      .toBe(true);
+    expect(await settled).toEqual([408, 'RequestTimeout']);
+  });
+
+  test('holds memory with others of its account up to a bound, and keeps no other account out', async () => {
+    const { token } = api;
+    const stalled = Array.from({ length: 12 }, () => begin(mib - 100, { token }));
+    expect(await Promise.race(stalled.map(({ answer }) => answer))).toEqual([429, 'TooManyRequests']);
+    const other = await api.tokenFor('other', ['connect']);
+    const { body } = await api.post('/v2/service/other/draw/connect', { user: 'x'.repeat(900) }, other);
+    expect(body.error.code).toBe('ServiceNotFound');
+    for (const { client } of stalled) client.destroy();
+    // Of the full size, and so only when those are gone.
+    const whole = { auth: { a: 'x'.repeat(mib - 100) } };
+    await expect.poll(async () => (await api.post(connectPath, whole)).status).toBe(400);
+  });
+});
+
+test('where no body is needed, only a small one is read', async () => {
+  const { backend_id: id } = (await api.post(connectPath)).body;
+  const path = `/v2/backend/${id}/status`;
+  expect(await begin(0, { path, method: 'GET' }).answer).toEqual([413, 'PayloadTooLarge']);
+  expect(await begin(0, { path: `/v2/backend/${id}`, method: 'GET', token: api.token }).answer).toEqual([
+    413,
+    'PayloadTooLarge',
+  ]);
+});

@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Clock } from '../core/clock/clock.ts';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { backends, end } from '../model/backend.ts';
+import { claimKey, claimMs, isForgettable, keyId, keys, leaseMs } from '../model/key.ts';
+import { ClaimWait } from './claim-wait.ts';
+import { steeredStore } from './testing/steered-store.ts';
+import type { Steering } from './testing/steered-store.ts';
+import { connectPath, openTestApi } from './testing/test-api.ts';
+import type { TestApi } from './testing/test-api.ts';
+
+let api: TestApi;
+let steering: Steering;
+beforeAll(async () => {
+  api = await openTestApi({
+    storeOf: (real) => {
+      const steered = steeredStore(real);
+      steering = steered.steering;
+      return steered.store;
+    },
+  });
+});
+afterAll(async () => await api[Symbol.asyncDispose]());
+
+/** Holds up the next write to a collection. Resolves when it is there, to what lets it go on. */
+function holdUp(write: 'insert' | 'update', collection: string): Promise<() => void> {
+  const { promise: reached, resolve: reach } = Promise.withResolvers<() => void>();
+  steering.before(write, collection, async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    reach(release);
+    await released;
+  });
+  return reached;
+}
+
+async function keyOf(name: string) {
+  const key = await api.store.get(keys, keyId('acme', 'draw', name));
+  if (!key) throw new Error('There is no such key');
+  return key;
+}
+
+test('a claim without a backend blocks its key for no longer than the claim lasts', async () => {
+  expect(claimMs).toBeLessThan(leaseMs / 5);
+  steering.before('insert', backends.name, async () => await Promise.reject(new Error('The process is killed here')));
+  expect((await api.post(connectPath, { key: 'left' })).status).toBe(500);
+  const left = await keyOf('left');
+  expect(await api.store.get(backends, left.backend)).toBeUndefined();
+  const waiting = api.post(connectPath, { key: 'left' });
+  const looks = steering.reads.get(keys.name) ?? 0;
+  await expect.poll(() => steering.reads.get(keys.name)).toBeGreaterThan(looks);
+  steering.nowMs += claimMs;
+  const { status, body } = await waiting;
+  expect([status, body.spawned]).toEqual([200, true]);
+  expect((await keyOf('left')).fencingToken).toBeGreaterThan(left.fencingToken);
+});
+
+test('a claimer that comes too late withdraws its backend and connects to the one that holds the key', async () => {
+  const reached = holdUp('insert', backends.name);
+  const late = api.post(connectPath, { key: 'late' });
+  const goOn = await reached;
+  const withdrawn = (await keyOf('late')).backend;
+  steering.nowMs += claimMs;
+  const holder = await api.post(connectPath, { key: 'late' });
+  expect(holder.body.spawned).toBe(true);
+  goOn();
+  const { status, body } = await late;
+  expect([status, body.spawned, body.backend_id]).toEqual([200, false, holder.body.backend_id]);
+  expect(await api.store.get(backends, withdrawn)).toMatchObject({ live: false, status: 'terminated' });
+  expect((await keyOf('late')).backend).toBe(holder.body.backend_id);
+});
+
+test('of a late claimer and one that has just found no backend, one holds the key and the other connects to it', async () => {
+  const reached = holdUp('insert', backends.name);
+  const first = api.post(connectPath, { key: 'tie' });
+  const goOn = await reached;
+  steering.nowMs += claimMs;
+  const reachedClaim = holdUp('update', keys.name);
+  const second = api.post(connectPath, { key: 'tie' });
+  const claim = await reachedClaim;
+  goOn();
+  const { body } = await first;
+  claim();
+  expect((await second).body).toMatchObject({ backend_id: body.backend_id, spawned: false });
+  expect([body.spawned, (await keyOf('tie')).backend]).toEqual([true, body.backend_id]);
+});
+
+test('a claimer that stood still while its key was held, freed and forgotten gives out no lower fencing token', async () => {
+  const reached = holdUp('insert', keys.name);
+  const late = api.post(connectPath, { key: 'forgotten' });
+  const goOn = await reached;
+  steering.nowMs += 1000;
+  const holder = (await api.post(connectPath, { key: 'forgotten' })).body.backend_id;
+  const held = await keyOf('forgotten');
+  await api.change(holder, (backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, new Date()));
+  steering.nowMs += 2 * 60 * 60 * 1000;
+  expect(isForgettable(held, await api.store.now())).toBe(true);
+  await api.store.delete(keys, held.id);
+  goOn();
+  const { status, body } = await late;
+  expect([status, body.spawned]).toEqual([200, true]);
+  const next = await api.store.get(backends, body.backend_id);
+  expect(next?.fencingToken).toBeGreaterThan(held.fencingToken);
+});
+
+test('a connect that waits for a claim looks less and less often, for a bounded time', async () => {
+  const clock = new ManualClock();
+  const wait = new ClaimWait(clock, new AbortController().signal);
+  let looks = 0;
+  const waiting = (async () => {
+    // Claimed anew all the time.
+    for (;;) {
+      looks += 1;
+      await wait.pause(claimKey(undefined, 'acme/draw/busy', 'next', clock.now()), clock.now());
+    }
+  })();
+  const outcome = waiting.catch((error: unknown) => error);
+  await clock.advance(60_000);
+  expect(await outcome).toMatchObject({ code: 'Unavailable' });
+  expect(looks).toBeLessThan(100);
+});
+
+test('a connect that waits for a claim ends when its client leaves', async () => {
+  const manual = new ManualClock();
+  let sleeping = 0;
+  const clock: Clock = {
+    now: () => manual.now(),
+    after: (delayMs, action) => manual.after(delayMs, action),
+    every: (periodMs, action) => manual.every(periodMs, action),
+    sleep: async (delayMs, signal) => {
+      sleeping += 1;
+      await manual.sleep(delayMs, signal).finally(() => (sleeping -= 1));
+    },
+  };
+  await using still = await openTestApi({ clock });
+  const id = keyId('acme', 'draw', 'claimed');
+  await still.store.insert(keys, claimKey(undefined, id, 'unwritten', await still.store.now()));
+  const client = new AbortController();
+  const asked = fetch(still.base + connectPath, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${still.token}`, 'content-type': 'application/json' },
+    body: '{"key":"claimed"}',
+    signal: client.signal,
+  });
+  await expect.poll(() => sleeping).toBe(1);
+  client.abort();
+  await expect(asked).rejects.toThrow('aborted');
+  await expect.poll(() => sleeping).toBe(0);
+});

@@ -1,0 +1,72 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { keyId, keys, leaseMs, renewEveryMs } from '../model/key.ts';
+import { becomeServing, connectPath, openTestApi } from './testing/test-api.ts';
+import type { Reply, TestApi } from './testing/test-api.ts';
+
+const id = keyId('acme', 'draw', 'room');
+/** The clock moves on while a request reads the store: an answer may take more of its time than the API meant to wait. */
+const plentyMs = 20 * renewEveryMs;
+
+let clock: ManualClock;
+let api: TestApi;
+beforeEach(async () => {
+  clock = new ManualClock(new Date());
+  api = await openTestApi({ clock });
+});
+afterEach(async () => await api[Symbol.asyncDispose]());
+
+/** A backend that serves the key on `node-1`, and has not renewed its lease in time. */
+async function lapsedHolder(on = api): Promise<string> {
+  const holder = (await on.post(connectPath, { key: 'room' })).body.backend_id as string;
+  await on.change(holder, becomeServing);
+  await on.store.update(keys, id, (key) => ({ ...key, leaseUntil: new Date(Date.now() - 1) }));
+  return holder;
+}
+
+/** Connects, and lets up to this much time pass while the answer is on its way. */
+async function connectWithin(ms: number, request: object = {}): Promise<Reply | undefined> {
+  const replies: Reply[] = [];
+  void api.post(connectPath, { key: 'room', ...request }).then((reply) => replies.push(reply));
+  for (let passedMs = 0; passedMs < ms && replies.length === 0; passedMs += 100) {
+    await clock.advance(100);
+    // Another request between two steps: what the first one asked for has been answered by then.
+    await api.get('/v2/account/acme/services');
+  }
+  return replies[0];
+}
+
+test('a connect right after a freeze joins the holder that renews a moment later', async () => {
+  const holder = await lapsedHolder();
+  expect(await connectWithin(renewEveryMs)).toBeUndefined();
+  await api.store.update(keys, id, (key) => ({ ...key, leaseUntil: new Date(Date.now() + leaseMs) }));
+  const reply = await connectWithin(plentyMs);
+  expect(reply?.body).toMatchObject({ spawned: false, backend_id: holder });
+  expect((await api.get(`/v2/backend/${holder}`)).body.statuses.at(-1)).toMatchObject({ status: 'ready' });
+});
+
+test('a connect that spawns nothing waits for the holder, too', async () => {
+  await lapsedHolder();
+  expect(await connectWithin(5_000, { spawn: false })).toBeUndefined();
+  const reply = await connectWithin(plentyMs, { spawn: false });
+  expect(reply?.body.error.code).toBe('KeyNotHeld');
+});
+
+test('a holder that has not renewed in the time of a renewal is lost, and the key is given out again', async () => {
+  const holder = await lapsedHolder();
+  const reply = await connectWithin(plentyMs);
+  expect(reply?.body.spawned).toBe(true);
+  expect((await api.get(`/v2/backend/${holder}`)).body.statuses.at(-1)).toMatchObject({
+    status: 'terminated',
+    last_status: 'ready',
+    termination_reason: 'lost',
+    terminatation_reason: 'lost',
+  });
+});
+
+test('a holder whose worker runs in this process is joined, however old its lease', async () => {
+  await using own = await openTestApi({ ownNode: 'node-1' });
+  const holder = await lapsedHolder(own);
+  const { body } = await own.post(connectPath, { key: 'room' });
+  expect(body).toMatchObject({ spawned: false, backend_id: holder });
+});

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { backends, end } from '../model/backend.ts';
+import { newBackendId } from '../model/ids.ts';
+import { connectPath, digestOf, openTestApi } from './testing/test-api.ts';
+import type { Reply, TestApi } from './testing/test-api.ts';
+
+let api: TestApi;
+beforeAll(async () => void (api = await openTestApi()));
+afterAll(async () => await api[Symbol.asyncDispose]());
+
+const listPath = '/v2/service/acme/draw/backends';
+const idsOf = ({ body }: Reply): string[] => body.backends.map(({ id }: { id: string }) => id);
+
+/** Copies a backend, so that several have the same time. */
+async function copy(id: string, times: number): Promise<string[]> {
+  const original = await api.store.get(backends, id);
+  if (!original) throw new Error('There is no such backend');
+  const copies = Array.from({ length: times }, () => ({ ...original, id: newBackendId() }));
+  for (const each of copies) await api.store.insert(backends, each);
+  return copies.map((each) => each.id);
+}
+
+/** Follows the cursors of a list to its end. */
+async function pagesOf(path: string, field: string): Promise<unknown[][]> {
+  const pages: unknown[][] = [];
+  let cursor: string | undefined;
+  do {
+    const { status, body } = await api.get(`${path}${cursor === undefined ? '' : `&cursor=${cursor}`}`);
+    expect(status).toBe(200);
+    pages.push(body[field]);
+    cursor = body.next_cursor;
+  } while (cursor !== undefined);
+  return pages;
+}
+
+describe('lists', () => {
+  test('come in pages, which hold everything once, in order, also what has the same time', async () => {
+    const first = (await api.post(connectPath)).body.backend_id;
+    const alike = await copy(first, 6);
+    const last = (await api.post(connectPath)).body.backend_id;
+    const whole = await api.get(listPath);
+    expect(whole.body).not.toHaveProperty('next_cursor');
+    expect(idsOf(whole)).toEqual([last, ...[first, ...alike].toSorted((a, b) => (a < b ? 1 : -1))]);
+    for (const limit of [1, 2, 3, 7, 8]) {
+      const pages = await pagesOf(`${listPath}?limit=${limit}`, 'backends');
+      expect(pages.flat()).toEqual(whole.body.backends);
+      expect(pages).toHaveLength(Math.ceil(8 / limit));
+    }
+    const { created_at: time } = whole.body.backends[1];
+    const within = await pagesOf(`${listPath}?limit=2&start=${time}&end=${time}`, 'backends');
+    expect(within.flat()).toEqual(whole.body.backends.slice(1));
+    const running = await pagesOf('/v2/account/acme/backends?limit=3', 'running_backends');
+    expect(running.map(({ length }) => length)).toEqual([3, 3, 2]);
+  });
+
+  test('go on where they were, whatever comes and goes meanwhile', async () => {
+    const old = await copy((await api.post(connectPath)).body.backend_id, 3);
+    const page = await api.get(`${listPath}?limit=2`);
+    await api.store.delete(backends, idsOf(page)[1] ?? '');
+    await api.post(connectPath);
+    const next = await api.get(`${listPath}?limit=2&cursor=${page.body.next_cursor}`);
+    const seen = [...idsOf(page), ...idsOf(next)];
+    expect(seen).toHaveLength(new Set(seen).size);
+    for (const id of old) expect(seen).toContain(id);
+  });
+
+  test('of services and images come in pages, too', async () => {
+    for (const name of ['b', 'c', 'a']) await api.addService(name);
+    expect(await pagesOf('/v2/account/acme/services?limit=2', 'services')).toEqual([
+      ['a', 'b'],
+      ['c', 'draw'],
+    ]);
+    await api.addImage('acme/draw', 'v2', digestOf('b'));
+    const images = (await api.get('/v2/service/acme/draw/images')).body.images;
+    expect(await pagesOf('/v2/service/acme/draw/images?limit=1', 'images')).toEqual(
+      images.map((each: unknown) => [each]),
+    );
+  });
+
+  test('cost the same, however many backends have ended', async () => {
+    await api.addService('busy');
+    await api.addImage('acme/busy', 'latest', digestOf('c'));
+    const { backend_id: id } = (await api.post('/v2/service/acme/busy/connect')).body;
+    await api.change(id, (backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, new Date()));
+    await Promise.all(Array.from({ length: 15 }, async () => await copy(id, 100)));
+    const { body } = await api.get('/v2/service/acme/busy/backends');
+    expect([body.backends.length, typeof body.next_cursor]).toEqual([1000, 'string']);
+  });
+
+  test.each(['limit=0', 'limit=1001', 'limit=x', 'limit=1.5', 'cursor=x', 'cursor=WyJhIiwiYiJd', 'page=2'])(
+    'refuse %s',
+    async (query) => {
+      const { status, body } = await api.get(`${listPath}?${query}`);
+      expect([status, body.error.code]).toEqual([400, 'BadRequest']);
+    },
+  );
+});

@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { homeOf, placeOnDisk, showPresence } from './home.ts';
+
+const host = `22 27 0:21 / /proc rw - proc proc rw
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+30 27 254:16 / /srv/my\\040data rw shared:1 - ext4 /dev/vdb rw
+31 27 0:40 / /run rw - tmpfs tmpfs rw
+`;
+
+/** Two containers of one image, each with a volume at the same path. */
+const container = (volume: string) => `700 600 0:53 / / rw - overlay overlay rw,lowerdir=/a
+701 700 254:0 /var/lib/docker/volumes/${volume}/_data /data rw - ext4 /dev/vda rw
+`;
+
+test('a data folder is known by its device and its path on that', () => {
+  expect(placeOnDisk('/home/ada/.berth', host)).toBe('/dev/vda:/home/ada/.berth');
+  expect(placeOnDisk('/srv/my data/berth', host)).toBe('/dev/vdb:/berth');
+  expect(placeOnDisk('/srv/my data', host)).toBe('/dev/vdb:/');
+});
+
+test('the same path in two containers is two places, and the same as that of the volume outside', () => {
+  expect(placeOnDisk('/data', container('one'))).toBe('/dev/vda:/var/lib/docker/volumes/one/_data');
+  expect(placeOnDisk('/data', container('two'))).toBe('/dev/vda:/var/lib/docker/volumes/two/_data');
+  expect(placeOnDisk('/var/lib/docker/volumes/one/_data', host)).toBe('/dev/vda:/var/lib/docker/volumes/one/_data');
+});
+
+test('what is kept in memory or in a container has no place', () => {
+  expect(placeOnDisk('/run/berth', host)).toBeUndefined();
+  expect(placeOnDisk('/app/.berth', container('one'))).toBeUndefined();
+  expect(placeOnDisk('/home/ada/.berth', '')).toBeUndefined();
+});
+
+test('a platform is seen while its process lives, under whatever name its folder is by then', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-home-test-'));
+  const id = randomUUID();
+  const isAlive = async () => (await homeOf({ dataFolder: folder, dataFolderId: 'ours' }))?.isAlive(id);
+  // Where temporary files are in memory, there is no home at all.
+  const known = (await isAlive()) !== undefined;
+  const presence = await showPresence(id);
+  expect(await isAlive()).toBe(known ? true : undefined);
+  await presence[Symbol.asyncDispose]();
+  expect(await isAlive()).toBe(known ? false : undefined);
+  await symlink(folder, `${folder}-link`);
+  const [direct, linked] = await Promise.all(
+    [folder, `${folder}-link`].map(async (dataFolder) => (await homeOf({ dataFolder, dataFolderId: 'ours' }))?.place),
+  );
+  expect(linked).toBe(direct);
+  await rm(`${folder}-link`);
+  await rm(folder, { recursive: true });
+});
