@@ -18,13 +18,16 @@ RUN npm install --no-save --omit=dev --ignore-scripts --cache /tmp/npm && rm -r 
 COPY . .
 # Compiling what a process loads takes longer than anything else at its start, so it is done here, drivers included.
 RUN NODE_COMPILE_CACHE=/app/.compiled node --eval "Promise.all(['main/platform', 'main/rooms/registry', 'main/rooms/api', 'main/rooms/worker', 'main/rooms/proxy', 'main/collect-command', 'main/quota-command', 'core/store/mongodb', 'core/blobs/gridfs', 'core/queue/bullmq', 'core/bus/redis'].map((name) => import('/app/' + name + '.ts')))" \
- && NODE_COMPILE_CACHE=/app/.compiled node main/berth.ts --help \
+ && NODE_COMPILE_CACHE=/app/.compiled sh bin/berth --help \
+ && rm -r .berth \
  && mkdir /data
 
 # Nothing is run from here on, so that a base without a shell will do.
 FROM ${NODE_IMAGE}
 WORKDIR /app
-ENV NODE_ENV=production \
+# `docker compose exec registry berth collect` and the like; those need a shell.
+ENV PATH=/app/bin:$PATH \
+    NODE_ENV=production \
     NODE_COMPILE_CACHE=/app/.compiled \
     MALLOC_ARENA_MAX=2 \
     BERTH_DATA_FOLDER=/data \

@@ -16,6 +16,9 @@ const modules = join(root, 'node_modules');
 const stampFile = join(modules, '.berth-stamp');
 const lockFolder = join(root, '.berth', 'setup.lock');
 
+/** As in the image, which has no tools for developers. */
+const isProduction = process.env.NODE_ENV === 'production';
+
 /** The first release whose type stripping and SQLite no longer warn. */
 const neededNode = [24, 15];
 
@@ -87,7 +90,8 @@ async function install() {
   }
   const what = needsNode ? `the dependencies, and Node ${suppliedNode} for this folder alone` : 'the dependencies';
   const packages = needsNode ? [`${nodePackage}@${suppliedNode}`] : [];
-  await npm(`Installing ${what}`, ['install', '--no-save', '--ignore-scripts', '--include=dev', ...packages]);
+  const scope = isProduction ? '--omit=dev' : '--include=dev';
+  await npm(`Installing ${what}`, ['install', '--no-save', '--ignore-scripts', scope, ...packages]);
   if (!hasNode()) {
     throw new SetupProblem(`Node ${suppliedNode} was installed but is not there: install a current Node 24 by hand.`);
   }
@@ -96,7 +100,7 @@ async function install() {
 /** Reads the sources once, so that the first start is as quick, and takes as little memory, as later ones. Only a help. */
 function warmCompileCache() {
   const node = hasHostNode() ? process.execPath : join(modules, '.bin', 'node');
-  const env = { ...process.env, NODE_COMPILE_CACHE: join(modules, '.cache', 'compile') };
+  const env = { NODE_COMPILE_CACHE: join(modules, '.cache', 'compile'), ...process.env };
   spawnSync(node, [join(root, 'setup/start.ts'), '--help'], { env, stdio: 'ignore' });
 }
 
@@ -142,9 +146,10 @@ function readStamp() {
 function modulesFitLock() {
   const wanted = readJson(join(root, 'package-lock.json'))?.packages ?? {};
   const present = readJson(join(modules, '.package-lock.json'))?.packages ?? {};
-  return Object.entries(wanted).every(
-    ([path, { version, optional }]) => path === '' || optional || present[path]?.version === version,
-  );
+  return Object.entries(wanted).every(([path, { version, optional, dev }]) => {
+    const isNeeded = path !== '' && !optional && !(dev && isProduction);
+    return !isNeeded || present[path]?.version === version;
+  });
 }
 
 /** Runs npm, shows that it does, and shows what it said only when it failed. */

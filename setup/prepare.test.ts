@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
@@ -86,6 +88,35 @@ test('a registry that does not answer is given up soon', async () => {
   });
 });
 
+test.each(['v8.17.0', 'v16.20.2'])('Node %s is refused in a sentence that says which is needed', async (version) => {
+  await rm(join(folder, 'tools/node'));
+  const old = `#!/bin/sh\n[ "$1" = --version ] && echo ${version} && exit\necho 'SyntaxError: Unexpected token' >&2\nexit 1\n`;
+  await writeFile(join(folder, 'tools/node'), old, { mode: 0o755 });
+  const { code, stderr } = await run(['hello.ts']);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining(`Berth needs Node.js 18 or newer, and this is ${version}`),
+  ]);
+});
+
+test('a signal while npm installs ends npm and what waits for it', async () => {
+  await writeNpm('echo $$ > npm-pid; exec sleep 60');
+  const child = spawn('sh', ['setup/run', 'hello.ts'], { cwd: folder, env: environment(), stdio: 'ignore' });
+  const exited = once(child, 'exit');
+  const pid = await eventually(async () => Number(await readFile(join(folder, 'npm-pid'), 'utf8').catch(() => '')));
+  child.kill('SIGTERM');
+  expect(await exited).toEqual([143, null]);
+  await eventually(async () => !(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')).includes(') S '));
+});
+
+/** Asks until the answer says something. */
+async function eventually<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  for (let answer = await ask(); ; answer = await ask()) {
+    if (answer) return answer;
+    await setTimeout(10);
+  }
+}
+
 async function writeLock(version: string): Promise<void> {
   const lock = { packages: { '': {}, 'node_modules/x': { version }, 'node_modules/y': { optional: true, version } } };
   await writeFile(join(folder, 'package-lock.json'), JSON.stringify(lock));
@@ -99,10 +130,14 @@ async function calls(): Promise<number> {
   return (await readFile(join(folder, 'calls'), 'utf8')).trim().split('\n').length;
 }
 
+function environment() {
+  return { PATH: `${join(folder, 'tools')}:/usr/bin:/bin` };
+}
+
 async function run(args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const child = spawn('sh', ['setup/run', ...args], {
     cwd: folder,
-    env: { PATH: `${join(folder, 'tools')}:/usr/bin:/bin` },
+    env: environment(),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';

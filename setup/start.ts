@@ -19,12 +19,12 @@ import { runCommand } from './command.ts';
 import { ensureDockerEngine } from './docker-engine.ts';
 import type { DockerEngine } from './docker-engine.ts';
 import { connect, ensureService, fetchPage, untilReady } from './first-session.ts';
-import { summaryForPeople, summaryForPrograms } from './summary.ts';
+import { sampleKey, sampleService, summaryForPeople, summaryForPrograms } from './summary.ts';
 import type { Result } from './summary.ts';
 import { openTerminal } from './terminal.ts';
 import type { Terminal } from './terminal.ts';
 
-const usage = `Usage: npm start [-- OPTIONS]
+const usage = `Usage: npm start [-- OPTIONS], or berth start [OPTIONS]
 
 Starts Berth on this machine, with a sample application to look at. Installs what is missing: dependencies here, and as
 root Docker Engine, if there is none. Configuration comes from the environment, see docs/configuration.md.
@@ -37,9 +37,6 @@ root Docker Engine, if there is none. Configuration comes from the environment, 
 
 /** A process of its own: what packing a hundred megabytes leaves behind in memory goes with it. */
 const pushSample = join(import.meta.dirname, 'push-sample.ts');
-
-const sampleService = 'pad';
-const sampleKey = 'welcome';
 
 sizeThreadPool(process.env);
 process.exitCode = await main(process.argv.slice(2), process.env);

@@ -2,6 +2,10 @@
 import type { WholePlatform } from '../main/platform.ts';
 import type { Terminal } from './terminal.ts';
 
+/** The sample application, and the key of its first session. */
+export const sampleService = 'pad';
+export const sampleKey = 'welcome';
+
 export interface Result {
   readonly platform: WholePlatform;
   /** The sample application's connection URL, or why there is none. */
@@ -24,7 +28,10 @@ export function summaryForPrograms({ platform, sample }: Result): string {
   });
 }
 
-/** Where everything is, and what to try next. */
+/**
+ * Where everything is, and what to try next. Where no person reads along it holds no secret, and says how to ask for them: the
+ * session's URL has a token in it.
+ */
 export function summaryForPeople({ platform, sample }: Result, terminal: Terminal): string {
   const { urls, account } = platform;
   const { bold, faint } = terminal;
@@ -36,27 +43,40 @@ export function summaryForPeople({ platform, sample }: Result, terminal: Termina
       `${faint('Proxy')}      ${urls.proxy}`,
       `${faint('Operations')} ${urls.operations}/readyz`,
       `${faint('Account')}    ${account.name}`,
-      `${faint('Token')}      in ${account.tokenFile}${account.newToken ? `, shown this once: ${account.newToken}` : ''}`,
+      `${faint('Token')}      in ${account.tokenFile}${shownToken(account, terminal)}`,
     ].join('\n'),
-    ...('url' in sample ? [connectCommand(platform, terminal), pushCommands(platform, terminal)] : []),
+    ...('url' in sample ? [connectCommands(platform, terminal), pushCommands(platform, terminal)] : []),
     faint(`Ctrl-C stops Berth. Sessions run on, and the next start finds them.`),
   ];
   return `\n${sections.join('\n\n')}\n`;
 }
 
-function openSample(url: string, { bold, faint }: Terminal): string {
+function shownToken({ newToken }: WholePlatform['account'], { isInteractive }: Terminal): string {
+  return isInteractive && newToken !== undefined ? `, shown this once: ${newToken}` : '';
+}
+
+function openSample(url: string, { isInteractive, bold, faint }: Terminal): string {
+  if (!isInteractive)
+    return 'The sample application runs. Its URL lets in all who have it, so this log does not hold it.';
   return [
     `${bold('Open this in two browser tabs:')} ${url}`,
     faint('Both reach the same container. Five minutes after the last tab is closed it is stopped, and saves first.'),
   ].join('\n');
 }
 
-function connectCommand({ urls, account }: WholePlatform, { faint }: Terminal): string {
+function connectCommands(platform: WholePlatform, { isInteractive, faint }: Terminal): string {
   return [
+    ...(isInteractive ? [] : [faint('The URL of its session:'), connectCommand(platform, sampleKey), '']),
     faint('A session of another key (the same key again gives the same session):'),
-    `  curl -X POST ${urls.api}/v2/service/${account.name}/pad/connect \\`,
+    connectCommand(platform, 'room-2'),
+  ].join('\n');
+}
+
+function connectCommand({ urls, account }: WholePlatform, key: string): string {
+  return [
+    `  curl -X POST ${urls.api}/v2/service/${account.name}/${sampleService}/connect \\`,
     `    -H "Authorization: Bearer $(cat ${shellWord(account.tokenFile)})" -H 'Content-Type: application/json' \\`,
-    `    -d '{"key":"room-2","user":"Ada","spawn":{"executable":{"mount":true}}}'`,
+    `    -d '{"key":"${key}","user":"Ada","spawn":{"executable":{"mount":true}}}'`,
   ].join('\n');
 }
 

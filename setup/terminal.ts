@@ -4,6 +4,8 @@ import type { WriteStream } from 'node:tty';
 import { styleText } from 'node:util';
 
 export interface Terminal {
+  /** Whether a person reads along, and not a file, which others may read later. */
+  readonly isInteractive: boolean;
   /** One line, or several. */
   readonly say: (text: string) => void;
   /** Does `work`, and shows that it goes on once it has taken a second. `detail` adds a few words, such as a percentage. */
@@ -41,7 +43,8 @@ export function openTerminal(stream: WriteStream): Terminal {
     }
   }
 
-  return { say, during, bold: (text) => style('bold', text), faint: (text) => style('dim', text) };
+  const isInteractive = stream.isTTY;
+  return { isInteractive, say, during, bold: (text) => style('bold', text), faint: (text) => style('dim', text) };
 }
 
 /** Shows a changing line from the first second on. `stop` says whether anything was shown. */

@@ -1,0 +1,113 @@
+/** The commands by which people and process managers start Berth. */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { runCommand, tryCommand } from './command.ts';
+
+const root = join(import.meta.dirname, '..');
+const berth = join(root, 'bin/berth');
+
+let folder: string;
+
+/** Those that a test has started, each the leader of its process group. */
+const started: ChildProcess[] = [];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-scripts-test-'));
+});
+afterEach(async () => {
+  for (const { pid } of started.splice(0)) endGroup(pid);
+  await rm(folder, { recursive: true });
+});
+
+/** Ends what a failed test has left. */
+function endGroup(leader: number | undefined): void {
+  try {
+    if (leader !== undefined) process.kill(-leader, 'SIGKILL');
+  } catch {
+    // All have ended, as they should.
+  }
+}
+
+function start(program: string, args: readonly string[], cwd: string): ChildProcess {
+  const child = spawn(program, args, { cwd, env: environment(), detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  started.push(child);
+  return child;
+}
+
+/** A platform of its own without an engine, which is up soonest, and nothing of what configures the person's own. */
+function environment(): NodeJS.ProcessEnv {
+  const ports = ['API', 'REGISTRY', 'PROXY', 'OPERATIONS'].map((name) => [`BERTH_${name}_PORT`, '0']);
+  const { PATH, HOME } = process.env;
+  const data = { BERTH_DATA_FOLDER: join(folder, 'data'), DOCKER_HOST: `unix://${folder}/no-engine.sock` };
+  return { PATH, HOME, ...data, ...Object.fromEntries(ports) };
+}
+
+/** What `--json` writes once all is up. */
+async function announced(child: ChildProcess): Promise<{ api_url: string; token_file: string }> {
+  if (!child.stdout) throw new Error('Nothing is heard of it');
+  for await (const line of createInterface({ input: child.stdout })) if (line.startsWith('{')) return JSON.parse(line);
+  throw new Error('It ended before it was up');
+}
+
+test('npm start ends in order when npm gets SIGTERM, as process managers send it', async () => {
+  const npm = start('npm', ['start', '--json'], root);
+  let said = '';
+  npm.stderr?.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+  const { api_url: apiUrl } = await announced(npm);
+  expect((await fetch(apiUrl)).status).toBe(404);
+  // Until nothing holds its outputs: a platform that outlives npm does.
+  const closed = once(npm, 'close');
+  npm.kill('SIGTERM');
+  await closed;
+  expect(said).toContain('Stopping.');
+  await expect(fetch(apiUrl)).rejects.toThrow('fetch failed');
+});
+
+test('without a Docker Engine, npm start says first what to do about it, and its log holds no token', async () => {
+  const child = start(berth, ['start', '--json'], folder);
+  let said = '';
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+  const { token_file: tokenFile } = await announced(child);
+  const closed = once(child, 'close');
+  child.kill('SIGTERM');
+  await closed;
+  expect(said.trimStart()).toMatch(
+    /^No session could be started. No Docker Engine answers at DOCKER_HOST .*: start it there/,
+  );
+  expect(said).not.toContain('{');
+  expect(said).toContain(`in ${tokenFile}`);
+  expect(said).not.toContain((await readFile(tokenFile, 'utf8')).trim());
+});
+
+test('every npm script that starts Berth, its tests or its benchmarks lets that replace its shell', async () => {
+  const { scripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>;
+  };
+  const starting = Object.values(scripts).filter((script) => /setup\/run|bin\/berth/.test(script));
+  expect(starting).toHaveLength(3);
+  for (const script of starting) expect(script).toMatch(/^exec [^&|;]+$/);
+});
+
+test('bin/berth runs from any folder and through a symbolic link', async () => {
+  await symlink(berth, join(folder, 'linked'));
+  for (const program of [berth, join(folder, 'linked')]) {
+    const { code, stderr } = await tryCommand(program, ['--help'], { cwd: folder });
+    expect([code, stderr]).toEqual([0, expect.stringContaining('Usage: berth start')]);
+  }
+  expect(await runCommand(berth, ['start', '--help'], { cwd: folder })).toContain('Usage: npm start');
+});
+
+test('bin/berth becomes the platform, so that a signal to it ends that in order', async () => {
+  const child = start(berth, ['serve', '--json'], folder);
+  child.stderr?.resume();
+  await announced(child);
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  expect(await exited).toEqual([0, null]);
+});

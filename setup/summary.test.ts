@@ -1,0 +1,38 @@
+import { PassThrough } from 'node:stream';
+import type { WriteStream } from 'node:tty';
+import { expect, test } from 'vitest';
+import type { WholePlatform } from '../main/platform.ts';
+import { summaryForPeople } from './summary.ts';
+import { openTerminal } from './terminal.ts';
+
+const url = 'http://127.0.0.1:7102/the-connection-token/';
+
+const platform: WholePlatform = {
+  urls: {
+    api: 'http://127.0.0.1:7100',
+    registry: '127.0.0.1:7101',
+    proxy: 'http://127.0.0.1:7102',
+    operations: 'http://127.0.0.1:7103',
+  },
+  account: { name: 'home', tokenFile: '/srv/.berth/token', newToken: 'the-access-token' },
+  worker: { running: true },
+  [Symbol.asyncDispose]: async () => {},
+};
+
+function summaryOn(isTTY: boolean): string {
+  const stream = Object.assign(new PassThrough(), { isTTY, columns: 120 }) as unknown as WriteStream;
+  return summaryForPeople({ platform, sample: { url } }, openTerminal(stream));
+}
+
+test('a terminal shows the URL of the session, and the access token once', () => {
+  expect(summaryOn(true)).toContain(url);
+  expect(summaryOn(true)).toContain('in /srv/.berth/token, shown this once: the-access-token');
+});
+
+test('a redirected log holds neither, and says where they are', () => {
+  const text = summaryOn(false);
+  expect(text).not.toMatch(/the-connection-token|the-access-token/);
+  expect(text).toContain('in /srv/.berth/token\n');
+  expect(text).toContain('"key":"welcome"');
+  expect(text).toContain('Bearer $(cat /srv/.berth/token)');
+});
