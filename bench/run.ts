@@ -5,8 +5,14 @@ import { connectToReady } from './connect-to-ready.ts';
 import { table } from './figures.ts';
 import { heldKey } from './held-key.ts';
 import { idleMemory } from './idle-memory.ts';
+import { initStart } from './init-start.ts';
 
 await using engine = await startEngine('stable');
 await using platform = await startPlatform({ engine, settings: { BERTH_LOG_LEVEL: 'warn' } });
-const rows = [await connectToReady(platform, engine), await heldKey(platform), await idleMemory(platform)];
+const rows = [
+  await connectToReady(platform, engine),
+  await heldKey(platform),
+  await idleMemory(platform),
+  await initStart(),
+];
 process.stdout.write(`${table(rows)}\n`);

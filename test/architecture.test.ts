@@ -35,7 +35,7 @@ const doors: Readonly<Record<string, RegExp>> = {
   bullmq: /^core\/queue\//,
   ioredis: /^core\/(?:queue|bus)\//,
   dockerode: /^worker\/docker\//,
-  express: /^(?:core\/http|registry|api)\//,
+  express: /^(?:registry|api)\//,
   'node:sqlite': /^core\/store\/sqlite/,
   'http-proxy-3': /^proxy\//,
   multer: /^registry\/archive\//,

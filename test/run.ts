@@ -1,27 +1,34 @@
 /**
- * What `npm test` runs: makes sure of the Docker Engines that stories need, runs all tests once, stops what it started, and
- * ends with the counts as plain text, so that a run without tests is seen. Arguments go to vitest.
+ * What `npm test` runs: installs what tests call, starts the Docker Engines and servers that they need, runs all tests once on a
+ * PATH with nothing else on it, stops what it started, and ends with the counts as plain text, so that a run without tests is
+ * seen. Arguments go to vitest.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { runCommand } from '../setup/command.ts';
+import { findProgram, runCommand } from '../setup/command.ts';
 import { pingEngine } from '../setup/docker-engine.ts';
 import { openTerminal } from '../setup/terminal.ts';
 import type { Terminal } from '../setup/terminal.ts';
+import { caddyProgram } from './compose/caddy-program.ts';
+import { containedMongo } from './compose/mongodb-runtime.ts';
+import { problem as composeProblem } from './compose/problem.ts';
 import { installClients } from './kit/client-packages.ts';
 import { startEngine } from './kit/docker-engine.ts';
 import type { EngineKind, TestEngine } from './kit/docker-engine.ts';
-import { installBusybox, installEngine } from './kit/docker-packages.ts';
+import { installBusybox, installEngine, staticBusybox } from './kit/docker-packages.ts';
 import { watchEngine } from './kit/engine-watch.ts';
 import { enginesVariable } from './kit/engines.ts';
 import { sharedGroundVariable } from './kit/grounds.ts';
 import type { SharedGround } from './kit/grounds.ts';
-import { openSharedGround } from './kit/shared-ground.ts';
+import { parseRequired, requiredVariable, unmet } from './kit/required.ts';
+import type { Missing, Required } from './kit/required.ts';
+import { installSharedGround, openSharedGround } from './kit/shared-ground.ts';
+import { hasPackages, installTools, linkPrograms, systemPath } from './kit/test-programs.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -31,7 +38,7 @@ const report = z.object({
     z.object({
       name: z.string(),
       status: z.string(),
-      assertionResults: z.array(z.object({ status: z.string() })),
+      assertionResults: z.array(z.object({ status: z.string(), fullName: z.string() })),
     }),
   ),
 });
@@ -39,16 +46,19 @@ const report = z.object({
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: string[]): Promise<number> {
+  const required = parseRequired(process.env[requiredVariable]);
   const interrupted = onSignal();
   const terminal = openTerminal(process.stderr);
-  const skipped: string[] = [];
+  const missing: Missing[] = [];
   const restarted: Restart[] = [];
   const folder = await mkdtemp(join(tmpdir(), 'berth-test-'));
   try {
     const reportFiles = [join(folder, 'report.json'), join(folder, 'report-again.json')] as const;
-    const code = await testOnEngines(args, { terminal, skipped, restarted, reportFiles, interrupted });
-    for (const line of skipped) terminal.say(`Skipped ${line}`);
-    return await conclude(reportFiles, code);
+    const run = { terminal, missing, restarted, reportFiles, interrupted };
+    const engineProblems = await installAll(run, join(folder, 'programs'));
+    const code = await testOnEngines(args, run, engineProblems);
+    for (const { what, why } of missing) terminal.say(`Skipped ${what}: ${why}`);
+    return await conclude({ reportFiles, code, required, missing });
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -62,7 +72,7 @@ interface Restart {
 interface TestRun {
   readonly terminal: Terminal;
   /** Gathers what cannot be tested here, and why. */
-  readonly skipped: string[];
+  readonly missing: Missing[];
   /** Gathers which engines had locked themselves up and were started anew. */
   readonly restarted: Restart[];
   /** Of the run, and of those files that are run again. */
@@ -70,16 +80,50 @@ interface TestRun {
   readonly interrupted: Interruption;
 }
 
+/** Why no engine of a kind can be started. */
+type EngineProblems = Readonly<Record<EngineKind, string | undefined>>;
+
+/**
+ * Installs what tests call, as far as this machine allows, and leaves nothing else on the PATH. Returns what engines lack; the
+ * rest is gathered in `run.missing`.
+ */
+async function installAll({ terminal, missing }: TestRun, programs: string): Promise<EngineProblems> {
+  const packaged = await hasPackages();
+  const npm = await findProgram('npm');
+  if (packaged) process.env['PATH'] = systemPath();
+  const tools = await installTools(terminal);
+  if (tools !== undefined) missing.push({ part: 'tools', what: 'what calls curl or openssl', why: tools });
+  const busybox = await installBusybox(terminal);
+  const engines = {
+    stable: busybox ?? (await installEngine('stable', terminal)),
+    modern: busybox ?? (await installEngine('modern', terminal)),
+  };
+  for (const why of await installClients(terminal)) missing.push({ part: 'clients', ...why });
+  // What it lacks is said once more where it is started.
+  await installSharedGround(terminal);
+  await terminal.during('Making images for the deployment with docker-compose', prepareStandIns);
+  if (packaged) {
+    await linkPrograms(programs, { node: process.execPath, ...(npm !== undefined && { npm }) });
+    process.env['PATH'] = programs;
+  }
+  return engines;
+}
+
+/** Makes what takes longest of the stand-in images, which is kept. Their test says what it lacks. */
+async function prepareStandIns(): Promise<void> {
+  if ((await composeProblem()) !== undefined) return;
+  await caddyProgram();
+  await containedMongo();
+}
+
 /** Runs the tests, and returns the exit code once all engines are stopped again. */
-async function testOnEngines(args: string[], run: TestRun): Promise<number> {
+async function testOnEngines(args: string[], run: TestRun, problems: EngineProblems): Promise<number> {
   await using owned = new AsyncDisposableStack();
-  const problem = await installBusybox(run.terminal);
-  if (problem !== undefined) run.skipped.push(`stories in containers: ${problem}`);
-  const engines = problem === undefined ? await openEngines(run, owned) : [];
+  const engines = await openEngines(run, owned, problems);
   for (const { kind, version } of engines) run.terminal.say(`Stories run on Docker Engine ${version} (${kind})`);
-  run.skipped.push(...(await installClients(run.terminal)));
   const shared = await openSharedGround(run.terminal, owned);
-  if ('missing' in shared) run.skipped.push(`what needs MongoDB and Redis: ${shared.missing}`);
+  if ('missing' in shared)
+    run.missing.push({ part: 'stores', what: 'what needs MongoDB and Redis', why: shared.missing });
   if (run.interrupted.signal !== undefined) return 128 + constants.signals[run.interrupted.signal];
   const environment = { ...environmentOf(engines), ...('missing' in shared ? {} : urlsOf(shared)) };
   const [reportFile, secondReportFile] = run.reportFiles;
@@ -98,15 +142,13 @@ async function testOnEngines(args: string[], run: TestRun): Promise<number> {
 }
 
 /** Starts an engine of each kind, as far as this machine allows. */
-async function openEngines(run: TestRun, owned: AsyncDisposableStack): Promise<TestEngine[]> {
-  const { terminal, skipped } = run;
+async function openEngines(run: TestRun, owned: AsyncDisposableStack, problems: EngineProblems): Promise<TestEngine[]> {
   const engines: TestEngine[] = [];
   for (const kind of ['stable', 'modern'] satisfies EngineKind[]) {
-    const problem = await installEngine(kind, terminal);
-    const engine = problem === undefined ? await tryToStart(kind, run, owned) : problem;
+    const engine = problems[kind] ?? (await tryToStart(kind, run, owned));
     if (typeof engine !== 'string') engines.push(engine);
-    else if (kind === 'stable') await addHostEngine(engines, skipped, engine);
-    else skipped.push(`stories on a modern Docker Engine: ${engine}`);
+    else if (kind === 'stable') await addHostEngine(engines, run.missing, engine);
+    else run.missing.push({ part: 'modern-docker', what: 'stories on a modern Docker Engine', why: engine });
   }
   return engines;
 }
@@ -132,10 +174,16 @@ async function tryToStart(
 }
 
 /** Where none can be started, the engine that this machine runs anyway serves: a laptop, a hosted CI runner. */
-async function addHostEngine(engines: TestEngine[], skipped: string[], problem: string): Promise<void> {
+async function addHostEngine(engines: TestEngine[], missing: Missing[], problem: string): Promise<void> {
   const host = process.env['DOCKER_HOST'] || 'unix:///var/run/docker.sock';
-  if ((await pingEngine(host)) !== 'answers') {
-    skipped.push(`stories on the machine's Docker Engine: ${problem}, and none answers at ${host}`);
+  const lack = async () => {
+    if ((await staticBusybox()) === undefined) return problem;
+    if ((await pingEngine(host)) !== 'answers') return `${problem}, and none answers at ${host}`;
+    return (await findProgram('docker')) === undefined ? 'there is no docker command' : undefined;
+  };
+  const why = await lack();
+  if (why !== undefined) {
+    missing.push({ part: 'docker', what: 'stories in containers', why });
     return;
   }
   const at = { env: { DOCKER_HOST: host } };
@@ -176,8 +224,16 @@ async function runVitest(
   });
 }
 
-/** Prints the counts. A run fails if vitest says so, if a test failed, and if there was none. */
-async function conclude(reportFiles: readonly string[], code: number): Promise<number> {
+interface Outcome {
+  readonly reportFiles: readonly string[];
+  /** Of vitest. */
+  readonly code: number;
+  readonly required: Required;
+  readonly missing: readonly Missing[];
+}
+
+/** Prints the counts. A run fails if vitest says so, if a test failed, if there was none, and if what is required was skipped. */
+async function conclude({ reportFiles, code, required, missing }: Outcome): Promise<number> {
   const results = new Map<string, FileResult>();
   for (const file of reportFiles) {
     // A file that was run again counts as it went then.
@@ -187,19 +243,23 @@ async function conclude(reportFiles: readonly string[], code: number): Promise<n
     process.stderr.write('The tests ended without a report\n');
     return code || 1;
   }
-  const count = (...statuses: string[]) =>
-    [...results.values()]
-      .flatMap(({ assertionResults }) => assertionResults)
-      .filter(({ status }) => statuses.includes(status)).length;
+  const withStatus = (...statuses: string[]) =>
+    [...results.values()].flatMap(({ name, assertionResults }) =>
+      assertionResults
+        .filter(({ status }) => statuses.includes(status))
+        .map(({ fullName }) => `${relative(root, name)}: ${fullName}`),
+    );
   // A file that cannot be loaded, or made ready, has no test that failed: those that it has count as skipped.
   const broken = [...results.values()].filter(
     ({ status, assertionResults }) =>
       status === 'failed' && assertionResults.every((assertion) => assertion.status !== 'failed'),
   );
-  const [passed, failed] = [count('passed'), count('failed') + broken.length];
-  const skipped = count('skipped', 'pending', 'todo', 'disabled');
-  process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
-  return code || (failed > 0 || passed === 0 ? 1 : 0);
+  const [passed, failed] = [withStatus('passed').length, withStatus('failed').length + broken.length];
+  const skipped = withStatus('skipped', 'pending', 'todo', 'disabled');
+  const lacking = unmet(required, missing, skipped);
+  for (const line of lacking) process.stderr.write(`Required by ${requiredVariable}, and skipped: ${line}\n`);
+  process.stdout.write(`${passed} passed, ${failed} failed, ${skipped.length} skipped\n`);
+  return code || (failed > 0 || passed === 0 || lacking.length > 0 ? 1 : 0);
 }
 
 type FileResult = z.infer<typeof report>['testResults'][number];

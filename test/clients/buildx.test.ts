@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCommand } from '../../setup/command.ts';
 import { clientProgram, modernProgram } from '../kit/client-packages.ts';
-import { startEngine } from '../kit/docker-engine.ts';
+import { startEngine, withoutFirewall } from '../kit/docker-engine.ts';
 import { testEngines } from '../kit/engines.ts';
 import { parseManifest } from './json.ts';
 import { codesOf, openStage } from './stage.ts';
@@ -32,7 +32,9 @@ describe.skipIf(!canStart || !docker || !buildx)('buildx, on an engine with imag
 
   beforeAll(async () => {
     stage = owned.use(await openStage());
-    const engine = owned.use(await startEngine('modern', ['--feature', 'containerd-snapshotter=true']));
+    const engine = owned.use(
+      await startEngine('modern', ['--feature', 'containerd-snapshotter=true', ...withoutFirewall]),
+    );
     const config = join(stage.place.folder, 'docker');
     await mkdir(join(config, 'cli-plugins'), { recursive: true });
     await symlink(buildx ?? '', join(config, 'cli-plugins/docker-buildx'));

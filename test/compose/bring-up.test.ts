@@ -80,6 +80,11 @@ describe.skipIf(missing !== undefined)(
       expect((await fetch(session.url)).status).toBe(200);
     });
 
+    test('berth is a command in the containers, with the settings of their process', async () => {
+      const said = await deployment.compose.run('exec', '--no-TTY', 'registry', 'berth', 'quota', '--json');
+      expect(JSON.parse(said.split('\n', 1)[0] ?? '')).toMatchObject({ account });
+    });
+
     test('our containers run as nobody in particular, and their configuration shows no password', async () => {
       const found = await docker('ps', '--quiet', '--filter', 'label=com.docker.compose.project');
       const format = '{{index .Config.Labels "com.docker.compose.service"}} {{.Config.User}} {{json .}}';

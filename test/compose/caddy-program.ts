@@ -1,22 +1,25 @@
-/** A Caddy: the one on the PATH, else Debian's, unpacked without being installed. */
-import { readdir } from 'node:fs/promises';
+/** A Caddy: the one on the PATH, else that of Debian's unstable suite, unpacked without being installed. */
 import { join } from 'node:path';
-import { findProgram, runCommand } from '../../setup/command.ts';
-import { cached } from '../kit/cached.ts';
+import { findProgram } from '../../setup/command.ts';
+import { cached, isThere } from '../kit/cached.ts';
+import { debianKeyring, notDebian, unpackUnstable } from '../kit/unstable-packages.ts';
 
 /** Where it is, or why there is none. */
 export async function caddyProgram(): Promise<string | { readonly missing: string }> {
   const installed = await findProgram('caddy');
   if (installed !== undefined) return installed;
-  if ((await findProgram('apt-get')) === undefined) return { missing: 'caddy is not installed' };
+  const problem = await caddyProblem();
+  if (problem !== undefined) return { missing: problem };
   try {
-    const folder = await cached('caddy', async (making) => {
-      await runCommand('apt-get', ['-q', '-o', 'APT::Sandbox::User=root', 'download', 'caddy'], { cwd: making });
-      const [name = ''] = await readdir(making);
-      await runCommand('dpkg', ['-x', join(making, name), making]);
-    });
+    const folder = await cached('caddy-unstable', async (making) => await unpackUnstable(['caddy'], making, () => {}));
     return join(folder, 'usr/bin/caddy');
   } catch (error) {
     return { missing: `caddy cannot be had: ${error instanceof Error ? error.message : String(error)}` };
   }
+}
+
+/** Why there can be none here, before anything is downloaded; nothing if it can be tried. */
+export async function caddyProblem(): Promise<string | undefined> {
+  if ((await findProgram('caddy')) !== undefined || (await isThere(debianKeyring))) return undefined;
+  return `there is no caddy: ${notDebian}`;
 }

@@ -1,20 +1,21 @@
 /** Runs the current docker-compose on docker-compose.yml of this checkout, as an operator does. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { findProgram, runCommand } from '../../setup/command.ts';
-import { modernFolder } from '../kit/docker-packages.ts';
-import { isThere } from '../kit/cached.ts';
+import { runCommand } from '../../setup/command.ts';
+import { modernProgram } from '../kit/client-packages.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Settings as they stand in `.env`, and what else docker-compose reads from the environment. */
 export type ComposeSettings = Readonly<Record<string, string>>;
 
-/** The program, if it is here: of the modern engine's packages, or installed. */
+/** The program of the modern engine's packages, if they are there. */
 export async function composeProgram(): Promise<string | undefined> {
-  const unpacked = join(modernFolder(), 'usr/bin/docker-compose');
-  return (await isThere(unpacked)) ? unpacked : await findProgram('docker-compose');
+  return await modernProgram('bin/docker-compose');
 }
+
+/** Why `composeProgram` finds none, in the words of a report. */
+export const noCompose = 'npm test has not unpacked docker-compose';
 
 export class Compose {
   readonly #program: string;

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { runCommand } from '../../setup/command.ts';
 import { loadConfig } from '../../main/config.ts';
 import { assertShared, parseRoles } from '../../main/roles.ts';
-import { Compose, composeProgram } from './compose.ts';
+import { Compose, composeProgram, noCompose } from './compose.ts';
 import type { ComposeSettings } from './compose.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -50,7 +50,7 @@ async function read(settings: ComposeSettings = {}, files: string[] = []) {
   return file.parse(await compose.config());
 }
 
-describe.skipIf(program === undefined)('docker-compose.yml (skipped where there is no docker-compose)', () => {
+describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (skipped: ${noCompose})`}`, () => {
   test('every service has a health check, a restart policy and limits', async () => {
     const { services } = await read();
     expect(Object.keys(services).sort()).toEqual([...rooms, 'caddy', 'mongodb', 'redis'].sort());

@@ -3,6 +3,8 @@ import { findProgram } from '../../setup/command.ts';
 import { modernFolder, staticBusybox } from '../kit/docker-packages.ts';
 import { join } from 'node:path';
 import { isThere } from '../kit/cached.ts';
+import { caddyProblem } from './caddy-program.ts';
+import { composeProgram, noCompose } from './compose.ts';
 
 /** What the stand-in images are made of, and who makes them. */
 const programs = ['docker', 'redis-server', 'java', 'javac', 'jlink', 'mvn', 'npm'];
@@ -12,8 +14,8 @@ export async function problem(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root on Linux can start a Docker Engine';
   if (!(await isThere(join(modernFolder(), 'usr/sbin/dockerd'))))
     return 'npm test has not unpacked a modern Docker Engine';
+  if ((await composeProgram()) === undefined) return noCompose;
   if ((await staticBusybox()) === undefined) return 'the package busybox-static is missing';
   for (const name of programs) if ((await findProgram(name)) === undefined) return `there is no ${name} on the PATH`;
-  if ((await findProgram('caddy')) ?? (await findProgram('apt-get'))) return undefined;
-  return 'there is no caddy';
+  return await caddyProblem();
 }

@@ -1,60 +1,126 @@
 /** A disk that is really full, below the registry's HTTP API: a file system of a few megabytes. */
-import { spawnSync } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { randomBytes } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { imageOf, layoutOf, tarOf } from '../kit/archives.ts';
 import { runBerth } from '../kit/berth-command.ts';
+import { api } from '../kit/client.ts';
+import { testGrounds } from '../kit/grounds.ts';
 import { startPlatform } from '../kit/platform.ts';
+import type { TestPlatform } from '../kit/platform.ts';
 import { RefusedError, RegistryClient } from '../kit/registry-client.ts';
+import type { PushedImage } from '../kit/registry-client.ts';
+import { canMount, SmallDisk, whyNoDisk } from '../kit/small-disk.ts';
 
-/** Mounts a small file system, where this machine lets us. */
-async function smallDisk(): Promise<(AsyncDisposable & { readonly path: string }) | undefined> {
-  const path = await mkdtemp(join(tmpdir(), 'berth-small-disk-'));
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=12m', 'tmpfs', path]).status === 0;
-  const remove = async () => {
-    if (mounted) spawnSync('umount', [path]);
-    await rm(path, { recursive: true, force: true });
-  };
-  if (mounted) return { path, [Symbol.asyncDispose]: remove };
-  await remove();
-  return undefined;
+const mebibyte = 1024 * 1024;
+const reserveMib = 8;
+
+/** What each check of `/readyz` says. */
+async function readiness({ operationsUrl }: TestPlatform): Promise<Readonly<Record<string, string>>> {
+  const answer = await fetch(`${operationsUrl}/readyz`);
+  return ((await answer.json()) as { checks: Record<string, string> }).checks;
 }
 
-const probe = await smallDisk();
-const canMount = probe !== undefined;
-await probe?.[Symbol.asyncDispose]();
-const why = canMount ? '' : ' (skipped: only root can mount a small file system)';
+const noSpace = { error: { code: 'InsufficientStorage', status: 507 } };
 
-test.runIf(canMount)(
-  `on a full disk pushes are refused with 507, nothing is damaged, and they succeed later${why}`,
-  async () => {
-    await using disk = await smallDisk();
-    if (!disk) throw new Error('Mounted a moment ago, not now');
-    await using platform = await startPlatform({ settings: { BERTH_DATA_FOLDER: disk.path } });
+/** Of even and odd size: in one request, and as an upload. */
+function largeImages(client: RegistryClient): PushedImage[] {
+  return [RegistryClient.layer(14_000_000), RegistryClient.layer(14_000_001)].map((layer, i) =>
+    client.image('large', `v${i}`, [layer]),
+  );
+}
+
+async function assertRefused(client: RegistryClient, image: PushedImage): Promise<void> {
+  const refusal: unknown = await client.push(image).catch((error: unknown) => error);
+  expect(refusal).toBeInstanceOf(RefusedError);
+  expect(refusal).toHaveProperty('status', 507);
+  expect(await client.problemWith(image)).toBe('no such tag');
+}
+
+/** Deletion follows the answer. */
+async function untilNoUploads(disk: SmallDisk): Promise<void> {
+  await expect.poll(() => readdir(join(disk.path, 'blobs', 'uploads'))).toEqual([]);
+}
+
+/** Uploads an image of one layer to the API. */
+async function uploadArchive(platform: TestPlatform, layerBytes: number): Promise<unknown> {
+  const { layers, config, manifest } = imageOf([randomBytes(layerBytes)]);
+  const body = await tarOf(layoutOf([...layers, config, manifest], [{ blob: manifest, name: 'v1' }]));
+  const headers = { 'content-type': 'application/x-tar' };
+  const answer = await api(platform, `/v2/service/${platform.account}/kept/images`, { method: 'POST', body, headers });
+  return await answer.json();
+}
+
+/** The stores beside blobs in files. */
+const stores = testGrounds().map((ground) =>
+  ground === 'embedded'
+    ? { store: 'SQLite', settings: {} }
+    : { store: 'MongoDB', settings: { BERTH_STORE: 'mongodb', BERTH_MONGODB_URL: ground.mongodbUrl } },
+);
+
+describe.runIf(canMount).each(stores)('with $store', ({ settings: storeSettings }) => {
+  test(`a push never takes the reserve of the disk: it is refused, leaves nothing, and succeeds when there is space${whyNoDisk}`, async () => {
+    await using disk = await SmallDisk.mount(64);
+    const settings = {
+      ...storeSettings,
+      BERTH_MONGODB_DATABASE: `full-disk-${randomBytes(4).toString('hex')}`,
+      BERTH_DATA_FOLDER: disk.path,
+      BERTH_DISK_RESERVE_MIB: String(reserveMib),
+    };
+    await using platform = await startPlatform({ settings });
     const client = new RegistryClient(platform);
     const before = client.image('kept', 'v1', [RegistryClient.layer(1_000_000)]);
     await client.push(before);
-    // Of even and odd size: in one request, and as an upload.
-    const large = [RegistryClient.layer(9_000_000), RegistryClient.layer(9_000_001)].map((layer, i) =>
-      client.image('large', `v${i}`, [layer]),
-    );
-    const filler = join(disk.path, 'filler');
-    await writeFile(filler, Buffer.alloc(5_000_000));
+    expect(await readiness(platform)).toMatchObject({ disk: 'ok', store: 'ok' });
+    // The beginning of a layer fits, and not the rest of it.
+    await disk.fillUpTo(reserveMib + 8);
+    const large = largeImages(client);
+    expect(await uploadArchive(platform, 14_000_000)).toMatchObject(noSpace);
     for (const image of large) {
-      const refusal: unknown = await client.push(image).catch((error: unknown) => error);
-      expect(refusal).toBeInstanceOf(RefusedError);
-      expect(refusal).toHaveProperty('status', 507);
-      expect(await client.problemWith(image)).toBe('no such tag');
+      await assertRefused(client, image);
+      await untilNoUploads(disk);
+      expect(await disk.freeBytes()).toBeGreaterThan((reserveMib + 7) * mebibyte);
     }
+    expect(await readiness(platform)).toMatchObject({ disk: 'ok', store: 'ok' });
+    // Not even the beginning.
+    await disk.fillUpTo(reserveMib - 1);
+    const full = /^The disk is full: [67](?:\.\d)? MiB are free, and 8 MiB are kept free for the store$/;
+    await expect.poll(async () => (await readiness(platform))['disk']).toMatch(full);
+    expect(await readiness(platform)).toHaveProperty('store', 'ok');
+    for (const image of large) await assertRefused(client, image);
+    const small = client.image('small', 'v1', [RegistryClient.layer(1_000)]);
+    await assertRefused(client, small);
+    expect(await uploadArchive(platform, 1_000)).toMatchObject(noSpace);
+    await untilNoUploads(disk);
     expect(await client.problemWith(before)).toBeUndefined();
     expect((await runBerth(platform, 'verify')).lines.at(-1)).toMatchObject({ type: 'verified', problems: 0 });
-    await rm(filler);
-    spawnSync('mount', ['-o', 'remount,size=64m', disk.path]);
-    for (const image of large) {
+    await disk.heal();
+    for (const image of [...large, small]) {
       await client.push(image);
       expect(await client.problemWith(image)).toBeUndefined();
     }
+    expect(await uploadArchive(platform, 14_000_000)).toHaveProperty('digest');
+    await expect.poll(async () => (await readiness(platform))['disk']).toBe('ok');
+    expect((await runBerth(platform, 'verify')).lines.at(-1)).toMatchObject({ type: 'verified', problems: 0 });
+  });
+});
+
+test.runIf(canMount)(
+  `without a reserve a push into a disk that fills up is refused, and the bytes that it has written are deleted${whyNoDisk}`,
+  async () => {
+    await using disk = await SmallDisk.mount(24);
+    const settings = { BERTH_DATA_FOLDER: disk.path, BERTH_DISK_RESERVE_MIB: '0' };
+    await using platform = await startPlatform({ settings });
+    const client = new RegistryClient(platform);
+    await disk.fillUpTo(10);
+    const large = largeImages(client);
+    for (const image of large) {
+      await assertRefused(client, image);
+      await untilNoUploads(disk);
+    }
+    await disk.heal();
+    await client.push(large[0] as PushedImage);
     expect((await runBerth(platform, 'verify')).lines.at(-1)).toMatchObject({ type: 'verified', problems: 0 });
   },
 );

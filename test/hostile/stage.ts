@@ -91,9 +91,9 @@ export class HostileStage {
     return await sendTo(this.port, path, { ...sent, headers: { authorization: this.authorization, ...sent.headers } });
   }
 
-  /** A connection to the registry, on which anything can be written. */
-  async connect(): Promise<Connection> {
-    const socket = connect(this.port, '127.0.0.1');
+  /** A connection to the registry or to another port, on which anything can be written. */
+  async connect(port = this.port): Promise<Connection> {
+    const socket = connect(port, '127.0.0.1');
     await once(socket, 'connect');
     return new Connection(socket);
   }
@@ -200,6 +200,15 @@ export class Connection {
 
   write(bytes: string | Buffer): void {
     this.#socket.write(bytes);
+  }
+
+  /** Writes the same bytes again and again, as fast as they are read, until the other side hangs up. */
+  flood(bytes: Buffer): void {
+    const writeOn = () => {
+      while (!this.#socket.destroyed && this.#socket.write(bytes));
+    };
+    this.#socket.on('drain', writeOn);
+    writeOn();
   }
 
   /** Everything that came, once the registry has hung up. */

@@ -1,6 +1,6 @@
 /**
  * Registry clients for tests. skopeo, podman and buildah are this machine's; crane, oras and buildx come from Debian's unstable
- * suite, and regctl is compiled where Go is. What was made stays in a cache folder for the next run.
+ * suite, and so does the Go with which regctl is compiled. What was made stays in a cache folder for the next run.
  */
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { debianKeyring, notDebian, unpackUnstable } from './unstable-packages.ts
 
 export type ClientProgram = keyof typeof places;
 
-/** Takes Go 1.25 or newer. */
+/** Needs Go 1.25 or newer. */
 const regctlVersion = 'v0.11.5';
 
 const regctlFolder = `regctl-${regctlVersion}`;
@@ -49,18 +49,19 @@ export async function modernProgram(path: string): Promise<string | undefined> {
 }
 
 /** Makes sure of the clients, as far as this machine allows. Returns what cannot be tested, and why. */
-export async function installClients(terminal: Terminal): Promise<string[]> {
+export async function installClients(terminal: Terminal): Promise<{ what: string; why: string }[]> {
   const installs = [
     { names: ['skopeo', 'podman', 'buildah'], install: async () => await installOwn(terminal) },
     { names: ['crane', 'oras', 'docker-buildx'], install: async () => await installUnpacked(terminal) },
     { names: ['regctl'], install: async () => await installRegctl(terminal) },
   ] as const;
-  const skipped: string[] = [];
+  const skipped = [];
   for (const { names, install } of installs) {
     if ((await missing(names)).length === 0) continue;
     const problem = await install().catch((error: unknown) => (error instanceof Error ? error.message : String(error)));
     const still = await missing(names);
-    if (still.length > 0) skipped.push(`the registry with ${still.join(', ')}: ${problem ?? 'not to be had here'}`);
+    if (still.length === 0) continue;
+    skipped.push({ what: `the registry with ${still.join(', ')}`, why: problem ?? 'not to be had here' });
   }
   return skipped;
 }
@@ -88,20 +89,20 @@ async function installUnpacked(terminal: Terminal): Promise<string | undefined> 
 }
 
 async function installRegctl(terminal: Terminal): Promise<string | undefined> {
-  if (!(await findProgram('go'))) return 'it is compiled, and Go is not installed';
-  await terminal.during('Compiling regctl', async () => {
+  if (!(await isThere(debianKeyring))) return notDebian;
+  await terminal.during('Compiling regctl', async (detail) => {
     await cached(regctlFolder, async (folder) => {
+      const go = join(folder, 'go');
       const modules = join(folder, 'modules');
-      await mkdir(modules);
-      const args = [
-        'install',
-        '-trimpath',
-        '-modcacherw',
-        `github.com/regclient/regclient/cmd/regctl@${regctlVersion}`,
-      ];
-      const env = { GOBIN: folder, GOMODCACHE: modules, CGO_ENABLED: '0', GOTOOLCHAIN: 'local' };
-      await runCommand('go', args, { cwd: folder, env, signal: AbortSignal.timeout(compileTimeoutMs) });
-      await rm(modules, { recursive: true });
+      for (const each of [go, modules]) await mkdir(each);
+      // The packages of these names stand for those of the current version.
+      await unpackUnstable(['golang-go', 'golang-src'], go, detail, (name) => name.startsWith('golang-'));
+      detail('compiling');
+      const source = `github.com/regclient/regclient/cmd/regctl@${regctlVersion}`;
+      const env = { GOBIN: folder, GOMODCACHE: modules, GOCACHE: modules, CGO_ENABLED: '0', GOTOOLCHAIN: 'local' };
+      const options = { cwd: folder, env, signal: AbortSignal.timeout(compileTimeoutMs) };
+      await runCommand(join(go, 'usr/bin/go'), ['install', '-trimpath', '-modcacherw', source], options);
+      for (const each of [go, modules]) await rm(each, { recursive: true });
     });
   });
   return undefined;

@@ -26,8 +26,12 @@ export interface TestEngine {
 
 /** An engine of our own. Disposing it stops it and removes all that it left on the machine. */
 export interface RunningEngine extends TestEngine, AsyncDisposable {
+  /** Ends it without a chance to stop its containers, which go on. */
+  kill(): void;
   /** Kills it, and starts it again on what it had. */
   restart(): Promise<void>;
+  /** Kills the containerd below it, as the kernel does when memory is short. The engine starts another one, which takes seconds. */
+  killContainerd(): Promise<void>;
   /** Stops answering, as an engine that has locked itself up, until the returned function is called. */
   freeze(): Promise<() => void>;
 }
@@ -42,6 +46,12 @@ const listTimeoutMs = 10_000;
 
 /** As many engines as the address range below has room for. */
 const maxEngines = 64;
+
+/**
+ * Arguments of an engine that is started beside others, whose containers are reached from this machine alone: at its start an
+ * engine deletes the firewall rules of all others, and containers on their networks stop to reach each other.
+ */
+export const withoutFirewall = ['--iptables=false', '--ip6tables=false'] as const;
 
 /** Starts an engine, with further arguments for it. Its packages must be there (`installEngine`). */
 export async function startEngine(kind: EngineKind, args: readonly string[] = []): Promise<RunningEngine> {
@@ -61,10 +71,11 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   await untilAnswers(child, host, join(folder, 'log'));
   const version = (await runCommand('docker', ['version', '--format', '{{.Server.Version}}'], at(host))).trim();
   const owned = opening.move();
+  const containerdPid = join(folder, 'exec/containerd/containerd.pid');
   const restart = async () => {
     await endDaemon(child, 'SIGKILL');
     // Its containerd went with it, and may be a zombie where nobody buries it: then it would be waited for.
-    await rm(join(folder, 'exec/containerd/containerd.pid'), { force: true });
+    await rm(containerdPid, { force: true });
     child = await start();
     await untilAnswers(child, host, join(folder, 'log'));
   };
@@ -72,7 +83,9 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
     kind,
     host,
     version,
+    kill: () => void child.kill('SIGKILL'),
     restart,
+    killContainerd: async () => void process.kill(Number(await readFile(containerdPid, 'utf8')), 'SIGKILL'),
     freeze: async () => await freeze(child),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -1,16 +1,17 @@
 /** Installing what the tests' Docker Engines need, where root and apt make that possible. */
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { installWithApt } from '../../setup/apt.ts';
 import { findProgram, tryCommand } from '../../setup/command.ts';
 import type { Terminal } from '../../setup/terminal.ts';
-import { cachedPath, isThere } from './cached.ts';
+import { cached, cachedPath, isThere } from './cached.ts';
 import type { EngineKind } from './docker-engine.ts';
 import { debianKeyring, notDebian, unpackUnstable } from './unstable-packages.ts';
 
-/** Programs that the tests call, and the packages that bring them. */
-const neededPrograms = {
+/** What engines for tests are started with, and the packages that bring it. */
+export const enginePrograms = {
   dockerd: 'docker.io',
+  containerd: 'containerd',
   runc: 'runc',
   iptables: 'iptables',
   ip: 'iproute2',
@@ -18,15 +19,14 @@ const neededPrograms = {
 };
 
 /** What is taken from the unstable suite. Its runc is left out: it needs a newer C library, and the machine's serves both. */
-const modernPackages = ['docker.io', 'docker-cli', 'containerd'];
+const modernPackages = ['docker.io', 'docker-cli', 'docker-compose', 'containerd'];
+
+/** Its name says what is in it: with another package it is another folder. */
+const modernName = `docker-modern-${modernPackages.join('-')}`;
 
 /** Where the modern engine is unpacked. It is 300 MB, so it stays for the next run. */
 export function modernFolder(): string {
-  return join(cacheFolder(), 'root');
-}
-
-function cacheFolder(): string {
-  return cachedPath('docker-modern');
+  return cachedPath(modernName);
 }
 
 /** Makes sure that an engine can be started. Returns why not, or nothing. */
@@ -34,7 +34,7 @@ export async function installEngine(kind: EngineKind, terminal: Terminal): Promi
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root on Linux can start one';
   const problem = await installStable(terminal);
   if (problem !== undefined || kind === 'stable') return problem;
-  if (await isThere(join(cacheFolder(), '.complete'))) return undefined;
+  if (await isThere(modernFolder())) return undefined;
   if (!(await isThere(debianKeyring))) return notDebian;
   try {
     await terminal.during('Unpacking a modern Docker Engine', installModern);
@@ -61,7 +61,7 @@ export async function staticBusybox(): Promise<string | undefined> {
 
 async function installStable(terminal: Terminal): Promise<string | undefined> {
   const missing = [];
-  for (const [program, name] of Object.entries(neededPrograms)) if (!(await findProgram(program))) missing.push(name);
+  for (const [program, name] of Object.entries(enginePrograms)) if (!(await findProgram(program))) missing.push(name);
   const noClient = !(await findProgram('docker'));
   if (missing.length === 0 && !noClient) return undefined;
   if (!(await findProgram('apt-get'))) return `these packages are missing: ${missing.join(', ')}`;
@@ -69,10 +69,8 @@ async function installStable(terminal: Terminal): Promise<string | undefined> {
 }
 
 async function installModern(detail: (words: string) => void): Promise<void> {
-  const cache = cacheFolder();
-  await rm(cache, { recursive: true, force: true });
-  await mkdir(modernFolder(), { recursive: true });
-  await unpackUnstable(modernPackages, modernFolder(), detail);
-  for (const folder of ['bin', 'sbin']) await rm(join(modernFolder(), 'usr', folder, 'runc'), { force: true });
-  await writeFile(join(cache, '.complete'), '');
+  await cached(modernName, async (folder) => {
+    await unpackUnstable(modernPackages, folder, detail);
+    for (const place of ['bin', 'sbin']) await rm(join(folder, 'usr', place, 'runc'), { force: true });
+  });
 }

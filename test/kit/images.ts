@@ -10,9 +10,10 @@ import type { TestEngine } from './docker-engine.ts';
 /**
  * How a test backend behaves:
  * `serve` answers HTTP and obeys SIGTERM; `stubborn` answers and ignores SIGTERM; `deaf` never listens; `failing` says why and
- * exits with 1; `greedy` answers for a second, then takes half a gigabyte of memory.
+ * exits with 1; `greedy` answers for a second, then takes half a gigabyte of memory; `record` ignores SIGTERM and writes the time
+ * of day, in seconds, every two milliseconds into a file of its mount that is named for its fencing token.
  */
-export type Behaviour = 'serve' | 'stubborn' | 'deaf' | 'failing' | 'greedy';
+export type Behaviour = 'serve' | 'stubborn' | 'deaf' | 'failing' | 'greedy' | 'record';
 
 const script = `#!/bin/sh
 case "$1" in
@@ -36,6 +37,16 @@ case "$1" in
     httpd -p "$PORT" -h /www
     sleep 1
     exec dd if=/dev/zero of=/dev/null bs=512M count=100
+    ;;
+  record)
+    trap '' TERM
+    mkfifo /tmp/pace
+    exec 3<>/tmp/pace
+    httpd -p "$PORT" -h /www
+    while :; do
+      echo "$EPOCHREALTIME"
+      read -t 0.002 -r _ <&3
+    done > "/data/$SESSION_BACKEND_FENCING_TOKEN"
     ;;
 esac
 `;
@@ -71,7 +82,7 @@ yes ${'0123456789'.repeat(10).slice(1)} | head -c "$QUERY_STRING" >&2
 printf 'Content-Type: text/plain\\r\\n\\r\\n'
 `;
 
-const applets = ['sh', 'httpd', 'nc', 'sleep', 'dd', 'env', 'printf', 'echo', 'kill', 'yes', 'head'];
+const applets = ['sh', 'httpd', 'nc', 'sleep', 'dd', 'env', 'printf', 'echo', 'kill', 'yes', 'head', 'mkfifo'];
 
 /** A test image of a behaviour. `variant` makes it another image, where a story needs two. */
 export async function testImage(behaviour: Behaviour, variant = ''): Promise<Image> {

@@ -18,6 +18,8 @@ export type ProtocolServer =
     }
   | { readonly missing: string };
 
+const jdk = 'default-jdk-headless';
+
 /** Tests are over before Java has compiled for speed: it had better not begin. Measurements warm it up. */
 const testFlags = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
 
@@ -32,6 +34,9 @@ export interface ServerUse {
    */
   readonly isMeasured?: boolean;
 }
+
+/** What makes and runs the server, and the packages that bring it. */
+export const javaPrograms = { java: jdk, javac: jdk, jlink: jdk, mvn: 'maven' };
 
 /** Finds the server, after making it if that was not done yet: about 20 s, most of it Maven's. */
 export async function protocolServer({ isMeasured = false }: ServerUse = {}): Promise<ProtocolServer> {

@@ -12,6 +12,7 @@ import { z } from 'zod';
 import { tryCommand } from '../../setup/command.ts';
 import type { TestEngine } from './docker-engine.ts';
 import { freePorts } from './free-port.ts';
+import { freeze } from './frozen-process.ts';
 import type { Ground } from './grounds.ts';
 
 const entry = fileURLToPath(new URL('../../main/berth.ts', import.meta.url));
@@ -127,6 +128,12 @@ export class TestPlatform implements AsyncDisposable {
     await Promise.all(names.map((name) => this.#end(name, 'SIGKILL')));
   }
 
+  /** Stops all processes in the middle of what they do, until the returned function is called. */
+  async freeze(): Promise<() => void> {
+    const thaws = await Promise.all(Array.from(this.#processes.values(), ({ child }) => freeze(child)));
+    return () => thaws.forEach((thaw) => thaw());
+  }
+
   /** Asks all processes to stop, and returns the worst of their exit codes. */
   async stop(): Promise<number | null> {
     const codes = await Promise.all(this.processNames.map((name) => this.#end(name, 'SIGTERM')));
@@ -193,6 +200,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Test
     return new TestPlatform({ options, place, environments, processes, api, token });
   } catch (error) {
     for (const { child } of processes.values()) await endProcess(child, 'SIGKILL');
+    await removeFromEngine(options.engine, place.node);
     await rm(place.dataFolder, { recursive: true, force: true });
     throw error;
   }
@@ -307,8 +315,8 @@ async function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<
   return (await exited)[0];
 }
 
-/** Backends outlive their platform, so they are ended here. */
-async function removeFromEngine(engine: TestEngine | undefined, node: string): Promise<void> {
+/** Ends the backends of a node, which outlive their platform, and removes their network. */
+export async function removeFromEngine(engine: TestEngine | undefined, node: string): Promise<void> {
   if (!engine) return;
   const at = { env: { DOCKER_HOST: engine.host } };
   const { stdout } = await tryCommand('docker', ['ps', '--all', '--quiet', '--filter', `label=berth.node=${node}`], at);

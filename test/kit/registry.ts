@@ -84,7 +84,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     bus: options.bus ?? openInProcessBus({ log }),
     collection: { ...defaultCollectionSettings, ...options.collection },
     clock,
-    hashing: resources.use(new HashThreads(systemClock)),
+    hashing: resources.use(new HashThreads(clock)),
     log,
     grants,
     limits: { ...noLimits, ...options.limits },
@@ -158,7 +158,7 @@ interface Seat {
 async function openSeat(deps: Parameters<typeof openRegistry>[0], resources: AsyncDisposableStack): Promise<Seat> {
   let registry = openRegistry(deps);
   const server = newServer();
-  server.on('request', (request, response) => registry.handle(request, response));
+  server.on('request', (request, response) => void registry.handle(request, response));
   const listener = resources.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 1_000 }));
   resources.defer(async () => await registry[Symbol.asyncDispose]());
   const restart = async () => {
@@ -242,7 +242,7 @@ function withFaults<Port extends object>(port: Port, beforeWrite: (method: strin
   });
 }
 
-const calls = ['get', 'insert', 'update', 'delete', 'find', 'stat', 'read', 'publishUpload'];
+const calls = ['get', 'insert', 'update', 'delete', 'find', 'stat', 'read', 'readUpload', 'publishUpload'];
 
 /** The same port, whose calls can be made to wait. */
 export function withPauses<Port extends object>(port: Port, beforeCall: (method: string) => Promise<void>): Port {

@@ -3,6 +3,7 @@ import { findProgram } from '../../setup/command.ts';
 import { installWithApt } from '../../setup/apt.ts';
 import type { Terminal } from '../../setup/terminal.ts';
 import type { SharedGround } from './grounds.ts';
+import { javaPrograms } from './mongodb-install.ts';
 import type { ServerUse } from './mongodb-install.ts';
 import { testMongo } from './mongodb.ts';
 import { openTestRedis, redisProblem } from './redis.ts';
@@ -13,7 +14,7 @@ export async function openSharedGround(
   owned: AsyncDisposableStack,
   use?: ServerUse,
 ): Promise<SharedGround | { readonly missing: string }> {
-  const problem = process.env['REDIS_URL'] ? undefined : await installRedis(terminal);
+  const problem = await installSharedGround(terminal);
   if (problem !== undefined) return { missing: problem };
   return await terminal.during('Starting MongoDB and Redis for tests', async () => {
     const mongo = await testMongo(use);
@@ -24,9 +25,23 @@ export async function openSharedGround(
   });
 }
 
-async function installRedis(terminal: Terminal): Promise<string | undefined> {
-  const problem = await redisProblem();
-  if (problem === undefined) return undefined;
-  if (process.getuid?.() !== 0 || !(await findProgram('apt-get'))) return problem;
-  return await installWithApt(terminal, 'Installing Redis', ['redis-server']);
+/** Makes sure that the servers can be started. Returns why not, or nothing. */
+export async function installSharedGround(terminal: Terminal): Promise<string | undefined> {
+  const missing: string[] = [];
+  const redis = process.env['REDIS_URL'] ? undefined : await redisProblem();
+  if (redis !== undefined) missing.push('redis-server');
+  const needsJava = !process.env['MONGODB_URL'] && (await findProgram('mongod')) === undefined;
+  if (needsJava) missing.push(...(await missingJavaPackages()));
+  if (missing.length === 0) return undefined;
+  if (process.getuid?.() !== 0 || !(await findProgram('apt-get'))) {
+    return redis ?? `these packages are missing: ${missing.join(', ')}`;
+  }
+  return await installWithApt(terminal, 'Installing what MongoDB and Redis for tests need', missing);
+}
+
+/** Of the protocol server, which is compiled here. */
+async function missingJavaPackages(): Promise<string[]> {
+  const missing = new Set<string>();
+  for (const [program, name] of Object.entries(javaPrograms)) if (!(await findProgram(program))) missing.add(name);
+  return [...missing];
 }

@@ -1,7 +1,7 @@
 /** A Docker Engine that falls silent: the node says so, sessions go on, and nobody has to restart the worker. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findProgram } from '../../setup/command.ts';
-import { startEngine } from '../kit/docker-engine.ts';
+import { startEngine, withoutFirewall } from '../kit/docker-engine.ts';
 import type { RunningEngine } from '../kit/docker-engine.ts';
 import { testEngines } from '../kit/engines.ts';
 import { Stage } from './stage.ts';
@@ -17,7 +17,7 @@ describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
   let engine: RunningEngine;
   let thaw = () => {};
   beforeAll(async () => {
-    engine = await startEngine('stable');
+    engine = await startEngine('stable', withoutFirewall);
   });
   afterAll(async () => {
     thaw();

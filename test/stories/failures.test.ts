@@ -21,7 +21,11 @@ inEverySetting((setting) => {
     const statuses = await stage.statusesUntil(connection, 'terminated');
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'startuptimeout' });
     expect(statuses.map(({ status }) => status)).not.toContain('ready');
-    expect((await waiting).status).toBe(410);
+    const answer = await waiting;
+    expect([answer.status, answer.headers.get('x-berth-error')]).toEqual([410, 'not-started']);
+    const page = await (await fetch(connection.ready_url)).text();
+    expect(page).toContain('did not become ready within 4 seconds: nothing listened on port 8080');
+    expect(page).not.toContain('137');
   });
 
   test('an image that exits with 1 ends on its own, and the ready page says so', async () => {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { metricsRecord } from '../../contract/backend.ts';
 import { api, eventStream } from '../kit/client.ts';
 import type { StreamEvent } from '../kit/client.ts';
-import { inEverySetting, Stage } from './stage.ts';
+import { inEverySetting, Stage, where } from './stage.ts';
 
 inEverySetting((setting) => {
   let stage: Stage;
@@ -133,26 +133,29 @@ inEverySetting((setting) => {
     expect(await rest(eventStream(stage.platform, path))).toEqual([]);
   });
 
-  test.skipIf(setting.ground === 'embedded')('while its node is away, a log cannot be read, and says so', async () => {
-    const connection = await stage.connectReady('serve');
-    const follower = log(connection);
-    expect(await next(follower)).toBe('serving');
-    const ending = rest(follower).then(
-      () => 'ended',
-      () => 'broken',
-    );
-    await stage.platform.kill(['worker']);
-    expect(await ending).toBe('broken');
-    const refused = await api(stage.platform, pathOf(connection));
-    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2']);
-    expect(await refused.json()).toMatchObject({ error: { code: 'Unavailable' } });
-    await stage.platform.restart(['worker']);
-    expect(await next(log(connection))).toBe('serving');
-    await stage.terminate(connection, true);
-  });
+  test.for(where(setting.ground !== 'embedded'))(
+    'while its node is away, a log cannot be read, and says so',
+    async () => {
+      const connection = await stage.connectReady('serve');
+      const follower = log(connection);
+      expect(await next(follower)).toBe('serving');
+      const ending = rest(follower).then(
+        () => 'ended',
+        () => 'broken',
+      );
+      await stage.platform.kill(['worker']);
+      expect(await ending).toBe('broken');
+      const refused = await api(stage.platform, pathOf(connection));
+      expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2']);
+      expect(await refused.json()).toMatchObject({ error: { code: 'Unavailable' } });
+      await stage.platform.restart(['worker']);
+      expect(await next(log(connection))).toBe('serving');
+      await stage.terminate(connection, true);
+    },
+  );
 
   // In processes of their own, whichever stops first decides how the stream ends.
-  test.skipIf(setting.ground !== 'embedded')('a platform that is asked to stop ends its streams', async () => {
+  test.for(where(setting.ground === 'embedded'))('a platform that is asked to stop ends its streams', async () => {
     const connection = await stage.connectReady('serve');
     const follower = log(connection);
     expect(await next(follower)).toBe('serving');

@@ -99,7 +99,7 @@ test('a command without the secret, one that finds nothing, and one that is wron
     ['quota', 'home', '1GB', 'more'],
   ]) {
     const wrong = await runPlainBerth(platform, ...args);
-    expect([args, wrong.code, wrong.stderr]).toEqual([args, 2, expect.stringContaining('Usage: berth serve')]);
+    expect([args, wrong.code, wrong.stderr]).toEqual([args, 2, expect.stringContaining('Usage: berth start')]);
   }
   const task = `${platform.operationsUrl}/tasks/collect`;
   expect((await fetch(task, { method: 'POST' })).status).toBe(401);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { inEverySetting, Stage } from './stage.ts';
+import { inEverySetting, Stage, where } from './stage.ts';
 
 inEverySetting((setting) => {
   let stage: Stage;
@@ -79,7 +79,7 @@ inEverySetting((setting) => {
     expect((await stage.connect('serve', { key: 'through' })).spawned).toBe(false);
   });
 
-  test.skipIf(setting.ground !== 'embedded')(
+  test.for(where(setting.ground === 'embedded'))(
     'a second platform on the same data is refused, and says who holds it',
     () => {
       const berth = join(import.meta.dirname, '../../main/berth.ts');

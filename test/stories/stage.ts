@@ -38,6 +38,14 @@ export function inEverySetting(tell: (setting: Setting) => void): void {
   }
 }
 
+/**
+ * For `test.for`, of a test that is told in some settings only. In the others there is no such test: to skip it would say that the
+ * machine lacks something.
+ */
+export function where(isTold: boolean): readonly string[] {
+  return isTold ? ['here'] : [];
+}
+
 /** A platform with what stories do to it. Disposing it ends the platform and what still runs on it. */
 export class Stage implements AsyncDisposable {
   readonly platform: TestPlatform;

@@ -1,0 +1,51 @@
+/** What the init of a container with a key adds to its start, against the init that Docker has. */
+import { spawnSync } from 'node:child_process';
+import { chmod, copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir, uptime } from 'node:os';
+import { join } from 'node:path';
+import { leaseMs } from '../model/key.ts';
+import { findProgram } from '../setup/command.ts';
+import { inTurn, median, pairsRow } from './figures.ts';
+import type { Row } from './figures.ts';
+
+const rounds = 20;
+
+/** One start is too short to be timed alone. */
+const startsPerRound = 50;
+
+/** Both start a program that does nothing. */
+export async function initStart(): Promise<Row> {
+  const dockerInit = await findProgram('docker-init');
+  if (dockerInit === undefined) throw new Error('Nothing to measure against: Docker is installed without its init');
+  const folder = await mkdtemp(join(tmpdir(), 'berth-init-'));
+  try {
+    const init = join(folder, 'init');
+    const build = process.arch === 'arm64' ? 'init-arm64' : 'init-amd64';
+    await copyFile(join(import.meta.dirname, '../worker/init', build), init);
+    await chmod(init, 0o755);
+    const endsAtMs = Math.floor(uptime() * 1000) + leaseMs;
+    await writeFile(join(folder, 'lease'), `${endsAtMs} ${endsAtMs} 15\n`);
+    const pairs = await inTurn(
+      { warmUps: 1, rounds },
+      async () => startMs(init, ['true']),
+      // As process 1 of a container it reaps orphans; here it must be asked to.
+      async () => startMs(dockerInit, ['-s', '--', 'true']),
+    );
+    const show = (times: readonly number[]) => `${median(times).toFixed(2)} ms`;
+    return pairsRow('start of a program under the init for keys / under Docker`s init', pairs, {
+      show,
+      aim: '≤ + 2 ms',
+    });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+function startMs(program: string, args: readonly string[]): number {
+  const beganAt = performance.now();
+  for (let starts = 0; starts < startsPerRound; starts += 1) {
+    const { status } = spawnSync(program, args);
+    if (status !== 0) throw new Error(`${program} ended with ${status}`);
+  }
+  return (performance.now() - beganAt) / startsPerRound;
+}

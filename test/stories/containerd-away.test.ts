@@ -1,0 +1,40 @@
+/** The containerd below a Docker Engine is killed: sessions go on, and what is asked for meanwhile starts. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findProgram } from '../../setup/command.ts';
+import { startEngine, withoutFirewall } from '../kit/docker-engine.ts';
+import type { EngineKind, RunningEngine } from '../kit/docker-engine.ts';
+import { testEngines } from '../kit/engines.ts';
+import { Stage } from './stage.ts';
+
+// That of an engine that others use must not be killed.
+const canStart = testEngines().length > 0 && process.getuid?.() === 0 && (await findProgram('dockerd')) !== undefined;
+const why = canStart ? '' : ' (skipped: no Docker Engine can be started here)';
+
+/** An engine words it differently from release to release. */
+const kinds: EngineKind[] = testEngines().some(({ kind }) => kind === 'modern') ? ['stable', 'modern'] : ['stable'];
+
+describe.skipIf(!canStart).each(kinds)(`while containerd restarts below an engine (%s)${why}`, (kind) => {
+  let engine: RunningEngine;
+  beforeAll(async () => {
+    engine = await startEngine(kind, withoutFirewall);
+  });
+  afterAll(async () => await engine?.[Symbol.asyncDispose]());
+
+  test('a session goes on, and every backend that is asked for becomes ready', async () => {
+    await using stage = await Stage.open({ engine, ground: 'embedded' }, { BERTH_START_TIMEOUT_SECONDS: '60' });
+    await stage.push('serve');
+    const before = await stage.connectReady('serve');
+    // Two are being started when it goes, the others are asked for while it is away.
+    const starting = [await stage.connect('serve'), await stage.connect('serve')];
+    await stage.statusesUntil(starting[0]!, 'starting');
+    await engine.killContainerd();
+    const late = await Promise.all(Array.from({ length: 4 }, async () => await stage.connect('serve')));
+    expect((await fetch(before.url)).status).toBe(200);
+    for (const connection of [...starting, ...late]) {
+      const statuses = await stage.statusesUntil(connection, 'ready');
+      expect(statuses.at(-1)).toMatchObject({ status: 'ready' });
+    }
+    expect((await fetch(before.url)).status).toBe(200);
+    expect((await stage.backend(before)).statuses.at(-1)?.status).toBe('ready');
+  });
+});

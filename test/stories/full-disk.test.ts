@@ -1,0 +1,108 @@
+/** The disk with the data folder is full: nothing that runs ends, what would take space is refused, and all is well afterwards. */
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { api } from '../kit/client.ts';
+import type { TestEngine } from '../kit/docker-engine.ts';
+import { testEngines } from '../kit/engines.ts';
+import { canMount, SmallDisk, whyNoDisk } from '../kit/small-disk.ts';
+import { Stage } from './stage.ts';
+
+const reserveMib = 8;
+const soon = { interval: 100, timeout: 50_000 };
+const refusedByDocker = /507 Insufficient Storage: no space left on device/;
+
+const engines = testEngines();
+const why = engines.length === 0 ? ' (skipped: there is no Docker Engine)' : whyNoDisk;
+
+async function openStage(engine: TestEngine, disk: SmallDisk): Promise<Stage> {
+  const settings = { BERTH_DATA_FOLDER: disk.path, BERTH_DISK_RESERVE_MIB: String(reserveMib) };
+  return await Stage.open({ engine, ground: 'embedded' }, settings);
+}
+
+/** The status of `/readyz`, and what it says of the disk and the store. */
+async function readiness({ platform }: Stage): Promise<readonly [number, string | undefined, string | undefined]> {
+  const answer = await fetch(`${platform.operationsUrl}/readyz`);
+  const { checks } = (await answer.json()) as { checks: Record<string, string> };
+  return [answer.status, checks['disk'], checks['store']];
+}
+
+async function openPage(url: string): Promise<WebSocket> {
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}echo`);
+  await once(socket, 'open');
+  return socket;
+}
+
+async function assertAlive(socket: WebSocket): Promise<void> {
+  socket.send('still here');
+  const [message] = (await once(socket, 'message')) as [Buffer];
+  expect(message.toString()).toBe('still here');
+}
+
+describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine])(
+  'on Docker Engine $version',
+  (engine) => {
+    test.runIf(canMount && engines.length > 0)(
+      `a session with a key lives through a full disk, a restart on it and the time after, and pushes are refused as long${why}`,
+      { timeout: 240_000 },
+      async () => {
+        await using disk = await SmallDisk.mount(128);
+        await using stage = await openStage(engine, disk);
+        await stage.pushSample();
+        const pad = await stage.connectReady('pad', { key: 'through' });
+        const container = await stage.containerOf(pad);
+        const page = await openPage(pad.url);
+        await expect.poll(() => readiness(stage), soon).toEqual([200, 'ok', 'ok']);
+
+        await disk.fillUpTo(reserveMib - 1);
+        await expect.poll(async () => (await readiness(stage))[0], soon).toBe(503);
+        expect((await readiness(stage))[1]).toMatch(/^The disk is full: .+ are free, and 8 MiB are kept free/);
+        await expect(stage.push('serve')).rejects.toThrow(refusedByDocker);
+        expect(await readdir(join(disk.path, 'blobs', 'uploads'))).toEqual([]);
+        // On the reserve everything else goes on.
+        const again = await stage.connect('pad', { key: 'through' });
+        expect([again.spawned, again.backend_id]).toEqual([false, pad.backend_id]);
+        await assertAlive(page);
+
+        await disk.fillUpTo(0);
+        const path = `/v2/service/${stage.platform.account}/pad/connect`;
+        const connect = async () => await api(stage.platform, path, { method: 'POST', body: '{"key":"through"}' });
+        // What has room in the write-ahead log is still written.
+        await expect.poll(async () => (await connect()).status, { ...soon, interval: 1 }).toBe(503);
+        const refused = await connect();
+        expect(await refused.json()).toMatchObject({
+          error: { code: 'Unavailable', message: 'The disk is full, try again when there is space' },
+        });
+        expect((await fetch(pad.url)).status).toBe(200);
+        await assertAlive(page);
+
+        await stage.platform.stop();
+        page.terminate();
+        await disk.fillUpTo(0);
+        await stage.platform.restart();
+        expect((await readiness(stage))[0]).toBe(503);
+        const reopened = await openPage(pad.url);
+        await assertAlive(reopened);
+        await expect(stage.push('serve')).rejects.toThrow(refusedByDocker);
+        await stage.platform.kill();
+        reopened.terminate();
+        await disk.fillUpTo(0);
+        await stage.platform.restart();
+        const reopenedAgain = await openPage(pad.url);
+        await assertAlive(reopenedAgain);
+
+        await disk.heal();
+        await expect.poll(() => readiness(stage), soon).toEqual([200, 'ok', 'ok']);
+        await stage.push('serve');
+        expect((await fetch((await stage.connectReady('serve')).url)).status).toBe(200);
+        const after = await stage.connect('pad', { key: 'through' });
+        expect([after.spawned, after.backend_id]).toEqual([false, pad.backend_id]);
+        await assertAlive(reopenedAgain);
+        expect(await stage.containerOf(pad)).toBe(container);
+        reopenedAgain.close();
+      },
+    );
+  },
+);

@@ -1,0 +1,202 @@
+/**
+ * Two nodes, and a key whose holder's node loses its worker, its engine or both: killed, or standing still. The records that the
+ * holders themselves write show that the old one was gone before the new one began.
+ */
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ConnectResponse } from '../../contract/connect.ts';
+import { leaseMs } from '../../model/key.ts';
+import { runCommand } from '../../setup/command.ts';
+import { connect, connectReady, terminate, waitFor } from '../kit/client.ts';
+import { startEngine, withoutFirewall } from '../kit/docker-engine.ts';
+import type { RunningEngine, TestEngine } from '../kit/docker-engine.ts';
+import { testEngines } from '../kit/engines.ts';
+import { testGrounds } from '../kit/grounds.ts';
+import { pushTestImage, testImage } from '../kit/images.ts';
+import type { Behaviour } from '../kit/images.ts';
+import { startPlatform } from '../kit/platform.ts';
+import type { TestPlatform } from '../kit/platform.ts';
+
+const ground = testGrounds().find((each) => each !== 'embedded');
+
+/** A lease, what the API waits before it calls a node dead, and a busy machine. */
+const successionMs = 4 * leaseMs;
+
+/** What happens to a worker or an engine. */
+const faults = ['killed', 'frozen'] as const;
+type Fault = (typeof faults)[number];
+
+const key = { key: 'room', spawn: { executable: { mount: 'records' } } };
+
+/** For the tests in which an engine breaks: two of each kind, started one after the other, since they share a firewall. */
+const breakable = new Map<string, RunningEngine>();
+const engines = new AsyncDisposableStack();
+
+beforeAll(async () => {
+  if (!ground) return;
+  for (const { kind } of testEngines()) {
+    for (const fault of faults)
+      breakable.set(`${kind} ${fault}`, engines.use(await startEngine(kind, withoutFirewall)));
+  }
+}, 240_000);
+
+afterAll(() => engines.disposeAsync(), 240_000);
+
+for (const engine of testEngines()) {
+  const other = testEngines().find(({ kind }) => kind !== engine.kind);
+  const breakableEngine = (fault: Fault) => breakable.get(`${engine.kind} ${fault}`) as RunningEngine;
+
+  describe.skipIf(!ground || !other).concurrent(`the holder of a key on Docker Engine ${engine.version}`, () => {
+    test.for(faults)('is succeeded after its end when its worker is %s', { timeout: successionMs }, async (fault) => {
+      await using story = await Story.open(engine, other);
+      const old = await story.holder();
+      const mend = await story.breakWorker(fault);
+      try {
+        await story.untilSucceeded(old);
+        expect(await story.gapSeconds()).toBeGreaterThan(0);
+      } finally {
+        await mend();
+      }
+      expect(await story.gapSeconds()).toBeGreaterThan(0);
+    });
+
+    // Of two platforms with nodes on one engine, one loses its worker, too, and one is asked to stop the holder.
+    test.for(faults)('is succeeded after its end when its engine is %s', { timeout: successionMs }, async (fault) => {
+      const broken = breakableEngine(fault);
+      await using withWorker = await Story.open(broken, other);
+      await using stopped = await Story.open(broken, other);
+      const stories = [withWorker, stopped];
+      const [worked, asked] = [await withWorker.holder(), await stopped.holder()];
+      const mendWorker = await withWorker.breakWorker(fault);
+      const mendEngine = await breakEngine(broken, fault);
+      const gaps = async () => await Promise.all(stories.map((story) => story.gapSeconds()));
+      try {
+        await stopped.stopWithoutEngine(asked);
+        await Promise.all([withWorker.untilSucceeded(worked), stopped.untilSucceeded(asked)]);
+        expect(Math.min(...(await gaps()))).toBeGreaterThan(0);
+      } finally {
+        await mendEngine();
+        await mendWorker();
+      }
+      expect(Math.min(...(await gaps()))).toBeGreaterThan(0);
+    });
+
+    test('is found ended by a worker that was away for longer', { timeout: successionMs }, async () => {
+      await using story = await Story.open(engine, undefined, 'serve');
+      const old = await connectReady(story.platform, 'serve', { key: 'room' });
+      await story.platform.kill(['worker']);
+      const running = ['ps', '--quiet', '--filter', `label=berth.backend=${old.backend_id}`];
+      while ((await runCommand('docker', running, { env: { DOCKER_HOST: engine.host } })) !== '') await delay(500);
+      await story.platform.restart(['worker']);
+      expect(await waitFor(story.platform, old.backend_id, 'terminated')).toMatchObject({
+        termination_reason: 'keyexpired',
+        termination_kind: 'soft',
+      });
+    });
+  });
+}
+
+async function breakEngine(engine: RunningEngine, fault: Fault): Promise<() => Promise<void>> {
+  if (fault === 'frozen') {
+    const thaw = await engine.freeze();
+    return async () => thaw();
+  }
+  engine.kill();
+  return async () => await engine.restart();
+}
+
+class Story implements AsyncDisposable {
+  readonly platform: TestPlatform;
+  readonly #folder: string;
+  readonly #hasOther: boolean;
+
+  private constructor(platform: TestPlatform, folder: string, hasOther: boolean) {
+    this.platform = platform;
+    this.#folder = folder;
+    this.#hasOther = hasOther;
+  }
+
+  /** A platform whose second node, if it has one, is not there yet. */
+  static async open(engine: TestEngine, other: TestEngine | undefined, service: Behaviour = 'record'): Promise<Story> {
+    if (!ground) throw new Error('Nodes need a store that they share');
+    const folder = await mkdtemp(join(tmpdir(), 'berth-records-'));
+    const platform = await startPlatform({
+      engine,
+      ground,
+      ...(other && { twinsOn: other }),
+      only: ['registry', 'api', 'worker', ...(other ? (['worker2'] as const) : [])],
+      settings: { BERTH_MOUNT_FOLDER: folder },
+    });
+    const story = new Story(platform, folder, other !== undefined);
+    if (other) await platform.kill(['worker2']);
+    await pushTestImage(engine, platform, { image: await testImage(service), service });
+    return story;
+  }
+
+  /** The first holder, on the first node. From then on there is a second node. */
+  async holder(): Promise<ConnectResponse> {
+    const connection = await connectReady(this.platform, 'record', key);
+    if (this.#hasOther) await this.platform.restart(['worker2']);
+    return connection;
+  }
+
+  /** Returns what brings the worker of the first node back. */
+  async breakWorker(fault: Fault): Promise<() => Promise<void>> {
+    if (fault === 'killed') {
+      await this.platform.kill(['worker']);
+      return async () => await this.platform.restart(['worker']);
+    }
+    const pid = this.platform.pidOf('worker');
+    process.kill(pid, 'SIGSTOP');
+    return async () => void process.kill(pid, 'SIGCONT');
+  }
+
+  /** Asks for a stop that the worker cannot carry out. It has noticed that its engine is away, and starts nothing itself. */
+  async stopWithoutEngine({ backend_id: id }: ConnectResponse): Promise<void> {
+    while (!this.platform.log.includes('no backends are taken until it does')) await delay(100);
+    await terminate(this.platform, id, true);
+  }
+
+  /** Connects until another backend holds the key, and waits until it has written. */
+  async untilSucceeded(old: ConnectResponse): Promise<void> {
+    let next = old;
+    while (next.backend_id === old.backend_id) {
+      await delay(500);
+      next = await connect(this.platform, 'record', key);
+    }
+    await waitFor(this.platform, next.backend_id, 'ready', successionMs);
+    // It listens before it writes.
+    while (!(await this.#records())[1]?.times.length) await delay(100);
+  }
+
+  /** The time between the last record of the first holder and the first one of the second. Negative: both ran. */
+  async gapSeconds(): Promise<number> {
+    const records = await this.#records();
+    const [last, first] = [records[0]?.times.at(-1), records[1]?.times[0]];
+    if (records.length !== 2 || last === undefined || first === undefined) {
+      throw new Error(`There are not two records: ${JSON.stringify(records.map(({ times }) => times.length))}`);
+    }
+    return first - last;
+  }
+
+  /** What each holder wrote, by their fencing tokens. */
+  async #records(): Promise<{ token: number; times: number[] }[]> {
+    const files = await readdir(this.#folder, { recursive: true, withFileTypes: true });
+    const records = files
+      .filter((file) => file.isFile())
+      .map(async ({ name, parentPath }) => {
+        const lines = (await readFile(join(parentPath, name), 'utf8')).split('\n');
+        // The last line may be half written.
+        return { token: Number(name), times: lines.slice(0, -1).map(Number) };
+      });
+    return (await Promise.all(records)).toSorted((one, another) => one.token - another.token);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.platform[Symbol.asyncDispose]();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,54 @@
+/** The data folder of a platform is deleted, and the next start makes a new one: what was begun with the old one goes. */
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { tryCommand } from '../../setup/command.ts';
+import { homeOf } from '../../main/home.ts';
+import { testEngines } from '../kit/engines.ts';
+import { removeFromEngine } from '../kit/platform.ts';
+import { Stage, where } from './stage.ts';
+
+const [engine] = testEngines();
+const onDisk = await isOnDisk();
+
+describe.skipIf(!engine)('a data folder that is replaced', () => {
+  test.for(where(onDisk))('its containers and its network are gone after the next start', async () => {
+    const at = { env: { DOCKER_HOST: engine?.host } };
+    const inspect = async (...args: string[]) => (await tryCommand('docker', [...args], at)).code;
+    // Nodes are named by their data folder.
+    const stage = await Stage.open(
+      { engine: engine ?? { kind: 'stable', host: '', version: '' }, ground: 'embedded' },
+      { BERTH_NODE: '' },
+    );
+    const { platform } = stage;
+    const nodeName = async () => (await readFile(join(platform.dataFolder, 'node'), 'utf8')).trim();
+    const nodes = [await nodeName()];
+    try {
+      await stage.push('serve');
+      const container = await stage.containerOf(await stage.connectReady('serve'));
+      expect(container).not.toBe('');
+      await platform.stop();
+      expect(await inspect('inspect', container)).toBe(0);
+      await rm(platform.dataFolder, { recursive: true });
+      await mkdir(platform.dataFolder, { mode: 0o700 });
+      await platform.restart();
+      nodes.push(await nodeName());
+      expect(nodes[1]).not.toBe(nodes[0]);
+      expect(await inspect('inspect', container)).not.toBe(0);
+      expect(await inspect('network', 'inspect', `berth-${nodes[0]}`)).not.toBe(0);
+      expect(await inspect('network', 'inspect', `berth-${nodes[1]}`)).toBe(0);
+    } finally {
+      await stage[Symbol.asyncDispose]();
+      for (const node of nodes) await removeFromEngine(engine, node);
+    }
+  });
+});
+
+/** Elsewhere, such as in memory, folders have no place by which they could be known again. */
+async function isOnDisk(): Promise<boolean> {
+  const dataFolder = await mkdtemp(join(tmpdir(), 'berth-place-'));
+  const home = await homeOf({ dataFolder, dataFolderId: '' });
+  await rm(dataFolder, { recursive: true });
+  return home !== undefined;
+}

@@ -1,0 +1,129 @@
+/** A year of use, on a simulated clock: a platform that is connected to all the time is after a year as it was after a season. */
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Registry } from 'prom-client';
+import { describe, expect, test } from 'vitest';
+import { Retention } from '../../api/retention.ts';
+import { spawnRules } from '../../api/testing/spawn-rules.ts';
+import { becomeServing, connectPath, openTestApi } from '../../api/testing/test-api.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { silentLog } from '../../core/log/log.ts';
+import { openMongoStore } from '../../core/store/mongodb.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import type { Store } from '../../core/store/store.ts';
+import { backends, end } from '../../model/backend.ts';
+import { modelCollections } from '../../model/collections.ts';
+import { keyId, keys, renewKey } from '../../model/key.ts';
+import { nodes } from '../../model/node.ts';
+import { routes } from '../../model/route.ts';
+import { describeOnMongo } from '../kit/mongodb-tests.ts';
+import { testMongo } from '../kit/mongodb.ts';
+import { WatchedStore } from '../kit/watched-store.ts';
+import { temporaryFolder } from '../suites/temporary-folder.ts';
+
+const dayMs = 24 * 60 * 60 * 1000;
+const log = silentLog();
+const collections = [...modelCollections];
+
+/** After this nothing of the first days is left, and as much comes as goes: 30 days of history, or without use. */
+const season = 60;
+
+describe('A year on SQLite', () => {
+  test('leaves as many documents, as large a file, and as much work to a connect', async () => {
+    await using folder = await temporaryFolder();
+    await using store = await openSqliteStore({ folder: folder.path, collections, log });
+    await using use = await openUse(store);
+    const sizeOf = async (file: string) => (await stat(join(folder.path, file))).size;
+    await use.days(season, 12);
+    const [afterSeason, sizeThen] = [await use.look(), await sizeOf('berth.db')];
+    await use.days(365 - season, 12);
+    expect(use.connects()).toBeGreaterThan(365 * 12);
+    expect(await use.look()).toEqual(afterSeason);
+    expect(await sizeOf('berth.db')).toBeLessThan(1.1 * sizeThen);
+    expect(await sizeOf('berth.db-wal')).toBeLessThan(64 * 1024 * 1024);
+  }, 300_000);
+});
+
+// The same, and shorter: each day takes MongoDB a tenth of a second.
+await describeOnMongo('Four months', testMongo, (mongo) => {
+  test('leaves as many documents, and as much work to a connect', async () => {
+    await using database = mongo.newDatabase();
+    await using store = await openMongoStore({ ...database, collections, log });
+    await using use = await openUse(store);
+    await use.days(season, 2);
+    const afterSeason = await use.look();
+    await use.days(120 - season, 2);
+    expect(await use.look()).toEqual(afterSeason);
+  }, 300_000);
+});
+
+/** A platform in use, whose days go by as fast as it can. */
+async function openUse(real: Store) {
+  await using parts = new AsyncDisposableStack();
+  const clock = new ManualClock();
+  const store = new WatchedStore(real, clock);
+  const api = parts.use(await openTestApi({ storeOf: () => store, clock }));
+  const retention = parts.use(new Retention({ store, clock, log, metrics: new Registry(), rules: spawnRules }));
+  let connects = 0;
+  const connect = async (key?: string): Promise<string> => {
+    const { status, body } = await api.post(connectPath, key === undefined ? {} : { key });
+    expect(status).toBe(200);
+    connects += 1;
+    return body.backend_id;
+  };
+  const steady = await connect('steady');
+  await api.change(steady, becomeServing);
+  let sessions: string[] = [];
+
+  /** What was spawned yesterday ends; one session goes on for ever, and is connected to every day; nodes come and go. */
+  const day = async (number: number, spawns: number) => {
+    // In a moment: nothing that the API does every few seconds happens by itself.
+    clock.set(dayMs);
+    const now = clock.now();
+    const ended = sessions.map((id) =>
+      api.change(id, (backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, now)),
+    );
+    await Promise.all(ended);
+    await store.update(keys, keyId('acme', 'draw', 'steady'), (key) => renewKey(key, key.fencingToken, now));
+    await store.insert(nodes, {
+      id: `node of day ${number}`,
+      cluster: 'main',
+      leaseUntil: now,
+      startedAt: now,
+      engineVersion: '28',
+    });
+    sessions = await Promise.all([
+      connect(`key of day ${number}`),
+      ...Array.from({ length: spawns - 1 }, async () => await connect()),
+    ]);
+    expect(await connect('steady')).toBe(steady);
+    await retention.deleteOutlived();
+  };
+
+  let today = 0;
+  const kept = parts.move();
+  return {
+    connects: () => connects,
+    days: async (count: number, spawns: number) => {
+      for (const last = today + count; today < last; today += 1) await day(today, spawns);
+    },
+    /** How many documents there are, and what a connect asks of the store. Leaves nothing behind. */
+    look: async () => {
+      const documents = {
+        backends: (await store.find(backends, { index: 'byEnd' })).length,
+        routes: (await store.find(routes, { index: 'byUse' })).length,
+        keys: (await store.find(keys, { index: 'byLease' })).length,
+        nodes: (await store.find(nodes, { index: 'byLease' })).length,
+      };
+      const before = { ...store.counts };
+      sessions.push(await connect(), await connect('another'));
+      await connect('steady');
+      const work = Object.entries(store.counts).map(([name, count]) => [
+        name,
+        count - before[name as keyof typeof before],
+      ]);
+      return { documents, work: Object.fromEntries(work) };
+    },
+    [Symbol.asyncDispose]: async () => await kept.disposeAsync(),
+  };
+}
