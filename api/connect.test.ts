@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { backends, end, requestStop, sweepIdle } from '../model/backend.ts';
+import { hashToken } from '../model/access-token.ts';
 import type { Backend } from '../model/backend.ts';
+import { routes } from '../model/route.ts';
 import { becomeServing, connectPath, digestOf, openTestApi } from './testing/test-api.ts';
 import type { TestApi } from './testing/test-api.ts';
 
@@ -26,12 +28,36 @@ describe('connect', () => {
     await expect.poll(() => api.nudged).toContain(body.backend_id);
   });
 
-  test('with a key that is held returns its backend, with a token of its own', async () => {
-    const first = await api.post(connectPath, { key: 'held' });
-    const second = await api.post(connectPath, { key: 'held' });
-    expect([first.body.spawned, second.body.spawned]).toEqual([true, false]);
-    expect(second.body.backend_id).toBe(first.body.backend_id);
-    expect(second.body.token).not.toBe(first.body.token);
+  test('with a key that is held returns its backend, to each user with a token of their own', async () => {
+    const users = [
+      {},
+      { user: 'ada' },
+      { user: 'grace' },
+      { user: '' },
+      { auth: {} },
+      { user: 'ada', auth: { role: 'editor' } },
+      { user: 'ada', auth: { role: 'viewer' } },
+    ];
+    const replies = await Promise.all(users.map(async (user) => await api.post(connectPath, { key: 'held', ...user })));
+    expect(replies.filter(({ body }) => body.spawned)).toHaveLength(1);
+    expect(new Set(replies.map(({ body }) => body.backend_id)).size).toBe(1);
+    expect(new Set(replies.map(({ body }) => body.token)).size).toBe(users.length);
+  });
+
+  test('of the same user, again and at the same time, returns the same token and keeps one route', async () => {
+    const about = { key: 'often', user: 'ada', auth: { role: 'editor' } };
+    const first = await api.post(connectPath, about);
+    const more = await Promise.all(Array.from({ length: 20 }, async () => await api.post(connectPath, about)));
+    expect(new Set([first, ...more].map(({ body }) => body.token)).size).toBe(1);
+    const backend = first.body.backend_id;
+    const stored = await api.store.find(routes, { index: 'byBackend', equals: { backend } });
+    expect(stored).toEqual([{ id: hashToken(first.body.token), backend, user: 'ada', userData: '{"role":"editor"}' }]);
+  });
+
+  test('of the same user to another backend returns another token', async () => {
+    const [one, other] = [await api.post(connectPath, { user: 'ada' }), await api.post(connectPath, { user: 'ada' })];
+    expect(one.body.backend_id).not.toBe(other.body.backend_id);
+    expect(one.body.token).not.toBe(other.body.token);
   });
 
   test('50 at a time on one key spawn one backend', async () => {

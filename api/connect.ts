@@ -5,12 +5,13 @@ import { digestPattern } from '../contract/names.ts';
 import { upsert } from '../core/store/upsert.ts';
 import { backends, end, isEnding, lastLiveStatus, newBackend, requestStop, touch } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-import { newBackendId, newToken } from '../model/ids.ts';
+import { newBackendId } from '../model/ids.ts';
 import { chooseImage, images } from '../model/image.ts';
 import { claimSeenKey, isClaimCertain, isForgettable, keyId, keyState, keys, renewKey } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
 import { Refusal } from '../model/refusal.ts';
-import { newRoute, routes } from '../model/route.ts';
+import { newRoute, routes, tokenSource } from '../model/route.ts';
+import type { RoutedUser } from '../model/route.ts';
 import { environmentOf, serviceId, services } from '../model/service.ts';
 import type { Environment, Service } from '../model/service.ts';
 import { ClaimWait } from './claim-wait.ts';
@@ -34,8 +35,8 @@ export interface Connection {
 }
 
 /**
- * Connects to the backend that holds the key, or to a new one. The order of writes is claim, backend and route, nudge: after
- * a crash between any two, the claim's short lease runs out, or the worker finds the backend in the store.
+ * Connects to the backend that holds the key, or to a new one. The order of writes is claim, backend, route, nudge: after a
+ * crash between any two, the claim's short lease runs out, or the worker finds the backend in the store, and no route leads nowhere.
  *
  * Throws `Refusal` with `ServiceNotFound`, `EnvironmentNotFound`, `ImageNotFound`, `NoImage`, `KeyNotHeld`, `MountsDisabled`,
  * `Unavailable`, and the signal's reason.
@@ -103,14 +104,21 @@ async function lookAtKey(api: Api, id: string) {
  */
 async function join(api: Api, holder: Backend, request: ConnectRequest, now: Date): Promise<Connection | undefined> {
   const { id } = holder;
-  const token = newToken();
   // One that was touched a moment ago was read a moment ago, too: there is nothing to write, nor to read again.
   const isTouched = touch(holder, now) === holder;
-  const [backend] = await Promise.all([
+  const [backend, token] = await Promise.all([
     isTouched ? holder : api.store.update(backends, id, (current) => touch(current, now)),
-    api.store.insert(routes, newRoute({ token, backend: id, ...request }, now)),
+    keepRoute(api, { backend: id, user: request.user, auth: request.auth }),
   ]);
   return backend && !isEnding(backend) ? { backend, token, spawned: false } : undefined;
+}
+
+/** Writes the route of a user to a backend, unless an earlier connect wrote it, and returns its connection token. */
+async function keepRoute(api: Api, routed: RoutedUser): Promise<string> {
+  const token = api.tokenFor(tokenSource(routed));
+  const route = newRoute(token, routed);
+  await upsert(api.store, routes, route.id, (current) => current ?? route);
+  return token;
 }
 
 /**
@@ -164,11 +172,8 @@ async function spawn(api: Api, { service, environment, request, claim }: Spawn &
     },
     now,
   );
-  const token = newToken();
-  await Promise.all([
-    api.store.insert(backends, backend),
-    api.store.insert(routes, newRoute({ token, backend: id, ...request }, now)),
-  ]);
+  await api.store.insert(backends, backend);
+  const token = await keepRoute(api, { backend: id, user: request.user, auth: request.auth });
   if (key && !(await claimStands(api, key))) {
     await withdraw(api, backend);
     return undefined;

@@ -15,7 +15,7 @@ import { modelCollections } from '../model/collections.ts';
 import { newBackendId, newToken } from '../model/ids.ts';
 import { claimKey, keyId, keys } from '../model/key.ts';
 import { nodes } from '../model/node.ts';
-import { newRoute, routes, withUse } from '../model/route.ts';
+import { newRoute, routes } from '../model/route.ts';
 import { Retention } from './retention.ts';
 import { spawnRules } from './testing/spawn-rules.ts';
 
@@ -76,23 +76,8 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     const more = await house.end(await house.spawn());
     await clock.advance(2 * dayMs);
     expect(await pass()).toMatchObject({ routes: 1 });
-    expect(await store.find(routes, { index: 'byUse' })).toHaveLength(1);
+    expect(await store.find(routes, { index: 'byBackend' })).toHaveLength(1);
     for (const id of [...ended, more]) expect(await store.get(backends, id)).toBeDefined();
-  });
-
-  retentionTest('a route of a backend that runs on goes when it was not used for a month', async ({ house }) => {
-    const { store, clock, pass } = house;
-    const backend = await house.spawn();
-    const used = await house.connect(backend);
-    await clock.advance(29 * dayMs);
-    await store.update(routes, used, (route) => withUse(route, clock.now()));
-    expect(await pass()).toMatchObject({ routes: 0 });
-    await clock.advance(2 * dayMs);
-    expect(await pass()).toMatchObject({ routes: 1 });
-    expect((await store.find(routes, { index: 'byBackend' })).map(({ id }) => id)).toEqual([used]);
-    await clock.advance(30 * dayMs);
-    expect(await pass()).toMatchObject({ routes: 1 });
-    expect(await store.get(backends, backend)).toBeDefined();
   });
 
   retentionTest('more than a batch goes in one pass, and its routes too', async ({ house }) => {
@@ -227,7 +212,7 @@ function houseOf(parts: AsyncDisposableStack, opened: Store) {
   const rules = { ...spawnRules, backendHistorySeconds: historyMs / 1000 };
   const retention = parts.use(new Retention({ store, clock: timers, log, metrics, rules }));
   const connect = async (backend: string) => {
-    const route = newRoute({ token: newToken(), backend }, clock.now());
+    const route = newRoute(newToken(), { backend });
     await store.insert(routes, route);
     return route.id;
   };

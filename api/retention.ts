@@ -12,8 +12,7 @@ import { forgettableBefore, isForgettable, keys } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
 import { nodes } from '../model/node.ts';
 import type { Node } from '../model/node.ts';
-import { endedRouteMs, routes, unusedRouteMs } from '../model/route.ts';
-import type { Route } from '../model/route.ts';
+import { endedRouteMs, routes } from '../model/route.ts';
 import { findPage } from './pages.ts';
 import type { ApiDependencies } from './room.ts';
 
@@ -63,7 +62,6 @@ export class Retention implements AsyncDisposable {
     const historyEnd = new Date(now.getTime() - this.#deps.rules.backendHistorySeconds * 1000);
     const deleted: Deleted = { backends: 0, routes: 0, keys: 0, nodes: 0 };
     await this.#deleteRoutesOfEnded(now, deleted);
-    await this.#deleteUnusedRoutes(new Date(now.getTime() - unusedRouteMs), deleted);
     await this.#deleteBackends(historyEnd, deleted);
     await this.#deleteKeys(now, deleted);
     await this.#deleteNodes(historyEnd, deleted);
@@ -101,15 +99,6 @@ export class Retention implements AsyncDisposable {
       await nextTurn();
     } while (cursor !== undefined);
     this.#routesGoneUntil = to;
-  }
-
-  async #deleteUnusedRoutes(before: Date, deleted: Deleted): Promise<void> {
-    const { store } = this.#deps;
-    await this.#inBatches<Route>({
-      find: async () => await store.find(routes, { index: 'byUse', range: { before }, limit: batchSize }),
-      remove: async ({ id }) => await store.delete(routes, id, ({ usedAt }) => usedAt < before),
-      count: (count) => this.#count(deleted, 'routes', count),
-    });
   }
 
   async #deleteBackends(before: Date, deleted: Deleted): Promise<void> {

@@ -83,6 +83,8 @@ export interface ApiDependencies {
   readonly ownNode?: () => string | undefined;
   /** By it the gateways of nodes know this process. */
   readonly secret: PlatformSecret;
+  /** The connection token that is derived from a text (`tokenSource`). */
+  readonly tokenFor: (source: string) => string;
   /** The secret token that belongs to a connection token. */
   readonly secretFor: (connectionToken: string) => string;
 }

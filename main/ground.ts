@@ -44,6 +44,8 @@ export interface Ground {
   readonly metrics: Metrics;
   readonly secret: PlatformSecret;
   readonly grants: RegistryGrants;
+  /** The connection token that is derived from a text. */
+  readonly tokenFor: (source: string) => string;
   /** The secret token that belongs to a connection token. */
   readonly secretFor: (connectionToken: string) => string;
   readonly nodeName: string;
@@ -90,6 +92,7 @@ export async function openGround(
     metrics,
     secret: folder.secret,
     grants: new RegistryGrants(folder.secret),
+    tokenFor: folder.secret.deriver('connection tokens'),
     secretFor: folder.secret.deriver('secret tokens'),
     nodeName: config.node ?? folder.id,
   };

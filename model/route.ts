@@ -11,23 +11,9 @@ export interface Route {
   readonly user?: string;
   /** The value of `x-verified-user-data`: JSON in ASCII. */
   readonly userData?: string;
-  /** When it was last used, noted every `useNotedEveryMs`; at first, when it was made. */
-  readonly usedAt: Date;
 }
 
-export const routes: Collection<Route, 'byBackend' | 'byUse'> = {
-  name: 'routes',
-  indexes: { byBackend: ['backend'], byUse: ['usedAt'] },
-};
-
-/** A route in use is written once a day, which costs nothing, and most are used for less. */
-export const useNotedEveryMs = 24 * 60 * 60 * 1000;
-
-/**
- * A route that no request used for this long is deleted: a backend that runs for years, and is connected to every second, would
- * otherwise have millions. A month is longer than any page stays open without a request.
- */
-export const unusedRouteMs = 30 * 24 * 60 * 60 * 1000;
+export const routes: Collection<Route, 'byBackend'> = { name: 'routes', indexes: { byBackend: ['backend'] } };
 
 /** Routes stay for this long after their backend has ended, for the readiness page that says why it did not start. */
 export const endedRouteMs = 60 * 60 * 1000;
@@ -35,21 +21,27 @@ export const endedRouteMs = 60 * 60 * 1000;
 /** The form of a connection token: 256 bits in base64url. */
 export const connectionTokenPattern = /^[A-Za-z0-9_-]{43}$/;
 
-/** A route for a new connection token. */
-export function newRoute(
-  about: { token: string; backend: string; user?: string | undefined; auth?: Record<string, unknown> | undefined },
-  now: Date,
-): Route {
+/** To which backend a route leads, and whose headers it adds. */
+export interface RoutedUser {
+  readonly backend: string;
+  readonly user?: string | undefined;
+  readonly auth?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** The route of a connection token. */
+export function newRoute(token: string, { backend, user, auth }: RoutedUser): Route {
   return {
-    id: hashToken(about.token),
-    backend: about.backend,
-    ...(about.user !== undefined && { user: about.user }),
-    ...(about.auth !== undefined && { userData: asciiJson(about.auth) }),
-    usedAt: now,
+    id: hashToken(token),
+    backend,
+    ...(user !== undefined && { user }),
+    ...(auth !== undefined && { userData: asciiJson(auth) }),
   };
 }
 
-/** Notes that a route is used. Unchanged if that was noted a short while ago. */
-export function withUse(route: Route, now: Date): Route {
-  return now.getTime() - route.usedAt.getTime() < useNotedEveryMs ? route : { ...route, usedAt: now };
+/**
+ * What the connection token of a user is derived from. Each connect of the same user to the same backend gets the same token, so
+ * that a backend has as many routes as users, however often and however long they connect.
+ */
+export function tokenSource({ backend, user, auth }: RoutedUser): string {
+  return JSON.stringify([backend, user ?? null, auth ?? null]);
 }

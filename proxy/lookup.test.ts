@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../core/clock/manual-clock.ts';
-import { silentLog } from '../core/log/log.ts';
-import { routes, useNotedEveryMs } from '../model/route.ts';
+import { routes } from '../model/route.ts';
 import { hashToken } from '../model/access-token.ts';
 import { Lookup, trustMs } from './lookup.ts';
-import { makeEnded, openHouse, spawnReady, startMirror, startProgram, until } from './testing/house.ts';
+import { makeEnded, openHouse, spawnReady, startMirror, until } from './testing/house.ts';
 import type { House } from './testing/house.ts';
 
 async function status(house: House, token: string): Promise<number> {
@@ -115,7 +114,7 @@ test('what was read before the news came is not remembered', async () => {
     },
   }) as House['store'];
   const gone: string[] = [];
-  const lookup = new Lookup({ store, clock: new ManualClock(), log: silentLog(), onGone: (id) => gone.push(id) });
+  const lookup = new Lookup({ store, clock: new ManualClock(), onGone: (id) => gone.push(id) });
   const before = lookup.whereabouts(backend);
   await until(() => reads.length === 1);
   await makeEnded(house, backend);
@@ -128,28 +127,6 @@ test('what was read before the news came is not remembered', async () => {
   reads[1]?.();
   expect([(await after).state, (await shared).state]).toEqual(['gone', 'gone']);
   expect(gone).toEqual([backend]);
-});
-
-test('a route in use is noted once a day, also by a connection that stays open', async () => {
-  const clock = new ManualClock(new Date());
-  await using house = await openHouse({ clock });
-  const opened = Promise.withResolvers<void>();
-  await using endless = await startProgram((_request, response) => {
-    response.write('and so on');
-    opened.resolve();
-  });
-  const { token } = await spawnReady(house, endless, { createdAt: clock.now() });
-  const made = (await house.store.get(routes, hashToken(token)))?.usedAt.getTime() ?? 0;
-  const notedAfter = async () => ((await house.store.get(routes, hashToken(token)))?.usedAt.getTime() ?? 0) - made;
-  const leaving = new AbortController();
-  await fetch(`${house.url}/${token}/`, { signal: leaving.signal });
-  await opened.promise;
-  expect(await notedAfter()).toBe(0);
-  await clock.advance(useNotedEveryMs);
-  await until(async () => (await notedAfter()) >= useNotedEveryMs);
-  await clock.advance(useNotedEveryMs);
-  await until(async () => (await notedAfter()) >= 2 * useNotedEveryMs);
-  leaving.abort();
 });
 
 function bound(clock: ManualClock) {

@@ -1,14 +1,13 @@
 /** Looking up what a connection token stands for and where its backend is, with a short memory. */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/clock/clock.ts';
-import type { Log } from '../core/log/log.ts';
 import type { Store } from '../core/store/store.ts';
 import { hashToken } from '../model/access-token.ts';
 import { backends, isEnding } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { nodes } from '../model/node.ts';
 import type { NodeGateway } from '../model/node.ts';
-import { routes, withUse } from '../model/route.ts';
+import { routes } from '../model/route.ts';
 import type { Route } from '../model/route.ts';
 import { ProxyFailure } from './failure.ts';
 
@@ -47,7 +46,6 @@ interface Entry<T> {
 export class Lookup {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #log: Log;
   readonly #onGone: (backend: string) => void;
   readonly #routes = new LRUCache<string, Entry<Route>>({ max: maxEntries });
   readonly #backends = new LRUCache<string, Entry<Whereabouts>>({ max: maxEntries });
@@ -55,14 +53,13 @@ export class Lookup {
   readonly #reading = new Map<string, Promise<Whereabouts>>();
 
   /** `onGone` is told each time a backend is found to have ended. */
-  constructor(deps: { store: Store; clock: Clock; log: Log; onGone: (backend: string) => void }) {
+  constructor(deps: { store: Store; clock: Clock; onGone: (backend: string) => void }) {
     this.#store = deps.store;
     this.#clock = deps.clock;
-    this.#log = deps.log;
     this.#onGone = deps.onGone;
   }
 
-  /** The route of a connection token that is in use, `undefined` if there is none. Throws `unavailable`. */
+  /** The route of a connection token, `undefined` if there is none. Throws `unavailable`. */
   async route(token: string): Promise<Route | undefined> {
     const id = hashToken(token);
     const known = this.#trusted(this.#routes.get(id));
@@ -70,7 +67,6 @@ export class Lookup {
     const route = await this.#read(() => this.#store.get(routes, id));
     if (route) this.#routes.set(id, this.#entry(route));
     else this.#routes.delete(id);
-    if (route) this.#noteUse(route);
     return route;
   }
 
@@ -107,14 +103,6 @@ export class Lookup {
   forget(backend: string): void {
     this.#backends.delete(backend);
     this.#reading.delete(backend);
-  }
-
-  #noteUse(route: Route): void {
-    const now = this.#clock.now();
-    if (withUse(route, now) === route) return;
-    this.#store
-      .update(routes, route.id, (current) => withUse(current, now))
-      .catch((error: unknown) => this.#log.warn({ err: error, backend: route.backend }, 'Use of a route is not noted'));
   }
 
   async #readWhereabouts(backend: string, stillCounts: () => boolean): Promise<Whereabouts> {

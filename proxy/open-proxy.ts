@@ -73,7 +73,7 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   const observer = opened.use(
     new Observer({ log, caught, clock, metrics: deps.metrics, openConnections: () => connections.total }),
   );
-  const lookup = new Lookup({ store: deps.store, clock, log, onGone: (backend) => forwarder.drop(backend) });
+  const lookup = new Lookup({ store: deps.store, clock, onGone: (backend) => forwarder.drop(backend) });
   const dialer = new Dialer({ localNode: deps.localNode, secret: deps.secret, clock, log, lookup });
   const forwarder = opened.use(generalForwarder({ clock, dialer, caught }));
   const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs });

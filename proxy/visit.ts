@@ -1,7 +1,6 @@
 /** The way of a request through the proxy: whose is it, may it pass, is anyone there, go. */
 import type { Clock } from '../core/clock/clock.ts';
 import type { LastCatch } from '../core/log/last-catch.ts';
-import { useNotedEveryMs } from '../model/route.ts';
 import type { Connections } from './connections.ts';
 import { parseConnectionUrl, redirectOf } from './connection-url.ts';
 import { answerError } from './error-answer.ts';
@@ -73,7 +72,7 @@ export class Visits {
     const { lookup, secretFor, behindLoadBalancer } = this.#deps;
     const route = await lookup.route(url.token);
     if (!route) throw new ProxyFailure('gone');
-    this.#count(exchange, route.backend, url.token);
+    this.#count(exchange, route.backend);
     const verified = { route, token: url.token, secret: secretFor(url.token), behindLoadBalancer };
     const headers = requestHeaders(request, verified);
     const address = await this.#reach(exchange, route.backend);
@@ -86,18 +85,15 @@ export class Visits {
     });
   }
 
-  #count(exchange: Exchange, backend: string, token: string): void {
+  #count(exchange: Exchange, backend: string): void {
     exchange.backend = backend;
     if (exchange.closed.aborted) return;
-    const { connections, clock, lookup, caught } = this.#deps;
+    const { connections, caught } = this.#deps;
     const open = connections.open(backend);
-    // What stays open for days goes on using its route.
-    const using = clock.every(useNotedEveryMs, () => void lookup.route(token).catch(() => {}));
-    const close = () => {
-      open[Symbol.dispose]();
-      using[Symbol.dispose]();
-    };
-    exchange.closed.addEventListener('abort', caught.around(close));
+    exchange.closed.addEventListener(
+      'abort',
+      caught.around(() => open[Symbol.dispose]()),
+    );
   }
 
   async #reach(exchange: Exchange, backend: string): Promise<Address> {

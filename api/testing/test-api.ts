@@ -111,6 +111,7 @@ async function openRoom(parts: AsyncDisposableStack, options: TestApiOptions) {
       ownNode: () => ownNode,
       urls: { api: base, proxy: 'https://sessions.example', registryHost: 'registry.example' },
       rules: { ...spawnRules, fetchesAhead: true, ...options.rules },
+      tokenFor: secret.deriver('connection tokens'),
       secretFor: (connectionToken) => `secret of ${connectionToken}`,
     }),
   );

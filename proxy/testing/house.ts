@@ -188,7 +188,7 @@ export async function spawn(
     port: 8080,
   };
   await store.insert(backends, newBackend(plan, now));
-  await store.insert(routes, newRoute({ token, backend, user: about.user, auth: about.auth }, now));
+  await store.insert(routes, newRoute(token, { backend, user: about.user, auth: about.auth }));
   return { token, backend };
 }
 

@@ -64,6 +64,7 @@ async function open() {
       urls: { api: 'http://api.example', proxy: 'http://sessions.example', registryHost: 'registry.example' },
       rules: { ...spawnRules, imageLeaseSeconds: leaseSeconds },
       secret: new PlatformSecret(Buffer.alloc(32, 1)),
+      tokenFor: (source) => source,
       secretFor: (token) => token,
     }),
   );

@@ -25,7 +25,7 @@ const dayMs = 24 * 60 * 60 * 1000;
 const log = silentLog();
 const collections = [...modelCollections];
 
-/** After this nothing of the first days is left, and as much comes as goes: 30 days of history, or without use. */
+/** After this nothing of the first days is left, and as much comes as goes: 30 days of history. */
 const season = 60;
 
 describe('A year on SQLite', () => {
@@ -111,7 +111,7 @@ async function openUse(real: Store) {
     look: async () => {
       const documents = {
         backends: (await store.find(backends, { index: 'byEnd' })).length,
-        routes: (await store.find(routes, { index: 'byUse' })).length,
+        routes: (await store.find(routes, { index: 'byBackend' })).length,
         keys: (await store.find(keys, { index: 'byLease' })).length,
         nodes: (await store.find(nodes, { index: 'byLease' })).length,
       };
