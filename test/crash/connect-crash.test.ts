@@ -1,0 +1,49 @@
+/** The platform is killed (kill -9) amid connects, some of which have claimed their key and not yet written their backend. */
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { silentLog } from '../../core/log/log.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { backends } from '../../model/backend.ts';
+import { modelCollections } from '../../model/collections.ts';
+import { keys, leaseMs } from '../../model/key.ts';
+import { connect } from '../kit/client.ts';
+import { startPlatform } from '../kit/platform.ts';
+import { RegistryClient } from '../kit/registry-client.ts';
+
+const connectsAtATime = 100;
+
+/** In some rounds the process dies between two batches of the store, and leaves no claim without a backend. */
+const maxRounds = 20;
+
+test('a key that was claimed when the process died can be connected to a moment later', async () => {
+  await using platform = await startPlatform();
+  const client = new RegistryClient(platform);
+  await client.push(client.image('draw', 'latest', [RegistryClient.layer(100)]));
+
+  /** Kills the platform as soon as the first of many connects is answered. Returns how many claims have no backend. */
+  const killAmid = async (names: readonly string[]): Promise<number> => {
+    const connects = names.map(async (key) => await connect(platform, 'draw', { key }));
+    await Promise.any(connects);
+    await platform.kill();
+    const outcomes = await Promise.allSettled(connects);
+    expect(outcomes.some(({ status }) => status === 'rejected')).toBe(true);
+    const folder = join(platform.dataFolder, 'store');
+    await using store = await openSqliteStore({ folder, collections: [...modelCollections], log: silentLog() });
+    const claims = await store.find(keys, { index: 'byLease' });
+    const holders = await Promise.all(claims.map(async ({ backend }) => await store.get(backends, backend)));
+    return holders.filter((holder) => !holder).length;
+  };
+
+  let left = 0;
+  for (let round = 0; round < maxRounds && left === 0; round += 1) {
+    const names = Array.from({ length: connectsAtATime }, (_, i) => `${round}-${i}`);
+    left = await killAmid(names);
+    await platform.restart();
+    const restartedAt = performance.now();
+    const again = await Promise.all(names.map(async (key) => await connect(platform, 'draw', { key })));
+    // A claim lasts for seconds, a lease for a minute.
+    expect(performance.now() - restartedAt).toBeLessThan(leaseMs / 2);
+    expect(new Set(again.map(({ backend_id: id }) => id)).size).toBe(connectsAtATime);
+  }
+  expect(left).toBeGreaterThan(0);
+}, 180_000);
