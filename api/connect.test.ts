@@ -28,13 +28,15 @@ describe('connect', () => {
     await expect.poll(() => api.nudged).toContain(body.backend_id);
   });
 
-  test('with a key that is held returns its backend, to each user with a token of their own', async () => {
+  test('with a key that is held returns its backend, with a token for each user, and for each client without a name', async () => {
     const users = [
+      {},
       {},
       { user: 'ada' },
       { user: 'grace' },
       { user: '' },
-      { auth: {} },
+      { auth: { role: 'editor' } },
+      { auth: { role: 'editor' } },
       { user: 'ada', auth: { role: 'editor' } },
       { user: 'ada', auth: { role: 'viewer' } },
     ];

@@ -5,7 +5,7 @@ import { digestPattern } from '../contract/names.ts';
 import { upsert } from '../core/store/upsert.ts';
 import { backends, end, isEnding, lastLiveStatus, newBackend, requestStop, touch } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-import { newBackendId } from '../model/ids.ts';
+import { newBackendId, newToken } from '../model/ids.ts';
 import { chooseImage, images } from '../model/image.ts';
 import { claimSeenKey, isClaimCertain, isForgettable, keyId, keyState, keys, renewKey } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
@@ -115,9 +115,11 @@ async function join(api: Api, holder: Backend, request: ConnectRequest, now: Dat
 
 /** Writes the route of a user to a backend, unless an earlier connect wrote it, and returns its connection token. */
 async function keepRoute(api: Api, routed: RoutedUser): Promise<string> {
-  const token = api.tokenFor(tokenSource(routed));
+  const source = tokenSource(routed);
+  const token = source === undefined ? newToken() : api.tokenFor(source);
   const route = newRoute(token, routed);
-  await upsert(api.store, routes, route.id, (current) => current ?? route);
+  if (source === undefined) await api.store.insert(routes, route);
+  else await upsert(api.store, routes, route.id, (current) => current ?? route);
   return token;
 }
 

@@ -39,9 +39,10 @@ export function newRoute(token: string, { backend, user, auth }: RoutedUser): Ro
 }
 
 /**
- * What the connection token of a user is derived from. Each connect of the same user to the same backend gets the same token, so
- * that a backend has as many routes as users, however often and however long they connect.
+ * What the connection token of a named user is derived from. Each connect of that user to the same backend gets the same token, so
+ * that a backend has as many routes as users, however often and however long they connect. `undefined` without a name: each
+ * connect is another client then, with a random token.
  */
-export function tokenSource({ backend, user, auth }: RoutedUser): string {
-  return JSON.stringify([backend, user ?? null, auth ?? null]);
+export function tokenSource({ backend, user, auth }: RoutedUser): string | undefined {
+  return user === undefined ? undefined : JSON.stringify([backend, user, auth ?? null]);
 }

@@ -92,7 +92,8 @@ async function installAll({ terminal, missing }: TestRun, programs: string): Pro
   const npm = await findProgram('npm');
   if (packaged) process.env['PATH'] = systemPath();
   const tools = await installTools(terminal);
-  if (tools !== undefined) missing.push({ part: 'tools', what: 'what calls curl or openssl', why: tools });
+  if (tools !== undefined)
+    missing.push({ part: 'tools', what: 'what calls curl or openssl, or sets a clock', why: tools });
   const busybox = await installBusybox(terminal);
   const engines = {
     stable: busybox ?? (await installEngine('stable', terminal)),

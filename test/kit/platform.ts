@@ -14,6 +14,7 @@ import type { TestEngine } from './docker-engine.ts';
 import { freePorts } from './free-port.ts';
 import { freeze } from './frozen-process.ts';
 import type { Ground } from './grounds.ts';
+import { shiftedClock } from './shifted-clock.ts';
 
 const entry = fileURLToPath(new URL('../../main/berth.ts', import.meta.url));
 
@@ -45,6 +46,8 @@ export interface PlatformOptions {
   readonly only?: readonly ProcessName[];
   /** Further configuration, as `BERTH_...` variables. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** By how many seconds the clocks of processes are shifted. See `shiftedClock`. */
+  readonly clocks?: Readonly<Partial<Record<ProcessName, number>>>;
 }
 
 /** A platform on free ports with its own data folder, on an engine that it may share with others. */
@@ -239,17 +242,20 @@ async function environmentsOf(options: PlatformOptions, place: Place): Promise<R
   const firsts = [of('registry'), of('worker'), of('proxy'), of('api')];
   const all = new Map([...firsts, ...(await twins(options, place, of))]);
   const wanted = options.only ?? (options.twinsOn ? [...all.keys()] : firsts.map(([name]) => name));
-  return new Map([...all].filter(([name]) => wanted.includes(name)));
+  const kept = [...all].filter(([name]) => wanted.includes(name));
+  return new Map(await Promise.all(kept.map(async (each) => await withClock(each, options.clocks?.[each[0]]))));
 }
 
-type NewEnvironment = (name: ProcessName, more?: Environment) => [ProcessName, Environment];
+async function withClock([name, environment]: NamedEnvironment, bySeconds = 0): Promise<NamedEnvironment> {
+  return [name, { ...environment, ...(bySeconds !== 0 && (await shiftedClock(bySeconds))) }];
+}
+
+type NamedEnvironment = [ProcessName, Environment];
+
+type NewEnvironment = (name: ProcessName, more?: Environment) => NamedEnvironment;
 
 /** A second process of every role, on ports of its own. */
-async function twins(
-  { twinsOn }: PlatformOptions,
-  place: Place,
-  of: NewEnvironment,
-): Promise<[ProcessName, Environment][]> {
+async function twins({ twinsOn }: PlatformOptions, place: Place, of: NewEnvironment): Promise<NamedEnvironment[]> {
   const [api, registry, proxy] = (await freePorts(3)).map(String) as [string, string, string];
   return [
     of('registry2', { BERTH_REGISTRY_PORT: registry }),

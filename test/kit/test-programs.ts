@@ -15,7 +15,7 @@ import { javaPrograms } from './mongodb-install.ts';
 const systemFolders = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
 /** Further programs that tests call, and the packages that bring them. */
-const toolPrograms = { curl: 'curl', openssl: 'openssl' };
+const toolPrograms = { curl: 'curl', openssl: 'openssl', faketime: 'faketime' };
 
 /** Every program that tests call and that is not part of a fresh system. Each has an installer in this folder. */
 const declaredPrograms = [

@@ -18,7 +18,8 @@ import { testGrounds } from '../kit/grounds.ts';
 import { pushTestImage, testImage } from '../kit/images.ts';
 import type { Behaviour } from '../kit/images.ts';
 import { startPlatform } from '../kit/platform.ts';
-import type { TestPlatform } from '../kit/platform.ts';
+import type { PlatformOptions, TestPlatform } from '../kit/platform.ts';
+import { shiftedClock } from '../kit/shifted-clock.ts';
 
 const ground = testGrounds().find((each) => each !== 'embedded');
 
@@ -28,6 +29,18 @@ const successionMs = 4 * leaseMs;
 /** What happens to a worker or an engine. */
 const faults = ['killed', 'frozen'] as const;
 type Fault = (typeof faults)[number];
+
+/** What happens to a worker, with the clocks of the two nodes right and, where they can be set, wrong in both directions. */
+const workerFaults = [
+  ...faults.map((fault) => ({ fault, who: 'its worker', clocks: {} })),
+  ...((await shiftedClock(600)) === undefined
+    ? []
+    : faults.map((fault) => ({
+        fault,
+        who: 'its worker, whose clock is wrong,',
+        clocks: { worker: 600, worker2: -600 },
+      }))),
+];
 
 const key = { key: 'room', spawn: { executable: { mount: 'records' } } };
 
@@ -50,18 +63,23 @@ for (const engine of testEngines()) {
   const breakableEngine = (fault: Fault) => breakable.get(`${engine.kind} ${fault}`) as RunningEngine;
 
   describe.skipIf(!ground || !other).concurrent(`the holder of a key on Docker Engine ${engine.version}`, () => {
-    test.for(faults)('is succeeded after its end when its worker is %s', { timeout: successionMs }, async (fault) => {
-      await using story = await Story.open(engine, other);
-      const old = await story.holder();
-      const mend = await story.breakWorker(fault);
-      try {
-        await story.untilSucceeded(old);
+    test.for(workerFaults)(
+      'is succeeded after its end when $who is $fault',
+      { timeout: successionMs },
+      async (each) => {
+        const { fault, clocks } = each;
+        await using story = await Story.open(engine, other, { clocks });
+        const old = await story.holder();
+        const mend = await story.breakWorker(fault);
+        try {
+          await story.untilSucceeded(old);
+          expect(await story.gapSeconds()).toBeGreaterThan(0);
+        } finally {
+          await mend();
+        }
         expect(await story.gapSeconds()).toBeGreaterThan(0);
-      } finally {
-        await mend();
-      }
-      expect(await story.gapSeconds()).toBeGreaterThan(0);
-    });
+      },
+    );
 
     // Of two platforms with nodes on one engine, one loses its worker, too, and one is asked to stop the holder.
     test.for(faults)('is succeeded after its end when its engine is %s', { timeout: successionMs }, async (fault) => {
@@ -85,7 +103,7 @@ for (const engine of testEngines()) {
     });
 
     test('is found ended by a worker that was away for longer', { timeout: successionMs }, async () => {
-      await using story = await Story.open(engine, undefined, 'serve');
+      await using story = await Story.open(engine, undefined, { service: 'serve' });
       const old = await connectReady(story.platform, 'serve', { key: 'room' });
       await story.platform.kill(['worker']);
       const running = ['ps', '--quiet', '--filter', `label=berth.backend=${old.backend_id}`];
@@ -120,7 +138,11 @@ class Story implements AsyncDisposable {
   }
 
   /** A platform whose second node, if it has one, is not there yet. */
-  static async open(engine: TestEngine, other: TestEngine | undefined, service: Behaviour = 'record'): Promise<Story> {
+  static async open(
+    engine: TestEngine,
+    other: TestEngine | undefined,
+    { service = 'record', clocks = {} }: { service?: Behaviour; clocks?: NonNullable<PlatformOptions['clocks']> } = {},
+  ): Promise<Story> {
     if (!ground) throw new Error('Nodes need a store that they share');
     const folder = await mkdtemp(join(tmpdir(), 'berth-records-'));
     const platform = await startPlatform({
@@ -129,6 +151,7 @@ class Story implements AsyncDisposable {
       ...(other && { twinsOn: other }),
       only: ['registry', 'api', 'worker', ...(other ? (['worker2'] as const) : [])],
       settings: { BERTH_MOUNT_FOLDER: folder },
+      clocks,
     });
     const story = new Story(platform, folder, other !== undefined);
     if (other) await platform.kill(['worker2']);

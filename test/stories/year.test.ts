@@ -65,13 +65,13 @@ async function openUse(real: Store) {
   const api = parts.use(await openTestApi({ storeOf: () => store, clock }));
   const retention = parts.use(new Retention({ store, clock, log, metrics: new Registry(), rules: spawnRules }));
   let connects = 0;
-  const connect = async (key?: string): Promise<string> => {
-    const { status, body } = await api.post(connectPath, key === undefined ? {} : { key });
+  const connect = async (key?: string, user?: string): Promise<string> => {
+    const { status, body } = await api.post(connectPath, { key, user });
     expect(status).toBe(200);
     connects += 1;
     return body.backend_id;
   };
-  const steady = await connect('steady');
+  const steady = await connect('steady', 'ada');
   await api.change(steady, becomeServing);
   let sessions: string[] = [];
 
@@ -96,7 +96,7 @@ async function openUse(real: Store) {
       connect(`key of day ${number}`),
       ...Array.from({ length: spawns - 1 }, async () => await connect()),
     ]);
-    expect(await connect('steady')).toBe(steady);
+    expect(await connect('steady', 'ada')).toBe(steady);
     await retention.deleteOutlived();
   };
 
@@ -117,7 +117,7 @@ async function openUse(real: Store) {
       };
       const before = { ...store.counts };
       sessions.push(await connect(), await connect('another'));
-      await connect('steady');
+      await connect('steady', 'ada');
       const work = Object.entries(store.counts).map(([name, count]) => [
         name,
         count - before[name as keyof typeof before],

@@ -1,0 +1,65 @@
+/** The init of keyed containers, in images that have as little as an image can have, on real engines. */
+import { chmod, copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { arch, tmpdir, uptime } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runCommand, tryCommand } from '../../setup/command.ts';
+import { imageId, packImage } from '../../setup/image.ts';
+import { staticBusybox } from '../kit/docker-packages.ts';
+import { testEngines } from '../kit/engines.ts';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-init-images-'));
+  await chmod(folder, 0o755);
+  const build = arch() === 'arm64' ? 'init-arm64' : 'init-amd64';
+  await copyFile(new URL(`../../worker/init/${build}`, import.meta.url), join(folder, 'init'));
+  await chmod(join(folder, 'init'), 0o755);
+  const nowMs = Math.floor(uptime() * 1000);
+  await writeFile(join(folder, 'lease'), `${nowMs + 150_000} ${nowMs + 170_000} 15\n`);
+});
+afterAll(async () => await rm(folder, { recursive: true }));
+
+for (const engine of testEngines()) {
+  const at = { env: { DOCKER_HOST: engine.host } };
+
+  describe.concurrent(`the init on Docker Engine ${engine.version}, in an image of one program and nothing else`, () => {
+    let image: string;
+    beforeAll(async () => {
+      const busybox = await staticBusybox();
+      if (busybox === undefined) throw new Error('Install busybox-static, of which the test images are made');
+      // Busybox does what its name says: under this one it has no shell in it.
+      const alone = { tag: 'berth-test/alone:latest', layers: [[{ path: '/env', file: busybox, mode: 0o755 }]] };
+      const packed = { ...alone, config: { Cmd: ['/env'] } };
+      await runCommand('docker', ['load', '--quiet'], { ...at, input: packImage(packed) });
+      image = await imageId(packed);
+    });
+
+    const run = async (options: readonly string[], program: readonly string[]) => {
+      const mount = `type=bind,source=${folder},target=/.berth,readonly`;
+      const args = ['run', '--rm', '--network', 'none', '--mount', mount, ...options, '--entrypoint', '/.berth/init'];
+      return await tryCommand('docker', [...args, image, ...program], at);
+    };
+
+    test.for([
+      ['as it is', [], ['/env']],
+      ['with a root that cannot be written', ['--read-only'], ['/env']],
+      ['as a user without a name', ['--user', '12345:23456'], ['/env']],
+      ['with a program from PATH', ['--env', 'PATH=/nowhere:/'], ['env']],
+      ['with a program relative to the working folder', ['--workdir', '/'], ['./env']],
+      ['with all of that', ['--read-only', '--user', '12345', '--workdir', '/', '--cap-drop', 'ALL'], ['./env']],
+    ] as const)('runs %s', async ([, options, program]) => {
+      const { code, stdout, stderr } = await run(options, program);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(stdout).toMatch(/^HOSTNAME=/m);
+      expect(stdout).not.toMatch(/berth/i);
+    });
+
+    test('exits with 127, and says why, where the program is missing', async () => {
+      expect(await run(['--read-only'], ['sh', '-c', 'true'])).toMatchObject({
+        code: 127,
+        stderr: expect.stringContaining('sh'),
+      });
+    });
+  });
+}
