@@ -2,7 +2,7 @@
  * Ends backends that nobody else can end: those that no node took in time, and those whose node has fallen silent. Every API
  * process may do this at the same time; statuses only move forward.
  */
-import { backends, end } from '../model/backend.ts';
+import { backends, end, endAsLost } from '../model/backend.ts';
 import type { Backend, Ending } from '../model/backend.ts';
 import { holdsKey, keyId, keys } from '../model/key.ts';
 import { isAlive, nodeLeaseMs, nodes } from '../model/node.ts';
@@ -101,7 +101,7 @@ export class Caretaker {
       const now = await store.now();
       // The node renews each key by itself: one may outlive the node's own lease, and until then its holder may still act.
       if (await this.#holdsKey(backend, now)) continue;
-      const change = (current: Backend) => end(current, { kind: null, reason: 'lost', exitCode: null }, now);
+      const change = (current: Backend) => endAsLost(current, now);
       await endBackend(this.#deps, backend.id, { endedBy: 'caretaker', change });
     }
   }

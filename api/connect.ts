@@ -3,7 +3,7 @@ import { spawnJob, clusterQueue } from '../contract/jobs.ts';
 import type { ConnectRequest, SpawnConfig } from '../contract/connect.ts';
 import { digestPattern } from '../contract/names.ts';
 import { upsert } from '../core/store/upsert.ts';
-import { backends, end, isEnding, lastLiveStatus, newBackend, requestStop, touch } from '../model/backend.ts';
+import { backends, endAsLost, isEnding, lastLiveStatus, newBackend, requestStop, touch } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { newBackendId, newToken } from '../model/ids.ts';
 import { chooseImage, images } from '../model/image.ts';
@@ -133,7 +133,7 @@ async function markLost(api: Api, { id, leaseUntil }: Key, holder: Backend): Pro
   const again = await api.store.get(keys, id);
   if (again?.backend !== holder.id || again.leaseUntil.getTime() !== leaseUntil.getTime()) return false;
   const now = await api.store.now();
-  const change = (current: Backend) => end(current, { kind: null, reason: 'lost', exitCode: null }, now);
+  const change = (current: Backend) => endAsLost(current, now);
   await endBackend(api, holder.id, { endedBy: 'connect', change });
   return true;
 }

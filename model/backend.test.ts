@@ -6,6 +6,7 @@ import {
   becomeReady,
   beginStop,
   end,
+  endAsLost,
   endingOf,
   isEnding,
   newBackend,
@@ -136,7 +137,7 @@ describe('a life', () => {
   });
 
   test('ends once: what comes after changes nothing', () => {
-    const ended = end(ready(), { kind: null, reason: 'lost', exitCode: null }, later(5));
+    const ended = endAsLost(ready(), later(5));
     expect(end(ended, onItsOwn, later(6))).toBe(ended);
     expect(beginStop(ended, later(6))).toBe(ended);
     expect(becomeReady(ended, address, later(6))).toBe(ended);

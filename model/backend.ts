@@ -191,6 +191,11 @@ export function end(backend: Backend, ending: Ending, now: Date): Backend {
   return { ...rest, live: false, endedAt: now };
 }
 
+/** Whoever ran the backend is gone, and what became of its container is unknown. Unchanged if the backend had ended already. */
+export function endAsLost(backend: Backend, now: Date): Backend {
+  return end(backend, { kind: null, reason: 'lost', exitCode: null }, now);
+}
+
 /** The ending that fits what was asked for: by request if one stood, otherwise on its own. */
 export function endingOf(backend: Backend, exitCode: number | null): Ending {
   const last = backend.history.findLast((entry) => entry.terminationKind !== undefined);

@@ -56,6 +56,7 @@ async function adoptStarted(worker: WorkerContext, run: Run, container: ListedCo
     await checkContainer(worker, run);
     return;
   }
+  await run.containerLease?.open();
   void keepKey(worker, run);
   if (isEnding(run.backend)) heed(worker, run, run.backend);
   else if (run.backend.readyAt === undefined) resumeWaiting(worker, run);

@@ -103,6 +103,7 @@ describe('the lease that a container enforces', () => {
   it('is read back to say how the container ended', async () => {
     await using platform = await openFolder();
     const lease = platform.leases.of('backend');
+    await lease.open();
     expect(await lease.endedBy(0)).toBeUndefined();
     await lease.renew(bootTimeMs());
     expect(await lease.endedBy(0)).toBeUndefined();
@@ -115,7 +116,10 @@ describe('the lease that a container enforces', () => {
 
   it('goes with the folders of backends that need none', async () => {
     await using platform = await openFolder();
-    await Promise.all(['one', 'two'].map((id) => platform.leases.of(id).renew(0)));
+    for (const lease of ['one', 'two'].map((id) => platform.leases.of(id))) {
+      await lease.open();
+      await lease.renew(0);
+    }
     await platform.leases.removeAllBut((id) => id === 'two');
     expect((await readdir(platform.folder)).toSorted()).toEqual(['init', 'two']);
     expect((await stat(join(platform.folder, 'two', 'init'))).nlink).toBe(2);

@@ -102,7 +102,7 @@ export class ContainerLease {
   }
 
   /**
-   * Lets the program run until shortly before a lease of the usual length ends.
+   * Lets the program run until shortly before a lease of the usual length ends. The folder must be there, see `open`.
    *
    * @param grantedAtMs - the boot time before the store was asked for the lease, in milliseconds
    */
@@ -111,7 +111,6 @@ export class ContainerLease {
     const line = `${endsAtMs - initSoftStopBeforeMs} ${endsAtMs - initHardStopBeforeMs} ${stopSignal}\n`;
     const path = join(this.#folder, 'lease');
     const draft = draftOf(path);
-    await this.open();
     try {
       await writeFile(draft, line, { mode: 0o644 });
       await rename(draft, path);

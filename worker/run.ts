@@ -1,7 +1,8 @@
 import type { TerminationKind } from '../contract/statuses.ts';
 import type { Backend } from '../model/backend.ts';
 import type { ContainerLease } from './container-lease.ts';
-import type { Change, Statuses } from './statuses.ts';
+import type { BackendChange } from '../model/change-backend.ts';
+import type { Statuses } from './statuses.ts';
 
 /** A container that was made for a backend. */
 export interface RunContainer {
@@ -64,7 +65,7 @@ export class Run {
   }
 
   /** Writes a change of its document; see `Statuses.write`. */
-  write(change: Change): Promise<Backend | undefined> {
+  write(change: BackendChange): Promise<Backend | undefined> {
     const written = this.#statuses.write(change).then((backend) => {
       if (backend) this.backend = backend;
       return backend;

@@ -28,8 +28,7 @@ const engineAwayPauseMs = 500;
  */
 export function beginSpawn(worker: WorkerContext, run: Run, slot?: Disposable): Promise<void> {
   const place = new Place(worker, run, slot);
-  const keyHeld = keepKey(worker, run);
-  run.startUpOver = spawn(worker, run, { place, keyHeld })
+  run.startUpOver = spawn(worker, run, place)
     .catch((error: unknown) => {
       if (run.startUpSignal.aborted) return;
       worker.log.warn({ err: error, backend: run.id }, 'Backend did not start');
@@ -44,13 +43,15 @@ interface Start {
   readonly keyHeld: Promise<void>;
 }
 
-async function spawn(worker: WorkerContext, run: Run, start: Start): Promise<void> {
-  await waitForPredecessor(worker, run, start.place);
-  await waitForHolderHere(worker, run, start.place);
-  await start.place.enter();
+async function spawn(worker: WorkerContext, run: Run, place: Place): Promise<void> {
+  await run.containerLease?.open();
+  const start = { place, keyHeld: keepKey(worker, run) };
+  await waitForPredecessor(worker, run, place);
+  await waitForHolderHere(worker, run, place);
+  await place.enter();
   if (run.backend.status === 'scheduled') beginLoading(worker, run);
   await startContainer(worker, run, start);
-  start.place.leave();
+  place.leave();
   await becomeReadyWhenListening(worker, run);
 }
 
@@ -100,7 +101,6 @@ function holderBefore({ runs }: WorkerContext, { backend }: Run): Run | undefine
 
 /** Makes the container and starts it, mending on the way what can be mended. */
 async function startContainer(worker: WorkerContext, run: Run, { place, keyHeld }: Start): Promise<void> {
-  await run.containerLease?.open();
   const folders = { mountFolder: await mountOf(worker, run), leaseFolder: run.containerLease?.engineFolder };
   const spec = containerSpec(run.backend, worker.settings, folders);
   for (let mishaps = 0; ;) {

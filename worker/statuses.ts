@@ -1,15 +1,12 @@
-/** How the worker writes about its backends: to the store, in order, then told on the bus. */
-import { backendChanged } from '../contract/messages.ts';
+/** How the worker writes the documents of its backends: in order, and again while the store is away. */
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
 import { StoreError } from '../core/store/store.ts';
 import type { Store } from '../core/store/store.ts';
-import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-
-/** A transition of `model/backend.ts`, with what it needs already in it. */
-export type Change = (backend: Backend) => Backend;
+import { changeBackend } from '../model/change-backend.ts';
+import type { BackendChange } from '../model/change-backend.ts';
 
 export interface StatusesDeps {
   readonly store: Store;
@@ -19,7 +16,7 @@ export interface StatusesDeps {
 }
 
 interface Pending {
-  readonly change: Change;
+  readonly change: BackendChange;
   readonly resolve: (backend: Backend | undefined) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -52,7 +49,7 @@ export class Statuses {
    * worker closes before it could be written, and with what the change itself fails with, which is logged. Nobody needs to
    * wait for it.
    */
-  write(change: Change): Promise<Backend | undefined> {
+  write(change: BackendChange): Promise<Backend | undefined> {
     const { promise, resolve, reject } = Promise.withResolvers<Backend | undefined>();
     promise.catch(() => {});
     this.#pending.push({ change, resolve, reject });
@@ -97,10 +94,11 @@ export class Statuses {
   }
 
   /** Writes as soon as the store is there. Throws what the change throws, and when the worker closes. */
-  async #writeWhenThere(change: Change): Promise<Backend | undefined> {
+  async #writeWhenThere(change: BackendChange): Promise<Backend | undefined> {
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
       try {
-        return await writeBackend(this.#deps, this.#id, change);
+        const { backend } = await changeBackend(this.#deps, this.#id, change);
+        return backend;
       } catch (error) {
         this.#closing.throwIfAborted();
         if (!(error instanceof StoreError && error.code === 'unavailable')) throw error;
@@ -109,22 +107,4 @@ export class Statuses {
       await this.#deps.clock.sleep(pauseMs, this.#closing);
     }
   }
-}
-
-/** Changes a backend's document once, and tells it on the bus if it did change. Throws what the store throws. */
-export async function writeBackend(deps: StatusesDeps, id: string, change: Change): Promise<Backend | undefined> {
-  let changed = false;
-  const written = await deps.store.update(backends, id, (current) => {
-    const next = change(current);
-    changed = next !== current;
-    return next;
-  });
-  if (written && changed) tell(deps, written);
-  return written;
-}
-
-function tell({ bus, log }: StatusesDeps, backend: Backend): void {
-  bus.publish(backendChanged, { backend: backend.id, status: backend.status }).catch((error: unknown) => {
-    log.warn({ err: error, backend: backend.id }, 'Status cannot be told, who listens finds it in the store');
-  });
 }

@@ -1,11 +1,11 @@
 /** How this node takes backends that wait for one. */
 import { advance, assign, backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
+import { changeBackend } from '../model/change-backend.ts';
 import { newRun } from './context.ts';
 import type { WorkerContext } from './context.ts';
 import { hasRoom, hasRoomFor } from './room.ts';
 import { beginSpawn } from './spawn.ts';
-import { writeBackend } from './statuses.ts';
 
 /** So many that wait are looked at in a pass: far more than can be started before the next one. */
 const lookedAt = 200;
@@ -35,11 +35,11 @@ export async function take(worker: WorkerContext, backend: Backend, slot: Dispos
   try {
     const { node } = worker.settings;
     const now = worker.clock.now();
-    taken = await writeBackend(worker, id, (current) => {
+    ({ backend: taken } = await changeBackend(worker, id, (current) => {
       const assigned = assign(current, node);
       // One write for both, unless it must wait for its key first.
       return assigned === current || assigned.waitsFor !== undefined ? assigned : advance(assigned, 'loading', now);
-    });
+    }));
     if (!taken?.live || taken.node !== node || worker.closing.aborted) return;
     newRun(worker, taken);
   } finally {

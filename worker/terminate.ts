@@ -2,12 +2,12 @@
 import type { TerminationKind, TerminationReason } from '../contract/statuses.ts';
 import { beginStop, requestStop } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
+import type { BackendChange } from '../model/change-backend.ts';
 import { conclude } from './conclude.ts';
 import type { WorkerContext } from './context.ts';
 import type { StopSignal } from './docker/containers.ts';
 import { checkContainer } from './exit.ts';
 import type { Run, Stopping } from './run.ts';
-import type { Change } from './statuses.ts';
 
 /** How long the store may hold up a stop: long enough that new connections learn of it first, when it answers at all. */
 const storeHoldsUpMs = 2_000;
@@ -128,6 +128,6 @@ async function within(
 }
 
 /** The stop is asked for, and begun, in one step. An ended backend stays as it is. */
-function begun(kind: TerminationKind, reason: TerminationReason, now: Date): Change {
+function begun(kind: TerminationKind, reason: TerminationReason, now: Date): BackendChange {
   return (backend) => (backend.live ? beginStop(requestStop(backend, kind, reason, now), now) : backend);
 }

@@ -18,7 +18,7 @@ import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
-import { backends, end, newBackend, rank, requestStop } from '../../model/backend.ts';
+import { backends, endAsLost, newBackend, rank, requestStop } from '../../model/backend.ts';
 import type { Backend, BackendPlan } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { newBackendId } from '../../model/ids.ts';
@@ -171,9 +171,7 @@ export class TestPlatform implements AsyncDisposable {
   /** Ends a backend as somebody does who believes that its node is dead. */
   async declareLost(id: string): Promise<void> {
     const now = await this.store.now();
-    await this.store.update(backends, id, (backend) =>
-      end(backend, { kind: null, reason: 'lost', exitCode: null }, now),
-    );
+    await this.store.update(backends, id, (backend) => endAsLost(backend, now));
   }
 
   /** Fetches an image to this machine. */
