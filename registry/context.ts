@@ -5,7 +5,6 @@ import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { DiskReserve } from '../core/disk/disk-reserve.ts';
 import type { HashThreads } from '../core/hash/hash-threads.ts';
-import type { GatheredBodies } from '../core/http/gathered-bodies.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Store } from '../core/store/store.ts';
@@ -40,7 +39,6 @@ export interface RegistryDeps {
 
 export interface RegistryContext extends RegistryDeps {
   readonly uploads: UploadWork;
-  readonly bodies: GatheredBodies;
   readonly pulls: PullWatch;
   readonly rates: RateLimits;
   readonly quota: Quota;

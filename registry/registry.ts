@@ -1,6 +1,5 @@
 /** The registry as a whole: what is around every request, and what runs beside them. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { GatheredBodies } from '../core/http/gathered-bodies.ts';
 import { requestId } from '../core/http/request-id.ts';
 import type { Unreadable } from '../core/http/unreadable.ts';
 import type { Log } from '../core/log/log.ts';
@@ -52,7 +51,6 @@ export function openRegistry(deps: RegistryDeps): Registry {
   const context: RegistryContext = {
     ...deps,
     uploads,
-    bodies: new GatheredBodies(),
     pulls: new PullWatch(deps.clock),
     rates: new RateLimits(deps),
     quota: new Quota(deps),

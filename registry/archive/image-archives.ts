@@ -1,4 +1,3 @@
-import { GatheredBodies } from '../../core/http/gathered-bodies.ts';
 import { tagId, tags } from '../documents.ts';
 import type { RegistryContext, RegistryDeps, RemovalFinisher } from '../context.ts';
 import { RegistryError } from '../errors.ts';
@@ -48,7 +47,6 @@ export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
   const context: RegistryContext = {
     ...deps,
     uploads,
-    bodies: new GatheredBodies(),
     pulls: new PullWatch(deps.clock),
     rates: new RateLimits(deps),
     // Without a registry, of its own: what it misses of those in other processes, it measures again soon.

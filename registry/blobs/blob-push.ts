@@ -128,10 +128,9 @@ async function receive(
     readonly chunkBytes?: number | undefined;
   },
 ): Promise<number> {
-  const { blobs, uploads, bodies, quota, clock, signal, hashing } = context;
+  const { blobs, uploads, quota, clock, signal, hashing } = context;
   const { uploadId, sizeBytes, chunkBytes, algorithm } = upload;
   using sent = paced(request, clock);
-  using _gathered = bodies.watch(request);
   const announcedBytes = Number(request.headers['content-length'] ?? chunkBytes ?? 0);
   const chunk = chunkBytes === undefined ? sent.bytes : exactly(chunkBytes, sent.bytes);
   const body = quota.meter(chunk, { ...upload, announcedBytes });
