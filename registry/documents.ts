@@ -116,6 +116,14 @@ export const tombstones: Collection<Tombstone, 'byState'> = {
 
 export const collectorTurns: Collection<CollectorTurn> = { name: 'registry-collector', indexes: {} };
 
+/** How many manifests a scan reads at a time: each has up to 4 MiB. */
+export const manifestBatchSize = 16;
+
+/** Goes through the manifests, tags or blob links of one repository. */
+export function ofRepository(repository: string) {
+  return { index: 'byRepository', equals: { repository } } as const;
+}
+
 /** The ID of a manifest, a blob link or a deletion. */
 export function contentId(repository: string, digest: string): string {
   return `${repository}@${digest}`;

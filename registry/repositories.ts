@@ -4,11 +4,8 @@ import type { Store } from '../core/store/store.ts';
 import { StoreError } from '../core/store/store.ts';
 import { images } from '../model/image.ts';
 import { newService, services } from '../model/service.ts';
-import { manifests, tags } from './documents.ts';
+import { manifestBatchSize, manifests, ofRepository, tags } from './documents.ts';
 import { RegistryError } from './errors.ts';
-
-/** Few at a time, since manifests come with up to 4 MiB each. */
-const purgeBatch = 16;
 
 /** All names that begin with `<account>/`, as a range of them: the character after the slash ends it. */
 export function repositoriesOf(account: string): { from: string; before: string } {
@@ -42,21 +39,11 @@ export async function ensureRepository(
 
 async function purge(store: Store, repository: string, before: Date): Promise<void> {
   const isOlder = ({ pushedAt }: { pushedAt: Date }) => pushedAt < before;
-  for (const { id } of await store.find(images, { index: 'byTime', equals: { repository }, range: { before } })) {
+  const olderImages = { index: 'byTime', equals: { repository }, range: { before } } as const;
+  for await (const { id } of store.scan(images, olderImages)) {
     await store.delete(images, id, ({ uploadTime }) => uploadTime < before);
   }
-  for (const { id } of await store.find(tags, { index: 'byRepository', equals: { repository } })) {
-    await store.delete(tags, id, isOlder);
-  }
-  let last: string | undefined;
-  do {
-    const batch = await store.find(manifests, {
-      index: 'byRepository',
-      equals: { repository },
-      limit: purgeBatch,
-      ...(last !== undefined && { range: { after: last } }),
-    });
-    for (const { id } of batch) await store.delete(manifests, id, isOlder);
-    last = batch.at(-1)?.digest;
-  } while (last !== undefined);
+  for await (const { id } of store.scan(tags, ofRepository(repository))) await store.delete(tags, id, isOlder);
+  const stored = store.scan(manifests, { ...ofRepository(repository), batchSize: manifestBatchSize });
+  for await (const { id } of stored) await store.delete(manifests, id, isOlder);
 }

@@ -23,9 +23,10 @@ import type { MongoRecord, MongoRecords } from './mongodb-records.ts';
 import { Turns } from './turns.ts';
 import { assertIndexable } from './query-plan.ts';
 import type { AnyCollection } from './query-plan.ts';
+import { scanInBatches } from './scan.ts';
 import { SharedQuestions } from './shared-questions.ts';
 import { StoreError } from './store.ts';
-import type { Collection, Query, Store, StoredDocument } from './store.ts';
+import type { Collection, Query, Scan, Store, StoredDocument } from './store.ts';
 
 export interface MongoStoreOptions extends MongoOptions {
   /** All collections that will be used. Their indexes are made at opening, and those not declared any more removed. */
@@ -139,12 +140,21 @@ class MongoStore implements Store {
     const planned = mongoQuery(this.#declared(collection.name), query);
     // MongoDB takes a limit of 0 for none.
     if (planned.limit === 0) return [];
-    const found = await this.#run(async () => await this.#searchOnce(records, planned));
-    // A document that moves within the index during the search may come twice; it counts as it stood the last time.
-    return Array.from(
-      new Map(found.map((record) => [record._id, record])).values(),
-      (record) => documentOf(record) as T,
-    );
+    for (;;) {
+      const found = await this.#run(async () => await this.#searchOnce(records, planned));
+      // A document that moves within the index during the search may come twice; it counts as it stood the last time.
+      const distinct = new Map(found.map((record) => [record._id, record]));
+      // Fewer than the limit would say that there are no more.
+      if (distinct.size < found.length && found.length === planned.limit) continue;
+      return Array.from(distinct.values(), (record) => documentOf(record) as T);
+    }
+  }
+
+  scan<T extends StoredDocument, Index extends string>(
+    collection: Collection<T, Index>,
+    scan: Scan<T, Index>,
+  ): AsyncGenerator<T, void, undefined> {
+    return scanInBatches(this, collection, scan);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

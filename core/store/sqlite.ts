@@ -11,6 +11,7 @@ import { assertIndexable } from './query-plan.ts';
 import type { AnyCollection } from './query-plan.ts';
 import { dropBallast, loadBallast } from './sqlite-ballast.ts';
 import { isFull, openDatabase } from './sqlite-database.mjs';
+import { scanInBatches } from './scan.ts';
 import { makePrivate } from './sqlite-files.ts';
 import { indexSql, tableSql } from './sqlite-index.ts';
 import type { SqlValue } from './sqlite-index.ts';
@@ -21,7 +22,7 @@ import type { SqliteWriter } from './sqlite-writer.ts';
 import type { ThreadData } from './sqlite-writes.ts';
 import { StoreError } from './store.ts';
 import { Turns } from './turns.ts';
-import type { Collection, Query, Store, StoredDocument } from './store.ts';
+import type { Collection, Query, Scan, Store, StoredDocument } from './store.ts';
 
 export interface SqliteStoreOptions {
   /** Where the data stands; made if missing. Never on a network file system: SQLite's locks do not hold there. */
@@ -181,6 +182,13 @@ class SqliteStore implements Store {
     const { text, values } = querySql(this.#declared(collection.name), query);
     const rows = this.#select(text, values) as { document: string }[];
     return rows.map((row) => textToDocument(row.document) as T);
+  }
+
+  scan<T extends StoredDocument, Index extends string>(
+    collection: Collection<T, Index>,
+    scan: Scan<T, Index>,
+  ): AsyncGenerator<T, void, undefined> {
+    return scanInBatches(this, collection, scan);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -45,6 +45,15 @@ export interface Query<T extends StoredDocument, Index extends string> {
   readonly limit?: number;
 }
 
+/** Which documents of an index to go through, in its ascending order. */
+export interface Scan<T extends StoredDocument, Index extends string> extends Pick<
+  Query<T, Index>,
+  'index' | 'equals' | 'range'
+> {
+  /** How many documents are in memory at a time. Default: 500. */
+  readonly batchSize?: number;
+}
+
 export interface Store extends AsyncDisposable {
   /**
    * Whether other processes can open the same data at the same time. If not, every lease in it is granted and judged by this
@@ -95,6 +104,17 @@ export interface Store extends AsyncDisposable {
     collection: Collection<T, Index>,
     query: Query<T, Index>,
   ): Promise<T[]>;
+
+  /**
+   * Goes through all documents that `find` would find, in batches. One that nobody writes to meanwhile is reported exactly once,
+   * as it stood when its batch was read; one that is inserted, changed or deleted meanwhile at most once. Remembers the IDs
+   * of what it has reported, and holds nothing in the database: a scan may take hours, or be left at any document.
+   * Throws as `find`.
+   */
+  scan<T extends StoredDocument, Index extends string>(
+    collection: Collection<T, Index>,
+    scan: Scan<T, Index>,
+  ): AsyncGenerator<T, void, undefined>;
 }
 
 /**

@@ -7,12 +7,11 @@ import { backends } from '../../model/backend.ts';
 import { images, isUsedSince } from '../../model/image.ts';
 import { services } from '../../model/service.ts';
 import type { Service } from '../../model/service.ts';
-import { blobLinks, contentId, deletions, manifests, tags } from '../documents.ts';
+import { blobLinks, contentId, deletions, manifestBatchSize, manifests, ofRepository, tags } from '../documents.ts';
 import type { StoredTag } from '../documents.ts';
 import type { Collecting } from './collecting.ts';
 import { Graph, nodeOf } from './graph.ts';
 import type { Node } from './graph.ts';
-import { deletionsOf, linksOf, manifestsOf, tagsOf } from './walk.ts';
 
 /** What went from a repository, or would go. */
 export interface Collected {
@@ -67,7 +66,7 @@ export async function collectRepository(collecting: Collecting, repository: stri
 async function markKept(collecting: Collecting, repository: string): Promise<Kept> {
   const { store, before, settings, pace, signal } = collecting;
   const nodes: Node[] = [];
-  for await (const stored of manifestsOf(store, repository)) {
+  for await (const stored of store.scan(manifests, { ...ofRepository(repository), batchSize: manifestBatchSize })) {
     signal.throwIfAborted();
     await pace.step();
     nodes.push(nodeOf(stored));
@@ -81,7 +80,7 @@ async function markKept(collecting: Collecting, repository: string): Promise<Kep
   // Read after the manifests, so that it is as new as can be.
   const service = await store.get(services, repository);
   const found: StoredTag[] = [];
-  for await (const tag of tagsOf(store, repository)) found.push(tag);
+  for await (const tag of store.scan(tags, ofRepository(repository))) found.push(tag);
   if (!service) return { graph, marked, lostTags: found.filter(({ pushedAt }) => pushedAt < before) };
   const tagged = new Map(found.map(({ tag, digest }) => [tag, digest]));
   graph.mark(tagged.values(), marked);
@@ -147,7 +146,7 @@ async function dropLinks(
 ): Promise<{ digests: string[]; bytes: number }> {
   const digests: string[] = [];
   let bytes = 0;
-  for await (const { id, digest, sizeBytes, usedAt } of linksOf(store, repository)) {
+  for await (const { id, digest, sizeBytes, usedAt } of store.scan(blobLinks, ofRepository(repository))) {
     signal.throwIfAborted();
     await pace.step();
     if (marked.has(digest) || usedAt >= before) continue;
@@ -166,7 +165,7 @@ async function dropDeletions(
   marked: ReadonlySet<string>,
 ): Promise<void> {
   if (isDry) return;
-  for await (const { id, digest, deletedAt } of deletionsOf(store, repository)) {
+  for await (const { id, digest, deletedAt } of store.scan(deletions, ofRepository(repository))) {
     signal.throwIfAborted();
     // Of late, what was to be deleted may still be here.
     if (deletedAt >= before) continue;

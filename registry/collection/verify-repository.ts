@@ -2,13 +2,12 @@ import type { Store } from '../../core/store/store.ts';
 import { images } from '../../model/image.ts';
 import { algorithmOf, digestOfBytes } from '../digests.ts';
 import { findDeletion } from '../deletions.ts';
-import { blobLinks, contentId, manifests, tags } from '../documents.ts';
+import { blobLinks, contentId, manifestBatchSize, manifests, ofRepository, tags } from '../documents.ts';
 import type { Deletion, StoredManifest } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
 import { parseManifest, referencesOf } from '../manifests/manifest.ts';
 import type { Deleted, Problem } from './events.ts';
 import type { Verifying } from './verifying.ts';
-import { linksOf, manifestsOf, tagsOf } from './walk.ts';
 
 type About = Omit<Problem, 'type' | 'repaired'>;
 
@@ -22,7 +21,7 @@ export async function* verifyRepository(
 ): AsyncGenerator<Problem | Deleted, void, undefined> {
   const { store, seen, signal, pace } = verifying;
   const needed = new Set<string>();
-  for await (const stored of manifestsOf(store, repository)) {
+  for await (const stored of store.scan(manifests, { ...ofRepository(repository), batchSize: manifestBatchSize })) {
     signal.throwIfAborted();
     await pace.step();
     seen.manifests += 1;
@@ -107,7 +106,7 @@ async function* verifyLinks(
   needed: ReadonlySet<string>,
 ): AsyncGenerator<Problem, void, undefined> {
   const { store, blobs, before, turn, pace, signal } = verifying;
-  for await (const { id, digest, sizeBytes, usedAt } of linksOf(store, repository)) {
+  for await (const { id, digest, sizeBytes, usedAt } of store.scan(blobLinks, ofRepository(repository))) {
     signal.throwIfAborted();
     await pace.step();
     const found = await blobs.stat(digest);
@@ -129,7 +128,7 @@ async function* verifyLinks(
 async function* verifyNames(verifying: Verifying, repository: string): AsyncGenerator<Problem, void, undefined> {
   const { store, turn, seen, signal } = verifying;
   const isGone = async (digest: string) => !(await store.get(manifests, contentId(repository, digest)));
-  for await (const { id, tag, digest } of tagsOf(store, repository)) {
+  for await (const { id, tag, digest } of store.scan(tags, ofRepository(repository))) {
     signal.throwIfAborted();
     seen.tags += 1;
     if (!(await isGone(digest)) || (await store.get(tags, id))?.digest !== digest) continue;
@@ -138,7 +137,8 @@ async function* verifyNames(verifying: Verifying, repository: string): AsyncGene
     const message = `Tag "${tag}" of ${repository} points to nothing, push it again`;
     yield problem({ kind: 'tag-without-manifest', digest, repository, message }, repaired);
   }
-  for (const { id, tag, digest, uploadTime } of await store.find(images, { index: 'byTime', equals: { repository } })) {
+  const ofImages = { index: 'byTime', equals: { repository } } as const;
+  for await (const { id, tag, digest, uploadTime } of store.scan(images, ofImages)) {
     if (!(await isGone(digest)) || !(await store.get(images, id)) || !(await isGone(digest))) continue;
     const isSame = (image: { readonly uploadTime: Date }) => image.uploadTime.getTime() === uploadTime.getTime();
     const repaired = turn ? await store.delete(images, id, isSame) : false;

@@ -43,7 +43,7 @@ export class AccountQuotas {
 
   /** All accounts, the oldest first. Throws the signal's reason when it aborts. */
   async *list(signal: AbortSignal): AsyncGenerator<QuotaEvent, void, undefined> {
-    for (const account of await this.#deps.store.find(accounts, { index: 'byCreation' })) {
+    for await (const account of this.#deps.store.scan(accounts, { index: 'byCreation' })) {
       signal.throwIfAborted();
       yield await this.#describe(account.id, account);
     }

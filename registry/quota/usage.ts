@@ -1,12 +1,8 @@
 /** What an account stores. Everything is found by the names of its repositories, whether or not their services are there. */
 import type { Blobs } from '../../core/blobs/blobs.ts';
-import type { Collection, Store, StoredDocument } from '../../core/store/store.ts';
-import { blobLinks, manifests, uploadSessions } from '../documents.ts';
+import type { Store } from '../../core/store/store.ts';
+import { blobLinks, manifestBatchSize, manifests, uploadSessions } from '../documents.ts';
 import { repositoriesOf } from '../repositories.ts';
-
-/** Links are small; manifests come with up to 4 MiB each. */
-const linkBatch = 1_000;
-const manifestBatch = 16;
 
 /** Uploads beyond this many are not looked at: where no limit of uploads is set, one of bytes still holds roughly. */
 const maxUploadsMeasured = 10_000;
@@ -16,14 +12,15 @@ const uploadBatch = 16;
 
 /** The bytes of an account's blobs, each counted once however many of its repositories have it, and of its manifests. */
 export async function storedBytes(store: Store, account: string): Promise<number> {
+  const ofAccount = { index: 'byRepository', range: repositoriesOf(account) } as const;
   const counted = new Set<string>();
   let bytes = 0;
-  for await (const { digest, sizeBytes } of inAccount(store, blobLinks, { account, batch: linkBatch })) {
+  for await (const { digest, sizeBytes } of store.scan(blobLinks, ofAccount)) {
     if (counted.has(digest)) continue;
     counted.add(digest);
     bytes += sizeBytes;
   }
-  for await (const manifest of inAccount(store, manifests, { account, batch: manifestBatch })) {
+  for await (const manifest of store.scan(manifests, { ...ofAccount, batchSize: manifestBatchSize })) {
     bytes += manifest.bytes.byteLength;
   }
   return bytes;
@@ -52,47 +49,4 @@ export async function uploadedBytes(blobs: Blobs, uploadIds: readonly string[]):
     for (const upload of found) bytes += upload?.sizeBytes ?? 0;
   }
   return bytes;
-}
-
-interface InRepository extends StoredDocument {
-  readonly repository: string;
-  readonly digest: string;
-}
-
-async function* inAccount<T extends InRepository>(
-  store: Store,
-  collection: Collection<T, 'byRepository'>,
-  { account, batch }: { readonly account: string; readonly batch: number },
-): AsyncGenerator<T> {
-  const { from, before } = repositoriesOf(account);
-  let next: { from: string } | { after: string } = { from };
-  for (;;) {
-    const [first]: T[] = await store.find(collection, {
-      index: 'byRepository',
-      range: { ...next, before },
-      limit: 1,
-    });
-    if (!first) return;
-    yield* inRepository(store, collection, { repository: first.repository, batch });
-    next = { after: first.repository };
-  }
-}
-
-async function* inRepository<T extends InRepository>(
-  store: Store,
-  collection: Collection<T, 'byRepository'>,
-  { repository, batch }: { readonly repository: string; readonly batch: number },
-): AsyncGenerator<T> {
-  let last: string | undefined;
-  for (;;) {
-    const page: T[] = await store.find(collection, {
-      index: 'byRepository',
-      equals: { repository } as Partial<Record<keyof T & string, string>>,
-      limit: batch,
-      ...(last !== undefined && { range: { after: last } }),
-    });
-    yield* page;
-    if (page.length < batch) return;
-    last = page.at(-1)?.digest;
-  }
 }

@@ -247,9 +247,11 @@ const calls = ['get', 'insert', 'update', 'delete', 'find', 'stat', 'read', 'rea
 /** The same port, whose calls can be made to wait. */
 export function withPauses<Port extends object>(port: Port, beforeCall: (method: string) => Promise<void>): Port {
   return new Proxy(port, {
-    get: (target, name) => {
+    get: (target, name, proxy) => {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== 'function') return value;
+      // A scan is made of calls of `find`, each of which can be made to wait.
+      if (name === 'scan') return value.bind(proxy);
       if (!calls.includes(String(name))) return value.bind(target);
       return async (...args: unknown[]): Promise<unknown> => {
         await beforeCall(String(name));

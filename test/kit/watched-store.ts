@@ -1,5 +1,6 @@
 import type { Clock } from '../../core/clock/clock.ts';
-import type { Collection, Query, Store, StoredDocument } from '../../core/store/store.ts';
+import { scanInBatches } from '../../core/store/scan.ts';
+import type { Collection, Query, Scan, Store, StoredDocument } from '../../core/store/store.ts';
 
 /** A real store that counts what it is asked, and whose time is that of a clock. Whoever opened the store closes it. */
 export class WatchedStore implements Store {
@@ -63,6 +64,13 @@ export class WatchedStore implements Store {
     const found = await this.#store.find(collection, query);
     this.counts.read += found.length;
     return found;
+  }
+
+  scan<T extends StoredDocument, Index extends string>(
+    collection: Collection<T, Index>,
+    scan: Scan<T, Index>,
+  ): AsyncGenerator<T, void, undefined> {
+    return scanInBatches(this, collection, scan);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}
