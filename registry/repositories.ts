@@ -2,10 +2,10 @@
 import type { Clock } from '../core/clock/clock.ts';
 import type { Store } from '../core/store/store.ts';
 import { StoreError } from '../core/store/store.ts';
-import { images } from '../model/image.ts';
 import { newService, services } from '../model/service.ts';
-import { manifestBatchSize, manifests, ofRepository, tags } from './documents.ts';
+import { manifestBatchSize, manifests, ofRepository } from './documents.ts';
 import { RegistryError } from './errors.ts';
+import { removeNames } from './manifests/removal.ts';
 
 /** All names that begin with `<account>/`, as a range of them: the character after the slash ends it. */
 export function repositoriesOf(account: string): { from: string; before: string } {
@@ -38,12 +38,7 @@ export async function ensureRepository(
 }
 
 async function purge(store: Store, repository: string, before: Date): Promise<void> {
-  const isOlder = ({ pushedAt }: { pushedAt: Date }) => pushedAt < before;
-  const olderImages = { index: 'byTime', equals: { repository }, range: { before } } as const;
-  for await (const { id } of store.scan(images, olderImages)) {
-    await store.delete(images, id, ({ uploadTime }) => uploadTime < before);
-  }
-  for await (const { id } of store.scan(tags, ofRepository(repository))) await store.delete(tags, id, isOlder);
+  await removeNames(store, repository, before);
   const stored = store.scan(manifests, { ...ofRepository(repository), batchSize: manifestBatchSize });
-  for await (const { id } of stored) await store.delete(manifests, id, isOlder);
+  for await (const { id } of stored) await store.delete(manifests, id, ({ pushedAt }) => pushedAt < before);
 }

@@ -10,6 +10,7 @@ import type { Service } from '../../model/service.ts';
 import { blobLinks, contentId, deletions, manifestBatchSize, manifests, ofRepository, tags } from '../documents.ts';
 import type { StoredTag } from '../documents.ts';
 import type { Collecting } from './collecting.ts';
+import { removeManifest, removeNames } from '../manifests/removal.ts';
 import { Graph, nodeOf } from './graph.ts';
 import type { Node } from './graph.ts';
 
@@ -39,7 +40,7 @@ export async function collectRepository(collecting: Collecting, repository: stri
   const { graph, marked, lostTags } = await markKept(collecting, repository);
   let count = 0;
   let bytes = 0;
-  await dropNames(collecting, repository, lostTags);
+  if (lostTags && !collecting.isDry) await removeNames(collecting.store, repository, collecting.before);
   for (const node of graph.garbage(marked)) {
     collecting.signal.throwIfAborted();
     // By then something may be known to be alive that keeps it.
@@ -101,24 +102,11 @@ async function runningDigests({ store }: Collecting, { account, name }: Service)
   return live.filter(({ service }) => service === name).map(({ imageDigest }) => imageDigest);
 }
 
-/** Takes away what a service that is gone has left under its name. */
-async function dropNames(
-  { store, isDry, before }: Collecting,
-  repository: string,
-  lostTags: readonly StoredTag[] | undefined,
-): Promise<void> {
-  if (isDry || !lostTags) return;
-  for (const { id } of await store.find(images, { index: 'byTime', equals: { repository }, range: { before } })) {
-    await store.delete(images, id, ({ uploadTime }) => uploadTime < before);
-  }
-  for (const { id } of lostTags) await store.delete(tags, id, ({ pushedAt }) => pushedAt < before);
-}
-
 /**
- * The images go first: none may point to nothing. One that somebody has just chosen to run stays, before its backend or
- * environment could be seen (`chooseImage`).
+ * Deletes a manifest with its names, unless it was used since it was read. One that was just chosen to run stays, before its
+ * backend or environment could be seen (`chooseImage`), and so does one that was just tagged.
  *
- * @returns whether it went, that is, whether nobody has used it since.
+ * @returns whether it was deleted, or would be.
  */
 async function dropManifest(
   { store, isDry, before }: Collecting,
@@ -128,15 +116,12 @@ async function dropManifest(
   const names = await store.find(images, { index: 'byDigest', equals: { repository, digest } });
   if (names.some((image) => isUsedSince(image, before))) return false;
   if (isDry) return true;
-  for (const { id } of names) {
-    const isGone = await store.delete(images, id, (image) => !isUsedSince(image, before));
-    if (!isGone && (await store.get(images, id))) return false;
-  }
-  return await store.delete(
-    manifests,
-    contentId(repository, digest),
-    (current) => current.usedAt.getTime() === usedAt.getTime(),
-  );
+  const content = { repository, digest };
+  return await removeManifest(store, content, {
+    image: (image) => !isUsedSince(image, before),
+    tag: () => false,
+    manifest: (current) => current.usedAt.getTime() === usedAt.getTime(),
+  });
 }
 
 async function dropLinks(

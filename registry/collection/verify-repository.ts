@@ -6,6 +6,7 @@ import { blobLinks, contentId, manifestBatchSize, manifests, ofRepository, tags 
 import type { Deletion, StoredManifest } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
 import { parseManifest, referencesOf } from '../manifests/manifest.ts';
+import { removeManifest } from '../manifests/removal.ts';
 import type { Deleted, Problem } from './events.ts';
 import type { Verifying } from './verifying.ts';
 
@@ -40,9 +41,9 @@ async function* verifyManifest(
   const { repository, digest } = stored;
   const references = referencesIfWhole(stored);
   if (!references) {
-    if (turn) await dropDamaged(verifying, stored);
-    const message = turn ? 'It was removed, push it again' : 'Its bytes are not those that were pushed';
-    yield problem({ kind: 'manifest-damaged', digest, repository, message }, turn !== undefined);
+    const repaired = turn ? await dropDamaged(verifying, stored) : false;
+    const message = repaired ? 'It was removed, push it again' : 'Its bytes are not those that were pushed';
+    yield problem({ kind: 'manifest-damaged', digest, repository, message }, repaired);
     return;
   }
   for (const reference of references) {
@@ -88,16 +89,14 @@ async function isHere({ store, blobs }: Verifying, repository: string, digest: s
   return (await store.get(manifests, id)) !== undefined;
 }
 
-/** The names first, as any deletion. Not what is pushed at this moment. */
-async function dropDamaged({ store }: Verifying, { repository, digest, id, pushedAt }: StoredManifest): Promise<void> {
-  const isOf = (time: Date) => (current: Date) => current.getTime() === time.getTime();
-  for (const image of await store.find(images, { index: 'byDigest', equals: { repository, digest } })) {
-    await store.delete(images, image.id, ({ uploadTime }) => isOf(image.uploadTime)(uploadTime));
-  }
-  for (const tag of await store.find(tags, { index: 'byDigest', equals: { repository, digest } })) {
-    await store.delete(tags, tag.id, (current) => isOf(tag.pushedAt)(current.pushedAt));
-  }
-  await store.delete(manifests, id, (current) => isOf(pushedAt)(current.pushedAt));
+/** With its names, but not if it is pushed again at this moment. @returns whether it was deleted. */
+async function dropDamaged({ store }: Verifying, stored: StoredManifest): Promise<boolean> {
+  const now = await store.now();
+  return await removeManifest(store, stored, {
+    image: ({ uploadTime }) => uploadTime < now,
+    tag: ({ pushedAt }) => pushedAt < now,
+    manifest: ({ pushedAt }) => pushedAt.getTime() === stored.pushedAt.getTime(),
+  });
 }
 
 async function* verifyLinks(

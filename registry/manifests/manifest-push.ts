@@ -2,7 +2,6 @@
 import { manifestPushed } from '../../contract/messages.ts';
 import { tagPattern } from '../../contract/names.ts';
 import { upsert } from '../../core/store/upsert.ts';
-import { images } from '../../model/image.ts';
 import type { GrantedExchange, RegistryContext } from '../context.ts';
 import { answer } from '../answer.ts';
 import { algorithmOf, digestOfBytes } from '../digests.ts';
@@ -14,6 +13,7 @@ import { mayHaveRunOut, renewLink, renewManifest } from '../blobs/leases.ts';
 import { maxManifestBytes, parseManifest, referencesOf } from './manifest.ts';
 import type { Descriptor, Manifest } from './manifest.ts';
 import { noteImage } from './pushed-image.ts';
+import { removeManifest } from './removal.ts';
 import { ensureRepository } from '../repositories.ts';
 import { readBody } from '../request-body.ts';
 import type { Reference } from '../routes.ts';
@@ -77,7 +77,7 @@ export async function acceptManifest(context: RegistryContext, pushed: PushedMan
   const goodAt = await assertLeased(context, written, leasedAt);
   for (const tag of tagNames) {
     const pushedAt = await storeTag(context, stored, tag);
-    written.tags.push({ id: tagId(repository, tag), pushedAt });
+    written.tags.push({ pushedAt });
     await noteImage(context, { repository, tag, digest, manifest, pushedAt });
   }
   await assertLeased(context, written, goodAt);
@@ -141,7 +141,7 @@ function checkSize({ digest, size }: Descriptor, sizeBytes: number | undefined):
 interface Written {
   readonly stored: StoredManifest;
   readonly manifest: Manifest;
-  readonly tags: Pick<StoredTag, 'id' | 'pushedAt'>[];
+  readonly tags: Pick<StoredTag, 'pushedAt'>[];
 }
 
 /**
@@ -165,17 +165,14 @@ async function assertLeased(context: RegistryContext, written: Written, leasedAt
   return now;
 }
 
-/** As any deletion, names first; not what somebody else has pushed meanwhile. */
+/** Deletes what this push has written, but nothing that another push has written since. */
 async function takeBack({ store }: RegistryContext, { stored, tags: names }: Written): Promise<void> {
-  const { id, repository, digest } = stored;
-  const isOurs = (pushedAt: Date) => (other: Date) => other.getTime() === pushedAt.getTime();
-  for (const tag of names) {
-    for (const image of await store.find(images, { index: 'byDigest', equals: { repository, digest } })) {
-      await store.delete(images, image.id, ({ uploadTime }) => isOurs(tag.pushedAt)(uploadTime));
-    }
-    await store.delete(tags, tag.id, ({ pushedAt }) => isOurs(tag.pushedAt)(pushedAt));
-  }
-  await store.delete(manifests, id, ({ pushedAt }) => isOurs(stored.pushedAt)(pushedAt));
+  const ours = new Set(names.map(({ pushedAt }) => pushedAt.getTime()));
+  await removeManifest(store, stored, {
+    image: ({ uploadTime }) => ours.has(uploadTime.getTime()),
+    tag: ({ pushedAt }) => ours.has(pushedAt.getTime()),
+    manifest: ({ pushedAt }) => pushedAt.getTime() === stored.pushedAt.getTime(),
+  });
 }
 
 async function storeManifest({ store }: RegistryContext, pushed: PushedManifest): Promise<StoredManifest> {
