@@ -14,7 +14,6 @@ export function collectionLine(event: CollectionEvent, isDry: boolean): string {
 /** A line for people. */
 export function verificationLine(event: VerificationEvent): string {
   if (event.type === 'verified') return verified(event);
-  if (event.type === 'deleted') return `deleted: ${event.digest}: ${event.message}`;
   return `${event.repaired ? 'repaired' : 'problem'}: ${event.kind} ${event.digest}: ${event.message}`;
 }
 

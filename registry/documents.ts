@@ -5,7 +5,6 @@
  *   manifest      <repository>@<digest>    the bytes as they were pushed, and their media type
  *   tag           <repository>:<tag>       the digest it points to
  *   blob link     <repository>@<digest>    this repository has this blob: without a link the blob is invisible in it
- *   deletion      <repository>@<digest>    somebody took this content away here, which others may still refer to
  *   upload        <uuid>                   an upload session, bound to its repository
  *   tombstone     <digest>                 nobody links this blob: its bytes are going to be removed
  *   turn          collector                which process collects garbage
@@ -44,14 +43,6 @@ export interface BlobLink {
   readonly sizeBytes: number;
   /** When it was last pushed, mounted, built on, or a client was told that it is here (`leases.ts`). In the store's time. */
   readonly usedAt: Date;
-}
-
-export interface Deletion {
-  readonly id: string;
-  readonly repository: string;
-  readonly digest: string;
-  /** In the store's time. */
-  readonly deletedAt: Date;
 }
 
 export interface UploadSession {
@@ -99,11 +90,6 @@ export const blobLinks: Collection<BlobLink, 'byRepository' | 'byDigest'> = {
   indexes: { byRepository: ['repository', 'digest'], byDigest: ['digest', 'repository'] },
 };
 
-export const deletions: Collection<Deletion, 'byRepository'> = {
-  name: 'registry-deletions',
-  indexes: { byRepository: ['repository', 'digest'] },
-};
-
 export const uploadSessions: Collection<UploadSession, 'byStart' | 'byRepository'> = {
   name: 'registry-uploads',
   indexes: { byStart: ['startedAt'], byRepository: ['repository'] },
@@ -124,7 +110,7 @@ export function ofRepository(repository: string) {
   return { index: 'byRepository', equals: { repository } } as const;
 }
 
-/** The ID of a manifest, a blob link or a deletion. */
+/** The ID of a manifest or a blob link. */
 export function contentId(repository: string, digest: string): string {
   return `${repository}@${digest}`;
 }

@@ -1,5 +1,5 @@
 /** What the registry room offers. */
-import { blobLinks, collectorTurns, deletions, manifests, tags, tombstones, uploadSessions } from './documents.ts';
+import { blobLinks, collectorTurns, manifests, tags, tombstones, uploadSessions } from './documents.ts';
 
 export { openImageArchives } from './archive/image-archives.ts';
 export type { ArchiveUpload, ImageArchive, ImageArchives } from './archive/image-archives.ts';
@@ -23,12 +23,4 @@ export type { QuotaEvent } from './quota/account-quotas.ts';
 export type { RegistryLimits } from './quota/limits.ts';
 
 /** The collections that the registry keeps in the store. */
-export const registryCollections = [
-  manifests,
-  tags,
-  blobLinks,
-  deletions,
-  uploadSessions,
-  tombstones,
-  collectorTurns,
-] as const;
+export const registryCollections = [manifests, tags, blobLinks, uploadSessions, tombstones, collectorTurns] as const;

@@ -5,7 +5,6 @@ import type { GrantedExchange, RegistryContext } from '../context.ts';
 import { answer } from '../answer.ts';
 import { openLinkedBlob } from './blob-links.ts';
 import { parseRanges } from './byte-range.ts';
-import { noteDeletion } from '../deletions.ts';
 import { blobLinks, contentId } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
 import { renewLink } from './leases.ts';
@@ -56,10 +55,8 @@ export async function deleteBlob(
   { response }: GrantedExchange,
   { repository, digest }: BlobTarget,
 ): Promise<void> {
-  const id = contentId(repository, digest);
-  if (!(await store.get(blobLinks, id))) throw new RegistryError('blob-unknown');
-  await noteDeletion(store, { repository, digest });
-  if (!(await store.delete(blobLinks, id))) throw new RegistryError('blob-unknown');
+  const isDeleted = await store.delete(blobLinks, contentId(repository, digest));
+  if (!isDeleted) throw new RegistryError('blob-unknown');
   answer(response, 202, {});
 }
 

@@ -65,15 +65,6 @@ const problem = z.object({
   repaired: z.boolean(),
 });
 
-/** Content that somebody took away by its digest and that is still needed: nothing is wrong with what is stored. */
-const deleted = z.object({
-  type: z.literal('deleted'),
-  digest: z.string(),
-  repository: z.string(),
-  /** A sentence, for people. */
-  message: z.string(),
-});
-
 const verified = z.object({
   type: z.literal('verified'),
   repair: z.boolean(),
@@ -82,22 +73,17 @@ const verified = z.object({
   repositories: count,
   manifests: count,
   tags: count,
-  /** How much that is needed was taken away by somebody. No problem. */
-  deleted: count,
   problems: count,
   repaired: count,
   duration_ms: count,
 });
 
-export const verificationEvent = z.discriminatedUnion('type', [problem, deleted, verified]);
+export const verificationEvent = z.discriminatedUnion('type', [problem, verified]);
 
 export type VerificationEvent = z.infer<typeof verificationEvent>;
 
 /** Something that is wrong. */
 export type Problem = z.infer<typeof problem>;
-
-/** Something that somebody took away. */
-export type Deleted = z.infer<typeof deleted>;
 
 /** The last event of a verification. */
 export type VerificationSummary = z.infer<typeof verified>;

@@ -7,7 +7,7 @@ import { backends } from '../../model/backend.ts';
 import { images, isUsedSince } from '../../model/image.ts';
 import { services } from '../../model/service.ts';
 import type { Service } from '../../model/service.ts';
-import { blobLinks, contentId, deletions, manifestBatchSize, manifests, ofRepository, tags } from '../documents.ts';
+import { blobLinks, manifestBatchSize, manifests, ofRepository, tags } from '../documents.ts';
 import type { StoredTag } from '../documents.ts';
 import type { Collecting } from './collecting.ts';
 import { removeManifest, removeNames } from '../manifests/removal.ts';
@@ -53,7 +53,6 @@ export async function collectRepository(collecting: Collecting, repository: stri
     }
   }
   const links = await dropLinks(collecting, repository, marked);
-  await dropDeletions(collecting, repository, marked);
   return {
     repository,
     manifests: count,
@@ -141,22 +140,4 @@ async function dropLinks(
     bytes += sizeBytes;
   }
   return { digests, bytes };
-}
-
-/** Takes away what nobody asks any more: of content that nothing needs, or that was pushed again. */
-async function dropDeletions(
-  { store, isDry, before, signal }: Collecting,
-  repository: string,
-  marked: ReadonlySet<string>,
-): Promise<void> {
-  if (isDry) return;
-  for await (const { id, digest, deletedAt } of store.scan(deletions, ofRepository(repository))) {
-    signal.throwIfAborted();
-    // Of late, what was to be deleted may still be here.
-    if (deletedAt >= before) continue;
-    const isHere = (await store.get(blobLinks, id)) ?? (await store.get(manifests, id));
-    if (isHere || !marked.has(digest)) {
-      await store.delete(deletions, id, (current) => current.deletedAt.getTime() === deletedAt.getTime());
-    }
-  }
 }

@@ -1,13 +1,11 @@
-import type { Store } from '../../core/store/store.ts';
 import { images } from '../../model/image.ts';
 import { algorithmOf, digestOfBytes } from '../digests.ts';
-import { findDeletion } from '../deletions.ts';
 import { blobLinks, contentId, manifestBatchSize, manifests, ofRepository, tags } from '../documents.ts';
-import type { Deletion, StoredManifest } from '../documents.ts';
+import type { StoredManifest } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
 import { parseManifest, referencesOf } from '../manifests/manifest.ts';
 import { removeManifest } from '../manifests/removal.ts';
-import type { Deleted, Problem } from './events.ts';
+import type { Problem } from './events.ts';
 import type { Verifying } from './verifying.ts';
 
 type About = Omit<Problem, 'type' | 'repaired'>;
@@ -19,7 +17,7 @@ type About = Omit<Problem, 'type' | 'repaired'>;
 export async function* verifyRepository(
   verifying: Verifying,
   repository: string,
-): AsyncGenerator<Problem | Deleted, void, undefined> {
+): AsyncGenerator<Problem, void, undefined> {
   const { store, seen, signal, pace } = verifying;
   const needed = new Set<string>();
   for await (const stored of store.scan(manifests, { ...ofRepository(repository), batchSize: manifestBatchSize })) {
@@ -36,7 +34,7 @@ async function* verifyManifest(
   verifying: Verifying,
   stored: StoredManifest,
   needed: Set<string>,
-): AsyncGenerator<Problem | Deleted, void, undefined> {
+): AsyncGenerator<Problem, void, undefined> {
   const { store, turn } = verifying;
   const { repository, digest } = stored;
   const references = referencesIfWhole(stored);
@@ -52,12 +50,8 @@ async function* verifyManifest(
     if (!(await store.get(manifests, stored.id))) return;
     const names = await store.find(tags, { index: 'byDigest', equals: { repository, digest }, limit: 3 });
     const name = names.length > 0 ? names.map(({ tag }) => tag).join(', ') : digest;
-    const message = `${repository} (${name}) needs it`;
-    const deletion = await deletionOf(store, { repository, digest: reference });
-    const about = { digest: reference, repository };
-    if (deletion)
-      yield { type: 'deleted', ...about, message: `${message}, deleted ${deletion.deletedAt.toISOString()}` };
-    else yield problem({ kind: 'content-missing', ...about, message: `${message}, push that again` }, false);
+    const message = `${repository} (${name}) needs it: push that again, or delete it`;
+    yield problem({ kind: 'content-missing', digest: reference, repository, message }, false);
   }
 }
 
@@ -71,15 +65,6 @@ function referencesIfWhole({ bytes, mediaType, digest }: StoredManifest): string
     if (error instanceof RegistryError) return undefined;
     throw error;
   }
-}
-
-/** Of a blob that was pushed again since, the link shows that its bytes are lost. */
-async function deletionOf(
-  store: Store,
-  content: { readonly repository: string; readonly digest: string },
-): Promise<Deletion | undefined> {
-  const link = await store.get(blobLinks, contentId(content.repository, content.digest));
-  return link ? undefined : await findDeletion(store, content);
 }
 
 /** As a blob with its bytes, or as a manifest. */

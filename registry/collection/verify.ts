@@ -1,6 +1,6 @@
 /** Checking everything that is stored: bytes against their digests, and what refers to something against what is there. */
 import type { CollectorDeps } from './collecting.ts';
-import type { Deleted, Problem, VerificationEvent } from './events.ts';
+import type { Problem, VerificationEvent } from './events.ts';
 import { walkingPace } from './pace.ts';
 import type { Turn } from './turn.ts';
 import { verifyBlobs } from './verify-blobs.ts';
@@ -19,18 +19,17 @@ export async function* verify(
   const seen = { blobs: 0, bytes: 0, manifests: 0, tags: 0 };
   const stop = turn ? AbortSignal.any([signal, turn.lost]) : signal;
   const verifying: Verifying = { ...deps, turn, before, pace: walkingPace(), signal: stop, seen };
-  const sum = { repositories: 0, deleted: 0, problems: 0, repaired: 0 };
-  const counted = (found: Problem | Deleted) => {
-    if (found.type === 'deleted') sum.deleted += 1;
-    else sum.problems += 1;
-    if (found.type === 'problem' && found.repaired) sum.repaired += 1;
-    return found;
+  const sum = { repositories: 0, problems: 0, repaired: 0 };
+  const counted = (problem: Problem) => {
+    sum.problems += 1;
+    if (problem.repaired) sum.repaired += 1;
+    return problem;
   };
   // The bytes first: what is removed of them is then told as missing in every repository that needs it.
   for await (const problem of verifyBlobs(verifying)) yield counted(problem);
   for await (const repository of repositories(deps.store)) {
     sum.repositories += 1;
-    for await (const found of verifyRepository(verifying, repository)) yield counted(found);
+    for await (const problem of verifyRepository(verifying, repository)) yield counted(problem);
   }
   const durationMs = Math.round(performance.now() - begunMs);
   yield { type: 'verified', repair: turn !== undefined, ...seen, ...sum, duration_ms: durationMs };

@@ -1,6 +1,6 @@
 import type { Store } from '../../core/store/store.ts';
 import { images } from '../../model/image.ts';
-import { blobLinks, deletions, manifests, tags } from '../documents.ts';
+import { blobLinks, manifests, tags } from '../documents.ts';
 
 /**
  * Every repository that has anything, whether or not it still has a service, in order. Each index is skipped through from one
@@ -14,7 +14,6 @@ export async function* repositories(store: Store): AsyncGenerator<string, void, 
       ...(await store.find(manifests, { index: 'byRepository', ...after })),
       ...(await store.find(tags, { index: 'byRepository', ...after })),
       ...(await store.find(blobLinks, { index: 'byRepository', ...after })),
-      ...(await store.find(deletions, { index: 'byRepository', ...after })),
       ...(await store.find(images, { index: 'byTime', ...after })),
     ].map(({ repository }) => repository);
     const [next] = found.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));

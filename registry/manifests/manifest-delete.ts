@@ -1,10 +1,7 @@
 /** Answers requests that delete manifests and tags. */
 import { manifestDeleted, tagDeleted } from '../../contract/messages.ts';
-import type { Store } from '../../core/store/store.ts';
 import type { GrantedExchange, RegistryContext } from '../context.ts';
 import { answer } from '../answer.ts';
-import { noteDeletion } from '../deletions.ts';
-import { contentId, manifests } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
 import { tell } from '../events.ts';
 import { requireRepository } from '../repositories.ts';
@@ -22,15 +19,10 @@ export async function deleteManifest(
   const deleted =
     'tag' in reference
       ? await removeTag(store, repository, reference.tag)
-      : await deleteByDigest(store, repository, reference.digest);
+      : await removeManifest(store, { repository, digest: reference.digest });
   if (!deleted) throw new RegistryError('manifest-unknown');
   const by = caller.subject;
   if ('tag' in reference) tell(context, tagDeleted, { repository, tag: reference.tag, by });
   else tell(context, manifestDeleted, { repository, digest: reference.digest, by });
   answer(response, 202, {});
-}
-
-async function deleteByDigest(store: Store, repository: string, digest: string): Promise<boolean> {
-  if (await store.get(manifests, contentId(repository, digest))) await noteDeletion(store, { repository, digest });
-  return await removeManifest(store, { repository, digest });
 }
