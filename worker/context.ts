@@ -41,6 +41,10 @@ export interface WorkerDeps {
 
 /** What the parts of the worker share. */
 export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 'secret' | 'reserve'> {
+  /** The store's time, by which documents are dated. */
+  readonly clock: Clock;
+  /** The clock of this machine, which its Docker Engine has, too. It shows when the process stood still. */
+  readonly machineClock: Clock;
   /** Every backend that this node has taken and not yet cleared up, by ID. */
   readonly runs: Map<string, Run>;
   /** Backends that are just being taken, by ID. */

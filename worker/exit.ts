@@ -35,12 +35,12 @@ export async function checkContainer(worker: WorkerContext, run: Run, saidCode?:
 
 /** How the container's init ended it because the lease of its key had run out, if it did. */
 async function howLeaseEnded(
-  { clock }: WorkerContext,
+  { machineClock }: WorkerContext,
   run: Run,
   { endedAt }: ContainerState,
 ): Promise<TerminationKind | undefined> {
   if (!endedAt) return undefined;
-  return await run.containerLease?.endedBy(clock.now().getTime() - endedAt.getTime());
+  return await run.containerLease?.endedBy(machineClock.now().getTime() - endedAt.getTime());
 }
 
 /** For people: the backend used more memory than it may. */

@@ -47,7 +47,7 @@ export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway
 async function goOnBeating(worker: WorkerContext, beat: () => Promise<void>, signal: AbortSignal): Promise<void> {
   let pauseMs = nodeHeartbeatMs;
   for (;;) {
-    await untilDue(worker.clock, pauseMs, signal).catch(() => {});
+    await untilDue(worker.machineClock, pauseMs, signal).catch(() => {});
     if (signal.aborted) return;
     try {
       await beat();

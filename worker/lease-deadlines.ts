@@ -20,8 +20,8 @@ export class LeaseDeadlines implements Disposable {
   #timers: readonly Disposable[] = [];
   #candidates: readonly Disposable[] = [];
 
-  constructor({ clock, store }: { clock: Clock; store: Store }, onDue: (kind: TerminationKind) => void) {
-    this.#clock = clock;
+  constructor({ machineClock, store }: { machineClock: Clock; store: Store }, onDue: (kind: TerminationKind) => void) {
+    this.#clock = machineClock;
     this.#isFencing = store.isShared;
     this.#onDue = onDue;
   }

@@ -61,7 +61,7 @@ async function renewUntilOver(worker: WorkerContext, run: Run, holding: Holding)
       await untilOver(run);
       return;
     }
-    await untilDue(worker.clock, renewal === 'held' ? renewEveryMs : renewAgainAfterMs, run.signal);
+    await untilDue(worker.machineClock, renewal === 'held' ? renewEveryMs : renewAgainAfterMs, run.signal);
   }
 }
 

@@ -1,6 +1,7 @@
 /** Opens the worker of a node, in order, and closes it in reverse. */
 import { fetchJob, nodeQueue, terminateJob } from '../contract/jobs.ts';
 import { backendChanged, connectionsOpen } from '../contract/messages.ts';
+import type { Clock } from '../core/clock/clock.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import { backends } from '../model/backend.ts';
@@ -31,6 +32,7 @@ import { offeredMemory, promisedMemory } from './room.ts';
 import type { Run } from './run.ts';
 import type { GatewaySettings } from './settings.ts';
 import { Slots } from '../core/slots/slots.ts';
+import { StoreClock } from './store-clock.ts';
 import { beginSweeping } from './sweep.ts';
 import { heed } from './terminate.ts';
 import { closeWithinMs, upTo } from './up-to.ts';
@@ -59,7 +61,8 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   await using parts = new AsyncDisposableStack();
   const closing = new AbortController();
   const containerLeases = deps.store.isShared ? await openContainerLeases(deps) : undefined;
-  const worker = newContext(deps, closing.signal, containerLeases);
+  const clock = deps.store.isShared ? parts.use(await StoreClock.open(deps)) : deps.clock;
+  const worker = newContext(deps, { clock, closing: closing.signal, containerLeases });
   parts.use(worker.figures);
   parts.defer(() => settle(worker));
   parts.defer(() => closing.abort(new Error('The worker is closing')));
@@ -93,14 +96,14 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
 
 function newContext(
   deps: WorkerDeps,
-  closing: AbortSignal,
-  containerLeases: ContainerLeases | undefined,
+  opened: { clock: Clock; closing: AbortSignal; containerLeases: ContainerLeases | undefined },
 ): WorkerContext {
   const runs = new Map<string, Run>();
   const taking = new Map<string, Backend>();
-  const { store, bus, clock, grants, settings } = deps;
+  const { store, bus, grants, settings, clock: machineClock } = deps;
+  const { clock, closing, containerLeases } = opened;
   const log = deps.log.child({ node: settings.node });
-  const pulse = new Pulse({ engine: deps.engine, clock, log });
+  const pulse = new Pulse({ engine: deps.engine, clock: machineClock, log });
   const figures = openFigures(deps.metrics, {
     statuses: () => Array.from(runs.values(), ({ backend }) => backend.status),
     engineAnswers: () => pulse.problem === undefined,
@@ -112,6 +115,7 @@ function newContext(
     store,
     bus,
     clock,
+    machineClock,
     grants,
     settings,
     engine,
@@ -125,7 +129,7 @@ function newContext(
     pulls: new Pulls(engine.images),
     connections: new Connections((backend) => runs.has(backend)),
     endings: new Endings({ store, clock }),
-    keptLogs: new KeptLogs({ settings: settings.keptLogs, reserve: deps.reserve, clock, log }),
+    keptLogs: new KeptLogs({ settings: settings.keptLogs, reserve: deps.reserve, clock: machineClock, log }),
     measurements: new Measurements(engine),
     ...(containerLeases && { containerLeases }),
   };

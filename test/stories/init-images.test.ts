@@ -1,5 +1,6 @@
 /** The init of keyed containers, in images that have as little as an image can have, on real engines. */
-import { chmod, copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { chmod, copyFile, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { arch, tmpdir, uptime } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -15,8 +16,6 @@ beforeAll(async () => {
   const build = arch() === 'arm64' ? 'init-arm64' : 'init-amd64';
   await copyFile(new URL(`../../worker/init/${build}`, import.meta.url), join(folder, 'init'));
   await chmod(join(folder, 'init'), 0o755);
-  const nowMs = Math.floor(uptime() * 1000);
-  await writeFile(join(folder, 'lease'), `${nowMs + 150_000} ${nowMs + 170_000} 15\n`);
 });
 afterAll(async () => await rm(folder, { recursive: true }));
 
@@ -35,7 +34,12 @@ for (const engine of testEngines()) {
       image = await imageId(packed);
     });
 
+    /** Runs a program under the init, with a lease that ends after it. */
     const run = async (options: readonly string[], program: readonly string[]) => {
+      const nowMs = Math.floor(uptime() * 1000);
+      const draft = join(folder, randomUUID());
+      await writeFile(draft, `${nowMs + 40_000} ${nowMs + 55_000} 15\n`);
+      await rename(draft, join(folder, 'lease'));
       const mount = `type=bind,source=${folder},target=/.berth,readonly`;
       const args = ['run', '--rm', '--network', 'none', '--mount', mount, ...options, '--entrypoint', '/.berth/init'];
       return await tryCommand('docker', [...args, image, ...program], at);
