@@ -1,5 +1,6 @@
 /** The same rooms on MongoDB, GridFS, BullMQ and Redis against SQLite, files and one process: per process, in one run. */
 import { openTerminal } from '../setup/terminal.ts';
+import { AptPackages } from '../test/kit/apt-packages.ts';
 import { startPlatform } from '../test/kit/platform.ts';
 import type { TestPlatform } from '../test/kit/platform.ts';
 import { openSharedGround } from '../test/kit/shared-ground.ts';
@@ -25,7 +26,7 @@ const blobBytes = 100 * 1024 * 1024;
 const connections = 32;
 
 await using servers = new AsyncDisposableStack();
-const shared = await openSharedGround(openTerminal(process.stderr), servers, { isMeasured: true });
+const shared = await openSharedGround(new AptPackages(openTerminal(process.stderr)), servers, { isMeasured: true });
 if ('missing' in shared) throw new Error(`Nothing to measure: ${shared.missing}`);
 const settings = { BERTH_LOG_LEVEL: 'warn' };
 // Without an engine: backends stay scheduled, and what is measured is the API, the store and the queue alone.

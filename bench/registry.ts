@@ -1,6 +1,7 @@
 /** The registry against the reference implementation as Debian packages it: same machine, same disk, same run. */
 import { dirname } from 'node:path';
 import { openTerminal } from '../setup/terminal.ts';
+import { AptPackages } from '../test/kit/apt-packages.ts';
 import { startPlatform } from '../test/kit/platform.ts';
 import { openSharedGround } from '../test/kit/shared-ground.ts';
 import { startDebianRegistry } from './debian-registry.ts';
@@ -136,7 +137,7 @@ async function smallRows(): Promise<Row[]> {
 /** The role started twice, a process a core, which needs MongoDB. */
 async function twiceRows(): Promise<Row[]> {
   await using servers = new AsyncDisposableStack();
-  const ground = await openSharedGround(openTerminal(process.stderr), servers, { isMeasured: true });
+  const ground = await openSharedGround(new AptPackages(openTerminal(process.stderr)), servers, { isMeasured: true });
   if ('missing' in ground) throw new Error(`Nothing to measure: ${ground.missing}`);
   const registries = ['registry', 'registry2'] as const;
   await using twins = await startPlatform({ ground, only: [...registries, 'api'], settings });

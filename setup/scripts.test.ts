@@ -1,3 +1,4 @@
+// Takes about 4 s
 /** The commands by which people and process managers start Berth. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';

@@ -1,3 +1,4 @@
+// Takes about 10 s
 import { expect, it } from 'vitest';
 import { formatAddress, parseAddress } from './docker/subnets.ts';
 import { describeAtWork, leftBehind, openAtWork } from './testing/outside.ts';

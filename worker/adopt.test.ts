@@ -1,3 +1,4 @@
+// Takes about 40 s
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connectionsOpen } from '../contract/messages.ts';
 import { advance, assign, backends } from '../model/backend.ts';

@@ -1,3 +1,4 @@
+// Takes about 30 s
 import { once } from 'node:events';
 import { request } from 'node:http';
 import type { IncomingMessage } from 'node:http';

@@ -1,3 +1,4 @@
+// Takes about 15 s
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EngineError } from './docker/engine-error.ts';
 import { testEngineHost } from './testing/test-engine.ts';

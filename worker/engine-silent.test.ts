@@ -1,3 +1,4 @@
+// Takes about 35 s
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { testEngineHost } from './testing/test-engine.ts';
 import { openEngineGate } from './testing/engine-gate.ts';

@@ -1,3 +1,4 @@
+// Takes about 20 s
 import { statfs } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fetchJob, nodeQueue } from '../contract/jobs.ts';

@@ -1,3 +1,4 @@
+// Takes about 25 s
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../core/clock/manual-clock.ts';
 import { hardStopBeforeMs, keyId, keys, leaseMs, renewEveryMs, softStopBeforeMs } from '../model/key.ts';

@@ -1,3 +1,4 @@
+// Takes about 30 s
 import { uptime } from 'node:os';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';

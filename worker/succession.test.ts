@@ -1,3 +1,4 @@
+// Takes about 10 s
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backendChanged } from '../contract/messages.ts';

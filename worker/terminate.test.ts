@@ -1,3 +1,4 @@
+// Takes about 30 s
 import { expect, it } from 'vitest';
 import { connectionsOpen } from '../contract/messages.ts';
 import { backends, touch } from '../model/backend.ts';

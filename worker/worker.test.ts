@@ -1,3 +1,4 @@
+// Takes about 15 s
 import { expect, it } from 'vitest';
 import { describeAtWork, isRemoved, leftBehind, openAtWork, statusesOf } from './testing/outside.ts';
 import { eventually, polite } from './testing/test-platform.ts';

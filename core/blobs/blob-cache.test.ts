@@ -1,3 +1,4 @@
+// Takes about 3 s
 import { createHash, randomBytes } from 'node:crypto';
 import { readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// Takes about 20 s
 /** Blobs whose database goes away, or whose answers are lost. */
 import { createHash, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';

@@ -1,3 +1,4 @@
+// Takes about 30 s
 /** Every form of Redis URL, against servers that want exactly that: bus and queue work through it, and strangers do not. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';

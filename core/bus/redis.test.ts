@@ -1,3 +1,4 @@
+// Takes about 15 s
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';

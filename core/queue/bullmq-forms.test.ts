@@ -1,3 +1,4 @@
+// Takes about 10 s
 /** The forms in which people run Redis. */
 import { describe, expect, test } from 'vitest';
 import { startRedisCluster, startSentinelGroup } from '../../test/kit/redis-groups.ts';

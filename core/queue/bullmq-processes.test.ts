@@ -1,3 +1,4 @@
+// Takes about 30 s
 /** Several processes take jobs of one queue, and go away in the middle. */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';

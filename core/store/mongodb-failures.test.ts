@@ -1,3 +1,4 @@
+// Takes about 30 s
 /** A database that is away, hangs, or whose answers are lost. */
 import { expect, test } from 'vitest';
 import { openRelay } from '../../test/kit/mongodb-relay.ts';

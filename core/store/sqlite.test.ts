@@ -1,3 +1,4 @@
+// Takes about 3 s
 import { randomUUID } from 'node:crypto';
 import { chmod, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';

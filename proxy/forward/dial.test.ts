@@ -1,3 +1,4 @@
+// Takes about 5 s
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// Takes about 9 s
 /** What holds for backends nearby holds for those behind a gateway: the same tests, with another way between. */
 import { vi } from 'vitest';
 import type * as RealHouse from '../testing/house.ts';

@@ -1,3 +1,4 @@
+// Takes about 5 s
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

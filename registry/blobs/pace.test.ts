@@ -1,3 +1,4 @@
+// Takes about 10 s
 import { once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';

@@ -1,3 +1,4 @@
+// Takes about 45 s
 /**
  * A push in the middle of a collection, and a collection in the middle of a push, at every step of the other. Whatever is
  * acknowledged must be there; what is refused must succeed when it is pushed again.

@@ -1,3 +1,4 @@
+// Takes about 5 s
 import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { Readable } from 'node:stream';

@@ -1,3 +1,4 @@
+// Takes about 40 s
 /** The registry with docker: each engine of this run, with its own command where it has one. */
 import { spawn } from 'node:child_process';
 import { cp, mkdir, rm } from 'node:fs/promises';

@@ -1,3 +1,4 @@
+// Takes about 10 s
 /** The registry with podman. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

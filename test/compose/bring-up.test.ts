@@ -1,3 +1,4 @@
+// Takes about 90 s
 /** docker-compose.yml brought up for real: the main job goes through it, and sessions outlive that processes are replaced. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectResponse } from '../../contract/connect.ts';

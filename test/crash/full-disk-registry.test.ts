@@ -1,3 +1,4 @@
+// Takes about 10 s
 /** A disk that is really full, below the registry's HTTP API: a file system of a few megabytes. */
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';

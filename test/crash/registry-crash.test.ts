@@ -1,3 +1,4 @@
+// Takes about 100 s
 /** The platform is killed (kill -9) amid pushes and collections: what was acknowledged is there, nothing else is half there. */
 import { describe, expect, test } from 'vitest';
 import { runBerth } from '../kit/berth-command.ts';

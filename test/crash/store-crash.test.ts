@@ -1,3 +1,4 @@
+// Takes about 10 s
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';

@@ -1,3 +1,4 @@
+// Takes about 15 s
 /** end-7: pushing manifests of every kind, which are kept byte for byte. */
 import { expect, test } from 'vitest';
 import { sha256, sha512 } from '../kit/registry.ts';

@@ -1,3 +1,4 @@
+// Takes about 85 s
 /**
  * Clients and backends that leave at every byte of every exchange, and backends whose answers were tampered with: the process
  * lives, sessions beside them stay open, and nothing of what was broken off stays counted.

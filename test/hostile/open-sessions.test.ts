@@ -1,3 +1,4 @@
+// Takes about 30 s
 /** Upload sessions that are begun and never ended: they may cost a little disk until they are swept, and nothing else. */
 import { expect, test } from 'vitest';
 import { residentMiB } from './memory.ts';

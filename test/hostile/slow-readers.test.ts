@@ -1,3 +1,4 @@
+// Takes about 25 s
 /** Clients that ask for a large blob and do not read it: they may hold a connection each, and not the memory of the registry. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

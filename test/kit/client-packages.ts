@@ -4,9 +4,9 @@
  */
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installWithApt } from '../../setup/apt.ts';
 import { findProgram, runCommand } from '../../setup/command.ts';
 import type { Terminal } from '../../setup/terminal.ts';
+import type { AptPackages } from './apt-packages.ts';
 import { cached, cachedPath, isThere } from './cached.ts';
 import { modernFolder } from './docker-packages.ts';
 import { debianKeyring, notDebian, unpackUnstable } from './unstable-packages.ts';
@@ -49,11 +49,11 @@ export async function modernProgram(path: string): Promise<string | undefined> {
 }
 
 /** Makes sure of the clients, as far as this machine allows. Returns what cannot be tested, and why. */
-export async function installClients(terminal: Terminal): Promise<{ what: string; why: string }[]> {
+export async function installClients(packages: AptPackages): Promise<{ what: string; why: string }[]> {
   const installs = [
-    { names: ['skopeo', 'podman', 'buildah'], install: async () => await installOwn(terminal) },
-    { names: ['crane', 'oras', 'docker-buildx'], install: async () => await installUnpacked(terminal) },
-    { names: ['regctl'], install: async () => await installRegctl(terminal) },
+    { names: ['skopeo', 'podman', 'buildah'], install: async () => await installOwn(packages) },
+    { names: ['crane', 'oras', 'docker-buildx'], install: async () => await installUnpacked(packages.terminal) },
+    { names: ['regctl'], install: async () => await installRegctl(packages.terminal) },
   ] as const;
   const skipped = [];
   for (const { names, install } of installs) {
@@ -71,10 +71,9 @@ async function missing(names: readonly ClientProgram[]): Promise<ClientProgram[]
   return found.flatMap(({ name, path }) => (path === undefined ? [name] : []));
 }
 
-async function installOwn(terminal: Terminal): Promise<string | undefined> {
-  if (process.getuid?.() !== 0 || !(await findProgram('apt-get'))) return 'only root can install them, with apt';
+async function installOwn(packages: AptPackages): Promise<string | undefined> {
   // crun, the first choice of podman, would serve as well; runc is there for the engines.
-  return await installWithApt(terminal, 'Installing registry clients', ['runc', 'skopeo', 'podman', 'buildah']);
+  return await packages.install('Installing registry clients', ['runc', 'skopeo', 'podman', 'buildah']);
 }
 
 async function installUnpacked(terminal: Terminal): Promise<string | undefined> {

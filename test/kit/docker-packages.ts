@@ -1,9 +1,8 @@
 /** Installing what the tests' Docker Engines need, where root and apt make that possible. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installWithApt } from '../../setup/apt.ts';
 import { findProgram, tryCommand } from '../../setup/command.ts';
-import type { Terminal } from '../../setup/terminal.ts';
+import type { AptPackages } from './apt-packages.ts';
 import { cached, cachedPath, isThere } from './cached.ts';
 import type { EngineKind } from './docker-engine.ts';
 import { debianKeyring, notDebian, unpackUnstable } from './unstable-packages.ts';
@@ -30,14 +29,14 @@ export function modernFolder(): string {
 }
 
 /** Makes sure that an engine can be started. Returns why not, or nothing. */
-export async function installEngine(kind: EngineKind, terminal: Terminal): Promise<string | undefined> {
+export async function installEngine(kind: EngineKind, packages: AptPackages): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root on Linux can start one';
-  const problem = await installStable(terminal);
+  const problem = await installStable(packages);
   if (problem !== undefined || kind === 'stable') return problem;
   if (await isThere(modernFolder())) return undefined;
   if (!(await isThere(debianKeyring))) return notDebian;
   try {
-    await terminal.during('Unpacking a modern Docker Engine', installModern);
+    await packages.terminal.during('Unpacking a modern Docker Engine', installModern);
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
@@ -45,10 +44,9 @@ export async function installEngine(kind: EngineKind, terminal: Terminal): Promi
 }
 
 /** Makes sure that there is a static busybox, of which test images are made. Returns why not, or nothing. */
-export async function installBusybox(terminal: Terminal): Promise<string | undefined> {
+export async function installBusybox(packages: AptPackages): Promise<string | undefined> {
   if ((await staticBusybox()) !== undefined) return undefined;
-  if (process.getuid?.() !== 0 || !(await findProgram('apt-get'))) return 'the package busybox-static is missing';
-  return await installWithApt(terminal, 'Installing busybox-static', ['busybox-static']);
+  return await packages.install('Installing busybox-static', ['busybox-static']);
 }
 
 /** Where a busybox is that runs in an empty image. */
@@ -59,13 +57,12 @@ export async function staticBusybox(): Promise<string | undefined> {
   return (await tryCommand('ldd', [path])).code === 0 ? undefined : path;
 }
 
-async function installStable(terminal: Terminal): Promise<string | undefined> {
+async function installStable(packages: AptPackages): Promise<string | undefined> {
   const missing = [];
   for (const [program, name] of Object.entries(enginePrograms)) if (!(await findProgram(program))) missing.push(name);
   const noClient = !(await findProgram('docker'));
   if (missing.length === 0 && !noClient) return undefined;
-  if (!(await findProgram('apt-get'))) return `these packages are missing: ${missing.join(', ')}`;
-  return await installWithApt(terminal, 'Installing Docker Engine', missing, noClient ? ['docker-cli'] : []);
+  return await packages.install('Installing Docker Engine', missing, noClient ? ['docker-cli'] : []);
 }
 
 async function installModern(detail: (words: string) => void): Promise<void> {

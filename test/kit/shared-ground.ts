@@ -1,7 +1,6 @@
 /** The servers of the shared ground, for a whole run of tests. */
 import { findProgram } from '../../setup/command.ts';
-import { installWithApt } from '../../setup/apt.ts';
-import type { Terminal } from '../../setup/terminal.ts';
+import type { AptPackages } from './apt-packages.ts';
 import type { SharedGround } from './grounds.ts';
 import { javaPrograms } from './mongodb-install.ts';
 import type { ServerUse } from './mongodb-install.ts';
@@ -10,13 +9,13 @@ import { openTestRedis, redisProblem } from './redis.ts';
 
 /** Starts a MongoDB and a Redis, or takes those that MONGODB_URL and REDIS_URL name. Returns why not where it cannot. */
 export async function openSharedGround(
-  terminal: Terminal,
+  packages: AptPackages,
   owned: AsyncDisposableStack,
   use?: ServerUse,
 ): Promise<SharedGround | { readonly missing: string }> {
-  const problem = await installSharedGround(terminal);
+  const problem = await installSharedGround(packages);
   if (problem !== undefined) return { missing: problem };
-  return await terminal.during('Starting MongoDB and Redis for tests', async () => {
+  return await packages.terminal.during('Starting MongoDB and Redis for tests', async () => {
     const mongo = await testMongo(use);
     if ('missing' in mongo) return mongo;
     owned.use(mongo);
@@ -26,17 +25,14 @@ export async function openSharedGround(
 }
 
 /** Makes sure that the servers can be started. Returns why not, or nothing. */
-export async function installSharedGround(terminal: Terminal): Promise<string | undefined> {
+export async function installSharedGround(packages: AptPackages): Promise<string | undefined> {
   const missing: string[] = [];
   const redis = process.env['REDIS_URL'] ? undefined : await redisProblem();
   if (redis !== undefined) missing.push('redis-server');
   const needsJava = !process.env['MONGODB_URL'] && (await findProgram('mongod')) === undefined;
   if (needsJava) missing.push(...(await missingJavaPackages()));
   if (missing.length === 0) return undefined;
-  if (process.getuid?.() !== 0 || !(await findProgram('apt-get'))) {
-    return redis ?? `these packages are missing: ${missing.join(', ')}`;
-  }
-  return await installWithApt(terminal, 'Installing what MongoDB and Redis for tests need', missing);
+  return await packages.install('Installing what MongoDB and Redis for tests need', missing);
 }
 
 /** Of the protocol server, which is compiled here. */

@@ -5,9 +5,8 @@
  */
 import { mkdir, readdir, readlink, realpath, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { installWithApt } from '../../setup/apt.ts';
 import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
-import type { Terminal } from '../../setup/terminal.ts';
+import type { AptPackages } from './apt-packages.ts';
 import { enginePrograms } from './docker-packages.ts';
 import { javaPrograms } from './mongodb-install.ts';
 
@@ -41,12 +40,11 @@ export function systemPath(): string {
 }
 
 /** Installs programs that have no installer of their own. Returns what cannot be tested, and why. */
-export async function installTools(terminal: Terminal): Promise<string | undefined> {
+export async function installTools(packages: AptPackages): Promise<string | undefined> {
   const missing = [];
   for (const [program, name] of Object.entries(toolPrograms)) if (!(await findProgram(program))) missing.push(name);
   if (missing.length === 0) return undefined;
-  if (process.getuid?.() !== 0 || !(await findProgram('apt-get'))) return `these are missing: ${missing.join(', ')}`;
-  return await installWithApt(terminal, 'Installing tools', missing);
+  return await packages.install('Installing tools', missing);
 }
 
 /**

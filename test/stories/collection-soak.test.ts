@@ -1,3 +1,4 @@
+// Takes about 35 s
 /**
  * Pushers that share layers, mount, move tags and delete, while garbage is collected without a pause under leases of seconds:
  * nothing that was acknowledged and not deleted is ever missing, and when all is deleted, all bytes go.

@@ -1,3 +1,4 @@
+// Takes about 45 s
 /** The containerd below a Docker Engine is killed: sessions go on, and what is asked for meanwhile starts. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findProgram } from '../../setup/command.ts';

@@ -1,3 +1,4 @@
+// Takes about 170 s
 /** How backends end: swept, at the end of their life, stopped softly, stopped by force. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// Takes about 40 s
 /** A Docker Engine that falls silent: the node says so, sessions go on, and nobody has to restart the worker. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findProgram } from '../../setup/command.ts';

@@ -1,3 +1,4 @@
+// Takes about 30 s
 /** Backends that do not come up, or do not stay up. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// Takes about 30 s
 /** A new version of what people use is on its nodes before anybody asks for it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';

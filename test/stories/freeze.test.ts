@@ -1,3 +1,4 @@
+// Takes about 100 s
 /**
  * A platform stands still for longer than any lease, and goes on: its sessions are still there. Where other processes share the
  * store, those with a key are not: their keys could have been given away, so their containers have ended by themselves.

@@ -1,3 +1,4 @@
+// Takes about 195 s
 /**
  * Two nodes, and a key whose holder's node loses its worker, its engine or both: killed, or standing still. The records that the
  * holders themselves write show that the old one was gone before the new one began.

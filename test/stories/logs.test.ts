@@ -1,3 +1,4 @@
+// Takes about 50 s
 /** What backends write and use: followed while they run, read after they have ended, and by nobody who may not. */
 import { once } from 'node:events';
 import { connect } from 'node:net';

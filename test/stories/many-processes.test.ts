@@ -1,3 +1,4 @@
+// Takes about 25 s
 /** Two processes of every role, and two nodes, each with a Docker Engine of its own: what one of them loses, the other has. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

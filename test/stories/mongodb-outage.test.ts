@@ -1,3 +1,4 @@
+// Takes about 10 s
 /** MongoDB goes away: everybody is told so, open connections go on, and nobody has to restart anything when it is back. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// Takes about 120 s
 /** Redis goes away, and comes back empty: that costs time, and no backend, key or session. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';

@@ -1,3 +1,4 @@
+// Takes about 15 s
 /** `berth collect`, `berth verify` and `berth quota`, beside a running platform and without one. */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

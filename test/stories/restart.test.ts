@@ -1,3 +1,4 @@
+// Takes about 70 s
 /** The platform goes down and comes back: sessions live on. */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';

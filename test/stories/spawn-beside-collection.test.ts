@@ -1,3 +1,4 @@
+// Takes about 10 s
 /** An image that only its digest still leads to is spawned while garbage is collected: it runs, or it is told to be gone. */
 import { expect, test } from 'vitest';
 import { openApi } from '../../api/index.ts';

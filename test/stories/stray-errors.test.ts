@@ -1,3 +1,4 @@
+// Takes about 10 s
 /** An error that no code catches ends no session, and an operator sees it. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

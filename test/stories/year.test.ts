@@ -1,3 +1,4 @@
+// Takes about 10 s
 /** A year of use, on a simulated clock: a platform that is connected to all the time is after a year as it was after a season. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';

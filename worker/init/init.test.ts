@@ -1,3 +1,4 @@
+// Takes about 7 s
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,0 +1,50 @@
+/** Installs the packages that tests need: with apt-get, as root, and not before the person at the terminal agrees. */
+import { createInterface } from 'node:readline/promises';
+import { installWithApt } from '../../setup/apt.ts';
+import { findProgram } from '../../setup/command.ts';
+import type { Terminal } from '../../setup/terminal.ts';
+
+/** Whether missing packages are installed. */
+export type InstallPolicy = 'ask' | 'yes' | 'no';
+
+export class AptPackages {
+  readonly terminal: Terminal;
+  readonly #policy: InstallPolicy;
+  /** The answer of the person, who is asked once. */
+  #agreed: Promise<boolean> | undefined;
+
+  constructor(terminal: Terminal, policy: InstallPolicy = 'yes') {
+    this.terminal = terminal;
+    this.#policy = policy;
+  }
+
+  /** Installs packages, and those of `ifKnown` that this release has. Returns why not, or nothing. */
+  async install(
+    what: string,
+    packages: readonly string[],
+    ifKnown: readonly string[] = [],
+  ): Promise<string | undefined> {
+    const missing = `these packages are missing: ${[...packages, ...ifKnown].join(', ')}`;
+    if (process.getuid?.() !== 0 || (await findProgram('apt-get')) === undefined) return missing;
+    if (!(await this.#mayInstall([...packages, ...ifKnown]))) return `${missing}, and may not be installed`;
+    return await installWithApt(this.terminal, what, packages, ifKnown);
+  }
+
+  async #mayInstall(packages: readonly string[]): Promise<boolean> {
+    if (this.#policy !== 'ask') return this.#policy === 'yes';
+    this.#agreed ??= ask(
+      `Tests need packages that are missing here: ${packages.join(', ')}. ` +
+        'Install these, and others that are missing, with apt-get as root? [Y/n] ',
+    );
+    return await this.#agreed;
+  }
+}
+
+async function ask(question: string): Promise<boolean> {
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^(?:y|yes|)$/i.test((await asking.question(question)).trim());
+  } finally {
+    asking.close();
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * The projects of the tests, and which test file belongs to which: the first row that fits. What a file needs shows in its folder
+ * and in its imports, and how long it takes in a line of its own, `// Takes about 40 s`.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export type ProjectName = 'unit' | 'drivers' | 'docker' | 'e2e';
+
+interface Row {
+  readonly project: ProjectName;
+  readonly folder?: RegExp;
+  readonly imports?: RegExp;
+  readonly minSeconds?: number;
+}
+
+const rows: readonly Row[] = [
+  // Crosses components.
+  { project: 'e2e', folder: /^test\/(?!kit\/|[^/]+$)/ },
+  // Runs containers.
+  { project: 'docker', folder: /^worker\//, imports: /\/testing\// },
+  { project: 'docker', imports: /\/kit\/engines\.ts$/ },
+  // Runs MongoDB or Redis, or mounts a small disk, which only root may.
+  { project: 'drivers', imports: /\/kit\/(?:mongodb|redis|grounds|small-disk)/ },
+  // All units together take at most 20 seconds on two cores.
+  { project: 'drivers', minSeconds: 3 },
+];
+
+const root = join(import.meta.dirname, '../..');
+
+/** The test files of a project. */
+export function filesOf(project: ProjectName): string[] {
+  const files = globSync('**/*.test.ts', { cwd: root, exclude: ['node_modules', '.berth', '.git'] });
+  return files.filter((file) => projectOf(file, readFileSync(join(root, file), 'utf8')) === project);
+}
+
+/** How long a test file says that it takes; 0 for those that are over in a few seconds and do not say. */
+export function secondsIn(text: string): number {
+  return Number(/^\/\/ Takes about (\d+) s\b/m.exec(text)?.[1] ?? 0);
+}
+
+function projectOf(file: string, text: string): ProjectName {
+  const imported = Array.from(text.matchAll(/^import [^;]*? from '([^']+)'/gm), ([, path = '']) => path);
+  const row = rows.find(
+    ({ folder, imports, minSeconds = 0 }) =>
+      (!folder || folder.test(file)) &&
+      (!imports || imported.some((path) => imports.test(path))) &&
+      secondsIn(text) >= minSeconds,
+  );
+  return row?.project ?? 'unit';
+}

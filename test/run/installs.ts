@@ -1,0 +1,45 @@
+/** Installs what tests call, as far as this machine and its user allow, and leaves nothing else on the PATH. */
+import { findProgram } from '../../setup/command.ts';
+import { caddyProgram } from '../compose/caddy-program.ts';
+import { containedMongo } from '../compose/mongodb-runtime.ts';
+import { problem as composeProblem } from '../compose/problem.ts';
+import type { AptPackages } from '../kit/apt-packages.ts';
+import { installClients } from '../kit/client-packages.ts';
+import type { EngineKind } from '../kit/docker-engine.ts';
+import { installBusybox, installEngine } from '../kit/docker-packages.ts';
+import type { Missing } from '../kit/required.ts';
+import { installSharedGround } from '../kit/shared-ground.ts';
+import { hasPackages, installTools, linkPrograms, systemPath } from '../kit/test-programs.ts';
+
+/** Why no engine of a kind can be started. */
+export type EngineProblems = Readonly<Record<EngineKind, string | undefined>>;
+
+/** Returns what engines lack; the rest is gathered in `missing`. `programs` is the folder that becomes the PATH. */
+export async function installAll(packages: AptPackages, missing: Missing[], programs: string): Promise<EngineProblems> {
+  const packaged = await hasPackages();
+  const npm = await findProgram('npm');
+  if (packaged) process.env['PATH'] = systemPath();
+  const tools = await installTools(packages);
+  if (tools !== undefined) missing.push({ part: 'tools', what: 'what calls curl or openssl', why: tools });
+  const busybox = await installBusybox(packages);
+  const engines = {
+    stable: busybox ?? (await installEngine('stable', packages)),
+    modern: busybox ?? (await installEngine('modern', packages)),
+  };
+  for (const why of await installClients(packages)) missing.push({ part: 'clients', ...why });
+  // What it lacks is said once more where it is started.
+  await installSharedGround(packages);
+  await packages.terminal.during('Making images for the deployment with docker-compose', prepareStandIns);
+  if (packaged) {
+    await linkPrograms(programs, { node: process.execPath, ...(npm !== undefined && { npm }) });
+    process.env['PATH'] = programs;
+  }
+  return engines;
+}
+
+/** Makes what takes longest of the stand-in images, which is kept. Their test says what it lacks. */
+async function prepareStandIns(): Promise<void> {
+  if ((await composeProblem()) !== undefined) return;
+  await caddyProgram();
+  await containedMongo();
+}

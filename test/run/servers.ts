@@ -1,0 +1,111 @@
+/** The servers of a run of tests: a Docker Engine of each kind, MongoDB and Redis, as far as this machine allows. */
+import { findProgram, runCommand } from '../../setup/command.ts';
+import { pingEngine } from '../../setup/docker-engine.ts';
+import type { AptPackages } from '../kit/apt-packages.ts';
+import { startEngine } from '../kit/docker-engine.ts';
+import type { EngineKind, TestEngine } from '../kit/docker-engine.ts';
+import { staticBusybox } from '../kit/docker-packages.ts';
+import { watchEngine } from '../kit/engine-watch.ts';
+import { enginesVariable } from '../kit/engines.ts';
+import { sharedGroundVariable } from '../kit/grounds.ts';
+import type { SharedGround } from '../kit/grounds.ts';
+import type { Missing } from '../kit/required.ts';
+import { openSharedGround } from '../kit/shared-ground.ts';
+import type { EngineProblems } from './installs.ts';
+
+/** An engine that had locked itself up. */
+export interface Restart {
+  readonly kind: EngineKind;
+  readonly restarting: Promise<void>;
+}
+
+export interface ServerOptions {
+  readonly packages: AptPackages;
+  readonly problems: EngineProblems;
+  /** Gathers what cannot be tested here, and why. */
+  readonly missing: Missing[];
+  /** Gathers which engines had locked themselves up and were started anew. */
+  readonly restarted: Restart[];
+  readonly needsEngines: boolean;
+}
+
+/** Starts the servers. `owned` stops them. Returns the environment in which tests find them. */
+export async function openServers(
+  options: ServerOptions,
+  owned: AsyncDisposableStack,
+): Promise<Readonly<Record<string, string>>> {
+  const [engines, shared] = await Promise.all([
+    options.needsEngines ? openEngines(options, owned) : [],
+    openSharedGround(options.packages, owned),
+  ]);
+  if (!('missing' in shared)) return { ...environmentOf(engines), ...urlsOf(shared) };
+  options.missing.push({ part: 'stores', what: 'what needs MongoDB and Redis', why: shared.missing });
+  return environmentOf(engines);
+}
+
+/** One after the other: an engine deletes the firewall rules of others when it starts. */
+async function openEngines(options: ServerOptions, owned: AsyncDisposableStack): Promise<TestEngine[]> {
+  const { missing, packages, problems } = options;
+  const engines: TestEngine[] = [];
+  for (const kind of ['stable', 'modern'] satisfies EngineKind[]) {
+    const engine = problems[kind] ?? (await tryToStart(kind, options, owned));
+    if (typeof engine !== 'string') engines.push(engine);
+    else if (kind === 'stable') await addHostEngine(engines, missing, engine);
+    else missing.push({ part: 'modern-docker', what: 'stories on a modern Docker Engine', why: engine });
+  }
+  for (const { kind, version } of engines) packages.terminal.say(`Stories run on Docker Engine ${version} (${kind})`);
+  return engines;
+}
+
+async function tryToStart(
+  kind: EngineKind,
+  { packages, restarted }: ServerOptions,
+  owned: AsyncDisposableStack,
+): Promise<TestEngine | string> {
+  const { terminal } = packages;
+  try {
+    const engine = await terminal.during(
+      `Starting a ${kind} Docker Engine for tests`,
+      async () => await startEngine(kind),
+    );
+    owned.defer(async () => {
+      await terminal.during(`Stopping the ${kind} Docker Engine`, async () => await engine[Symbol.asyncDispose]());
+    });
+    owned.use(watchEngine(engine, (restarting) => restarted.push({ kind, restarting })));
+    return { kind, host: engine.host, version: engine.version };
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Where none can be started, the engine that this machine runs anyway serves: a laptop, a hosted CI runner. */
+async function addHostEngine(engines: TestEngine[], missing: Missing[], problem: string): Promise<void> {
+  const host = process.env['DOCKER_HOST'] || 'unix:///var/run/docker.sock';
+  const lack = async () => {
+    if ((await staticBusybox()) === undefined) return problem;
+    if ((await pingEngine(host)) !== 'answers') return `${problem}, and none answers at ${host}`;
+    return (await findProgram('docker')) === undefined ? 'there is no docker command' : undefined;
+  };
+  const why = await lack();
+  if (why !== undefined) {
+    missing.push({ part: 'docker', what: 'stories in containers', why });
+    return;
+  }
+  const at = { env: { DOCKER_HOST: host } };
+  const version = (await runCommand('docker', ['version', '--format', '{{.Server.Version}}'], at)).trim();
+  engines.push({ kind: 'stable', host, version });
+}
+
+/** How tests learn which engines there are; the components' own tests run on the first. */
+function environmentOf(engines: readonly TestEngine[]): Record<string, string> {
+  return { [enginesVariable]: JSON.stringify(engines), ...(engines[0] && { DOCKER_HOST: engines[0].host }) };
+}
+
+/** How stories, and the drivers' own tests, learn where MongoDB and Redis are. */
+function urlsOf(shared: SharedGround): Record<string, string> {
+  return {
+    [sharedGroundVariable]: JSON.stringify(shared),
+    MONGODB_URL: shared.mongodbUrl,
+    REDIS_URL: shared.redisUrl,
+  };
+}

@@ -1,0 +1,91 @@
+/** A run of tests: units while servers start, then the others, and again what failed for an engine that had locked itself up. */
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import type { Terminal } from '../../setup/terminal.ts';
+import { AptPackages } from '../kit/apt-packages.ts';
+import type { Missing } from '../kit/required.ts';
+import { installAll } from './installs.ts';
+import type { Interruption } from './interruption.ts';
+import type { RunOptions } from './options.ts';
+import { openServers } from './servers.ts';
+import type { Restart } from './servers.ts';
+import { projectsFor, readReport, runVitest } from './vitest.ts';
+import type { FileResult } from './vitest.ts';
+
+export interface TestRunParts {
+  readonly options: RunOptions;
+  readonly terminal: Terminal;
+  /** For what the run needs until its end. */
+  readonly folder: string;
+  /** Gathers what cannot be tested here, and why. */
+  readonly missing: Missing[];
+  readonly interrupted: Interruption;
+}
+
+export class TestRun {
+  /** Of each file, by its path. A file that was run again counts as it went then. */
+  readonly results = new Map<string, FileResult>();
+  readonly #parts: TestRunParts;
+  /** Engines that had locked themselves up and were started anew. */
+  readonly #restarted: Restart[] = [];
+  #reports = 0;
+
+  constructor(parts: TestRunParts) {
+    this.#parts = parts;
+  }
+
+  /** Runs all tests that the options choose, and returns the exit code once all servers are stopped again. */
+  async all(): Promise<number> {
+    const { options, terminal, folder, missing, interrupted } = this.#parts;
+    const projects = await projectsFor(options.vitestArgs, options.chosen, join(folder, 'files.json'));
+    const others = projects.filter((name) => name !== 'unit');
+    const units = async () => (projects.length === others.length ? 0 : await this.#vitest(['unit']));
+    if (others.length === 0) return await units();
+
+    const problems = await installAll(new AptPackages(terminal, options.install), missing, join(folder, 'programs'));
+    await using owned = new AsyncDisposableStack();
+    const servers = {
+      packages: new AptPackages(others.length < projects.length ? withoutProgress(terminal) : terminal, 'no'),
+      problems,
+      missing,
+      restarted: this.#restarted,
+      needsEngines: others.some((name) => name !== 'drivers'),
+    };
+    const [unitCode, environment] = await Promise.all([units(), openServers(servers, owned)]);
+    if (interrupted.signal !== undefined) return 128 + constants.signals[interrupted.signal];
+    const code = await this.#vitest(others, environment);
+    return (await this.#againIfLocked(code, environment)) || unitCode;
+  }
+
+  /** Runs the files that failed once more if an engine had locked itself up, and returns the exit code that counts. */
+  async #againIfLocked(code: number, environment: Readonly<Record<string, string>>): Promise<number> {
+    if (code === 0 || this.#restarted.length === 0 || this.#parts.interrupted.signal !== undefined) return code;
+    const failed = [...this.results.values()].filter(({ status }) => status === 'failed');
+    if (failed.length === 0) return code;
+    await Promise.allSettled(this.#restarted.map(({ restarting }) => restarting));
+    const kinds = [...new Set(this.#restarted.map(({ kind }) => kind))];
+    this.#parts.terminal.say(`The ${kinds.join(' and ')} Docker Engine had locked itself up: what failed is run again`);
+    return await this.#vitest(
+      [],
+      environment,
+      failed.map(({ name }) => name),
+    );
+  }
+
+  async #vitest(
+    projects: readonly string[],
+    environment: Readonly<Record<string, string>> = {},
+    args: readonly string[] = this.#parts.options.vitestArgs,
+  ): Promise<number> {
+    const { folder, interrupted } = this.#parts;
+    const reportFile = join(folder, `report-${(this.#reports += 1)}.json`);
+    const code = await runVitest({ args, projects, environment, reportFile, interrupted });
+    for (const result of await readReport(reportFile)) this.results.set(result.name, result);
+    return code;
+  }
+}
+
+/** Tests write to the terminal at the same time: only what is finished is worth a line. */
+function withoutProgress(terminal: Terminal): Terminal {
+  return { ...terminal, during: async (_what, work) => await work(() => {}) };
+}

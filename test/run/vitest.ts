@@ -1,0 +1,75 @@
+/** Runs vitest in a process of its own: which projects have files for given arguments, and the tests of some of them. */
+import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { constants } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { runCommand } from '../../setup/command.ts';
+import type { Interruption } from './interruption.ts';
+
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+
+const program = fileURLToPath(new URL('../../node_modules/vitest/vitest.mjs', import.meta.url));
+
+/** The part of vitest's JSON report that is counted. */
+const report = z.object({
+  testResults: z.array(
+    z.object({
+      name: z.string(),
+      status: z.string(),
+      startTime: z.number(),
+      endTime: z.number(),
+      assertionResults: z.array(z.object({ status: z.string(), fullName: z.string() })),
+    }),
+  ),
+});
+
+export type FileResult = z.infer<typeof report>['testResults'][number];
+
+const listed = z.array(z.object({ projectName: z.string() }));
+
+/** The projects that have files for these arguments. Their list is written to a file, where nothing else is printed. */
+export async function projectsFor(
+  args: readonly string[],
+  chosen: readonly string[],
+  listFile: string,
+): Promise<string[]> {
+  const listing = [program, 'list', '--filesOnly', `--json=${listFile}`, ...toChoose(chosen), ...args];
+  await runCommand(process.execPath, listing, { cwd: root });
+  const files = listed.parse(JSON.parse(await readFile(listFile, 'utf8')));
+  return [...new Set(files.map(({ projectName }) => projectName))];
+}
+
+export interface VitestRun {
+  readonly args: readonly string[];
+  readonly projects: readonly string[];
+  /** Besides that of this process. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly reportFile: string;
+  readonly interrupted: Interruption;
+}
+
+/** Runs tests, and returns vitest's exit code. */
+export async function runVitest({ args, projects, environment, reportFile, interrupted }: VitestRun): Promise<number> {
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
+  const child = spawn(process.execPath, [program, 'run', ...reporters, ...toChoose(projects), ...args], {
+    cwd: root,
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  interrupted.child = child;
+  return await new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? 'SIGTERM']));
+  });
+}
+
+/** What a run of vitest reported; nothing if it ended before that. */
+export async function readReport(file: string): Promise<FileResult[]> {
+  const text = await readFile(file, 'utf8').catch(() => undefined);
+  return text === undefined ? [] : report.parse(JSON.parse(text)).testResults;
+}
+
+function toChoose(projects: readonly string[]): string[] {
+  return projects.map((name) => `--project=${name}`);
+}
