@@ -6,7 +6,6 @@ const mebibyte = 1024 * 1024;
 /** A line for people. */
 export function collectionLine(event: CollectionEvent, isDry: boolean): string {
   if (event.type === 'collected') return event.dry_run ? drySummary(event) : summary(event);
-  if (event.type === 'skipped') return `${event.repository}: left alone. ${event.reason}`;
   const what = [counted(event.manifests, 'manifest'), counted(event.tags, 'tag'), counted(event.blobs, 'blob')];
   return `${event.repository}: ${isDry ? 'would lose' : 'lost'} ${listed(what)} (${size(event.bytes)})`;
 }

@@ -19,12 +19,25 @@ export interface StoredManifest {
   /** The `Content-Type` it was pushed with, without parameters. */
   readonly mediaType: string;
   readonly bytes: Uint8Array;
+  readonly sizeBytes: number;
+  /** `image`: a container can be made of it. */
+  readonly kind: 'image' | 'index' | 'other';
+  /** Digests of the manifests and blobs that it is made of, also of those that are stored elsewhere. */
+  readonly references: readonly string[];
   /** The digest of the manifest that this one refers to. */
   readonly subject?: string;
+  /** How it is listed among the referrers of its subject. */
+  readonly referrer?: Referrer;
   /** In the store's time. */
   readonly pushedAt: Date;
   /** When it was last pushed, built on, or a client was told that it is here (`leases.ts`). In the store's time. */
   readonly usedAt: Date;
+}
+
+export interface Referrer {
+  readonly artifactType?: string;
+  /** An OCI descriptor as JSON: as a field, annotations with dots in their names could exceed the size of a document. */
+  readonly descriptor: string;
 }
 
 export interface StoredTag {

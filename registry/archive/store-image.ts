@@ -3,10 +3,10 @@ import { z } from 'zod';
 import type { RegistryContext } from '../context.ts';
 import { contentId, manifests } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
-import { kindOf, parseManifest } from '../manifests/manifest.ts';
+import { isContainerImage, kindOf, parseManifest } from '../manifests/manifest.ts';
 import type { Descriptor, Manifest } from '../manifests/manifest.ts';
 import { acceptManifest } from '../manifests/manifest-push.ts';
-import { imageConfigTypes, maxConfigBytes, readBlob } from '../manifests/pushed-image.ts';
+import { maxConfigBytes, readBlob } from '../manifests/pushed-image.ts';
 import type { Choice } from './candidates.ts';
 import type { ArchiveContents } from './contents.ts';
 import { readManifestBlob } from './images-in-archive.ts';
@@ -137,10 +137,6 @@ function diffIdsOf(digest: string, bytes: Buffer): readonly string[] {
 
 function isPlainTar({ mediaType, digest }: Descriptor): boolean {
   return mediaType.endsWith('.tar') && digest.startsWith('sha256:');
-}
-
-function isContainerImage({ kind, config }: Manifest): boolean {
-  return kind === 'image' && config !== undefined && imageConfigTypes.includes(config.mediaType);
 }
 
 async function bytesOf({ context, contents }: Storing, digest: string): Promise<Buffer> {

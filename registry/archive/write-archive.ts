@@ -58,7 +58,7 @@ export async function writeArchive(context: RegistryContext, wish: ArchiveWish):
   const manifest = parseManifest(stored.bytes, stored.mediaType);
   const blobs = new Map<string, Part>();
   await addManifest(context, repository, { digest, bytes: stored.bytes, manifest }, { blobs, depth: 0 });
-  const descriptor = { mediaType: stored.mediaType, digest, size: stored.bytes.byteLength };
+  const descriptor = { mediaType: stored.mediaType, digest, size: stored.sizeBytes };
   const parts = [
     document('oci-layout', { imageLayoutVersion: '1.0.0' }),
     document('index.json', indexFor(descriptor, wish)),

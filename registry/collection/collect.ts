@@ -1,5 +1,4 @@
 /** One collection, from the repositories to the bytes. */
-import { RegistryError } from '../errors.ts';
 import { sweepUploads } from '../blobs/upload-sweep.ts';
 import { condemnBlobs, countUnlinked, removeCondemned } from './bytes.ts';
 import type { Tally } from './bytes.ts';
@@ -7,7 +6,6 @@ import type { Collecting, CollectorDeps } from './collecting.ts';
 import type { CollectionEvent } from './events.ts';
 import { walkingPace } from './pace.ts';
 import { collectRepository } from './repository.ts';
-import type { Collected } from './repository.ts';
 import type { Turn } from './turn.ts';
 import { repositories } from './walk.ts';
 
@@ -30,11 +28,7 @@ export async function* collect(
   for await (const repository of repositories(deps.store)) {
     stop.throwIfAborted();
     sum.repositories += 1;
-    const collected = await tryRepository(collecting, repository);
-    if ('type' in collected) {
-      yield collected;
-      continue;
-    }
+    const collected = await collectRepository(collecting, repository);
     sum.manifests += collected.manifests;
     sum.tags += collected.tags;
     sum.links += collected.links;
@@ -66,17 +60,4 @@ async function collectBytes(
   if (!turn) return { condemned: await countUnlinked(collecting, goneLinks), removed: { blobs: 0, bytes: 0 } };
   const condemned = await condemnBlobs(collecting);
   return { condemned, removed: await removeCondemned({ ...collecting, turn }, collecting.signal) };
-}
-
-async function tryRepository(
-  collecting: Collecting,
-  repository: string,
-): Promise<Collected | Extract<CollectionEvent, { type: 'skipped' }>> {
-  try {
-    return await collectRepository(collecting, repository);
-  } catch (error) {
-    if (!(error instanceof RegistryError)) throw error;
-    collecting.log.error({ err: error, repository }, 'A manifest is damaged: nothing is collected in its repository');
-    return { type: 'skipped', repository, reason: 'A manifest is damaged; run "berth verify"' };
-  }
 }

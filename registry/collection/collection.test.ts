@@ -5,7 +5,7 @@ import { backends, newBackend } from '../../model/backend.ts';
 import { findImage } from '../../model/image.ts';
 import { services, withImageTag } from '../../model/service.ts';
 import { pushBlob, pushImage, putManifest, sha256 } from '../../test/kit/registry.ts';
-import { blobLinks, collectorTurns, contentId, manifests, tombstones } from '../documents.ts';
+import { blobLinks, collectorTurns, contentId, tombstones } from '../documents.ts';
 import {
   blobCount,
   has,
@@ -195,16 +195,4 @@ test('what a service that is gone has left goes, and a service made anew begins 
   expect(summary).toMatchObject({ manifests: 1, tags: 1, links: 2, removed: { blobs: 2 } });
   expect(await findImage(registry.store, repository, 'v1')).toBeUndefined();
   expect((await collect(registry)).summary.repositories).toBe(0);
-});
-
-test('where a manifest is damaged nothing goes, since nobody knows what it keeps', async () => {
-  await using opened = await openCollectionHouse();
-  const { registry, clock } = opened;
-  const image = await push(registry, 'v1');
-  const id = contentId(repository, image.digest);
-  await registry.store.update(manifests, id, (manifest) => ({ ...manifest, bytes: Buffer.from('{') }));
-  await clock.advance(2 * leaseMs);
-  const { events, summary } = await collect(registry);
-  expect(events[0]).toMatchObject({ type: 'skipped', repository });
-  expect([summary.links, await blobCount(registry)]).toEqual([0, 2]);
 });

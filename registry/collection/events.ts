@@ -15,9 +15,6 @@ const repositoryCollected = z.object({
   bytes: count,
 });
 
-/** A repository that was left alone, since nobody can know what its damaged manifest keeps alive. */
-const repositorySkipped = z.object({ type: z.literal('skipped'), repository: z.string(), reason: z.string() });
-
 const collected = z.object({
   type: z.literal('collected'),
   dry_run: z.boolean(),
@@ -35,7 +32,7 @@ const collected = z.object({
   duration_ms: count,
 });
 
-export const collectionEvent = z.discriminatedUnion('type', [repositoryCollected, repositorySkipped, collected]);
+export const collectionEvent = z.discriminatedUnion('type', [repositoryCollected, collected]);
 
 export type CollectionEvent = z.infer<typeof collectionEvent>;
 

@@ -12,7 +12,6 @@ function node(digest: string, about: Partial<Node> = {}): Node {
     pushedAt,
     usedAt: pushedAt,
     references: [],
-    subject: undefined,
     kind: 'image',
     ...about,
   };

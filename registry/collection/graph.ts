@@ -1,19 +1,11 @@
 /** What keeps what alive in a repository. Pure, so that its rules can be tested without a store. */
-import { imageConfigTypes } from '../manifests/pushed-image.ts';
-import { parseManifest } from '../manifests/manifest.ts';
 import type { StoredManifest } from '../documents.ts';
 
 /** A manifest, as far as it matters here. */
-export interface Node {
-  readonly digest: string;
-  readonly sizeBytes: number;
-  readonly pushedAt: Date;
-  readonly usedAt: Date;
-  /** Digests of manifests and blobs that it is made of. */
-  readonly references: readonly string[];
-  readonly subject: string | undefined;
-  readonly kind: 'image' | 'index' | 'other';
-}
+export type Node = Pick<
+  StoredManifest,
+  'digest' | 'sizeBytes' | 'pushedAt' | 'usedAt' | 'references' | 'subject' | 'kind'
+>;
 
 /** The manifests of a repository, by digest. */
 export class Graph {
@@ -101,21 +93,10 @@ export class Graph {
   }
 }
 
-/** Throws `RegistryError` `manifest-invalid` if the manifest is damaged. */
+/** A manifest without its bytes. */
 export function nodeOf(stored: StoredManifest): Node {
-  const manifest = parseManifest(stored.bytes, stored.mediaType);
-  const { config, layers, manifests, blobs } = manifest;
-  const isImage = manifest.kind === 'image' && imageConfigTypes.includes(config?.mediaType ?? '');
-  return {
-    digest: stored.digest,
-    sizeBytes: stored.bytes.byteLength,
-    pushedAt: stored.pushedAt,
-    usedAt: stored.usedAt,
-    // Foreign layers too: here or not, they are not garbage.
-    references: [...(config ? [config] : []), ...layers, ...manifests, ...blobs].map(({ digest }) => digest),
-    subject: stored.subject,
-    kind: isImage ? 'image' : manifest.kind === 'index' ? 'index' : 'other',
-  };
+  const { digest, sizeBytes, pushedAt, usedAt, references, subject, kind } = stored;
+  return { digest, sizeBytes, pushedAt, usedAt, references, ...(subject !== undefined && { subject }), kind };
 }
 
 function addTo<K, V>(lists: Map<K, V[]>, key: K, value: V): void {

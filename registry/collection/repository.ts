@@ -15,7 +15,7 @@ import { Graph, nodeOf } from './graph.ts';
 import type { Node } from './graph.ts';
 
 /** What went from a repository, or would go. */
-export interface Collected {
+interface Collected {
   readonly repository: string;
   readonly manifests: number;
   readonly tags: number;
@@ -35,7 +35,7 @@ interface Kept {
   readonly lostTags: readonly StoredTag[] | undefined;
 }
 
-/** Throws `RegistryError` `manifest-invalid` if a manifest is damaged: then nobody knows what it keeps alive. */
+/** Deletes what nothing keeps in a repository. */
 export async function collectRepository(collecting: Collecting, repository: string): Promise<Collected> {
   const { graph, marked, lostTags } = await markKept(collecting, repository);
   let count = 0;

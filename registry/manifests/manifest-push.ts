@@ -5,7 +5,7 @@ import { upsert } from '../../core/store/upsert.ts';
 import type { GrantedExchange, RegistryContext } from '../context.ts';
 import { answer } from '../answer.ts';
 import { algorithmOf, digestOfBytes } from '../digests.ts';
-import { contentId, manifests, tagId, tags } from '../documents.ts';
+import { manifests, tagId, tags } from '../documents.ts';
 import type { StoredManifest, StoredTag } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
 import { tell } from '../events.ts';
@@ -14,6 +14,7 @@ import { maxManifestBytes, parseManifest, referencesOf } from './manifest.ts';
 import type { Descriptor, Manifest } from './manifest.ts';
 import { noteImage } from './pushed-image.ts';
 import { removeManifest } from './removal.ts';
+import { storedManifest } from './stored-manifest.ts';
 import { ensureRepository } from '../repositories.ts';
 import { readBody } from '../request-body.ts';
 import type { Reference } from '../routes.ts';
@@ -127,7 +128,7 @@ async function leaseReference(
 ): Promise<number | undefined> {
   const blob = (await renewLink(context, repository, digest)) && (await context.blobs.stat(digest));
   const manifest = isChild || !blob ? await renewManifest(context, repository, digest) : undefined;
-  return manifest?.bytes.byteLength ?? blob?.sizeBytes;
+  return manifest?.sizeBytes ?? blob?.sizeBytes;
 }
 
 function checkSize({ digest, size }: Descriptor, sizeBytes: number | undefined): void {
@@ -176,18 +177,7 @@ async function takeBack({ store }: RegistryContext, { stored, tags: names }: Wri
 }
 
 async function storeManifest({ store }: RegistryContext, pushed: PushedManifest): Promise<StoredManifest> {
-  const { repository, digest, bytes, manifest } = pushed;
-  const now = await store.now();
-  const document: StoredManifest = {
-    id: contentId(repository, digest),
-    repository,
-    digest,
-    mediaType: manifest.mediaType,
-    bytes,
-    ...(manifest.subject && { subject: manifest.subject.digest }),
-    pushedAt: now,
-    usedAt: now,
-  };
+  const document = storedManifest(pushed, await store.now());
   return await upsert(store, manifests, document.id, () => document);
 }
 

@@ -25,6 +25,12 @@ const kinds: Readonly<Record<string, 'image' | 'index'>> = {
   'application/vnd.docker.distribution.manifest.list.v2+json': 'index',
 };
 
+/** Configs of images that a container can be made of. */
+export const imageConfigTypes = [
+  'application/vnd.oci.image.config.v1+json',
+  'application/vnd.docker.container.image.v1+json',
+];
+
 /** Docker's first manifests list layers in a way of their own; no engine of the last years pulls them. */
 const outdatedTypePattern = /^application\/vnd\.docker\.distribution\.manifest\.v1\+/;
 
@@ -134,6 +140,11 @@ export function parseManifest(bytes: Uint8Array, contentType: string | undefined
 /** What a manifest of a media type is. */
 export function kindOf(mediaType: string): Manifest['kind'] {
   return kinds[mediaType] ?? 'other';
+}
+
+/** Whether a container can be made of it. Signatures, charts and build caches have another config, or none. */
+export function isContainerImage({ kind, config }: Manifest): boolean {
+  return kind === 'image' && config !== undefined && imageConfigTypes.includes(config.mediaType);
 }
 
 /** Everything a manifest needs to have in its repository. Not its subject, which may come later or never. */

@@ -10,7 +10,7 @@ import { linkedBlobSize } from '../blobs/blob-links.ts';
 import type { RegistryContext } from '../context.ts';
 import { contentId, manifests } from '../documents.ts';
 import { gitCommitOf } from './git-commit.ts';
-import { parseManifest } from './manifest.ts';
+import { imageConfigTypes, parseManifest } from './manifest.ts';
 import type { Descriptor, Manifest } from './manifest.ts';
 
 /** Configs are a few kilobytes; labels beyond this are not looked for. */
@@ -18,12 +18,6 @@ export const maxConfigBytes = 4 * 1024 * 1024;
 
 /** An index of indexes is rare; deeper ones are built to hurt. */
 const maxDepth = 4;
-
-/** Configs of images that a container can be made of. Signatures, charts and build caches have others, or none. */
-export const imageConfigTypes = [
-  'application/vnd.oci.image.config.v1+json',
-  'application/vnd.docker.container.image.v1+json',
-];
 
 /** Go's names, which images use, for Node's. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };

@@ -2,8 +2,7 @@ import { services } from '../../model/service.ts';
 import type { GrantedExchange, RegistryContext } from '../context.ts';
 import { answer } from '../answer.ts';
 import { manifests } from '../documents.ts';
-import type { StoredManifest } from '../documents.ts';
-import { indexMediaType, maxManifestBytes, parseManifest } from './manifest.ts';
+import { indexMediaType, maxManifestBytes } from './manifest.ts';
 import { checkedDigest } from '../digests.ts';
 import { singleParameter } from '../routes.ts';
 
@@ -58,42 +57,23 @@ async function readPage(
   const descriptors: string[] = [];
   // A repository is there as long as its service is; what it had before may not be collected yet.
   if (!(await store.get(services, repository))) return { descriptors };
+  const range = after !== undefined && { range: { after } };
+  const ofSubject = { index: 'bySubject', equals: { repository, subject }, ...range, batchSize } as const;
   let last = after;
   let sizeBytes = 0;
+  let scanned = 0;
   let scannedBytes = 0;
-  for (let scanned = 0; scanned < maxScanned && scannedBytes < maxScannedBytes; scanned += batchSize) {
-    const batch = await store.find(manifests, {
-      index: 'bySubject',
-      equals: { repository, subject },
-      limit: batchSize,
-      ...(last !== undefined && { range: { after: last } }),
-    });
-    for (const manifest of batch) {
-      scannedBytes += manifest.bytes.byteLength;
-      const descriptor = descriptorOf(manifest);
-      if (artifactType === undefined || descriptor.artifactType === artifactType) {
-        const json = JSON.stringify(descriptor);
-        sizeBytes += Buffer.byteLength(json) + 1;
-        if (sizeBytes > maxPageBytes && last !== undefined && descriptors.length > 0)
-          return { descriptors, next: last };
-        descriptors.push(json);
-      }
-      last = manifest.digest;
+  for await (const { digest, sizeBytes: manifestBytes, referrer } of store.scan(manifests, ofSubject)) {
+    const isEnough = scanned >= maxScanned || scannedBytes >= maxScannedBytes;
+    if (isEnough && last !== undefined) return { descriptors, next: last };
+    scanned += 1;
+    scannedBytes += manifestBytes;
+    if (referrer && (artifactType === undefined || referrer.artifactType === artifactType)) {
+      sizeBytes += Buffer.byteLength(referrer.descriptor) + 1;
+      if (sizeBytes > maxPageBytes && last !== undefined && descriptors.length > 0) return { descriptors, next: last };
+      descriptors.push(referrer.descriptor);
     }
-    if (batch.length < batchSize) return { descriptors };
+    last = digest;
   }
-  return last === undefined ? { descriptors } : { descriptors, next: last };
-}
-
-/** distribution-spec, "Listing Referrers": an image without an artifact type is of the type of its config. */
-function descriptorOf(stored: StoredManifest) {
-  const manifest = parseManifest(stored.bytes, stored.mediaType);
-  const artifactType = manifest.artifactType || (manifest.kind === 'image' ? manifest.config?.mediaType : undefined);
-  return {
-    mediaType: stored.mediaType,
-    digest: stored.digest,
-    size: stored.bytes.byteLength,
-    ...(artifactType && { artifactType }),
-    ...(Object.keys(manifest.annotations).length > 0 && { annotations: manifest.annotations }),
-  };
+  return { descriptors };
 }

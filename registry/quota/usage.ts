@@ -20,8 +20,8 @@ export async function storedBytes(store: Store, account: string): Promise<number
     counted.add(digest);
     bytes += sizeBytes;
   }
-  for await (const manifest of store.scan(manifests, { ...ofAccount, batchSize: manifestBatchSize })) {
-    bytes += manifest.bytes.byteLength;
+  for await (const { sizeBytes } of store.scan(manifests, { ...ofAccount, batchSize: manifestBatchSize })) {
+    bytes += sizeBytes;
   }
   return bytes;
 }

@@ -106,6 +106,7 @@ onEveryGround((stage) => {
       ending('"annotations":{"__proto__":"x"}'),
       text({ 'org.example': { Digest: 1, digest: 2 }, annotations: { Size: '1', size: '2' } }),
       text({ subject: { ...config, mediaType: imageType, digest: sha256('absent') } }),
+      text({ artifactType: '\ud800', subject: { ...config, mediaType: imageType, digest: sha256('nowhere') } }),
       ending(`"x":${'['.repeat(90)}${']'.repeat(90)}`),
       text({ annotations: { html: '<script>alert(1)</script>', nul: '\0', emoji: '😀' } }),
     ];
