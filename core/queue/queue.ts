@@ -12,8 +12,9 @@ export interface JobKind<Payload> {
 
 export interface AddOptions {
   /**
-   * A job is in its queue once, by this ID. Added again while it waits, it takes the payload that was added last; added
-   * again while it runs, it runs once more afterwards.
+   * Names what the job asks for; jobs with the same ID have the same kind and priority, and either payload will do. A job
+   * that waits for its turn or its next try is not added a second time. A job that is added while it runs runs again
+   * afterwards: the store may have changed after the run read it.
    */
   readonly id: string;
   /** `high` overtakes what waits. Default `normal`. */
