@@ -17,7 +17,7 @@ import { connectEndpoints } from './v2/connect.ts';
 import { imageArchiveEndpoints } from './v2/image-archives.ts';
 import { serviceEndpoints } from './v2/services.ts';
 
-export type { ApiDependencies, ImageArchives, PublicUrls, SpawnRules } from './room.ts';
+export type { ApiDependencies } from './room.ts';
 
 export interface ApiRoom extends AsyncDisposable {
   /** Answers one request. */

@@ -1,2 +1,2 @@
 export { openProxy } from './open-proxy.ts';
-export type { Proxy, ProxyDeps } from './open-proxy.ts';
+export type { Proxy } from './open-proxy.ts';

@@ -2,7 +2,7 @@
 import { blobLinks, collectorTurns, manifests, tags, tombstones, uploadSessions } from './documents.ts';
 
 export { openImageArchives } from './archive/image-archives.ts';
-export type { ArchiveUpload, ImageArchive, ImageArchives } from './archive/image-archives.ts';
+export type { ImageArchives } from './archive/image-archives.ts';
 export { openRegistry } from './registry.ts';
 export type { RegistryDeps } from './context.ts';
 export type { Registry } from './registry.ts';
@@ -12,11 +12,9 @@ export { collectionEvent, verificationEvent } from './collection/events.ts';
 export type {
   CollectionEvent,
   CollectionSummary,
-  Problem,
   VerificationEvent,
   VerificationSummary,
 } from './collection/events.ts';
-export { defaultCollectionSettings } from './collection/settings.ts';
 export type { CollectionSettings } from './collection/settings.ts';
 export { AccountQuotas, quotaEvent } from './quota/account-quotas.ts';
 export type { QuotaEvent } from './quota/account-quotas.ts';

@@ -1,10 +1,8 @@
 /** What the worker room offers: the worker of one node, and the engine it runs backends on. */
 export { openWorker } from './worker.ts';
 export type { Worker } from './worker.ts';
-export type { WorkerDeps } from './context.ts';
 export type { WorkerSettings } from './settings.ts';
 export { openEngine } from './docker/engine.ts';
-export type { Engine, EngineOptions } from './docker/engine.ts';
 export type { Home } from './docker/home.ts';
 export { EngineError } from './docker/engine-error.ts';
 export { NodeNameError } from './node-name.ts';

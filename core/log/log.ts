@@ -47,7 +47,11 @@ function standardError(): DestinationStream {
   return stream.on('error', () => {});
 }
 
-/** A log that nobody reads, for tests. */
+/**
+ * A log that is discarded, for tests.
+ *
+ * @internal
+ */
 export function silentLog(): Log {
   return pino({ level: 'silent' });
 }

@@ -9,11 +9,3 @@ export interface CollectionSettings {
   /** How many untagged images each service keeps: the last ones pushed. */
   readonly keptUntaggedImages: number;
 }
-
-/** As documented in `docs/collection.md`. */
-export const defaultCollectionSettings: CollectionSettings = {
-  everyMs: 3_600_000,
-  leaseMs: 24 * 3_600_000,
-  removalWaitMs: 600_000,
-  keptUntaggedImages: 20,
-};

@@ -17,9 +17,9 @@ import type { TestRegistry, TestRegistryOptions } from '../../test/kit/registry.
 import { openImageArchives } from '../archive/image-archives.ts';
 import type { ImageArchives } from '../archive/image-archives.ts';
 import type { ArchiveLimits } from '../archive/limits.ts';
-import { defaultCollectionSettings } from '../collection/settings.ts';
 import type { RegistryLimits } from '../quota/limits.ts';
 import type { Quota } from '../quota/quota.ts';
+import { defaultCollectionSettings } from './collection-settings.ts';
 
 export const mebibyte = 1024 * 1024;
 

@@ -17,8 +17,9 @@ import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/a
 import type { AccessRight } from '../../model/access-token.ts';
 import { accounts } from '../../model/account.ts';
 import { RegistryGrants } from '../../model/registry-grant.ts';
-import { defaultCollectionSettings, openRegistry } from '../../registry/index.ts';
+import { openRegistry } from '../../registry/index.ts';
 import type { CollectionSettings, Registry, RegistryLimits } from '../../registry/index.ts';
+import { defaultCollectionSettings } from '../../registry/testing/collection-settings.ts';
 import type { Ground } from './grounds.ts';
 import { openRegistryPorts } from './registry-ports.ts';
 
