@@ -14,7 +14,7 @@ export function repositoryOf(platform: TestPlatform, service: string): Repositor
 }
 
 /** Pushes a blob by POST and PUT, and returns its digest. */
-export async function pushBlob({ url, authorization }: Repository, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+async function pushBlob({ url, authorization }: Repository, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
   const begun = await expectOk(await fetch(`${url}/blobs/uploads/`, { method: 'POST', headers: { authorization } }));
   const location = new URL(begun.headers.get('location') ?? '', url);

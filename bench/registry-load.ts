@@ -28,7 +28,7 @@ export function newBlobs(count: number, sizeBytes: number): Blob[] {
   });
 }
 
-export function digestOf(bytes: Uint8Array): string {
+function digestOf(bytes: Uint8Array): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 }
 

@@ -2,7 +2,7 @@
 import { ConfigError } from '../core/config/settings.ts';
 import type { Config } from './config.ts';
 
-export const roles = ['registry', 'api', 'worker', 'proxy'] as const;
+const roles = ['registry', 'api', 'worker', 'proxy'] as const;
 
 export type Role = (typeof roles)[number];
 

@@ -25,7 +25,7 @@ export interface CommandResult {
 }
 
 /** A program that failed; the message ends with what it said itself. */
-export class CommandError extends Error {
+class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 

@@ -1,6 +1,6 @@
 /** What is on the board: strokes, each a line of points. Coordinates are whole numbers on a board of fixed size. */
 
-export const board = { width: 1600, height: 1000 };
+const board = { width: 1600, height: 1000 };
 
 /** How many inks and widths the page offers. */
 const colours = 6;

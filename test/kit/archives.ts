@@ -17,9 +17,9 @@ export interface TestBlob {
   readonly bytes: Buffer;
 }
 
-export const ociManifestType = 'application/vnd.oci.image.manifest.v1+json';
+const ociManifestType = 'application/vnd.oci.image.manifest.v1+json';
 export const ociIndexType = 'application/vnd.oci.image.index.v1+json';
-export const ociConfigType = 'application/vnd.oci.image.config.v1+json';
+const ociConfigType = 'application/vnd.oci.image.config.v1+json';
 
 const unowned = { mtime: new Date(0) };
 
