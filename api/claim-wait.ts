@@ -12,7 +12,10 @@ const maxPauseMs = 250;
 /** Enough for two claims in a row that end without a backend, and less than clients wait for an answer (30 s, often). */
 const maxWaitMs = 2 * claimMs + 2_000;
 
-/** The waiting of one request for keys that other requests are claiming: pauses that grow, and add up to a bounded time. */
+/**
+ * The waiting of one request for keys that other requests are claiming: pauses that grow, and add up to a bounded time. No message
+ * announces that a claim is over, so there is nothing to listen to (`core/async/change-listeners.ts`).
+ */
 export class ClaimWait {
   readonly #clock: Clock;
   readonly #signal: AbortSignal;

@@ -19,6 +19,9 @@ import { serviceEndpoints } from './v2/services.ts';
 
 export type { ApiDependencies } from './room.ts';
 
+/** Clients that follow a backend miss a change for this long at most, when its message was lost. */
+const lookEveryMs = 5_000;
+
 export interface ApiRoom extends AsyncDisposable {
   /** Answers one request. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
@@ -29,7 +32,7 @@ export interface ApiRoom extends AsyncDisposable {
 /** Opens the room. It serves whatever requests it is handed; nothing listens here. Disposing it ends open streams. */
 export async function openApi(deps: ApiDependencies): Promise<ApiRoom> {
   await using opening = new AsyncDisposableStack();
-  const watch = opening.use(await openBackendWatch(deps));
+  const watch = opening.use(await openBackendWatch({ ...deps, lookEveryMs }));
   opening.use(startCaretaker(deps));
   opening.use(new Retention(deps));
   const spawnTimes = opening.use(new SpawnTimes(deps));

@@ -11,7 +11,7 @@ const looksAtLostKey = (renewEveryMs + 5_000) / pauseMs;
 
 /**
  * The waiting of one request for the renewal of a key whose lease is over. The holder may live all the same: it, or this process,
- * may have stood still, or the store's clock may have been set.
+ * may have stood still, or the store's clock may have been set. It counts looks at equal intervals, so a message must not cause one.
  */
 export class LapseWait {
   readonly #clock: Clock;

@@ -1,5 +1,6 @@
 /** Looking up what a connection token stands for and where its backend is, with a short memory. */
 import { LRUCache } from 'lru-cache';
+import { withTimeout } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Store } from '../core/store/store.ts';
 import { hashToken } from '../model/access-token.ts';
@@ -121,10 +122,9 @@ export class Lookup {
   }
 
   async #read<T>(get: () => Promise<T>): Promise<T> {
-    const { promise: tooLate, reject } = Promise.withResolvers<never>();
-    using _limit = this.#clock.after(readLimitMs, () => reject(new Error('The store does not answer')));
+    const limit = { clock: this.#clock, ms: readLimitMs, message: 'The store does not answer' };
     try {
-      return await Promise.race([get(), tooLate]);
+      return await withTimeout(limit, get);
     } catch (error) {
       throw new ProxyFailure('unavailable', { cause: error });
     }

@@ -1,4 +1,5 @@
 /** The way of a request through the proxy: whose is it, may it pass, is anyone there, go. */
+import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { LastCatch } from '../core/log/last-catch.ts';
 import type { Connections } from './connections.ts';
@@ -51,9 +52,8 @@ export class Visits {
   /** Takes nothing new, ends all holds, waits a while for open requests, and cuts what is left, upgraded connections included. */
   async drain(limitMs: number): Promise<void> {
     this.#draining.abort(new ProxyFailure('unavailable'));
-    const { promise: tooLate, resolve } = Promise.withResolvers<void>();
-    using _limit = this.#deps.clock.after(limitMs, resolve);
-    await Promise.race([Promise.all([...this.#plain].map(ended)), tooLate]);
+    const limit = { clock: this.#deps.clock, ms: limitMs };
+    await settledWithin(limit, async () => await Promise.all([...this.#plain].map(ended)));
     for (const { response } of this.#plain) response.destroy();
     this.#deps.forwarder.cutUpgraded();
   }

@@ -6,12 +6,12 @@ import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import type { Store } from '../core/store/store.ts';
+import type { BackendWatch } from '../model/backend-watch.ts';
 import type { Backend } from '../model/backend.ts';
 import type { RegistryGrants } from '../model/registry-grant.ts';
 import type { Connections } from './connections.ts';
 import type { ContainerLeases } from './container-lease.ts';
 import type { Engine } from './docker/engine.ts';
-import type { Endings } from './endings.ts';
 import type { Figures } from './figures.ts';
 import type { KeptLogs } from './kept-logs.ts';
 import type { Measurements } from './measurements.ts';
@@ -53,7 +53,8 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly pulls: Pulls;
   readonly pulse: Pulse;
   readonly connections: Connections;
-  readonly endings: Endings;
+  /** Follows backends of this node and of others. */
+  readonly watch: BackendWatch;
   readonly keptLogs: KeptLogs;
   /** Absent where no other process can give a key away. */
   readonly containerLeases?: ContainerLeases;

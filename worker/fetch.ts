@@ -1,15 +1,16 @@
 /** Fetching images before somebody asks for them. Nobody waits for it, and nobody misses it: a spawn fetches what is not here. */
+import { abortable } from '../core/async/abortable.ts';
+import { TimeoutError, settledWithin, withTimeout } from '../core/async/with-timeout.ts';
 import { findImage, images } from '../model/image.ts';
 import type { Image } from '../model/image.ts';
 import { services } from '../model/service.ts';
-import { abortable } from './abortable.ts';
 import { referenceTo } from './container-spec.ts';
 import type { WorkerContext } from './context.ts';
 import type { FetchResult } from './figures.ts';
 import { bytesOnDisk, disksOf, findLack } from './image-space.ts';
 import { newPullToken } from './pull-image.ts';
+import { closeWithinMs } from './settings.ts';
 import { Slots } from '../core/slots/slots.ts';
-import { closeWithinMs, upTo } from './up-to.ts';
 
 /** An engine fetches three layers at a time, unless it is told otherwise: two images keep it busy. */
 const maxConcurrentFetches = 2;
@@ -42,7 +43,7 @@ export class Fetches implements AsyncDisposable {
   /** Stops what is under way. It is not gone on with later: what it was for is done by the next spawn. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#over.abort(new Error('The worker is closing'));
-    await upTo(closeWithinMs, Promise.all(this.#underWay.values()));
+    await settledWithin({ ms: closeWithinMs }, async () => await Promise.all(this.#underWay.values()));
   }
 
   async #fetch(id: string): Promise<void> {
@@ -115,13 +116,12 @@ export class Fetches implements AsyncDisposable {
   async #pull({ repository }: Image, reference: string): Promise<FetchResult> {
     const { clock, log, pulls, settings } = this.#worker;
     const startedAt = clock.now();
-    const tooLong = new AbortController();
-    using _timer = clock.after(settings.pullTimeoutSeconds * 1000, () => tooLong.abort());
-    const signal = AbortSignal.any([this.#over.signal, tooLong.signal]);
+    const limit = { clock, ms: settings.pullTimeoutSeconds * 1000, signal: this.#over.signal };
     try {
-      await pulls.pullAhead(reference, () => newPullToken(this.#worker, repository), signal);
+      const newToken = () => newPullToken(this.#worker, repository);
+      await withTimeout(limit, async (signal) => await pulls.pullAhead(reference, newToken, signal));
     } catch (error) {
-      if (!tooLong.signal.aborted) throw error;
+      if (!(error instanceof TimeoutError)) throw error;
       log.warn({ reference, limitSeconds: settings.pullTimeoutSeconds }, 'Image takes too long to be fetched ahead');
       return 'failed';
     }

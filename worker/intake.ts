@@ -4,7 +4,7 @@ import { backendWaits } from '../contract/messages.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import { backends } from '../model/backend.ts';
-import { abortable } from './abortable.ts';
+import { abortable } from '../core/async/abortable.ts';
 import type { WorkerContext } from './context.ts';
 import { canTake, isTaking, take, takeWaiting } from './take.ts';
 

@@ -1,11 +1,12 @@
 import type { Stats } from 'node:fs';
 import { lstat, opendir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { ifPresent } from '../core/files/system-code.ts';
 import type { Log } from '../core/log/log.ts';
+import { closeWithinMs } from './settings.ts';
 import type { KeptLogSettings } from './settings.ts';
-import { closeWithinMs, upTo } from './up-to.ts';
 
 /** Keeping logs for an hour too long harms nobody. */
 const sweepEveryMs = 60 * 60 * 1000;
@@ -77,7 +78,7 @@ export class KeptLogSweep {
         timer[Symbol.dispose]();
         this.#timer = undefined;
         this.#over.abort(new Error('The worker is closing'));
-        await upTo(closeWithinMs, this.#pass?.catch(() => {}) ?? Promise.resolve());
+        await settledWithin({ ms: closeWithinMs }, async () => await this.#pass);
       },
     };
   }

@@ -2,9 +2,9 @@
  * How the worker holds the keys of its backends. Where other processes share the store, it stops them before a lease ends that it
  * could not renew.
  */
+import { withTimeout } from '../core/async/with-timeout.ts';
 import { keyId, keys, leaseMs, renewEveryMs, renewKey, softStopBeforeMs } from '../model/key.ts';
 import { isEnding } from '../model/backend.ts';
-import { abortable } from './abortable.ts';
 import { bootTimeMs } from './boot-time.ts';
 import type { WorkerContext } from './context.ts';
 import { LeaseDeadlines } from './lease-deadlines.ts';
@@ -68,18 +68,16 @@ async function renewUntilOver(worker: WorkerContext, run: Run, holding: Holding)
 async function renew(worker: WorkerContext, run: Run, holding: Holding): Promise<'held' | 'lost' | 'failed'> {
   const { store, clock, log } = worker;
   const askedAtMs = bootTimeMs();
-  const timeout = new AbortController();
-  using _timer = clock.after(renewalTimeoutMs, () => timeout.abort(new Error('The store did not answer in time')));
-  const attempt = store
-    .now()
-    .then((now) => store.update(keys, holding.id, (current) => renewKey(current, holding.fencingToken, now)));
+  const limit = { clock, ms: renewalTimeoutMs, signal: run.signal, message: 'The store did not answer in time' };
   try {
-    const key = await abortable(attempt, AbortSignal.any([timeout.signal, run.signal]));
+    const key = await withTimeout(limit, async () => {
+      const now = await store.now();
+      return await store.update(keys, holding.id, (current) => renewKey(current, holding.fencingToken, now));
+    });
     if (key?.fencingToken !== holding.fencingToken) return 'lost';
     await run.containerLease?.renew(askedAtMs);
     return 'held';
   } catch (error) {
-    attempt.catch(() => {});
     if (!run.signal.aborted) log.warn({ err: error, backend: run.id }, 'Key cannot be renewed, trying again');
     return 'failed';
   }

@@ -1,6 +1,6 @@
 /** What backends use, for whoever listens: once a second, and measured once however many listen. */
 import type { MetricsRecord } from '../contract/backend.ts';
-import { abortable } from './abortable.ts';
+import { abortable } from '../core/async/abortable.ts';
 import type { Engine } from './docker/engine.ts';
 import type { ContainerUsage } from './docker/stats.ts';
 import type { Run } from './run.ts';

@@ -1,3 +1,4 @@
+import { TimeoutError, withTimeout } from '../core/async/with-timeout.ts';
 import { serviceId } from '../model/service.ts';
 import type { WorkerContext } from './context.ts';
 import { EngineError, isEngineError } from './docker/engine-error.ts';
@@ -14,16 +15,14 @@ const engineAwayPauseMs = 500;
 export async function pullImage(worker: WorkerContext, run: Run, reference: string): Promise<void> {
   const { clock, settings } = worker;
   const startedAt = clock.now();
-  const tooLong = new AbortController();
-  using _timer = clock.after(settings.pullTimeoutSeconds * 1000, () => tooLong.abort());
+  const limit = { clock, ms: settings.pullTimeoutSeconds * 1000, signal: run.startUpSignal };
   run.pulling = true;
   try {
-    const signal = AbortSignal.any([run.startUpSignal, tooLong.signal]);
-    await pullUntilDone(worker, run, { reference, signal });
+    await withTimeout(limit, async (signal) => await pullUntilDone(worker, run, { reference, signal }));
     worker.log.info({ backend: run.id, reference, ms: msSince(clock.now(), startedAt) }, 'Image pulled');
   } catch (error) {
     run.startUpSignal.throwIfAborted();
-    throw new StartFailure(failureOf(error, tooLong.signal.aborted, settings.pullTimeoutSeconds), { cause: error });
+    throw new StartFailure(failureOf(error, settings.pullTimeoutSeconds), { cause: error });
   } finally {
     run.pulling = false;
     run.pulledMs += msSince(clock.now(), startedAt);
@@ -58,8 +57,8 @@ export async function newPullToken({ grants, settings, clock }: WorkerContext, n
   );
 }
 
-function failureOf(error: unknown, isTooLong: boolean, limitSeconds: number): string {
-  if (isTooLong) return `The image could not be fetched within ${limitSeconds} seconds`;
+function failureOf(error: unknown, limitSeconds: number): string {
+  if (error instanceof TimeoutError) return `The image could not be fetched within ${limitSeconds} seconds`;
   const why = error instanceof EngineError ? error.message : 'an error of the platform';
   return `The image could not be fetched: ${why}`;
 }

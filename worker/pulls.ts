@@ -1,4 +1,4 @@
-import { abortable } from './abortable.ts';
+import { abortable } from '../core/async/abortable.ts';
 import type { Images } from './docker/images.ts';
 
 interface Pull {

@@ -1,4 +1,5 @@
 /** Whether the engine of this node answers: it is asked regularly, since one that has locked itself up does not say so. */
+import { TimeoutError, withTimeout } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
 import { EngineError } from './docker/engine-error.ts';
@@ -55,13 +56,14 @@ export class Pulse implements AsyncDisposable {
   }
 
   async #ask(): Promise<EngineError | undefined> {
-    const late = new AbortController();
-    using _limit = this.#deps.clock.after(answerLimitMs, () => late.abort());
+    const { clock, engine } = this.#deps;
     try {
-      await this.#deps.engine.ping(AbortSignal.any([late.signal, this.#over.signal]));
+      const limit = { clock, ms: answerLimitMs, signal: this.#over.signal };
+      await withTimeout(limit, async (signal) => await engine.ping(signal));
       return undefined;
     } catch (error) {
-      const how = late.signal.aborted ? `has not answered for ${answerLimitMs / 1000} seconds` : 'does not answer';
+      const isLate = error instanceof TimeoutError;
+      const how = isLate ? `has not answered for ${answerLimitMs / 1000} seconds` : 'does not answer';
       return new EngineError(
         'unavailable',
         `The Docker Engine of this node ${how}, so no backend is started here; if it stays like that, restart the engine`,

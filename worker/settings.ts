@@ -1,3 +1,6 @@
+/** How long closing waits for what is being written and for calls to the engine; what is left, the next worker mends. */
+export const closeWithinMs = 5_000;
+
 /** What is configured about the worker of one node. */
 export interface WorkerSettings {
   /** A name that stays the same across restarts: by it the node knows its containers again. */

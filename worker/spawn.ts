@@ -1,7 +1,8 @@
 /** How a backend gets from `scheduled` to `ready`. */
+import { abortable } from '../core/async/abortable.ts';
+import { settledWithin } from '../core/async/with-timeout.ts';
 import { advance } from '../model/backend.ts';
 import { leaseMs } from '../model/key.ts';
-import { abortable } from './abortable.ts';
 import { becomeReadyWhenListening } from './become-ready.ts';
 import { conclude } from './conclude.ts';
 import { containerSpec, imageReference } from './container-spec.ts';
@@ -16,6 +17,9 @@ import { StartFailure } from './start-failure.ts';
 
 /** One mishap may follow another (no image, then no network), but not for ever. */
 const maxMishaps = 5;
+
+/** Between two looks at a store that does not answer. */
+const storeAwayPauseMs = 500;
 
 /** The engine is restarting, most likely. */
 const engineAwayPauseMs = 500;
@@ -65,19 +69,21 @@ async function waitForPredecessor(worker: WorkerContext, run: Run, place: Place)
   const { waitsFor } = run.backend;
   if (waitsFor === undefined) return;
   place.leave();
-  const leaseOver = new AbortController();
-  using _timer = worker.clock.after(leaseMs, () => leaseOver.abort());
-  const signal = AbortSignal.any([run.startUpSignal, leaseOver.signal]);
-  while (!leaseOver.signal.aborted) {
+  const limit = { clock: worker.clock, ms: leaseMs, signal: run.startUpSignal };
+  await settledWithin(limit, async (signal) => await untilEnded(worker, waitsFor, signal));
+  run.startUpSignal.throwIfAborted();
+}
+
+/** Resolves when a backend of this node or another one has ended. While the store is away, it may not have. */
+async function untilEnded({ watch, clock, log }: WorkerContext, id: string, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
     try {
-      await worker.endings.untilEnded(waitsFor, signal);
+      for await (const { live } of watch.follow(id, signal)) if (!live) return;
       return;
     } catch (error) {
-      run.startUpSignal.throwIfAborted();
-      if (!leaseOver.signal.aborted)
-        worker.log.warn({ err: error, backend: run.id }, 'Predecessor cannot be looked at');
+      log.warn({ err: error, backend: id }, 'Predecessor cannot be looked at');
     }
-    await worker.clock.sleep(engineAwayPauseMs, run.startUpSignal);
+    await clock.sleep(storeAwayPauseMs, signal);
   }
 }
 

@@ -1,11 +1,12 @@
 /** What is looked at every second: who is idle, who has run long enough, who does not become ready, what is used. */
+import { settledWithin } from '../core/async/with-timeout.ts';
 import { sweepIdle } from '../model/backend.ts';
 import type { WorkerContext } from './context.ts';
 import { isIdleTooLong, isPastLifetime } from './idle.ts';
 import { Meter } from './meter.ts';
 import type { Run } from './run.ts';
+import { closeWithinMs } from './settings.ts';
 import { heed, terminate } from './terminate.ts';
-import { closeWithinMs, upTo } from './up-to.ts';
 
 /** So that a limit is kept to the second. */
 const sweepEveryMs = 1_000;
@@ -37,7 +38,7 @@ export function beginSweeping(worker: WorkerContext): AsyncDisposable {
   return {
     [Symbol.asyncDispose]: async () => {
       timer[Symbol.dispose]();
-      if (pass) await upTo(closeWithinMs, pass);
+      await settledWithin({ ms: closeWithinMs }, async () => await pass);
     },
   };
 }

@@ -1,5 +1,6 @@
 /** How backends are stopped: softly, then hard, and until they are gone. */
 import type { TerminationKind, TerminationReason } from '../contract/statuses.ts';
+import { settledWithin } from '../core/async/with-timeout.ts';
 import { beginStop, requestStop } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import type { BackendChange } from '../model/change-backend.ts';
@@ -56,7 +57,9 @@ async function stop(worker: WorkerContext, run: Run, stopping: Stopping, reason:
     return;
   }
   // A lease ends whether or not the store can be told. Otherwise nobody should be sent to what is about to end.
-  if (reason !== 'keyexpired') await within(worker, storeHoldsUpMs, written, run.signal);
+  if (reason !== 'keyexpired') {
+    await settledWithin({ clock: worker.clock, ms: storeHoldsUpMs, signal: run.signal }, async () => await written);
+  }
   if (stopping.kind === 'soft') {
     await signalUntilGone(worker, run, 'SIGTERM', stopping.harden.signal);
     if (await isGoneWithin(worker, run, stopping)) return;
@@ -104,7 +107,7 @@ async function signalUntilGone(
 
 /** Waits until the container is gone, at most as long as it takes to look once more. */
 async function isGone(worker: WorkerContext, run: Run, hurry: AbortSignal): Promise<boolean> {
-  await within(worker, lookEveryMs, run.died, hurry);
+  await settledWithin({ clock: worker.clock, ms: lookEveryMs, signal: hurry }, async () => await run.died);
   if (run.signal.aborted) return true;
   if (!hurry.aborted) {
     await checkContainer(worker, run).catch((error: unknown) => {
@@ -112,19 +115,6 @@ async function isGone(worker: WorkerContext, run: Run, hurry: AbortSignal): Prom
     });
   }
   return run.concluding !== undefined;
-}
-
-/** Waits for a promise, but not longer than this, nor beyond the signal. Never rejects. */
-async function within(
-  { clock }: WorkerContext,
-  ms: number,
-  promise: Promise<unknown>,
-  signal: AbortSignal,
-): Promise<void> {
-  const done = new AbortController();
-  const limit = clock.sleep(ms, AbortSignal.any([signal, done.signal])).catch(() => {});
-  await Promise.race([promise.catch(() => {}), limit]);
-  done.abort();
 }
 
 /** The stop is asked for, and begun, in one step. An ended backend stays as it is. */

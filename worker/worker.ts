@@ -1,12 +1,15 @@
 /** Opens the worker of a node, in order, and closes it in reverse. */
 import { fetchJob, nodeQueue, terminateJob } from '../contract/jobs.ts';
 import { backendChanged, connectionsOpen } from '../contract/messages.ts';
+import { abortable } from '../core/async/abortable.ts';
+import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-import { abortable } from './abortable.ts';
+import { openBackendWatch } from '../model/backend-watch.ts';
+import type { BackendWatch } from '../model/backend-watch.ts';
 import { adopt } from './adopt.ts';
 import { Answers } from './answers.ts';
 import { Connections } from './connections.ts';
@@ -14,7 +17,6 @@ import { openContainerLeases } from './container-lease.ts';
 import type { ContainerLeases } from './container-lease.ts';
 import type { WorkerContext, WorkerDeps } from './context.ts';
 import { countedEngine } from './counted-engine.ts';
-import { Endings } from './endings.ts';
 import { Fetches } from './fetch.ts';
 import { openFigures } from './figures.ts';
 import { openGateway } from './gateway.ts';
@@ -35,7 +37,7 @@ import { Slots } from '../core/slots/slots.ts';
 import { StoreClock } from './store-clock.ts';
 import { beginSweeping } from './sweep.ts';
 import { heed } from './terminate.ts';
-import { closeWithinMs, upTo } from './up-to.ts';
+import { closeWithinMs } from './settings.ts';
 import { beginWatching } from './watch.ts';
 
 /** The worker of one node. Disposing it takes no more jobs and lets go of what it looks after; containers go on. */
@@ -46,6 +48,9 @@ export interface Worker extends AsyncDisposable {
 
 /** Nothing may have been missed for longer than this, whatever was lost on the way. */
 const reconcileEveryMs = 5_000;
+
+/** A backend that waits for its key starts this much later at most, when the message of its predecessor's end was lost. */
+const lookAtPredecessorEveryMs = 1_000;
 
 /** On any free port, which others read from the node's document. */
 const ownMachineOnly: GatewaySettings = { host: '127.0.0.1', port: 0, advertisedHost: '127.0.0.1' };
@@ -62,14 +67,13 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   const closing = new AbortController();
   const containerLeases = deps.store.isShared ? await openContainerLeases(deps) : undefined;
   const clock = deps.store.isShared ? parts.use(await StoreClock.open(deps)) : deps.clock;
-  const worker = newContext(deps, { clock, closing: closing.signal, containerLeases });
+  const watch = parts.use(await openBackendWatch({ ...deps, lookEveryMs: lookAtPredecessorEveryMs }));
+  const worker = newContext(deps, { clock, closing: closing.signal, watch, containerLeases });
   parts.use(worker.figures);
   parts.defer(() => settle(worker));
   parts.defer(() => closing.abort(new Error('The worker is closing')));
   parts.use(worker.pulse);
-  parts.use(worker.endings);
   await assertOwnName(worker);
-  await worker.endings.listen(worker.bus);
   const gateway = parts.use(await openOwnGateway(worker, deps));
   parts.use(await beginHeartbeat(worker, gateway.address));
   parts.use(await hearConnections(worker));
@@ -96,12 +100,12 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
 
 function newContext(
   deps: WorkerDeps,
-  opened: { clock: Clock; closing: AbortSignal; containerLeases: ContainerLeases | undefined },
+  opened: { clock: Clock; closing: AbortSignal; watch: BackendWatch; containerLeases: ContainerLeases | undefined },
 ): WorkerContext {
   const runs = new Map<string, Run>();
   const taking = new Map<string, Backend>();
   const { store, bus, grants, settings, clock: machineClock } = deps;
-  const { clock, closing, containerLeases } = opened;
+  const { clock, closing, watch, containerLeases } = opened;
   const log = deps.log.child({ node: settings.node });
   const pulse = new Pulse({ engine: deps.engine, clock: machineClock, log });
   const figures = openFigures(deps.metrics, {
@@ -122,13 +126,13 @@ function newContext(
     figures,
     runs,
     closing,
+    watch,
     log,
     pulse,
     taking,
     starts: new Slots(settings.maxConcurrentStarts),
     pulls: new Pulls(engine.images),
     connections: new Connections((backend) => runs.has(backend)),
-    endings: new Endings({ store, clock }),
     keptLogs: new KeptLogs({ settings: settings.keptLogs, reserve: deps.reserve, clock: machineClock, log }),
     measurements: new Measurements(engine),
     ...(containerLeases && { containerLeases }),
@@ -176,7 +180,7 @@ function beginReconciling(worker: WorkerContext): AsyncDisposable {
   return {
     [Symbol.asyncDispose]: async () => {
       timer[Symbol.dispose]();
-      if (pass) await upTo(closeWithinMs, pass);
+      await settledWithin({ ms: closeWithinMs }, async () => await pass);
     },
   };
 }
@@ -207,5 +211,5 @@ async function settle({ runs, closing }: WorkerContext): Promise<void> {
     await run.startUpOver;
     await run.settled();
   });
-  await upTo(closeWithinMs, Promise.all(underWay));
+  await settledWithin({ ms: closeWithinMs }, async () => await Promise.all(underWay));
 }

@@ -1,3 +1,4 @@
+import { TimeoutError, withTimeout } from '../async/with-timeout.ts';
 import type { Log } from '../log/log.ts';
 import { makeRedisClient } from './redis-client.ts';
 import type { RedisClient, RedisUse } from './redis-client.ts';
@@ -22,7 +23,7 @@ export interface RedisLink extends AsyncDisposable {
 }
 
 /** How long an answer may take. A healthy Redis needs less than a millisecond; somebody waits for this one. */
-const answerTimeoutMs = 1_000;
+const answerLimit = { ms: 1_000, message: 'Redis did not answer in time' };
 
 /** How long an outage is waited for: a Redis that restarts is back in less. */
 const outageGraceMs = 1_000;
@@ -73,10 +74,12 @@ class WatchedLink implements RedisLink {
     if (!this.isReady) await this.settle();
     if (!this.isReady) throw new RedisAwayError(`Redis is away: ${this.#lastReason ?? 'it does not answer'}`);
     try {
-      return await withinAnswerTimeout(question(this.client));
+      return await withTimeout(answerLimit, async () => await question(this.client));
     } catch (error) {
       // Not kept as the cause: errors of ioredis carry the command, at times with the password in it.
-      throw error instanceof RedisAwayError ? error : new RedisAwayError(`Redis did not answer: ${reasonOf(error)}`);
+      throw new RedisAwayError(
+        error instanceof TimeoutError ? error.message : `Redis did not answer: ${reasonOf(error)}`,
+      );
     }
   }
 
@@ -123,14 +126,4 @@ function beginOutage(): Outage {
     resolve();
   };
   return { sinceMs: performance.now(), waited: promise, end, isLogged: false };
-}
-
-async function withinAnswerTimeout<Answer>(answer: Promise<Answer>): Promise<Answer> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new RedisAwayError('Redis did not answer in time')), answerTimeoutMs);
-  try {
-    return await Promise.race([answer, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { ManualClock } from '../clock/manual-clock.ts';
+import { TimeoutError, settledWithin, withTimeout } from './with-timeout.ts';
+
+const never = async () => await new Promise<never>(() => {});
+
+test('work in time has its own outcome', async () => {
+  const clock = new ManualClock(new Date());
+  expect(await withTimeout({ clock, ms: 10 }, async () => 'done')).toBe('done');
+  const failing = withTimeout({ clock, ms: 10 }, async () => await Promise.reject(new Error('failed')));
+  await expect(failing).rejects.toThrow('failed');
+});
+
+test('work that takes too long is told to stop, and rejects', async () => {
+  const clock = new ManualClock(new Date());
+  let handed: AbortSignal | undefined;
+  const late = withTimeout({ clock, ms: 10, message: 'Too late' }, async (signal) => {
+    handed = signal;
+    return await never();
+  });
+  const problem = late.catch((error: unknown) => error);
+  await clock.advance(9);
+  expect(handed?.aborted).toBe(false);
+  await clock.advance(1);
+  expect(handed?.aborted).toBe(true);
+  expect(await problem).toEqual(new TimeoutError('Too late'));
+});
+
+test('a signal ends the waiting earlier, with its reason, also one that has aborted before', async () => {
+  const clock = new ManualClock(new Date());
+  const leaving = new AbortController();
+  const waiting = withTimeout({ clock, ms: 10, signal: leaving.signal }, never);
+  leaving.abort(new Error('left'));
+  await expect(waiting).rejects.toThrow('left');
+  const failed = async () => await Promise.reject(new Error('handled all the same'));
+  await expect(withTimeout({ clock, ms: 10, signal: leaving.signal }, failed)).rejects.toThrow('left');
+});
+
+test('what is only waited for never rejects', async () => {
+  await expect(settledWithin({ ms: 1 }, never)).resolves.toBeUndefined();
+  const failed = async () => await Promise.reject(new Error('failed'));
+  await expect(settledWithin({ ms: 1_000 }, failed)).resolves.toBeUndefined();
+});
