@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { serviceErrors } from '../contract/errors.ts';
 import { proxyErrors, proxyErrorHeader } from '../contract/proxy-errors.ts';
-import { settings } from '../main/config.ts';
+import { settings } from '../main/config/config.ts';
 import { registryErrors } from '../registry/errors.ts';
 import { openApiText } from './openapi.ts';
 

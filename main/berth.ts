@@ -2,14 +2,14 @@
 import { flushCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import { openLog } from '../core/log/log.ts';
-import { loadConfig } from './config.ts';
-import { isMendable } from './mendable.ts';
+import { loadConfig } from './config/config.ts';
+import { isMendable } from './process/user-error.ts';
 import { openPlatform } from './platform.ts';
 import type { Platform } from './platform.ts';
-import { parseRoles } from './roles.ts';
-import type { Roles } from './roles.ts';
-import { stopSignal } from './signals.ts';
-import { sizeThreadPool } from './thread-pool.ts';
+import { parseRoles } from './config/roles.ts';
+import type { Roles } from './config/roles.ts';
+import { stopSignal } from './process/signals.ts';
+import { sizeThreadPool } from './process/thread-pool.ts';
 
 const usage = `Usage: berth start [--json] [--no-install]
        berth serve [--roles ROLES] [--json]
@@ -103,8 +103,8 @@ async function runTask(command: string, words: readonly string[], values: Option
   const write = (line: string) => void process.stdout.write(`${line}\n`);
   // What the task itself logs is told by its lines; what goes wrong is not.
   const asked = { config, log: openLog('warn'), signal: stop.signal, json: values.json, write };
-  if (command === 'quota') return await (await import('./quota-command.ts')).quotaCommand({ ...asked, words });
-  const { collectCommand, verifyCommand } = await import('./collect-command.ts');
+  if (command === 'quota') return await (await import('./commands/quota.ts')).quotaCommand({ ...asked, words });
+  const { collectCommand, verifyCommand } = await import('./commands/collect.ts');
   return command === 'collect'
     ? await collectCommand({ ...asked, dryRun: values['dry-run'] ?? false })
     : await verifyCommand({ ...asked, repair: values.repair ?? false });

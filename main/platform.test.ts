@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { silentLog } from '../core/log/log.ts';
-import { loadConfig } from './config.ts';
+import { loadConfig } from './config/config.ts';
 import { openPlatform } from './platform.ts';
-import { allRoles } from './roles.ts';
-import type * as proxyRoom from './rooms/proxy.ts';
+import { allRoles } from './config/roles.ts';
+import type * as proxyRoom from './components/proxy.ts';
 
 /** The real one, which cannot be closed. */
-vi.mock('./rooms/proxy.ts', async (importOriginal) => {
+vi.mock('./components/proxy.ts', async (importOriginal) => {
   const { startProxy } = await importOriginal<typeof proxyRoom>();
   return {
     startProxy: async (...args: Parameters<typeof startProxy>) => {

@@ -5,27 +5,27 @@ import type { ReadinessChecks } from '../core/http/operations.ts';
 import type { Log } from '../core/log/log.ts';
 import { openMetrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
-import { failuresIn, together } from './close.ts';
-import type { Config } from './config.ts';
-import { openDoors } from './doors.ts';
-import type { PlatformUrls } from './doors.ts';
-import { ensureFirstAccount } from './first-account.ts';
-import type { FirstAccount } from './first-account.ts';
-import { openGround, openQueue } from './ground.ts';
-import type { Ground } from './ground.ts';
-import type { NodeWorker, WorkerState } from './node-worker.ts';
-import { readOperationsToken } from './operations-token.ts';
-import { allRoles, assertShared, doubtfulSharing } from './roles.ts';
-import type { Roles } from './roles.ts';
-import { registryTasks } from './registry-tasks.ts';
-import { surviveStrayErrors } from './stray-errors.ts';
+import { failuresIn, together } from './process/close.ts';
+import type { Config } from './config/config.ts';
+import { openDoors } from './process/listeners.ts';
+import type { PlatformUrls } from './process/listeners.ts';
+import { ensureFirstAccount } from './process/first-account.ts';
+import type { FirstAccount } from './process/first-account.ts';
+import { openGround, openQueue } from './drivers.ts';
+import type { Ground } from './drivers.ts';
+import type { NodeWorker, WorkerState } from './process/worker-supervisor.ts';
+import { readOperationsToken } from './process/operations-token.ts';
+import { allRoles, assertShared, doubtfulSharing } from './config/roles.ts';
+import type { Roles } from './config/roles.ts';
+import { registryTasks } from './commands/registry-tasks.ts';
+import { surviveStrayErrors } from './process/stray-errors.ts';
 
 /** Loaded by the processes that have them: the others would lose megabytes to each, and a moment at their start. */
 const rooms = {
-  registry: async () => await import('./rooms/registry.ts'),
-  api: async () => await import('./rooms/api.ts'),
-  worker: async () => await import('./rooms/worker.ts'),
-  proxy: async () => await import('./rooms/proxy.ts'),
+  registry: async () => await import('./components/registry.ts'),
+  api: async () => await import('./components/api.ts'),
+  worker: async () => await import('./components/worker.ts'),
+  proxy: async () => await import('./components/proxy.ts'),
 };
 
 /**

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { runCommand } from '../../setup/command.ts';
-import { loadConfig } from '../../main/config.ts';
-import { assertShared, parseRoles } from '../../main/roles.ts';
+import { loadConfig } from '../../main/config/config.ts';
+import { assertShared, parseRoles } from '../../main/config/roles.ts';
 import { Compose, composeProgram, noCompose } from './compose.ts';
 import type { ComposeSettings } from './compose.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { tryCommand } from '../../setup/command.ts';
-import { homeOf } from '../../main/home.ts';
+import { homeOf } from '../../main/process/home.ts';
 import { testEngines } from '../kit/engines.ts';
 import { removeFromEngine } from '../kit/platform.ts';
 import { Stage, where } from './stage.ts';

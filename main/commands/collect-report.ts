@@ -1,0 +1,81 @@
+/** What collections and verifications tell, in sentences. */
+import type {
+  CollectionEvent,
+  CollectionSummary,
+  VerificationEvent,
+  VerificationSummary,
+} from '../../registry/index.ts';
+
+const mebibyte = 1024 * 1024;
+
+/** A line for people. */
+export function collectionLine(event: CollectionEvent, isDry: boolean): string {
+  if (event.type === 'collected') return event.dry_run ? drySummary(event) : summary(event);
+  const what = [counted(event.manifests, 'manifest'), counted(event.tags, 'tag'), counted(event.blobs, 'blob')];
+  return `${event.repository}: ${isDry ? 'would lose' : 'lost'} ${listed(what)} (${size(event.bytes)})`;
+}
+
+/** A line for people. */
+export function verificationLine(event: VerificationEvent): string {
+  if (event.type === 'verified') return verified(event);
+  return `${event.repaired ? 'repaired' : 'problem'}: ${event.kind} ${event.digest}: ${event.message}`;
+}
+
+function summary(done: CollectionSummary): string {
+  const { condemned, removed } = done;
+  const lines = [
+    `Collected in ${counted(done.repositories, 'repository', 'repositories') || 'no repository'}: ${whatWent(done)}.`,
+    `Removed ${counted(removed.blobs, 'blob') || 'no blob'} (${size(removed.bytes)}).`,
+  ];
+  if (condemned.blobs > 0 && done.removal_wait_ms > 0) {
+    const minutes = Math.ceil(done.removal_wait_ms / 60_000);
+    lines.push(
+      `${counted(condemned.blobs, 'blob')} (${size(condemned.bytes)}) that no repository has any more can be removed in ` +
+        `${counted(minutes, 'minute')}: by the running platform, or by the next collection.`,
+    );
+  }
+  return lines.join('\n');
+}
+
+function drySummary(done: CollectionSummary): string {
+  const { condemned, repositories } = done;
+  return [
+    `A collection would take away, in ${counted(repositories, 'repository', 'repositories') || 'no repository'}: ${whatWent(done)}.`,
+    `In the end it would free ${counted(condemned.blobs, 'blob') || 'no blob'} (${size(condemned.bytes)}). Nothing was changed.`,
+  ].join('\n');
+}
+
+function whatWent({ manifests, tags, links, uploads }: CollectionSummary): string {
+  return listed([
+    counted(manifests, 'manifest'),
+    counted(tags, 'tag'),
+    counted(links, "repository's hold on a blob", "repositories' holds on blobs"),
+    counted(uploads, 'upload that was given up', 'uploads that were given up'),
+  ]);
+}
+
+function verified({ blobs, bytes, manifests, tags, repositories, problems, repaired }: VerificationSummary): string {
+  const what = listed([
+    blobs > 0 ? `${counted(blobs, 'blob')} (${size(bytes)})` : '',
+    counted(manifests, 'manifest'),
+    counted(tags, 'tag'),
+  ]);
+  const where = counted(repositories, 'repository', 'repositories') || 'no repository';
+  const found = counted(problems, 'problem');
+  return `Checked ${what} in ${where}: ${found === '' ? 'no problem' : `${found}, ${repaired} repaired`}.`;
+}
+
+/** Nothing at all for none. */
+function counted(count: number, one: string, many = `${one}s`): string {
+  return count === 0 ? '' : `${count} ${count === 1 ? one : many}`;
+}
+
+function listed(parts: readonly string[]): string {
+  const present = parts.filter(Boolean);
+  if (present.length === 0) return 'nothing';
+  return present.length === 1 ? present.join('') : `${present.slice(0, -1).join(', ')} and ${present.at(-1)}`;
+}
+
+function size(bytes: number): string {
+  return `${(bytes / mebibyte).toFixed(1)} MiB`;
+}

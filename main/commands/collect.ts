@@ -1,0 +1,30 @@
+/** `berth collect [--dry-run] [--json]` and `berth verify [--repair] [--json]`. */
+import { collectionEvent, verificationEvent } from '../../registry/index.ts';
+import { collectionLine, verificationLine } from './collect-report.ts';
+import { tell } from './command-request.ts';
+import type { CommandRequest } from './command-request.ts';
+import { askForTask } from './task-client.ts';
+
+/** Collects garbage. Returns the exit code: 1 if it was not done. */
+export async function collectCommand(asked: CommandRequest & { readonly dryRun: boolean }): Promise<number> {
+  const query = new URLSearchParams({ ...(asked.dryRun && { dry_run: 'yes' }) });
+  let isDone = false;
+  for await (const line of askForTask({ ...asked, name: 'collect', query })) {
+    const event = collectionEvent.safeParse(line).data;
+    isDone = event?.type === 'collected';
+    tell(asked, line, event && collectionLine(event, asked.dryRun));
+  }
+  return isDone ? 0 : 1;
+}
+
+/** Checks what is stored. Returns the exit code: 1 if it was not done, or a problem is left. */
+export async function verifyCommand(asked: CommandRequest & { readonly repair: boolean }): Promise<number> {
+  const query = new URLSearchParams({ ...(asked.repair && { repair: 'yes' }) });
+  let isGood = false;
+  for await (const line of askForTask({ ...asked, name: 'verify', query })) {
+    const event = verificationEvent.safeParse(line).data;
+    isGood = event?.type === 'verified' && event.problems === event.repaired;
+    tell(asked, line, event && verificationLine(event));
+  }
+  return isGood ? 0 : 1;
+}

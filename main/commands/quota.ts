@@ -1,0 +1,39 @@
+/** `berth quota [ACCOUNT [SIZE]] [--json]`. */
+import { ConfigError } from '../../core/config/settings.ts';
+import { parseSize, sizeText } from '../../core/size/size-text.ts';
+import { quotaEvent } from '../../registry/index.ts';
+import type { QuotaEvent } from '../../registry/index.ts';
+import { askForTask } from './task-client.ts';
+import type { CommandRequest } from './command-request.ts';
+import { tell } from './command-request.ts';
+
+/** Shows what accounts may store, or one, or sets it. Returns the exit code: 1 if there is no such account. */
+export async function quotaCommand(asked: CommandRequest & { readonly words: readonly string[] }): Promise<number> {
+  let isKnown = true;
+  for await (const line of askForTask({ ...asked, name: 'quota', query: queryOf(asked.words) })) {
+    const event = quotaEvent.safeParse(line).data;
+    isKnown &&= event?.type === 'quota';
+    tell(asked, line, event && quotaLine(event));
+  }
+  return isKnown ? 0 : 1;
+}
+
+function queryOf([account, size]: readonly string[]): URLSearchParams {
+  return new URLSearchParams({ ...(account !== undefined && { account }), ...(size !== undefined && bytesOf(size)) });
+}
+
+function bytesOf(size: string): { max_bytes: string } {
+  if (size === 'default') return { max_bytes: size };
+  if (size === 'none') return { max_bytes: '0' };
+  const bytes = parseSize(size);
+  // Who writes 0 may mean nothing at all, or no limit.
+  if (!bytes) throw new ConfigError(`Not a size: "${size}". Use one such as 50GiB, or none for no limit, or default`);
+  return { max_bytes: String(bytes) };
+}
+
+/** A line for people. */
+function quotaLine(event: QuotaEvent): string {
+  if (event.type === 'unknown-account') return `There is no account "${event.account}"`;
+  const limit = event.max_bytes === 0 ? ', no limit' : ` of ${sizeText(event.max_bytes)}`;
+  return `${event.account}: ${sizeText(event.stored_bytes)}${limit}${event.is_own ? '' : ' (as all accounts)'}`;
+}

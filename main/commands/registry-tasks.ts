@@ -1,0 +1,45 @@
+import type { OperationsTask, OperationsTasks } from '../../core/http/operations-tasks.ts';
+import type { PlatformSecret } from '../../core/secret/platform-secret.ts';
+import type { AccountQuotas, Collector } from '../../registry/index.ts';
+
+/** Who does the tasks of a registry. */
+export interface RegistryKeepers {
+  readonly collector: Collector;
+  readonly quotas: AccountQuotas;
+}
+
+export type TaskName = 'collect' | 'verify' | 'quota';
+
+/** What commands ask a running process for. Disposing it ends what is under way. */
+export function registryTasks(
+  keepers: RegistryKeepers | undefined,
+  secret: PlatformSecret,
+): OperationsTasks & Disposable {
+  const closing = new AbortController();
+  return {
+    token: tasksToken(secret),
+    byName: keepers ? tasksOf(keepers) : {},
+    signal: closing.signal,
+    [Symbol.dispose]: () => closing.abort(new Error('The process closes')),
+  };
+}
+
+/** By what a process knows that a command comes from somebody who has the platform's secret. */
+export function tasksToken(secret: PlatformSecret): string {
+  return secret.keyFor('operations tasks').toString('base64url');
+}
+
+/** The tasks, by the names of their commands. */
+export function tasksOf({ collector, quotas }: RegistryKeepers): Record<TaskName, OperationsTask> {
+  return {
+    collect: (query, signal) => collector.collect({ isDry: query.get('dry_run') === 'yes' }, signal),
+    verify: (query, signal) => collector.verify({ repair: query.get('repair') === 'yes' }, signal),
+    quota: (query, signal) => {
+      const account = query.get('account');
+      const maxBytes = query.get('max_bytes');
+      if (account === null) return quotas.list(signal);
+      if (maxBytes === null) return quotas.show(account);
+      return quotas.set(account, maxBytes === 'default' ? undefined : Number(maxBytes));
+    },
+  };
+}

@@ -1,0 +1,104 @@
+/** Asking for a task: a running process does it, or if there is none, this one. */
+import { request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import { ConfigError } from '../../core/config/settings.ts';
+import { taskPath } from '../../core/http/operations-tasks.ts';
+import type { Log } from '../../core/log/log.ts';
+import { openMetrics } from '../../core/metrics/metrics.ts';
+import { StoreError } from '../../core/store/store.ts';
+import { AccountQuotas, CollectorBusyError, openCollector } from '../../registry/index.ts';
+import type { Config } from '../config/config.ts';
+import { openDataFolder } from '../process/data-folder.ts';
+import type { DataFolder } from '../process/data-folder.ts';
+import { hostPort } from '../process/listeners.ts';
+import { openStorage } from '../drivers.ts';
+import { tasksOf, tasksToken } from './registry-tasks.ts';
+import type { TaskName } from './registry-tasks.ts';
+import { collectionSettings, registryLimits } from '../components/registry.ts';
+
+export interface TaskRequest {
+  readonly config: Config;
+  readonly log: Log;
+  readonly name: TaskName;
+  readonly query: URLSearchParams;
+  readonly signal: AbortSignal;
+}
+
+/** Hosts on which a process listens everywhere, and where it is reached then. */
+const reachableAt: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+
+/** What a task tells. Throws `ConfigError` if it cannot be done, with what to do about that. */
+export async function* askForTask(asked: TaskRequest): AsyncGenerator<unknown, void, undefined> {
+  const { config } = asked;
+  const isThere = await stat(resolve(config.dataFolder)).catch(() => undefined);
+  if (!isThere) throw new ConfigError(`BERTH_DATA_FOLDER: There is nothing at ${resolve(config.dataFolder)}`);
+  const folder = await openDataFolder(config.dataFolder, config.secretFile);
+  const answer = await askProcess(asked, folder);
+  if (answer) yield* linesOf(answer, asked.signal);
+  else yield* doHere(asked, folder);
+}
+
+/** `undefined` if there is no process, or one that has not the registry. */
+async function askProcess(
+  { config, name, query, signal }: TaskRequest,
+  { secret }: DataFolder,
+): Promise<IncomingMessage | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage | undefined>();
+  const options = {
+    method: 'POST',
+    headers: { authorization: `Bearer ${tasksToken(secret)}` },
+    signal,
+    agent: false,
+  };
+  // No fetch: it gives up when nothing is told for five minutes, and there may be nothing to tell.
+  const sent = request(`${operationsUrl(config)}${taskPath}${name}?${query.toString()}`, options, resolve);
+  sent.once('error', (error: Error & { code?: string }) => {
+    if (error.code === 'ECONNREFUSED') resolve(undefined);
+    else reject(error);
+  });
+  sent.end();
+  const answer = await promise;
+  if (answer?.statusCode === 200) return answer;
+  const problem = answer && (await text(answer));
+  if (!answer || answer.statusCode === 404) return undefined;
+  throw new ConfigError(`${operationsUrl(config)} answers ${answer.statusCode}: ${problem}`);
+}
+
+async function* linesOf(answer: IncomingMessage, signal: AbortSignal): AsyncGenerator<unknown, void, undefined> {
+  for await (const line of createInterface({ input: answer, signal })) yield JSON.parse(line);
+  if (!answer.complete) throw new ConfigError('The platform ended before this was done');
+}
+
+async function* doHere(asked: TaskRequest, folder: DataFolder): AsyncGenerator<unknown, void, undefined> {
+  const { config, log, name, query, signal } = asked;
+  await using opening = new AsyncDisposableStack();
+  const storage = await openHere(asked, folder, opening);
+  const settings = collectionSettings(config);
+  const deps = { ...storage, clock: systemClock, log, metrics: openMetrics(), settings };
+  const collector = opening.use(openCollector(deps));
+  const quotas = new AccountQuotas({ ...storage, limits: registryLimits(config) });
+  try {
+    yield* tasksOf({ collector, quotas })[name](query, signal);
+  } catch (error) {
+    throw error instanceof CollectorBusyError ? new ConfigError(error.message) : error;
+  }
+}
+
+async function openHere({ config, log }: TaskRequest, { path }: DataFolder, opening: AsyncDisposableStack) {
+  try {
+    return await openStorage({ config, log, folder: path, isPulledFrom: false }, opening);
+  } catch (error) {
+    if (!(error instanceof StoreError && error.code === 'locked')) throw error;
+    const hint = `its registry is not at ${operationsUrl(config)}: set BERTH_OPERATIONS_HOST and _PORT as it has them`;
+    throw new ConfigError(`${error.message}, and ${hint}`, { cause: error });
+  }
+}
+
+function operationsUrl({ operationsHost, operationsPort }: Config): string {
+  return `http://${hostPort(reachableAt[operationsHost] ?? operationsHost, operationsPort)}`;
+}

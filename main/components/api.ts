@@ -1,0 +1,41 @@
+import { openApi } from '../../api/index.ts';
+import type { ApiRoom } from '../../api/index.ts';
+import type { Queue } from '../../core/queue/queue.ts';
+import type { ImageArchives } from '../../registry/index.ts';
+import type { PlatformUrls } from '../process/listeners.ts';
+import type { Ground } from '../drivers.ts';
+import { mountFolder } from '../process/mount-folder.ts';
+import type { NodeWorker } from '../process/worker-supervisor.ts';
+
+interface ApiParts {
+  /** The worker of this process, if it has one. */
+  readonly worker: NodeWorker | undefined;
+  readonly queue: Queue;
+  readonly urls: PlatformUrls;
+  readonly archives: ImageArchives | undefined;
+}
+
+/** Opens the API with what it needs of the ground and the configuration. */
+export async function startApi(ground: Ground, { worker, queue, urls, archives }: ApiParts): Promise<ApiRoom> {
+  const { config } = ground;
+  return await openApi({
+    ...ground,
+    queue,
+    log: ground.log.child({ room: 'api' }),
+    archives,
+    ownNode: () => (worker?.isOpen ? ground.nodeName : undefined),
+    urls: { api: urls.api, proxy: urls.proxy, registryHost: urls.registry },
+    rules: {
+      defaultMaxIdleSeconds: config.defaultMaxIdleSeconds,
+      maxIdleSecondsLimit: config.maxIdleSecondsLimit,
+      ...(config.defaultLifetimeSeconds > 0 && { defaultLifetimeSeconds: config.defaultLifetimeSeconds }),
+      lifetimeSecondsLimit: config.lifetimeSecondsLimit,
+      mountsEnabled: mountFolder(ground) !== undefined,
+      defaultCluster: config.cluster,
+      schedulingTimeoutSeconds: config.startTimeoutSeconds,
+      imageLeaseSeconds: config.collectLeaseSeconds,
+      fetchesAhead: config.fetchAhead,
+      backendHistorySeconds: config.backendHistorySeconds,
+    },
+  });
+}

@@ -1,0 +1,84 @@
+import { readFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import type { Queue } from '../../core/queue/queue.ts';
+import { openEngine, openWorker } from '../../worker/index.ts';
+import type { WorkerSettings } from '../../worker/index.ts';
+import type { Ground } from '../drivers.ts';
+import { placeOf } from '../process/listeners.ts';
+import { homeOf, showPresence } from '../process/home.ts';
+import { listenProblem } from '../process/listen-problem.ts';
+import { keptLogSeconds } from '../config/kept-log-settings.ts';
+import { guardMountFolder, mountFolder } from '../process/mount-folder.ts';
+import { openNodeWorker } from '../process/worker-supervisor.ts';
+import type { NodeWorker } from '../process/worker-supervisor.ts';
+
+/** Opens the worker of this node with what it needs of the ground and the configuration. */
+export async function startWorker(
+  ground: Ground,
+  { queue, registryHost }: { readonly queue: Queue; readonly registryHost: string },
+): Promise<NodeWorker> {
+  const { config, nodeName, clock } = ground;
+  const log = ground.log.child({ room: 'worker' });
+  const host = config.dockerHost;
+  const disguise = ground.secret.deriver('container names');
+  const settings = { ...workerSettings(ground, registryHost), ...(await thisMachine()) };
+  if (settings.mountFolder !== undefined) await guardMountFolder(settings.mountFolder, log);
+  return await openNodeWorker({
+    open: async (parts) => {
+      parts.use(await showPresence(ground.dataFolderId));
+      const home = await homeOf(ground);
+      const engine = parts.use(
+        await openEngine({ ...(host !== undefined && { host }), node: nodeName, home, disguise, log }),
+      );
+      const worker = openWorker({ ...ground, queue, log, engine, settings }).catch(async (error: unknown) => {
+        // All that a worker listens on is its gateway.
+        throw await listenProblem(error, placeOf(config, 'gatewayHost', 'gatewayPort'));
+      });
+      return parts.use(await worker);
+    },
+    clock,
+    log,
+  });
+}
+
+/** Linux names each run of its kernel, and tells containers the same name. */
+async function thisMachine(): Promise<{ machine?: string }> {
+  const machine = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => undefined);
+  return machine === undefined ? {} : { machine: machine.trim() };
+}
+
+function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
+  const { config, nodeName } = ground;
+  const mounts = mountFolder(ground);
+  return {
+    node: nodeName,
+    cluster: config.cluster,
+    registryHost: config.registryPullHost ?? registryHost,
+    dataFolder: ground.dataFolder,
+    leaseFolder: join(ground.dataFolder, 'leases'),
+    startTimeoutSeconds: config.startTimeoutSeconds,
+    pullTimeoutSeconds: config.pullTimeoutSeconds,
+    fetchesAhead: config.fetchAhead,
+    ...(config.fetchReserveBytes !== undefined && { fetchReserveBytes: config.fetchReserveBytes }),
+    stopGraceSeconds: config.stopGraceSeconds,
+    defaultMemoryBytes: config.defaultMemoryBytes,
+    pidsLimit: config.pidsLimit,
+    capabilities: config.capabilities,
+    ...(config.containerRuntime !== undefined && { runtime: config.containerRuntime }),
+    ...(mounts !== undefined && { mountFolder: mounts }),
+    keptLogs: {
+      folder: join(ground.dataFolder, 'logs'),
+      maxBytes: config.keptLogBytes,
+      seconds: keptLogSeconds(config),
+      totalBytes: config.keptLogTotalBytes,
+    },
+    ...(config.advertisedHost !== undefined && {
+      gateway: { host: config.gatewayHost, port: config.gatewayPort, advertisedHost: config.advertisedHost },
+    }),
+    ...(config.maxBackends > 0 && { maxBackends: config.maxBackends }),
+    ...(config.nodeMemoryBytes !== undefined && { offeredMemoryBytes: config.nodeMemoryBytes || Infinity }),
+    // Starting is CPU work: more at a time only makes each one slower.
+    maxConcurrentStarts: 2 * availableParallelism(),
+  };
+}

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { keptLogSeconds } from './kept-log-settings.ts';
+import { loadConfig } from './config.ts';
+
+test.each([
+  'redis://:secret@redis:6379/1',
+  'rediss://user:secret@redis?ca=/etc/ca.pem',
+  'redis+unix:///run/redis.sock',
+  'redis+sentinel://:secret@one,two:26380/name',
+  'rediss+sentinel://:secret@one,two/name?sentinel_password=other',
+  'redis+cluster://one,two',
+  'rediss+cluster://:secret@one,two',
+])('a Redis may be at %s', (url) => {
+  expect(loadConfig({ BERTH_REDIS_URL: url }).redisUrl).toBe(url);
+});
+
+test('what is wrong with the URL of a Redis is told with all other problems, without its secrets', () => {
+  const load = () => loadConfig({ BERTH_REDIS_URL: 'redis+sentinel://:secret@one,two', BERTH_API_PORT: 'x' });
+  expect(load).toThrow(
+    /BERTH_REDIS_URL: Name the master: [^]*BERTH_API_PORT|BERTH_API_PORT[^]*BERTH_REDIS_URL: Name the master: /,
+  );
+  expect(load).not.toThrow('secret');
+  expect(() => loadConfig({ BERTH_REDIS_URL: 'unix:///run/redis.sock' })).toThrow('BERTH_REDIS_URL: ');
+});
+
+test('logs go at the latest with their backends', () => {
+  expect(keptLogSeconds(loadConfig({}))).toBe(7 * 24 * 3600);
+  expect(keptLogSeconds(loadConfig({ BERTH_BACKEND_HISTORY_SECONDS: '7200' }))).toBe(7200);
+});

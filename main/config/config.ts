@@ -1,0 +1,277 @@
+/** The configuration of a Berth process. This, with the files it spreads in, says which variables exist. */
+import { z } from 'zod';
+import { accountName, clusterName } from '../../contract/names.ts';
+import {
+  ConfigError,
+  oneOf,
+  optionalText,
+  optionalWhole,
+  optionalUrl,
+  port,
+  readSettings,
+  text,
+  whole,
+  wordList,
+  yesOrNo,
+} from '../../core/config/settings.ts';
+import type { Setting, SettingValues } from '../../core/config/settings.ts';
+import { gcSettings, yearSeconds } from './gc-settings.ts';
+import { driverSettings } from './driver-settings.ts';
+import { prefetchSettings } from './prefetch-settings.ts';
+import { historySettings } from './history-settings.ts';
+import { keptLogSettings } from './kept-log-settings.ts';
+import { registrySettings } from './registry-settings.ts';
+
+export const settings = {
+  dataFolder: {
+    variable: 'BERTH_DATA_FOLDER',
+    schema: text('.berth'),
+    defaultText: '`.berth` in the working directory',
+    help: 'Where everything is kept: documents, images, the platform secret. One process owns it at a time.',
+  },
+  secretFile: {
+    variable: 'BERTH_SECRET_FILE',
+    schema: optionalText(z.string().startsWith('/', 'Use an absolute path')),
+    defaultText: '`secret` in the data folder, made at the first start',
+    help: 'A file with the secret that all processes of a platform share: at least 32 random bytes, in base64url.',
+  },
+  ...driverSettings,
+  host: {
+    variable: 'BERTH_LISTEN_HOST',
+    schema: text('127.0.0.1'),
+    defaultText: '`127.0.0.1`',
+    help: 'The address on which API, registry and proxy listen. Put TLS in front before you open it to others.',
+  },
+  apiPort: {
+    variable: 'BERTH_API_PORT',
+    schema: port(7100),
+    defaultText: '`7100`',
+    help: 'Port of the API. 0 takes a free one.',
+  },
+  registryPort: {
+    variable: 'BERTH_REGISTRY_PORT',
+    schema: port(7101),
+    defaultText: '`7101`',
+    help: 'Port of the image registry.',
+  },
+  proxyPort: {
+    variable: 'BERTH_PROXY_PORT',
+    schema: port(7102),
+    defaultText: '`7102`',
+    help: 'Port of the proxy, behind which sessions are reached.',
+  },
+  operationsPort: {
+    variable: 'BERTH_OPERATIONS_PORT',
+    schema: port(7103),
+    defaultText: '`7103`',
+    help: 'Port of `/healthz`, `/readyz` and `/metrics`, and where commands find the process.',
+  },
+  operationsHost: {
+    variable: 'BERTH_OPERATIONS_HOST',
+    schema: text('127.0.0.1'),
+    defaultText: '`127.0.0.1`',
+    help: 'The address on which `/healthz`, `/readyz` and `/metrics` are.',
+  },
+  operationsTokenFile: {
+    variable: 'BERTH_OPERATIONS_TOKEN_FILE',
+    schema: optionalText(z.string().startsWith('/', 'Use an absolute path')),
+    defaultText: 'none: other machines learn no more than whether the process is ready',
+    help: 'A file with the token by which callers on other machines read `/metrics`, and what `/readyz` has to say: 32 characters or more.',
+  },
+  advertisedHost: {
+    variable: 'BERTH_ADVERTISED_HOST',
+    schema: optionalText(z.string().regex(/^[\w.:-]+$/, 'Use a host name or an address')),
+    defaultText:
+      'none: proxy and API run on the same machine, and the gateway listens for that one alone, on a free port',
+    help: 'The name or address by which proxies and APIs on other machines reach this node’s gateway.',
+  },
+  gatewayHost: {
+    variable: 'BERTH_GATEWAY_HOST',
+    schema: text('0.0.0.0'),
+    defaultText: '`0.0.0.0`',
+    help: 'The address on which the node’s gateway listens for other machines, with `BERTH_ADVERTISED_HOST`.',
+  },
+  gatewayPort: {
+    variable: 'BERTH_GATEWAY_PORT',
+    schema: port(7104),
+    defaultText: '`7104`',
+    help: 'Port of the node’s gateway for other machines, which lets in nobody but processes that have the platform’s secret.',
+  },
+  registryPullHost: {
+    variable: 'BERTH_REGISTRY_PULL_HOST',
+    schema: optionalText(z.string().regex(/^[\w.-]+(?::\d+)?$/, 'Use host or host:port')),
+    defaultText: 'where clients reach the registry',
+    help: 'Host and port under which this node’s Docker Engine pulls images, where they differ.',
+  },
+  apiUrl: {
+    variable: 'BERTH_API_URL',
+    schema: optionalUrl(),
+    defaultText: 'host and port of the API',
+    help: 'The URL by which clients reach the API, where it differs from host and port.',
+  },
+  registryUrl: {
+    variable: 'BERTH_REGISTRY_URL',
+    schema: optionalUrl(),
+    defaultText: 'host and port of the registry',
+    help: 'The URL by which clients reach the registry, where it differs from host and port.',
+  },
+  proxyUrl: {
+    variable: 'BERTH_PROXY_URL',
+    schema: optionalUrl(),
+    defaultText: 'host and port of the proxy',
+    help: 'The URL by which browsers reach the proxy, where it differs from host and port.',
+  },
+  behindLoadBalancer: {
+    variable: 'BERTH_BEHIND_LOAD_BALANCER',
+    schema: yesOrNo(false),
+    defaultText: '`no`',
+    help: 'Whether something in front of proxy and registry (TLS, a load balancer) sets `X-Forwarded-*`: then the proxy keeps them and the registry counts clients by them, otherwise they are dropped as forged. `yes` or `no`.',
+  },
+  ...registrySettings,
+  logLevel: {
+    variable: 'BERTH_LOG_LEVEL',
+    schema: oneOf(['debug', 'info', 'warn', 'error', 'silent'], 'info'),
+    defaultText: '`info`',
+    help: 'The least severe log lines that are written (to standard error, as JSON).',
+  },
+  account: {
+    variable: 'BERTH_FIRST_ACCOUNT',
+    schema: text('home', accountName),
+    defaultText: '`home`',
+    help: 'Name of the account that is made at the first start.',
+  },
+  node: {
+    variable: 'BERTH_NODE',
+    schema: optionalText(
+      z.string().regex(/^[a-z0-9][a-z0-9-]{1,40}$/, 'Use 2 to 41 lower-case letters, digits, hyphens'),
+    ),
+    defaultText: 'a random name, kept in the data folder',
+    help: 'Name of this node. It must stay the same across restarts, and be no other node’s.',
+  },
+  cluster: {
+    variable: 'BERTH_CLUSTER',
+    schema: text('default', clusterName),
+    defaultText: '`default`',
+    help: 'The cluster that this node belongs to.',
+  },
+  maxBackends: {
+    variable: 'BERTH_MAX_BACKENDS',
+    schema: whole({ min: 0, max: 1_000_000, or: 0 }),
+    defaultText: '`0` (no limit)',
+    help: 'How many backends this node has room for; what does not fit waits for another node, or for room. 0: no limit.',
+  },
+  nodeMemoryBytes: {
+    variable: 'BERTH_NODE_MEMORY_BYTES',
+    schema: optionalWhole({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+    defaultText: 'twice the memory of the machine',
+    help: 'What the memory limits of the backends of this node may add up to; what does not fit waits for another node, or for room. 0: no limit.',
+  },
+  startTimeoutSeconds: {
+    variable: 'BERTH_START_TIMEOUT_SECONDS',
+    schema: whole({ min: 1, max: 3600, or: 300 }),
+    defaultText: '`300`',
+    help: 'How long a backend may take to become ready; the time spent fetching its image is not counted.',
+  },
+  pullTimeoutSeconds: {
+    variable: 'BERTH_PULL_TIMEOUT_SECONDS',
+    schema: whole({ min: 1, max: 24 * 3600, or: 900 }),
+    defaultText: '`900`',
+    help: 'How long a node may take to fetch an image.',
+  },
+  ...prefetchSettings,
+  stopGraceSeconds: {
+    variable: 'BERTH_STOP_GRACE_SECONDS',
+    schema: whole({ min: 1, max: 3600, or: 30 }),
+    defaultText: '`30`',
+    help: 'How long a backend may go on after SIGTERM before it is killed.',
+  },
+  defaultMaxIdleSeconds: {
+    variable: 'BERTH_DEFAULT_MAX_IDLE_SECONDS',
+    schema: whole({ min: 1, max: yearSeconds, or: 300 }),
+    defaultText: '`300`',
+    help: 'How long a backend runs on after its last connection was closed, where the connect request does not say.',
+  },
+  maxIdleSecondsLimit: {
+    variable: 'BERTH_MAX_IDLE_SECONDS_LIMIT',
+    schema: whole({ min: 1, max: yearSeconds, or: yearSeconds }),
+    defaultText: '`31536000` (a year)',
+    help: 'The highest `max_idle_seconds` that a connect request may ask for.',
+  },
+  defaultLifetimeSeconds: {
+    variable: 'BERTH_DEFAULT_LIFETIME_SECONDS',
+    schema: whole({ min: 0, max: yearSeconds, or: 0 }),
+    defaultText: '`0` (no limit)',
+    help: 'How long a backend may live in all, from `ready`, where the connect request does not say. 0: no limit.',
+  },
+  lifetimeSecondsLimit: {
+    variable: 'BERTH_LIFETIME_SECONDS_LIMIT',
+    schema: whole({ min: 1, max: yearSeconds, or: yearSeconds }),
+    defaultText: '`31536000` (a year)',
+    help: 'The highest `lifetime_limit_seconds` that a connect request may ask for.',
+  },
+  defaultMemoryBytes: {
+    variable: 'BERTH_DEFAULT_MEMORY_BYTES',
+    schema: whole({ min: 6 * 1024 * 1024, max: Number.MAX_SAFE_INTEGER, or: 1024 * 1024 * 1024 }),
+    defaultText: '`1073741824` (1 GiB)',
+    help: 'Memory limit of a backend, where the connect request sets none.',
+  },
+  pidsLimit: {
+    variable: 'BERTH_PIDS_LIMIT',
+    schema: whole({ min: 1, max: 1_000_000, or: 512 }),
+    defaultText: '`512`',
+    help: 'How many processes and threads a backend may have.',
+  },
+  capabilities: {
+    variable: 'BERTH_CAPABILITIES',
+    schema: wordList(/^[A-Z_]+$/, 'Use names of capabilities without CAP_, separated by commas'),
+    defaultText: 'none',
+    help: 'Linux capabilities that backends keep, for example `CHOWN,SETUID,SETGID`. All others are dropped.',
+  },
+  containerRuntime: {
+    variable: 'BERTH_CONTAINER_RUNTIME',
+    schema: optionalText(z.string().regex(/^[\w.-]+$/, 'Use the name of a runtime that the Docker Engine knows')),
+    defaultText: 'the Docker Engine’s default',
+    help: 'The OCI runtime for backends, for example `runsc`.',
+  },
+  mountFolder: {
+    variable: 'BERTH_MOUNT_FOLDER',
+    schema: optionalText(z.string().regex(/^(?:\/|off$)/, 'Use an absolute path, or "off"')),
+    defaultText: '`mounts` in the data folder',
+    help: 'The folder of this machine in which backends that ask for `mount` get a folder of their own; `off` refuses mounts. Only the user that runs the platform may enter it; where it is a file system of its own, mount that `nosuid,nodev`.',
+  },
+  ...historySettings,
+  ...keptLogSettings,
+  ...gcSettings,
+  dockerHost: {
+    variable: 'DOCKER_HOST',
+    schema: optionalText(z.string().regex(/^unix:\/\/\//, 'Only unix:// sockets are supported')),
+    defaultText: '`unix:///var/run/docker.sock`',
+    help: 'Where this node’s Docker Engine listens.',
+  },
+} satisfies Record<string, Setting<unknown>>;
+
+export type Config = SettingValues<typeof settings>;
+
+/** Reads the configuration from an environment. Throws `ConfigError` with all problems at once. */
+export function loadConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const config = readSettings(settings, environment, 'BERTH_');
+  const needs = [
+    {
+      setting: settings.mongodbUrl,
+      for: 'BERTH_STORE=mongodb',
+      missing: config.store === 'mongodb' && !config.mongodbUrl,
+    },
+    {
+      setting: settings.mongodbUrl,
+      for: 'BERTH_BLOBS=gridfs',
+      missing: config.blobs === 'gridfs' && !config.mongodbUrl,
+    },
+    { setting: settings.redisUrl, for: 'BERTH_QUEUE=bullmq', missing: config.queue === 'bullmq' && !config.redisUrl },
+    { setting: settings.redisUrl, for: 'BERTH_BUS=redis', missing: config.bus === 'redis' && !config.redisUrl },
+  ];
+  const missing = needs.filter((need) => need.missing);
+  if (missing.length === 0) return config;
+  throw new ConfigError(
+    `The configuration has problems:\n${missing.map((need) => `  ${need.setting.variable}: Needed for ${need.for}`).join('\n')}`,
+  );
+}

@@ -1,0 +1,33 @@
+/** The variables of what is kept of the logs of backends, a part of the configuration. */
+import { whole } from '../../core/config/settings.ts';
+import type { Setting } from '../../core/config/settings.ts';
+import { yearSeconds } from './gc-settings.ts';
+
+export const keptLogSettings = {
+  keptLogBytes: {
+    variable: 'BERTH_KEPT_LOG_BYTES',
+    schema: whole({ min: 0, max: 64 * 1024 * 1024, or: 1024 * 1024 }),
+    defaultText: '`1048576` (1 MiB)',
+    help: 'How much of a backend’s log this node keeps after the backend has ended: its last bytes, counted with the time of each line. 0: nothing.',
+  },
+  keptLogSeconds: {
+    variable: 'BERTH_KEPT_LOG_SECONDS',
+    schema: whole({ min: 0, max: yearSeconds, or: 7 * 24 * 3600 }),
+    defaultText: '`604800` (7 days)',
+    help: 'For how long this node keeps the logs of backends that have ended; not longer than `BERTH_BACKEND_HISTORY_SECONDS`.',
+  },
+  keptLogTotalBytes: {
+    variable: 'BERTH_KEPT_LOG_TOTAL_BYTES',
+    schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER, or: 4 * 1024 * 1024 * 1024 }),
+    defaultText: '`4294967296` (4 GiB)',
+    help: 'How much of its disk this node uses for all these logs, see [streams](streams.md#logs): the oldest go first. 0: no limit.',
+  },
+} satisfies Record<string, Setting<unknown>>;
+
+/** For how long logs are kept: not longer than their backends, since without its backend no client can ask for a log. */
+export function keptLogSeconds(config: {
+  readonly keptLogSeconds: number;
+  readonly backendHistorySeconds: number;
+}): number {
+  return Math.min(config.keptLogSeconds, config.backendHistorySeconds);
+}

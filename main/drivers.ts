@@ -1,0 +1,142 @@
+/** The ground that rooms stand on: the data folder, and the drivers of the four ports. */
+import { join } from 'node:path';
+import type { Blobs } from '../core/blobs/blobs.ts';
+import { openFileBlobs } from '../core/blobs/filesystem.ts';
+import type { Bus } from '../core/bus/bus.ts';
+import { openInProcessBus } from '../core/bus/in-process.ts';
+import type { Clock } from '../core/clock/clock.ts';
+import { systemClock } from '../core/clock/system-clock.ts';
+import { ConfigError } from '../core/config/settings.ts';
+import { DiskReserve } from '../core/disk/disk-reserve.ts';
+import { isInMemory } from '../core/files/in-memory.ts';
+import { HashThreads } from '../core/hash/hash-threads.ts';
+import type { Log } from '../core/log/log.ts';
+import type { Metrics } from '../core/metrics/metrics.ts';
+import { openInProcessQueue } from '../core/queue/in-process.ts';
+import type { Queue } from '../core/queue/queue.ts';
+import type { PlatformSecret } from '../core/secret/platform-secret.ts';
+import { openSqliteStore } from '../core/store/sqlite.ts';
+import { StoreError } from '../core/store/store.ts';
+import type { Store } from '../core/store/store.ts';
+import { modelCollections } from '../model/collections.ts';
+import { RegistryGrants } from '../model/registry-grant.ts';
+import { registryCollections } from '../registry/index.ts';
+import type { Config } from './config/config.ts';
+import { openDataFolder } from './process/data-folder.ts';
+import { fitHeapToBuffers } from './process/heap.ts';
+import type { Roles } from './config/roles.ts';
+
+/** What every room is handed, and what opens them. */
+export interface Ground {
+  readonly config: Config;
+  /** The absolute path of the data folder. */
+  readonly dataFolder: string;
+  /** Of the data folder, and of no other one. */
+  readonly dataFolderId: string;
+  readonly store: Store;
+  readonly blobs: Blobs;
+  /** Of the disk with the data folder. */
+  readonly reserve: DiskReserve;
+  readonly hashing: HashThreads;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly secret: PlatformSecret;
+  readonly grants: RegistryGrants;
+  /** The connection token that is derived from a text. */
+  readonly tokenFor: (source: string) => string;
+  /** The secret token that belongs to a connection token. */
+  readonly secretFor: (connectionToken: string) => string;
+  readonly nodeName: string;
+}
+
+/** What is kept: the part of the ground that a command needs. */
+export type Storage = Pick<Ground, 'store' | 'blobs' | 'reserve'>;
+
+interface StorageOptions {
+  readonly config: Config;
+  readonly log: Log;
+  /** The data folder. */
+  readonly folder: string;
+  /** Whether images are pulled from this process. */
+  readonly isPulledFrom: boolean;
+}
+
+/** Opens what is kept in a data folder; `opening` closes it. Throws `StoreError` `locked`, and `ConfigError` without MongoDB. */
+export async function openStorage(options: StorageOptions, opening: AsyncDisposableStack): Promise<Storage> {
+  const { config, folder, log } = options;
+  const reserve = new DiskReserve({ folder, reserveBytes: config.diskReserveMib * 1024 * 1024, clock: systemClock });
+  return {
+    reserve,
+    store: opening.use(await openStore(config, folder, log)),
+    blobs: opening.use(await openBlobs(options, reserve)),
+  };
+}
+
+/** Opens the drivers; `opening` closes them: the bus first, the store last. Throws `StoreError` `locked`. */
+export async function openGround(
+  { config, log, roles, metrics }: { config: Config; log: Log; roles: Roles; metrics: Metrics },
+  opening: AsyncDisposableStack,
+): Promise<Ground> {
+  const folder = await openDataFolder(config.dataFolder, config.secretFile);
+  return {
+    config,
+    dataFolder: folder.path,
+    dataFolderId: folder.id,
+    ...(await openStorage({ config, log, folder: folder.path, isPulledFrom: roles.has('registry') }, opening)),
+    bus: opening.use(await openBus(config, log)),
+    hashing: opening.use(new HashThreads(systemClock)),
+    clock: systemClock,
+    log,
+    metrics,
+    secret: folder.secret,
+    grants: new RegistryGrants(folder.secret),
+    tokenFor: folder.secret.deriver('connection tokens'),
+    secretFor: folder.secret.deriver('secret tokens'),
+    nodeName: config.node ?? folder.id,
+  };
+}
+
+const collections = [...modelCollections, ...registryCollections];
+
+// A driver that is not configured is not even loaded: it would cost memory for nothing.
+
+async function openStore(config: Config, folder: string, log: Log): Promise<Store> {
+  if (config.store === 'sqlite') return await openSqliteStore({ folder: join(folder, 'store'), collections, log });
+  const { openMongoStore } = await import('../core/store/mongodb.ts');
+  const options = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase, collections, log };
+  return await openMongoStore(options).catch((error: unknown) => {
+    if (!(error instanceof StoreError && error.code === 'unavailable')) throw error;
+    throw new ConfigError(`${error.message}\nIs MongoDB running, and is BERTH_MONGODB_URL right?`, { cause: error });
+  });
+}
+
+async function openBlobs({ config, folder, log, isPulledFrom }: StorageOptions, reserve: DiskReserve): Promise<Blobs> {
+  if (config.blobs === 'files') return await openFileBlobs({ folder: join(folder, 'blobs'), reserve, log });
+  fitHeapToBuffers();
+  const { openGridFsBlobs } = await import('../core/blobs/gridfs.ts');
+  const place = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
+  const cache = { folder: join(folder, 'cache'), maxBytes: config.blobCacheMib * 1024 * 1024, reserve };
+  const isCached = isPulledFrom && cache.maxBytes > 0 && !(await isInMemory(folder));
+  return await openGridFsBlobs({ ...place, log, ...(isCached && { cache }) });
+}
+
+/** Opens the queue, for the rooms that put something into it or take something out. */
+export async function openQueue({ config, log }: Ground): Promise<Queue> {
+  if (config.queue === 'process') return openInProcessQueue({ clock: systemClock, log });
+  const { openBullQueue } = await import('../core/queue/bullmq.ts');
+  return await openBullQueue({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });
+}
+
+async function openBus(config: Config, log: Log): Promise<Bus> {
+  if (config.bus === 'process') return openInProcessBus({ log });
+  const { openRedisBus } = await import('../core/bus/redis.ts');
+  return await openRedisBus({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });
+}
+
+/** `loadConfig` has refused an engine without its URL. */
+function urlFor(url: string | undefined): string {
+  if (url === undefined) throw new Error('An engine without its URL');
+  return url;
+}

@@ -1,0 +1,38 @@
+/** The first account: made when the store has none, with an access token that may do everything in it. */
+import { join } from 'node:path';
+import { writeDurably } from '../../core/files/write-durably.ts';
+import { upsert } from '../../core/store/upsert.ts';
+import type { Store } from '../../core/store/store.ts';
+import { accessRights, accessTokens, accessTokenDocument, newAccessToken } from '../../model/access-token.ts';
+import { accounts } from '../../model/account.ts';
+import { textOf } from './data-folder.ts';
+
+export interface FirstAccount {
+  readonly name: string;
+  /** A file, readable by its owner only, that holds the access token and nothing else. */
+  readonly tokenFile: string;
+  /** The access token, if it was made just now: it is shown this once. */
+  readonly newToken?: string;
+}
+
+/**
+ * Makes the account, and an access token for it unless it has one. The file is written before the document: after a crash in
+ * between, the next start finds the file and writes the document.
+ */
+export async function ensureFirstAccount(store: Store, name: string, folder: string): Promise<FirstAccount> {
+  const tokenFile = join(folder, 'token');
+  const now = await store.now();
+  await upsert(store, accounts, name, (current) => current ?? { id: name, createdAt: now });
+  const kept = await textOf(tokenFile);
+  if (kept === undefined && (await hasToken(store, name))) return { name, tokenFile };
+  const token = kept ?? newAccessToken();
+  if (kept === undefined) await writeDurably(tokenFile, token);
+  const document = accessTokenDocument(token, { account: name, name: 'first token', rights: accessRights }, now);
+  await upsert(store, accessTokens, document.id, (current) => current ?? document);
+  return { name, tokenFile, ...(kept === undefined && { newToken: token }) };
+}
+
+async function hasToken(store: Store, account: string): Promise<boolean> {
+  const found = await store.find(accessTokens, { index: 'byAccount', equals: { account }, limit: 1 });
+  return found.length > 0;
+}

@@ -1,0 +1,66 @@
+/** Why a port cannot be listened on, in words for the operator of the process. */
+import { readFile, readdir, readlink } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { ConfigError } from '../../core/config/settings.ts';
+import { systemCode } from '../../core/files/system-code.ts';
+
+/** Where a listener should be, and which settings say so. */
+export interface ListenPlace {
+  readonly host: string;
+  readonly port: number;
+  readonly hostVariable: string;
+  readonly portVariable: string;
+}
+
+/** What `listen` failed with, as a `ConfigError` that names the setting to change. Any other error is returned as it is. */
+export async function listenProblem(error: unknown, place: ListenPlace): Promise<unknown> {
+  const message = await explain(systemCode(error), place);
+  return message === undefined ? error : new ConfigError(message, { cause: error });
+}
+
+async function explain(code: string | undefined, place: ListenPlace): Promise<string | undefined> {
+  const { host, port, hostVariable, portVariable } = place;
+  if (code === 'EADDRINUSE') {
+    const holder = (await portHolder(port)) ?? 'another process';
+    return `${portVariable}: port ${port} of ${host} is taken by ${holder}: stop that one, or set ${portVariable} to another port`;
+  }
+  if (code === 'EACCES') {
+    return `${portVariable}: this user may not listen on port ${port}: set ${portVariable} to a port from 1024 on`;
+  }
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    return `${hostVariable}: this machine has no address ${host}: set ${hostVariable} to one that it has`;
+  }
+  return undefined;
+}
+
+/** The state of a socket that listens, in `/proc/net/tcp`. */
+const listening = '0A';
+
+/** `process 123 (node)`, where Linux shows it: of this user's processes, and to root of all. */
+async function portHolder(port: number): Promise<string | undefined> {
+  const inodes = new Set<string>();
+  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
+    for (const line of (await readFile(table, 'utf8').catch(() => '')).split('\n')) {
+      const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
+      if (state === listening && Number.parseInt(local.split(':')[1] ?? '', 16) === port) inodes.add(inode);
+    }
+  }
+  if (inodes.size === 0) return undefined;
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  for (const pid of pids) {
+    if (!(await hasSocket(pid, inodes))) continue;
+    const [program = ''] = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0');
+    return `process ${pid} (${basename(program)})`;
+  }
+  return undefined;
+}
+
+async function hasSocket(pid: string, inodes: ReadonlySet<string>): Promise<boolean> {
+  const folder = `/proc/${pid}/fd`;
+  for (const descriptor of await readdir(folder).catch(() => [])) {
+    const target = await readlink(`${folder}/${descriptor}`).catch(() => '');
+    const inode = /^socket:\[(\d+)\]$/.exec(target)?.[1];
+    if (inode !== undefined && inodes.has(inode)) return true;
+  }
+  return false;
+}

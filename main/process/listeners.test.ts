@@ -1,0 +1,93 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { createInterface } from 'node:readline';
+import { expect, test } from 'vitest';
+import { testEngines } from '../../test/kit/engines.ts';
+import { startPlatform } from '../../test/kit/platform.ts';
+import { loadConfig } from '../config/config.ts';
+import { openDoors, placeOf } from './listeners.ts';
+import { listenProblem } from './listen-problem.ts';
+import { allRoles } from '../config/roles.ts';
+
+const [engine] = testEngines();
+
+const allFree = {
+  BERTH_API_PORT: '0',
+  BERTH_REGISTRY_PORT: '0',
+  BERTH_PROXY_PORT: '0',
+  BERTH_OPERATIONS_PORT: '0',
+};
+
+/** What keeps doors of these settings from opening. */
+async function problemWith(environment: Readonly<Record<string, string>>): Promise<unknown> {
+  await using opening = new AsyncDisposableStack();
+  return await openDoors(loadConfig({ ...allFree, ...environment }), allRoles, opening).catch(
+    (error: unknown) => error,
+  );
+}
+
+test.each(['BERTH_API_PORT', 'BERTH_REGISTRY_PORT', 'BERTH_PROXY_PORT', 'BERTH_OPERATIONS_PORT'])(
+  'a port that is taken: the message names %s, and the process that listens there',
+  async (variable) => {
+    const holder = createServer().listen(0, '127.0.0.1');
+    await once(holder, 'listening');
+    const { port } = holder.address() as AddressInfo;
+    const problem = await problemWith({ [variable]: `${port}` });
+    holder.close();
+    expect(problem).toMatchObject({
+      name: 'ConfigError',
+      message: expect.stringMatching(
+        new RegExp(
+          `^${variable}: port ${port} of 127.0.0.1 is taken by process ${process.pid} \\(.+\\): stop that one, or`,
+        ),
+      ) as string,
+    });
+  },
+);
+
+test('the process that has taken a port is found among others, on any address', async () => {
+  const script = "const s = require('net').createServer().listen(0, '::', () => console.log(s.address().port))";
+  const child = spawn(process.execPath, ['--eval', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [port] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+  const problem = await problemWith({ BERTH_API_PORT: port });
+  child.kill();
+  expect(problem).toMatchObject({
+    message: expect.stringContaining(`taken by process ${child.pid} (node):`) as string,
+  });
+});
+
+test('an address that the machine does not have: the message names the setting', async () => {
+  const problem = await problemWith({ BERTH_LISTEN_HOST: '192.0.2.1' });
+  expect(problem).toMatchObject({
+    name: 'ConfigError',
+    message: expect.stringMatching(/^BERTH_LISTEN_HOST: this machine has no address 192.0.2.1/) as string,
+  });
+});
+
+test('a port that this user may not have, and the port of a gateway, are named too; other errors stay what they are', async () => {
+  const place = placeOf(loadConfig({ BERTH_GATEWAY_PORT: '80' }), 'gatewayHost', 'gatewayPort');
+  const refused = Object.assign(new Error('listen EACCES'), { code: 'EACCES', errno: -13 });
+  expect(await listenProblem(refused, place)).toMatchObject({
+    message: expect.stringMatching(/^BERTH_GATEWAY_PORT: this user may not listen on port 80/) as string,
+  });
+  const other = new Error('something else');
+  expect(await listenProblem(other, place)).toBe(other);
+});
+
+test.skipIf(!engine)('the port of a gateway that is taken is named, as all others, and ends the start', async () => {
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  const { port } = holder.address() as AddressInfo;
+  const settings = {
+    BERTH_ADVERTISED_HOST: '127.0.0.1',
+    BERTH_GATEWAY_HOST: '127.0.0.1',
+    BERTH_GATEWAY_PORT: `${port}`,
+  };
+  const started = startPlatform({ engine, settings });
+  await expect(started).rejects.toThrow(
+    `\nBERTH_GATEWAY_PORT: port ${port} of 127.0.0.1 is taken by process ${process.pid} (`,
+  );
+  holder.close();
+});

@@ -1,0 +1,88 @@
+/** The listeners of a process, open before its rooms are: rooms that open one after the other know each other's addresses. */
+import type { ServerOptions } from 'node:http';
+import { newGatedServer } from '../../core/http/gate.ts';
+import type { GatedServer } from '../../core/http/gate.ts';
+import { listen } from '../../core/http/listener.ts';
+import { settings } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
+import { listenProblem } from './listen-problem.ts';
+import type { ListenPlace } from './listen-problem.ts';
+import type { Role, Roles } from '../config/roles.ts';
+
+/** Where the platform is reached. */
+export interface PlatformUrls {
+  readonly api: string;
+  /** Host and port, as in an image's name. */
+  readonly registry: string;
+  readonly proxy: string;
+  readonly operations: string;
+}
+
+/** One listener. Disposing it stops listening, lets open requests finish for a while, then cuts what is left. */
+interface Door extends GatedServer, AsyncDisposable {
+  readonly hostPort: string;
+}
+
+/** The doors of a process: those of its roles, and the one for whoever operates it. */
+export interface Doors {
+  readonly urls: PlatformUrls;
+  readonly api: Door | undefined;
+  readonly registry: Door | undefined;
+  readonly proxy: Door | undefined;
+  readonly operations: Door;
+}
+
+/** Twice what is usual: a thousand ranges of a large layer, which podman asks for at once, are 20 KiB. */
+const registryHeadBytes = 32 * 1024;
+
+/**
+ * Listens on the port of every role that this process has; `opening` closes them. Throws `ConfigError` with the setting to change
+ * when a port is taken. Where another process has a role, the configuration says where that is.
+ */
+export async function openDoors(config: Config, roles: Roles, opening: AsyncDisposableStack): Promise<Doors> {
+  const open = async (role: Role, port: PortSetting, options: ServerOptions = {}) =>
+    roles.has(role) ? opening.use(await openDoor(placeOf(config, 'host', port), options)) : undefined;
+  const registry = await open('registry', 'registryPort', { maxHeaderSize: registryHeadBytes });
+  const proxy = await open('proxy', 'proxyPort');
+  const api = await open('api', 'apiPort');
+  const operations = opening.use(await openDoor(placeOf(config, 'operationsHost', 'operationsPort')));
+  const at = (door: Door | undefined, port: number) => door?.hostPort ?? hostPort(config.host, port);
+  const urls = {
+    api: config.apiUrl ?? `http://${at(api, config.apiPort)}`,
+    registry: config.registryUrl ? new URL(config.registryUrl).host : at(registry, config.registryPort),
+    proxy: config.proxyUrl ?? `http://${at(proxy, config.proxyPort)}`,
+    operations: `http://${operations.hostPort}`,
+  };
+  return { urls, api, registry, proxy, operations };
+}
+
+async function openDoor(place: ListenPlace, options: ServerOptions = {}): Promise<Door> {
+  const gate = newGatedServer(options);
+  const listener = await listen(gate.server, place).catch(async (error: unknown) => {
+    throw await listenProblem(error, place);
+  });
+  return {
+    ...gate,
+    hostPort: hostPort(place.host, listener.port),
+    [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
+  };
+}
+
+type PortSetting = 'apiPort' | 'registryPort' | 'proxyPort' | 'operationsPort' | 'gatewayPort';
+
+type HostSetting = 'host' | 'operationsHost' | 'gatewayHost';
+
+/** What two settings say of a listener. */
+export function placeOf(config: Config, host: HostSetting, port: PortSetting): ListenPlace {
+  return {
+    host: config[host],
+    port: config[port],
+    hostVariable: settings[host].variable,
+    portVariable: settings[port].variable,
+  };
+}
+
+/** As it stands in a URL. */
+export function hostPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
