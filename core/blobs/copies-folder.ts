@@ -17,7 +17,7 @@ import type { Clock } from '../clock/clock.ts';
 import { makeDurableFolder } from '../files/durable-folder.ts';
 import { ifPresent } from '../files/system-code.ts';
 import type { BlobInfo, OpenBlob } from './blobs.ts';
-import { newCopyMeans } from './copy-file.ts';
+import { ReadBuffers } from './read-buffers.ts';
 import { fileErrors } from './file-errors.ts';
 import { openBlobFile } from './open-file.ts';
 
@@ -43,7 +43,7 @@ const partSuffix = '.part';
 export class CopiesFolder {
   readonly #folder: string;
   readonly #clock: Clock;
-  readonly #means = newCopyMeans();
+  readonly #buffers = new ReadBuffers();
 
   private constructor(folder: string, clock: Clock) {
     this.#folder = folder;
@@ -62,7 +62,7 @@ export class CopiesFolder {
   async read(digest: string, { generation, sizeBytes }: BlobInfo): Promise<OpenBlob | undefined> {
     const name = nameOf(digest, generation);
     const path = join(this.#folder, name);
-    const file = await openBlobFile(path, this.#means);
+    const file = await openBlobFile(path, this.#buffers);
     if (!file) return undefined;
     const { mtime: madeAt, atime: usedAt } = file.stats;
     if (file.sizeBytes !== sizeBytes || this.#ageMs(madeAt) > maxAgeMs) {

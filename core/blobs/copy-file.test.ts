@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
-import { copyFile, newCopyMeans } from './copy-file.ts';
+import { copyFile } from './copy-file.ts';
+import { ReadBuffers } from './read-buffers.ts';
 
 const sizeBytes = 128 * 1024 * 1024;
 
@@ -29,7 +30,7 @@ it('lets others have their turn while it sends what the page cache has to a rece
       done();
     },
   });
-  await copyFile(file, { start: 0, end: sizeBytes - 1 }, { to, means: newCopyMeans() });
+  await copyFile(file, { start: 0, end: sizeBytes - 1 }, { to, buffers: new ReadBuffers() });
   isDone = true;
   expect(received).toBe(sizeBytes);
   expect(turns).toBeGreaterThan(5);

@@ -9,7 +9,7 @@ import { ifPresent, systemCode } from '../files/system-code.ts';
 import type { Log } from '../log/log.ts';
 import { BlobsError } from './blobs.ts';
 import type { AppendOptions, BlobInfo, Blobs, ByteRange, ByteSource, OpenBlob, UploadInfo } from './blobs.ts';
-import { newCopyMeans } from './copy-file.ts';
+import { ReadBuffers } from './read-buffers.ts';
 import { fileErrors } from './file-errors.ts';
 import { FileLayout } from './file-layout.ts';
 import { FlushError, makeDurable } from './make-durable.ts';
@@ -54,7 +54,7 @@ class FileBlobs implements Blobs {
   readonly #busy = new Map<string, Promise<unknown>>();
   /** Folders of blobs, once they are made and durable. */
   readonly #folders = new Map<string, Promise<void>>();
-  readonly #copyMeans = newCopyMeans();
+  readonly #buffers = new ReadBuffers();
   readonly #closing = new AbortController();
 
   constructor(layout: FileLayout, reserve: DiskReserve | undefined) {
@@ -86,7 +86,7 @@ class FileBlobs implements Blobs {
 
   async open(digest: string): Promise<OpenBlob | undefined> {
     const path = this.#blobPath(digest);
-    return await fileErrors(async () => await openBlobFile(path, this.#copyMeans));
+    return await fileErrors(async () => await openBlobFile(path, this.#buffers));
   }
 
   async delete(digest: string, generation?: string): Promise<boolean> {

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { ifPresent } from '../files/system-code.ts';
 import type { OpenBlob } from './blobs.ts';
 import { copyFile } from './copy-file.ts';
-import type { CopyMeans } from './copy-file.ts';
+import type { ReadBuffers } from './read-buffers.ts';
 
 export interface BlobFile extends OpenBlob {
   /** As the file was when it was opened. */
@@ -11,7 +11,7 @@ export interface BlobFile extends OpenBlob {
 }
 
 /** Opens a file that holds a blob; dispose it. `undefined` if there is none. Rejects with what the system says. */
-export async function openBlobFile(path: string, means: CopyMeans): Promise<BlobFile | undefined> {
+export async function openBlobFile(path: string, buffers: ReadBuffers): Promise<BlobFile | undefined> {
   const file = await ifPresent(open(path, 'r'));
   if (!file) return undefined;
   try {
@@ -21,7 +21,7 @@ export async function openBlobFile(path: string, means: CopyMeans): Promise<Blob
       stats,
       sizeBytes,
       copyTo: async (to, { start, end } = { start: 0, end: sizeBytes - 1 }) =>
-        await copyFile(file, { start, end: Math.min(end, sizeBytes - 1) }, { to, means }),
+        await copyFile(file, { start, end: Math.min(end, sizeBytes - 1) }, { to, buffers }),
       [Symbol.asyncDispose]: async () => await file.close(),
     };
   } catch (error) {

@@ -6,11 +6,12 @@ interface Tier {
 }
 
 /**
- * Who reads alone reads fastest in large parts: fewer turns. Where many read at a time, large parts push each other out of the
- * processor's cache between the disk and the socket. And readers may stand still, by the thousand if they mean harm.
+ * A few readers are fastest with large parts: fewer turns. Each has two, one that is sent and one that is read ahead. Where many
+ * read at a time, large parts push each other out of the processor's cache between the disk and the socket. And thousands of
+ * readers may stand still, if they mean harm.
  */
 const tiers: readonly Tier[] = [
-  { bufferBytes: 1024 * 1024, maxUsed: 2, maxKept: 2 },
+  { bufferBytes: 1024 * 1024, maxUsed: 8, maxKept: 4 },
   { bufferBytes: 256 * 1024, maxUsed: 64, maxKept: 16 },
   { bufferBytes: 64 * 1024, maxUsed: Number.POSITIVE_INFINITY, maxKept: 0 },
 ];
