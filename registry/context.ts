@@ -56,6 +56,12 @@ export interface RemovalFinisher {
 /** What may be done in a repository. */
 export type RepositoryAction = RepositoryAccess['actions'][number];
 
+/**
+ * What a caller needs for a route: any one of these actions in its repository, the list of its account's repositories
+ * (`catalog`), or nothing but to be known (`any`).
+ */
+export type Right = readonly RepositoryAction[] | 'catalog' | 'any';
+
 /** Who asks. */
 export interface Caller {
   /** The account or node; empty for an anonymous grant. */

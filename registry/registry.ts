@@ -4,20 +4,21 @@ import { requestId } from '../core/http/request-id.ts';
 import type { Unreadable } from '../core/http/unreadable.ts';
 import type { Log } from '../core/log/log.ts';
 import { answerError, errorBody } from './answer.ts';
+import { authorize } from './access/caller.ts';
 import { openCollector } from './collection/collector.ts';
 import type { Collector } from './collection/collector.ts';
-import type { RegistryContext, RegistryDeps } from './context.ts';
+import type { Exchange, RegistryContext, RegistryDeps } from './context.ts';
 import { RegistryError, registryErrors } from './errors.ts';
 import type { RegistryErrorName } from './errors.ts';
 import { openMeasures } from './measures.ts';
 import type { Measures } from './measures.ts';
-import { perform } from './operations.ts';
 import { AccountQuotas } from './quota/account-quotas.ts';
 import { Quota } from './quota/quota.ts';
 import { RateLimits } from './access/rate-limits.ts';
 import { asRegistryError, isLeaving } from './refusals.ts';
-import { parseRoute } from './routes.ts';
-import type { Operation, Route } from './routes.ts';
+import type { FoundRoute, PathParameters } from './request-target.ts';
+import { findRoute } from './routes.ts';
+import type { Route } from './routes.ts';
 import { PullWatch } from './blobs/pull-watch.ts';
 import { UploadWork } from './blobs/upload-work.ts';
 
@@ -96,24 +97,37 @@ async function serve(context: RegistryContext, measures: Measures, raw: RawExcha
   request.socket.setTimeout(idleMs);
   response.setHeader('docker-distribution-api-version', 'registry/2.0');
   const facts = {};
-  let route: Route | undefined;
+  let found: FoundRoute<Route> | undefined;
   let refusal: RegistryError | undefined;
   try {
-    route = parseRoute(request.method ?? '', request.url ?? '');
-    await perform(context, { request, response, query: route.query, facts }, route.operation);
+    found = findRoute(request.method ?? '', request.url ?? '');
+    await perform(context, { request, response, query: found.query, facts }, found);
   } catch (error) {
     refusal = asRegistryError(error);
     measures.refused(refusal.entry);
     await refuse({ ...context, log }, raw, { refusal, id });
   }
   await finished(response);
-  const operation = route?.operation.name ?? 'none';
+  const operation = found?.route.name ?? 'none';
   const code = response.writableFinished ? response.statusCode : 'gone';
   const durationMs = Math.round(performance.now() - begunMs);
   const traffic = measures.count(request, { operation, code, durationMs });
-  const about = { operation, ...(route && factsOf(route.operation)), ...facts, code };
+  const about = { operation, ...(found && factsOf(found)), ...facts, code };
   const answered = code === 'gone' ? {} : { refusal: refusal?.entry };
   log.info({ ...about, ...answered, durationMs, ...traffic }, 'Registry request');
+}
+
+/** Has the request's handler answer it, if the caller may. Throws what the request is refused with. */
+async function perform(context: RegistryContext, exchange: Exchange, found: FoundRoute<Route>): Promise<void> {
+  const { route, parameters } = found;
+  if (route.right === 'none') {
+    context.rates.admit(exchange.request);
+    return await route.handle(context, exchange);
+  }
+  const caller = await authorize(context, exchange, { ...route, ...parameters });
+  exchange.facts.subject = caller.subject;
+  // The type of the table holds that each handler reads what its path has.
+  await route.handle(context, { ...exchange, caller }, parameters as PathParameters);
 }
 
 /** Answers an error, where that is still possible. */
@@ -136,12 +150,13 @@ async function finished(response: ServerResponse): Promise<void> {
   await promise;
 }
 
-/** What an operation is about, for the log. Nothing of it is secret, and all of it has passed the grammar. */
-function factsOf(operation: Operation): Record<string, string> {
+/** What a request is about, for the log. Nothing of it is secret, and all of it has passed the grammar. */
+function factsOf({ parameters }: FoundRoute<Route>): Record<string, string> {
+  const { repository, digest, uploadId, reference } = parameters;
   return {
-    ...('repository' in operation && { repository: operation.repository }),
-    ...('digest' in operation && { digest: operation.digest }),
-    ...('uploadId' in operation && { upload: operation.uploadId }),
-    ...('reference' in operation && operation.reference),
+    ...(repository !== undefined && { repository }),
+    ...(digest !== undefined && { digest }),
+    ...(uploadId !== undefined && { upload: uploadId }),
+    ...reference,
   };
 }

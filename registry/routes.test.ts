@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { RegistryError, registryErrors } from './errors.ts';
-import { parseRoute, singleParameter } from './routes.ts';
+import { singleParameter } from './request-target.ts';
+import { findRoute } from './routes.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const uploadId = '0f0e0d0c-0000-4000-8000-000000000001';
@@ -22,7 +23,8 @@ test.each([
   ['POST', '/v2/tags/blobs/blobs/uploads/', { name: 'upload-start', repository: 'tags/blobs' }],
   ['GET', '/v2/a/manifests/tags/list', { name: 'tags-list', repository: 'a/manifests' }],
 ])('%s %s', (method, target, operation) => {
-  expect(parseRoute(method, target).operation).toMatchObject(operation);
+  const { route, parameters } = findRoute(method, target);
+  expect({ name: route.name, ...parameters }).toMatchObject(operation);
 });
 
 test.each([
@@ -61,12 +63,12 @@ test.each([
   ['constructor', '/v2/', 'UNSUPPORTED', 405],
   ['GET', '/v2/acme/draw/blobs/uploads/', 'UNSUPPORTED', 405],
 ])('%s %.60s is refused with %s %i', (method, target, code, status) => {
-  const error = refusalOf(() => parseRoute(method, target));
+  const error = refusalOf(() => findRoute(method, target));
   expect([registryErrors[error.entry].code, registryErrors[error.entry].status]).toEqual([code, status]);
 });
 
 test('a refused method says which ones are taken', () => {
-  const error = refusalOf(() => parseRoute('POST', '/v2/acme/draw/manifests/latest'));
+  const error = refusalOf(() => findRoute('POST', '/v2/acme/draw/manifests/latest'));
   expect(error.headers).toEqual({ allow: 'GET, HEAD, DELETE, PUT' });
 });
 

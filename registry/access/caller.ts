@@ -2,15 +2,21 @@
 import type { IncomingMessage } from 'node:http';
 import type { AccessRight } from '../../model/access-token.ts';
 import type { RegistryGrant } from '../../model/registry-grant.ts';
-import type { Caller, Exchange, RegistryContext, RepositoryAction } from '../context.ts';
+import type { Caller, Exchange, RegistryContext, RepositoryAction, Right } from '../context.ts';
 import { logIn, parseBasic } from './credentials.ts';
 import { RegistryError } from '../errors.ts';
 import { realmOf } from './realm.ts';
-import { isRepositoryName, singleParameter } from '../routes.ts';
-import type { GrantedOperation } from '../routes.ts';
+import { isRepositoryName, singleParameter } from '../request-target.ts';
 import { isPublic } from './visibility.ts';
 
-type InRepository = Extract<GrantedOperation, { readonly repository: string }>;
+/** What is asked for. */
+interface Demand {
+  /** The name of the route. */
+  readonly name: string;
+  readonly right: Right;
+  /** Absent where the right is not one in a repository. */
+  readonly repository?: string;
+}
 
 /** The service name in challenges: what a client repeats when it asks for a token. */
 const challengeService = 'berth-registry';
@@ -18,43 +24,23 @@ const challengeService = 'berth-registry';
 /** Which right of an access token stands behind an action in its account's repositories. */
 const rightFor: Record<RepositoryAction, AccessRight> = { pull: 'read', push: 'push', delete: 'push' };
 
-/** Any one of these actions is enough. Who pushes needs to ask what is there already, even without the right to pull. */
-const actionsFor: Record<InRepository['name'], RepositoryAction[]> = {
-  'blob-get': ['pull'],
-  'blob-head': ['pull', 'push'],
-  'blob-delete': ['delete'],
-  'upload-start': ['push'],
-  'upload-append': ['push'],
-  'upload-finish': ['push'],
-  'upload-status': ['push'],
-  // Not `delete`: clients cancel an upload with the grant they pushed with.
-  'upload-cancel': ['push'],
-  'manifest-get': ['pull'],
-  'manifest-head': ['pull', 'push'],
-  'manifest-put': ['push'],
-  // Who may push may point a tag elsewhere, too, and clients delete with the grant they pushed with.
-  'manifest-delete': ['delete', 'push'],
-  'tags-list': ['pull'],
-  'referrers-list': ['pull'],
-};
-
 /** What clients are told to ask for, so that one grant serves a whole push. */
 const scopeFor: Record<RepositoryAction, string> = { pull: 'pull', push: 'pull,push', delete: 'delete' };
 
 /**
- * The caller of an operation, who may do it. Throws `unauthorized` with a challenge, or `denied`. What is refused here is
+ * The caller, who has the right. Throws `unauthorized` with a challenge, or `denied`. What is refused here is
  * refused without a look at the repository, so a hidden one cannot be told from an absent one.
  */
 export async function authorize(
   context: RegistryContext,
   { request, query }: Exchange,
-  operation: GrantedOperation,
+  demand: Demand,
 ): Promise<Caller> {
   const caller = await identify(context, request);
   context.rates.admit(request, caller?.subject);
-  if (caller && (await isAllowed(context, caller, operation))) return caller;
+  if (caller && (await isAllowed(context, caller, demand))) return caller;
   if (caller?.by === 'login') throw new RegistryError('denied');
-  const scope = scopeOf(operation, query);
+  const scope = scopeOf(demand, query);
   const about = { ...(scope && { scope }), ...(caller && { error: 'insufficient_scope' }) };
   throw unauthorized(context, request, about, caller);
 }
@@ -86,23 +72,22 @@ export function tokenMay(
   return repository.startsWith(`${token.account}/`) && token.rights.includes(rightFor[action]);
 }
 
-async function isAllowed(context: RegistryContext, caller: Caller, operation: GrantedOperation): Promise<boolean> {
-  if (operation.name === 'ping') return true;
-  if (operation.name === 'catalog') return caller.mayList;
-  const { repository } = operation;
-  const actions = actionsFor[operation.name];
-  if (actions.some((action) => caller.may(repository, action))) return true;
-  return actions.includes('pull') && (await mayPull(context, caller, repository));
+async function isAllowed(context: RegistryContext, caller: Caller, demand: Demand): Promise<boolean> {
+  const { right, repository = '' } = demand;
+  if (right === 'any') return true;
+  if (right === 'catalog') return caller.mayList;
+  if (right.some((action) => caller.may(repository, action))) return true;
+  return right.includes('pull') && (await mayPull(context, caller, repository));
 }
 
-/** What to ask for to be allowed an operation. */
-function scopeOf(operation: GrantedOperation, query: URLSearchParams): string | undefined {
-  if (operation.name === 'ping') return undefined;
-  if (operation.name === 'catalog') return 'registry:catalog:*';
-  const [action] = actionsFor[operation.name];
-  if (action === undefined) throw new Error(`No action is named for ${operation.name}`);
-  const scope = `repository:${operation.repository}:${scopeFor[action]}`;
-  const source = operation.name === 'upload-start' ? singleParameter(query, 'from') : undefined;
+/** What to ask for to have the right. */
+function scopeOf({ name, right, repository = '' }: Demand, query: URLSearchParams): string | undefined {
+  if (right === 'any') return undefined;
+  if (right === 'catalog') return 'registry:catalog:*';
+  const [action] = right;
+  if (action === undefined) throw new Error(`No action is named for ${name}`);
+  const scope = `repository:${repository}:${scopeFor[action]}`;
+  const source = name === 'upload-start' ? singleParameter(query, 'from') : undefined;
   return source !== undefined && isRepositoryName(source) ? `${scope} repository:${source}:pull` : scope;
 }
 

@@ -13,7 +13,7 @@ import type { Login } from './credentials.ts';
 import { RegistryError } from '../errors.ts';
 import { realmOf } from './realm.ts';
 import { readBody } from '../request-body.ts';
-import { isRepositoryName } from '../routes.ts';
+import { isRepositoryName } from '../request-target.ts';
 import { isPublic } from './visibility.ts';
 
 /** Long enough for a push that begins now, short enough that a revoked access token is soon without effect. */

@@ -19,7 +19,7 @@ import { RegistryError } from '../errors.ts';
 import { isOutOfSpace } from '../refusals.ts';
 import { paced } from './pace.ts';
 import { exactly, hasBody } from '../request-body.ts';
-import { singleParameter } from '../routes.ts';
+import { singleParameter } from '../request-target.ts';
 import { beginUpload, discardUpload, openUpload, uploadHeaders } from './upload-session.ts';
 
 interface UploadTarget {

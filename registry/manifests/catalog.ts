@@ -1,7 +1,7 @@
 import { services } from '../../model/service.ts';
 import type { GrantedExchange, RegistryContext } from '../context.ts';
 import { answerJson } from '../answer.ts';
-import { singleParameter } from '../routes.ts';
+import { singleParameter } from '../request-target.ts';
 import { pageSize } from './tags.ts';
 
 /**

@@ -5,7 +5,7 @@ import { answer } from '../answer.ts';
 import { RegistryError } from '../errors.ts';
 import { tell } from '../events.ts';
 import { requireRepository } from '../repositories.ts';
-import type { Reference } from '../routes.ts';
+import type { Reference } from '../request-target.ts';
 import { removeManifest, removeTag } from './removal.ts';
 
 /** By tag: the tag only. By digest: the manifest and every tag that points to it. */

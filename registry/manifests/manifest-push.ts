@@ -17,7 +17,7 @@ import { removeManifest } from './removal.ts';
 import { storedManifest } from './stored-manifest.ts';
 import { ensureRepository } from '../repositories.ts';
 import { readBody } from '../request-body.ts';
-import type { Reference } from '../routes.ts';
+import type { Reference } from '../request-target.ts';
 
 /** The specification asks for at least 10. */
 const maxTags = 64;

@@ -7,7 +7,7 @@ import type { StoredManifest } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
 import { renewManifest } from '../blobs/leases.ts';
 import { requireRepository } from '../repositories.ts';
-import type { Reference } from '../routes.ts';
+import type { Reference } from '../request-target.ts';
 
 /** Whoever pushes chooses the type. Should a browser come by, nothing in a manifest runs: there may be cookies of this host. */
 const inert = { 'content-security-policy': "default-src 'none'; sandbox", 'x-content-type-options': 'nosniff' };

@@ -4,7 +4,7 @@ import { answer } from '../answer.ts';
 import { manifests } from '../documents.ts';
 import { indexMediaType, maxManifestBytes } from './manifest.ts';
 import { checkedDigest } from '../digests.ts';
-import { singleParameter } from '../routes.ts';
+import { singleParameter } from '../request-target.ts';
 
 /** Few at a time, since manifests come with up to 4 MiB each, and many clients may ask at once. */
 const batchSize = 4;

@@ -3,7 +3,7 @@ import { answerJson } from '../answer.ts';
 import { tags } from '../documents.ts';
 import { RegistryError } from '../errors.ts';
 import { requireRepository } from '../repositories.ts';
-import { singleParameter } from '../routes.ts';
+import { singleParameter } from '../request-target.ts';
 
 /** Even who asks for a billion gets pages: 10,000 tags are a megabyte or two. */
 const maxPage = 10_000;
