@@ -18,9 +18,8 @@ export async function adopt(worker: WorkerContext, id: string, container: Listed
   // Read now: while nobody here looks after it, nobody ends it either.
   const backend = await worker.store.get(backends, id);
   if (!backend?.live || backend.node !== worker.settings.node || isLookedAfter(worker, id)) return;
-  const run = newRun(worker, backend);
-  run.watchedSince = worker.clock.now();
-  run.pulledMs = pulledMsIn(backend, run.watchedSince);
+  const now = worker.clock.now();
+  const run = newRun(worker, backend, { at: now, pulledMs: pulledMsIn(backend, now) });
   worker.log.info({ backend: run.id, status: backend.status, container: container?.phase }, 'Backend adopted');
   if (!container || container.phase === 'created') {
     adoptUnstarted(worker, run, container);
@@ -41,16 +40,16 @@ function isLookedAfter(worker: WorkerContext, id: string): boolean {
 }
 
 function adoptUnstarted(worker: WorkerContext, run: Run, container: ListedContainer | undefined): void {
-  if (container) run.container = { id: container.id, started: false };
+  if (container) run.containerMade(container.id);
   if (isEnding(run.backend)) heed(worker, run, run.backend);
   else if (container || rank(run.backend.status) < rank('starting')) void beginSpawn(worker, run);
   else void conclude(worker, run, { exitCode: null, reason: 'lost' });
 }
 
 async function adoptStarted(worker: WorkerContext, run: Run, container: ListedContainer): Promise<void> {
-  run.container = { id: container.id, started: true };
+  run.containerStarted(container.id);
   const state = await worker.engine.containers.inspect(container.id);
-  run.address = state?.address ?? run.backend.address?.host;
+  run.useAddress(state?.address ?? run.backend.address?.host);
   if (run.address !== undefined) worker.engine.network.keepAddress(run.address);
   if (state?.phase !== 'running') {
     await checkContainer(worker, run);
@@ -63,9 +62,11 @@ async function adoptStarted(worker: WorkerContext, run: Run, container: ListedCo
 }
 
 function resumeWaiting(worker: WorkerContext, run: Run): void {
-  run.startUpOver = becomeReadyWhenListening(worker, run).catch((error: unknown) => {
-    if (!run.startUpSignal.aborted) worker.log.error({ err: error, backend: run.id }, 'Backend cannot become ready');
-  });
+  run.startUp(
+    becomeReadyWhenListening(worker, run).catch((error: unknown) => {
+      if (!run.startUpSignal.aborted) worker.log.error({ err: error, backend: run.id }, 'Backend cannot become ready');
+    }),
+  );
 }
 
 /** How long an earlier worker spent fetching the image: all of `loading`, which is little else. */

@@ -24,24 +24,26 @@ const removeAgainAfterMs = 2_000;
  * call counts. Must not be awaited by the start-up itself.
  */
 export function conclude(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
-  run.concluding ??= concludeOnce(worker, run, outcome).catch((error: unknown) => {
-    if (worker.closing.aborted) return;
-    worker.log.error({ err: error, backend: run.id }, 'End of a backend failed, the next pass tries again');
-    worker.runs.delete(run.id);
-    run.finish();
+  return run.conclude(async () => {
+    try {
+      await concludeOnce(worker, run, outcome);
+    } catch (error) {
+      if (worker.closing.aborted) return;
+      worker.log.error({ err: error, backend: run.id }, 'End of a backend failed, the next pass tries again');
+      worker.runs.delete(run.id);
+      run.finish();
+    }
   });
-  return run.concluding;
 }
 
 async function concludeOnce(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
   const now = worker.clock.now();
   const failure = outcome.failure ?? run.failure;
-  run.cancelStartUp();
-  run.markDied();
-  await run.startUpOver;
+  run.processDied();
+  await run.endStartUp();
   // One that was not seen to start may run all the same, if the engine's answer was lost: it goes before its end is told.
   if (run.container && !run.container.started) await removeContainer(worker, run);
-  run.markGone();
+  run.containerGone();
   const wasReady = run.backend.readyAt !== undefined;
   let wasLive = false;
   const ended = await run.write((backend) => {

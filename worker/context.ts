@@ -18,6 +18,7 @@ import type { Measurements } from './measurements.ts';
 import type { Pulls } from './pulls.ts';
 import type { Pulse } from './pulse.ts';
 import { Run } from './run.ts';
+import type { RunParts } from './run.ts';
 import type { WorkerSettings } from './settings.ts';
 import type { Slots } from '../core/slots/slots.ts';
 import { Statuses } from './statuses.ts';
@@ -65,9 +66,14 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
 }
 
 /** Begins to look after a backend of this node. */
-export function newRun(worker: WorkerContext, backend: Backend): Run {
-  const run = new Run(backend, new Statuses(worker, backend.id, worker.closing), worker.closing);
-  if (backend.key !== undefined && worker.containerLeases) run.containerLease = worker.containerLeases.of(backend.id);
+export function newRun(worker: WorkerContext, backend: Backend, adopted?: RunParts['adopted']): Run {
+  const { closing, containerLeases } = worker;
+  const run = new Run(backend, {
+    statuses: new Statuses(worker, backend.id, closing),
+    containerLease: backend.key === undefined ? undefined : containerLeases?.of(backend.id),
+    closing,
+    ...(adopted && { adopted }),
+  });
   worker.runs.set(run.id, run);
   return run;
 }

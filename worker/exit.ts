@@ -12,13 +12,12 @@ import type { Run } from './run.ts';
  */
 export async function checkContainer(worker: WorkerContext, run: Run, saidCode?: number): Promise<void> {
   const { container } = run;
-  if (!container || run.concluding) return;
+  if (!container || run.isConcluding) return;
   const state = await worker.engine.containers.inspect(container.id);
   // While the start-up goes on, another container may have taken its place.
   if (run.container?.id !== container.id || state?.phase === 'running' || state?.phase === 'created') return;
-  run.cancelStartUp();
-  run.markDied();
-  await run.startUpOver;
+  run.processDied();
+  await run.endStartUp();
   if (run.container?.id !== container.id) return;
   const exitCode = state?.exitCode ?? saidCode ?? null;
   const failure = run.failure ?? (state?.outOfMemory ? outOfMemoryFailure(worker, run) : undefined);

@@ -13,6 +13,7 @@ import { silentLog } from '../core/log/log.ts';
 import { PlatformSecret } from '../core/secret/platform-secret.ts';
 import type { Store } from '../core/store/store.ts';
 import { end, newBackend } from '../model/backend.ts';
+import type { BackendChange } from '../model/change-backend.ts';
 import { nodes } from '../model/node.ts';
 import { openGateway } from './gateway.ts';
 import type { Gateway } from './gateway.ts';
@@ -30,7 +31,7 @@ interface TestGateway extends AsyncDisposable {
   readonly clock: ManualClock;
   readonly runs: Map<string, Run>;
   /** Looks after a backend that listens on a port of loopback. */
-  run(id: string, port: number): Run;
+  run(id: string, port: number, change?: BackendChange): Run;
 }
 
 async function openTestGateway(): Promise<TestGateway> {
@@ -47,11 +48,11 @@ async function openTestGateway(): Promise<TestGateway> {
     gateway,
     clock,
     runs,
-    run: (id, port) => {
+    run: (id, port, change = (backend) => backend) => {
       const statuses = new Statuses({ store: {} as Store, bus, clock, log }, id, closing.signal);
-      const run = new Run(backendOf(id, port), statuses, closing.signal);
-      run.address = '127.0.0.1';
-      run.container = { id, started: true };
+      const run = new Run(change(backendOf(id, port)), { statuses, closing: closing.signal });
+      run.useAddress('127.0.0.1');
+      run.containerStarted(id);
       runs.set(id, run);
       return run;
     },
@@ -124,12 +125,11 @@ test('only what runs here is connected to, and only for who has the secret', asy
   expect([status, await text(socket)]).toEqual([200, 'hello']);
   socket.end();
   const created = node.run('created', program.port);
-  created.container = { id: 'created', started: false };
+  created.containerMade('created');
   const unknownYet = node.run('scheduled', program.port);
-  unknownYet.address = undefined;
-  const ended = node.run('ended', program.port);
-  ended.backend = end(ended.backend, { kind: null, reason: null, exitCode: 0 }, new Date());
-  node.run('concluding', program.port).concluding = Promise.resolve();
+  unknownYet.useAddress(undefined);
+  node.run('ended', program.port, (backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, new Date()));
+  await node.run('concluding', program.port).conclude(async () => {});
   for (const id of ['created', 'scheduled', 'ended', 'concluding', 'unheard-of', `127.0.0.1:${program.port}`]) {
     const refused = await connectTo(node.gateway, id);
     expect([id, refused.status, await text(refused.socket)]).toEqual([id, 404, '']);

@@ -97,15 +97,11 @@ class Intake implements AsyncDisposable {
   }
 
   async #nudged(id: string, signal: AbortSignal): Promise<void> {
-    const { store, starts, bus, closing, settings } = this.#worker;
+    const { store, bus, settings } = this.#worker;
     const backend = await store.get(backends, id);
     if (!backend?.live || (backend.node ?? settings.node) !== settings.node) return;
-    const slot = await starts.take(AbortSignal.any([signal, closing]));
-    if (canTake(this.#worker, backend)) {
-      await abortable(take(this.#worker, backend, slot), signal);
-      return;
-    }
-    slot[Symbol.dispose]();
-    await bus.publish(backendWaits, { cluster: settings.cluster });
+    // Holds its place among the jobs until the start needs no permit, so that other nodes take what this one could not start yet.
+    if (canTake(this.#worker, backend)) await abortable(take(this.#worker, backend), signal);
+    else await bus.publish(backendWaits, { cluster: settings.cluster });
   }
 }

@@ -56,7 +56,7 @@ async function renewUntilOver(worker: WorkerContext, run: Run, holding: Holding)
     } else if (renewal === 'lost') {
       worker.log.warn({ backend: run.id }, 'Key was given to another backend');
       // One that is ending anyway has until its last lease ends, if we know when: its successor waits for it.
-      const mayFinish = wasHeld && (run.stopping !== undefined || isEnding(run.backend));
+      const mayFinish = wasHeld && (run.stopKind !== undefined || isEnding(run.backend));
       if (!mayFinish) terminate(worker, run, 'hard', 'keyexpired');
       await untilOver(run);
       return;

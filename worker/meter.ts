@@ -25,16 +25,16 @@ export class Meter {
     const usage = cgroup && (await readUsage(cgroup));
     if (usage) this.#notePeak(run, usage.memoryBytes);
     const limitSeconds = run.backend.limits.cpuTimeSeconds;
-    if (limitSeconds === undefined || run.stopping || !run.container?.started) return;
+    if (limitSeconds === undefined || run.stopKind !== undefined || !run.container?.started) return;
     const usedNanoseconds =
       usage?.cpuNanoseconds ?? (await this.#worker.engine.containers.cpuNanoseconds(run.container.id));
     if (usedNanoseconds < limitSeconds * 1e9) return;
-    run.failure ??= `Used up its ${limitSeconds} seconds of CPU time`;
+    run.fail(`Used up its ${limitSeconds} seconds of CPU time`);
     terminate(this.#worker, run, 'hard', 'external');
   }
 
   #notePeak(run: Run, memoryBytes: number): void {
-    run.peakMemoryBytes = Math.max(run.peakMemoryBytes, memoryBytes);
+    run.memoryUsed(memoryBytes);
     const isWorthWriting = run.peakMemoryBytes > peakStep * (run.backend.peakMemoryBytes ?? 0);
     // While the store is away one write waits for it, not one a second.
     if (!isWorthWriting || this.#writing.has(run)) return;

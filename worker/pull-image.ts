@@ -16,16 +16,13 @@ export async function pullImage(worker: WorkerContext, run: Run, reference: stri
   const { clock, settings } = worker;
   const startedAt = clock.now();
   const limit = { clock, ms: settings.pullTimeoutSeconds * 1000, signal: run.startUpSignal };
-  run.pulling = true;
   try {
+    using _pull = run.pull(clock);
     await withTimeout(limit, async (signal) => await pullUntilDone(worker, run, { reference, signal }));
     worker.log.info({ backend: run.id, reference, ms: msSince(clock.now(), startedAt) }, 'Image pulled');
   } catch (error) {
     run.startUpSignal.throwIfAborted();
     throw new StartFailure(failureOf(error, settings.pullTimeoutSeconds), { cause: error });
-  } finally {
-    run.pulling = false;
-    run.pulledMs += msSince(clock.now(), startedAt);
   }
 }
 

@@ -50,7 +50,7 @@ async function reconcileBackends(worker: WorkerContext, containers: readonly Lis
   // What was ours and is not among the live ones any more: ended by somebody else, or deleted.
   for (const id of before) {
     const run = worker.runs.get(id);
-    if (run && !run.concluding) heed(worker, run, await worker.store.get(backends, id));
+    if (run && !run.isConcluding) heed(worker, run, await worker.store.get(backends, id));
   }
 }
 

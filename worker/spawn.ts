@@ -27,35 +27,28 @@ const engineAwayPauseMs = 500;
 /**
  * Starts a backend. Goes on by itself; how it ends stands in the run.
  *
- * @param slot - the place among the starts that the caller holds for it, if any
- * @returns what resolves when the start has no more use of its place: the container runs, or there is something to wait for
+ * @returns what resolves when the start needs no permit, or none for now: its container runs, or it waits for something else
  */
-export function beginSpawn(worker: WorkerContext, run: Run, slot?: Disposable): Promise<void> {
-  const place = new Place(worker, run, slot);
-  run.startUpOver = spawn(worker, run, place)
-    .catch((error: unknown) => {
-      if (run.startUpSignal.aborted) return;
-      worker.log.warn({ err: error, backend: run.id }, 'Backend did not start');
-      void conclude(worker, run, { exitCode: null, failure: failureOf(error) });
-    })
-    .finally(() => place.leave());
-  return place.left;
+export function beginSpawn(worker: WorkerContext, run: Run): Promise<void> {
+  const { promise: needsNoPermit, resolve: onWait } = Promise.withResolvers<void>();
+  const spawned = spawn(worker, run, onWait).catch((error: unknown) => {
+    if (run.startUpSignal.aborted) return;
+    worker.log.warn({ err: error, backend: run.id }, 'Backend did not start');
+    void conclude(worker, run, { exitCode: null, failure: failureOf(error) });
+  });
+  run.startUp(spawned.finally(onWait));
+  return needsNoPermit;
 }
 
-interface Start {
-  readonly place: Place;
-  readonly keyHeld: Promise<void>;
-}
-
-async function spawn(worker: WorkerContext, run: Run, place: Place): Promise<void> {
+/** @param onWait - called before each wait for something else than a permit */
+async function spawn(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
   await run.containerLease?.open();
-  const start = { place, keyHeld: keepKey(worker, run) };
-  await waitForPredecessor(worker, run, place);
-  await waitForHolderHere(worker, run, place);
-  await place.enter();
+  const keyHeld = keepKey(worker, run);
+  await waitForPredecessor(worker, run, onWait);
+  await waitForHolderHere(worker, run, onWait);
   if (run.backend.status === 'scheduled') beginLoading(worker, run);
-  await startContainer(worker, run, start);
-  place.leave();
+  await startContainer(worker, run, { keyHeld, onWait });
+  onWait();
   await becomeReadyWhenListening(worker, run);
 }
 
@@ -65,10 +58,10 @@ function beginLoading({ clock }: WorkerContext, run: Run): void {
 }
 
 /** The backend that held the key before is still ending. When its last lease is over it may not act any more: no need to wait. */
-async function waitForPredecessor(worker: WorkerContext, run: Run, place: Place): Promise<void> {
+async function waitForPredecessor(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
   const { waitsFor } = run.backend;
   if (waitsFor === undefined) return;
-  place.leave();
+  onWait();
   const limit = { clock: worker.clock, ms: leaseMs, signal: run.startUpSignal };
   await settledWithin(limit, async (signal) => await untilEnded(worker, waitsFor, signal));
   run.startUpSignal.throwIfAborted();
@@ -88,9 +81,9 @@ async function untilEnded({ watch, clock, log }: WorkerContext, id: string, sign
 }
 
 /** Whatever the documents say of those that held the key before: on one node no two containers run with the same key. */
-async function waitForHolderHere(worker: WorkerContext, run: Run, place: Place): Promise<void> {
+async function waitForHolderHere(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
   for (let holder = holderBefore(worker, run); holder; holder = holderBefore(worker, run)) {
-    place.leave();
+    onWait();
     await abortable(holder.gone, run.startUpSignal);
   }
 }
@@ -106,24 +99,39 @@ function holderBefore({ runs }: WorkerContext, { backend }: Run): Run | undefine
 }
 
 /** Makes the container and starts it, mending on the way what can be mended. */
-async function startContainer(worker: WorkerContext, run: Run, { place, keyHeld }: Start): Promise<void> {
+async function startContainer(
+  worker: WorkerContext,
+  run: Run,
+  { keyHeld, onWait }: { readonly keyHeld: Promise<void>; readonly onWait: () => void },
+): Promise<void> {
   const folders = { mountFolder: await mountOf(worker, run), leaseFolder: run.containerLease?.engineFolder };
   const spec = containerSpec(run.backend, worker.settings, folders);
   for (let mishaps = 0; ;) {
     try {
-      if (await hasStarted(worker, run)) return;
-      const id = await createContainer(worker, run, spec);
-      await abortable(keyHeld, run.startUpSignal);
-      await worker.engine.containers.start(id);
-      run.container = { id, started: true };
+      await attemptStart(worker, run, { spec, keyHeld });
       return;
     } catch (error) {
       run.startUpSignal.throwIfAborted();
       if (!isEngineError(error, 'unavailable')) mishaps += 1;
       if (mishaps > maxMishaps) throw error;
-      await mend(worker, run, { error, place });
+      onWait();
+      await mend(worker, run, error);
     }
   }
+}
+
+/** The phase of a start for which a permit is needed: it takes much of the engine's and the machine's CPU. */
+async function attemptStart(
+  worker: WorkerContext,
+  run: Run,
+  { spec, keyHeld }: { readonly spec: Omit<ContainerSpec, 'address'>; readonly keyHeld: Promise<void> },
+): Promise<void> {
+  using _permit = await worker.starts.take(run.startUpSignal);
+  if (await hasStarted(worker, run)) return;
+  const id = await createContainer(worker, run, spec);
+  await abortable(keyHeld, run.startUpSignal);
+  await worker.engine.containers.start(id);
+  run.containerStarted(id);
 }
 
 /** Whether the container of an earlier attempt was started after all: an engine whose containerd went away may have said nothing. */
@@ -131,16 +139,17 @@ async function hasStarted(worker: WorkerContext, run: Run): Promise<boolean> {
   const { container } = run;
   const state = container && (await worker.engine.containers.inspect(container.id));
   if (!container || !state || state.phase === 'created') return false;
-  run.container = { id: container.id, started: true };
-  run.address ??= state.address;
+  run.containerStarted(container.id);
+  run.useAddress(run.address ?? state.address);
   return true;
 }
 
 async function createContainer(worker: WorkerContext, run: Run, spec: Omit<ContainerSpec, 'address'>): Promise<string> {
   run.startUpSignal.throwIfAborted();
-  run.address ??= worker.engine.network.takeAddress();
-  const id = await worker.engine.containers.create({ ...spec, address: run.address });
-  run.container = { id, started: false };
+  const address = run.address ?? worker.engine.network.takeAddress();
+  run.useAddress(address);
+  const id = await worker.engine.containers.create({ ...spec, address });
+  run.containerMade(id);
   const now = worker.clock.now();
   void run.write((backend) => advance(backend, 'starting', now));
   run.startUpSignal.throwIfAborted();
@@ -148,23 +157,20 @@ async function createContainer(worker: WorkerContext, run: Run, spec: Omit<Conta
 }
 
 /** Throws what cannot be mended. */
-async function mend(worker: WorkerContext, run: Run, mishap: { error: unknown; place: Place }): Promise<void> {
-  const { error, place } = mishap;
+async function mend(worker: WorkerContext, run: Run, error: unknown): Promise<void> {
   if (!(error instanceof EngineError)) throw error;
   switch (error.code) {
     case 'no-image':
-      place.leave();
       await pullImage(worker, run, imageReference(worker.settings.registryHost, run.backend));
-      await place.enter();
       return;
     case 'no-network':
       await worker.engine.network.ensure();
       if (run.address !== undefined) worker.engine.network.releaseAddress(run.address);
-      run.address = undefined;
+      run.useAddress(undefined);
       return;
     case 'address-taken':
       // Not given back: somebody else has it.
-      run.address = undefined;
+      run.useAddress(undefined);
       return;
     case 'unavailable':
       worker.log.warn({ err: error, backend: run.id }, 'The engine does not answer, trying again');
@@ -190,33 +196,4 @@ function failureOf(error: unknown): string {
   if (error instanceof StartFailure) return error.message;
   if (error instanceof EngineError) return `The container did not start: ${error.message}`;
   return 'The container did not start because of an error of the platform';
-}
-
-/** A start's place among the starts that go on at the same time. It may be left and entered again. */
-class Place {
-  readonly #worker: WorkerContext;
-  readonly #run: Run;
-  readonly #firstLeft = Promise.withResolvers<void>();
-  #slot: Disposable | undefined;
-
-  constructor(worker: WorkerContext, run: Run, slot: Disposable | undefined) {
-    this.#worker = worker;
-    this.#run = run;
-    this.#slot = slot;
-  }
-
-  /** Resolves when it is left for the first time. */
-  get left(): Promise<void> {
-    return this.#firstLeft.promise;
-  }
-
-  async enter(): Promise<void> {
-    this.#slot ??= await this.#worker.starts.take(this.#run.startUpSignal);
-  }
-
-  leave(): void {
-    this.#slot?.[Symbol.dispose]();
-    this.#slot = undefined;
-    this.#firstLeft.resolve();
-  }
 }

@@ -20,16 +20,16 @@ const backend = newBackend(
 
 describe('isStartOverdue', () => {
   it('counts from scheduled, without the time that the image takes', () => {
-    const run = { backend, pulling: false, pulledMs: 0 };
+    const run = { backend, isPulling: false, pulledMs: 0 };
     expect(isStartOverdue(run, 300, { now: at(299) })).toBe(false);
     expect(isStartOverdue(run, 300, { now: at(300) })).toBe(true);
     expect(isStartOverdue({ ...run, pulledMs: 60_000 }, 300, { now: at(359) })).toBe(false);
     expect(isStartOverdue({ ...run, pulledMs: 60_000 }, 300, { now: at(360) })).toBe(true);
-    expect(isStartOverdue({ ...run, pulling: true }, 300, { now: at(9_999) })).toBe(false);
+    expect(isStartOverdue({ ...run, isPulling: true }, 300, { now: at(9_999) })).toBe(false);
   });
 
   it('does not count the time for which the process stood still, also if the backend was taken later', () => {
-    const run = { backend, pulling: false, pulledMs: 0 };
+    const run = { backend, isPulling: false, pulledMs: 0 };
     const still = { fromMs: at(100).getTime(), untilMs: at(500).getTime() };
     expect(isStartOverdue(run, 300, { now: at(699), still })).toBe(false);
     expect(isStartOverdue(run, 300, { now: at(700), still })).toBe(true);
@@ -39,6 +39,6 @@ describe('isStartOverdue', () => {
 
   it('does not concern a backend that is ready', () => {
     const ready = becomeReady(backend, { host: '10.0.0.2', port: 8080 }, at(1));
-    expect(isStartOverdue({ backend: ready, pulling: false, pulledMs: 0 }, 300, { now: at(9_999) })).toBe(false);
+    expect(isStartOverdue({ backend: ready, isPulling: false, pulledMs: 0 }, 300, { now: at(9_999) })).toBe(false);
   });
 });

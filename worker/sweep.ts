@@ -26,11 +26,13 @@ export function beginSweeping(worker: WorkerContext): AsyncDisposable {
   let pass: Promise<void> | undefined;
   let dueMs = worker.clock.now().getTime() + sweepEveryMs;
   let still: Stillness | undefined;
+  /** Idle backends whose stop is being written. */
+  const stopping = new Set<Run>();
   const timer = worker.clock.every(sweepEveryMs, () => {
     const nowMs = worker.clock.now().getTime();
     if (nowMs - dueMs >= stoodStillMs) still = { fromMs: dueMs, untilMs: nowMs };
     dueMs = nowMs + sweepEveryMs;
-    sweep(worker, still);
+    sweep(worker, { still, stopping });
     pass ??= measureAll(worker, meter).finally(() => {
       pass = undefined;
     });
@@ -44,29 +46,29 @@ export function beginSweeping(worker: WorkerContext): AsyncDisposable {
 }
 
 /** One pass over the limits that follow from the time alone. */
-function sweep(worker: WorkerContext, still: Stillness | undefined): void {
+function sweep(worker: WorkerContext, { still, stopping }: { still: Stillness | undefined; stopping: Set<Run> }): void {
   const now = worker.clock.now();
   worker.connections.forgetSilent(now);
   for (const run of worker.runs.values()) {
-    if (run.stopping || run.concluding) continue;
+    if (run.stopKind || run.isConcluding) continue;
     if (isStartOverdue(run, worker.settings.startTimeoutSeconds, { now, still })) {
-      run.failure ??= whyOverdue(run, worker.settings.startTimeoutSeconds);
+      run.fail(whyOverdue(run, worker.settings.startTimeoutSeconds));
       terminate(worker, run, 'hard', 'startuptimeout');
     } else if (isPastItsLifetime(run, now)) {
       terminate(worker, run, 'soft', 'swept');
     } else if (isIdle(worker, run)) {
-      stopIdle(worker, run);
+      stopIdle(worker, run, stopping);
     }
   }
 }
 
 /** Whether a backend should have become ready by now. Fetching the image has a limit of its own. */
 export function isStartOverdue(
-  run: Pick<Run, 'backend' | 'pulling' | 'pulledMs'>,
+  run: Pick<Run, 'backend' | 'isPulling' | 'pulledMs'>,
   startTimeoutSeconds: number,
   { now, still }: { readonly now: Date; readonly still?: Stillness | undefined },
 ): boolean {
-  if (run.backend.readyAt !== undefined || run.pulling) return false;
+  if (run.backend.readyAt !== undefined || run.isPulling) return false;
   const createdMs = run.backend.createdAt.getTime();
   const stillMs = still ? Math.max(still.untilMs - Math.max(still.fromMs, createdMs), 0) : 0;
   return now.getTime() - createdMs - run.pulledMs - stillMs >= startTimeoutSeconds * 1000;
@@ -104,21 +106,23 @@ function isIdle({ connections }: WorkerContext, run: Run): boolean {
  * Stops an idle backend, if the store agrees: a connection that was given out since is written there. Goes on by itself. While
  * the store is away, a client may come.
  */
-function stopIdle(worker: WorkerContext, run: Run): void {
+function stopIdle(worker: WorkerContext, run: Run, stopping: Set<Run>): void {
   const { touchedAt } = run.backend;
   const now = worker.clock.now();
-  run.sweeping ??= run
+  if (stopping.has(run)) return;
+  stopping.add(run);
+  void run
     .write((backend) => (isIdle(worker, run) ? sweepIdle(backend, touchedAt, now) : backend))
     .then((backend) => heed(worker, run, backend))
     // The worker closes: the next one goes on.
     .catch(() => {})
-    .finally(() => (run.sweeping = undefined));
+    .finally(() => stopping.delete(run));
 }
 
 async function measureAll(worker: WorkerContext, meter: Meter): Promise<void> {
   await Promise.all(
     Array.from(worker.runs.values(), async (run) => {
-      if (run.concluding) return;
+      if (run.isConcluding) return;
       await meter.measure(run).catch((error: unknown) => {
         if (!run.signal.aborted) worker.log.debug({ err: error, backend: run.id }, 'Backend cannot be measured');
       });

@@ -21,13 +21,10 @@ export function canTake(worker: WorkerContext, { limits }: Backend): boolean {
 }
 
 /**
- * Takes a backend, if it still waits, and starts it; there must be room for it. Resolves when it needs no place among the starts
- * any more; it goes on by itself. Throws when the store does not answer.
- *
- * @param slot - a place among the starts, which is given back in any case
+ * Takes a backend, if it still waits, and starts it; there must be room for it. Resolves when the start needs no permit, or none
+ * for now; it goes on by itself. Throws when the store does not answer.
  */
-export async function take(worker: WorkerContext, backend: Backend, slot: Disposable): Promise<void> {
-  using _slot = slot;
+export async function take(worker: WorkerContext, backend: Backend): Promise<void> {
   const { id } = backend;
   if (worker.runs.has(id) || worker.taking.has(id) || worker.closing.aborted) return;
   worker.taking.set(id, backend);
@@ -46,17 +43,17 @@ export async function take(worker: WorkerContext, backend: Backend, slot: Dispos
     worker.taking.delete(id);
   }
   const run = worker.runs.get(id);
-  if (run) await beginSpawn(worker, run, slot);
+  if (run) await beginSpawn(worker, run);
 }
 
 /**
- * Takes the oldest backends of the cluster that no node has taken, as far as there is room and place. One that does not fit holds
+ * Takes the oldest backends of the cluster that no node has taken, as far as there are room and permits to start them. One that does not fit holds
  * up none that does. The queue is only a nudge. Throws when the store does not answer.
  *
  * @returns whether some may be left that this node could not take now
  */
 export async function takeWaiting(worker: WorkerContext): Promise<boolean> {
-  if (!isTaking(worker) || worker.starts.isFull) return true;
+  if (!isTaking(worker) || freeStarts(worker) <= 0) return true;
   const waiting = await worker.store.find(backends, {
     index: 'waiting',
     equals: { live: true, cluster: worker.settings.cluster, node: null },
@@ -68,11 +65,15 @@ export async function takeWaiting(worker: WorkerContext): Promise<boolean> {
       isLeft = true;
       continue;
     }
-    const slot = worker.starts.tryTake();
-    if (!slot) return true;
-    take(worker, backend, slot).catch((error: unknown) => {
+    if (freeStarts(worker) <= 0) return true;
+    take(worker, backend).catch((error: unknown) => {
       worker.log.warn({ err: error, backend: backend.id }, 'Waiting backend cannot be taken');
     });
   }
   return isLeft;
+}
+
+/** How many backends more can start at once. Those that are just being taken are about to. */
+function freeStarts({ starts, taking }: WorkerContext): number {
+  return starts.free - taking.size;
 }

@@ -8,7 +8,7 @@ import { conclude } from './conclude.ts';
 import type { WorkerContext } from './context.ts';
 import type { StopSignal } from './docker/containers.ts';
 import { checkContainer } from './exit.ts';
-import type { Run, Stopping } from './run.ts';
+import type { Run } from './run.ts';
 
 /** How long the store may hold up a stop: long enough that new connections learn of it first, when it answers at all. */
 const storeHoldsUpMs = 2_000;
@@ -21,16 +21,14 @@ const lookEveryMs = 1_000;
  * is left.
  */
 export function terminate(worker: WorkerContext, run: Run, kind: TerminationKind, reason: TerminationReason): void {
-  if (run.concluding || run.signal.aborted) return;
-  if (run.stopping) {
-    if (kind === 'hard') harden(worker, run, run.stopping, reason);
+  if (run.isConcluding || run.signal.aborted) return;
+  if (run.stopKind) {
+    if (kind === 'hard') harden(worker, run, reason);
     return;
   }
-  const stopping: Stopping = { kind, harden: new AbortController() };
-  if (kind === 'hard') stopping.harden.abort();
-  run.stopping = stopping;
+  run.beginStop(kind);
   worker.log.info({ backend: run.id, kind, reason }, 'Backend is being stopped');
-  void stop(worker, run, stopping, reason).catch((error: unknown) => {
+  void stop(worker, run, kind, reason).catch((error: unknown) => {
     if (!run.signal.aborted) worker.log.error({ err: error, backend: run.id }, 'Stop failed');
   });
 }
@@ -41,17 +39,15 @@ export function heed(worker: WorkerContext, run: Run, backend: Backend | undefin
   else if (backend.stop) terminate(worker, run, backend.stop.kind, backend.stop.reason);
 }
 
-function harden(worker: WorkerContext, run: Run, stopping: Stopping, reason: TerminationReason): void {
-  if (stopping.kind === 'hard') return;
-  stopping.kind = 'hard';
+function harden(worker: WorkerContext, run: Run, reason: TerminationReason): void {
+  if (run.stopKind === 'hard') return;
   void run.write(begun('hard', reason, worker.clock.now()));
-  stopping.harden.abort();
+  run.hardenStop();
 }
 
-async function stop(worker: WorkerContext, run: Run, stopping: Stopping, reason: TerminationReason): Promise<void> {
-  const written = run.write(begun(stopping.kind, reason, worker.clock.now()));
-  run.cancelStartUp();
-  await run.startUpOver;
+async function stop(worker: WorkerContext, run: Run, kind: TerminationKind, reason: TerminationReason): Promise<void> {
+  const written = run.write(begun(kind, reason, worker.clock.now()));
+  await run.endStartUp();
   if (!run.container?.started) {
     void conclude(worker, run, { exitCode: null });
     return;
@@ -60,19 +56,19 @@ async function stop(worker: WorkerContext, run: Run, stopping: Stopping, reason:
   if (reason !== 'keyexpired') {
     await settledWithin({ clock: worker.clock, ms: storeHoldsUpMs, signal: run.signal }, async () => await written);
   }
-  if (stopping.kind === 'soft') {
-    await signalUntilGone(worker, run, 'SIGTERM', stopping.harden.signal);
-    if (await isGoneWithin(worker, run, stopping)) return;
-    harden(worker, run, stopping, reason);
+  if (run.stopKind === 'soft') {
+    await signalUntilGone(worker, run, 'SIGTERM', run.hardStop);
+    if (await isGoneInTime(worker, run)) return;
+    harden(worker, run, reason);
   }
   await signalUntilGone(worker, run, 'SIGKILL');
 }
 
 /** Waits out the grace time, or until the stop becomes hard. */
-async function isGoneWithin(worker: WorkerContext, run: Run, stopping: Stopping): Promise<boolean> {
+async function isGoneInTime(worker: WorkerContext, run: Run): Promise<boolean> {
   const graceOver = new AbortController();
   using _timer = worker.clock.after(graceLeftMs(worker, run), () => graceOver.abort());
-  const hurry = AbortSignal.any([stopping.harden.signal, graceOver.signal, run.signal]);
+  const hurry = AbortSignal.any([run.hardStop, graceOver.signal, run.signal]);
   while (!hurry.aborted) {
     if (await isGone(worker, run, hurry)) return true;
   }
@@ -94,7 +90,7 @@ async function signalUntilGone(
   signal: StopSignal,
   giveUp: AbortSignal = run.signal,
 ): Promise<void> {
-  while (!run.concluding && !run.signal.aborted && !giveUp.aborted) {
+  while (!run.isConcluding && !run.signal.aborted && !giveUp.aborted) {
     try {
       await worker.engine.containers.signal(run.container?.id ?? '', signal);
       if (signal === 'SIGTERM') return;
@@ -114,7 +110,7 @@ async function isGone(worker: WorkerContext, run: Run, hurry: AbortSignal): Prom
       worker.log.warn({ err: error, backend: run.id }, 'Container cannot be looked at, trying again');
     });
   }
-  return run.concluding !== undefined;
+  return run.isConcluding;
 }
 
 /** The stop is asked for, and begun, in one step. An ended backend stays as it is. */

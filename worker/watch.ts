@@ -38,7 +38,7 @@ async function onEvent(worker: WorkerContext, event: ContainerEvent): Promise<vo
     return;
   }
   // Whichever process was killed: a backend that has exceeded its limit ends, by itself or by us.
-  run.failure = outOfMemoryFailure(worker, run);
+  run.fail(outOfMemoryFailure(worker, run));
   worker.log.warn({ backend: run.id }, 'Backend exceeded its memory limit');
   await worker.engine.containers.signal(event.container, 'SIGKILL');
 }

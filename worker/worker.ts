@@ -156,7 +156,7 @@ async function hearConnections({ bus, connections, clock }: WorkerContext): Prom
 async function hearEnds(worker: WorkerContext): Promise<AsyncDisposable> {
   return await worker.bus.subscribe(backendChanged, ({ backend: id, status }) => {
     const run = worker.runs.get(id);
-    if (status !== 'terminated' || !run || run.concluding) return;
+    if (status !== 'terminated' || !run || run.isConcluding) return;
     worker.store.get(backends, id).then(
       (backend) => heed(worker, run, backend),
       (error: unknown) =>
@@ -207,9 +207,6 @@ async function takeNodeJobs(worker: WorkerContext, fetches: Fetches, queue: Queu
 /** Waits for what the runs have under way, but not for ever. */
 async function settle({ runs, closing }: WorkerContext): Promise<void> {
   if (!closing.aborted) return;
-  const underWay = Array.from(runs.values(), async (run) => {
-    await run.startUpOver;
-    await run.settled();
-  });
+  const underWay = Array.from(runs.values(), async (run) => await run.settled());
   await settledWithin({ ms: closeWithinMs }, async () => await Promise.all(underWay));
 }

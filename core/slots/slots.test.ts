@@ -7,9 +7,9 @@ describe('Slots', () => {
   it('lets so many in, and the next one in order when a place is given back', async () => {
     const slots = new Slots(2);
     const first = await slots.take(never);
-    expect(slots.isFull).toBe(false);
+    expect(slots.free).toBe(1);
     await slots.take(never);
-    expect(slots.isFull).toBe(true);
+    expect(slots.free).toBe(0);
     expect(slots.tryTake()).toBeUndefined();
     const order: string[] = [];
     const third = slots.take(never).then((slot) => {

@@ -26,14 +26,14 @@ export class Slots {
     });
   }
 
-  /** Whether no place is free now. */
-  get isFull(): boolean {
-    return this.#free === 0;
+  /** How many places are free now. */
+  get free(): number {
+    return this.#free;
   }
 
   /** A place, if one is free now. */
   tryTake(): Disposable | undefined {
-    if (this.isFull) return undefined;
+    if (this.#free === 0) return undefined;
     this.#free -= 1;
     return this.#newSlot();
   }

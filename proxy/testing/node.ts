@@ -44,9 +44,9 @@ export async function startNode(house: House, { id = 'node-1', secret = house.se
     );
     if (!document) throw new Error(`No backend ${backend}`);
     const statuses = new Statuses({ store, bus, clock: systemClock, log }, backend, closing.signal);
-    const run = new Run({ ...document, port: address.port }, statuses, closing.signal);
-    run.address = address.host;
-    run.container = { id: backend, started: true };
+    const run = new Run({ ...document, port: address.port }, { statuses, closing: closing.signal });
+    run.useAddress(address.host);
+    run.containerStarted(backend);
     runs.set(backend, run);
     await bus.publish(backendChanged, { backend, status: 'ready' });
   };
