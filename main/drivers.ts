@@ -1,4 +1,4 @@
-/** The ground that rooms stand on: the data folder, and the drivers of the four ports. */
+/** Opens the data folder and the drivers of the four ports. The one place that chooses drivers. */
 import { join } from 'node:path';
 import type { Blobs } from '../core/blobs/blobs.ts';
 import { openFileBlobs } from '../core/blobs/filesystem.ts';
@@ -26,8 +26,8 @@ import { openDataFolder } from './process/data-folder.ts';
 import { fitHeapToBuffers } from './process/heap.ts';
 import type { Roles } from './config/roles.ts';
 
-/** What every room is handed, and what opens them. */
-export interface Ground {
+/** What every component is handed. */
+export interface ComponentDeps {
   readonly config: Config;
   /** The absolute path of the data folder. */
   readonly dataFolder: string;
@@ -51,8 +51,8 @@ export interface Ground {
   readonly nodeName: string;
 }
 
-/** What is kept: the part of the ground that a command needs. */
-export type Storage = Pick<Ground, 'store' | 'blobs' | 'reserve'>;
+/** The part that stores data, which is all that a command needs. */
+export type Storage = Pick<ComponentDeps, 'store' | 'blobs' | 'reserve'>;
 
 interface StorageOptions {
   readonly config: Config;
@@ -75,10 +75,10 @@ export async function openStorage(options: StorageOptions, opening: AsyncDisposa
 }
 
 /** Opens the drivers; `opening` closes them: the bus first, the store last. Throws `StoreError` `locked`. */
-export async function openGround(
+export async function openDrivers(
   { config, log, roles, metrics }: { config: Config; log: Log; roles: Roles; metrics: Metrics },
   opening: AsyncDisposableStack,
-): Promise<Ground> {
+): Promise<ComponentDeps> {
   const folder = await openDataFolder(config.dataFolder, config.secretFile);
   return {
     config,
@@ -123,7 +123,7 @@ async function openBlobs({ config, folder, log, isPulledFrom }: StorageOptions, 
 }
 
 /** Opens the queue, for the rooms that put something into it or take something out. */
-export async function openQueue({ config, log }: Ground): Promise<Queue> {
+export async function openQueue({ config, log }: ComponentDeps): Promise<Queue> {
   if (config.queue === 'process') return openInProcessQueue({ clock: systemClock, log });
   const { openBullQueue } = await import('../core/queue/bullmq.ts');
   return await openBullQueue({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });

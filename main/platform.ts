@@ -1,4 +1,4 @@
-/** The composition root: opens ground, doors and rooms in order, and closes them in order. */
+/** The composition root: opens drivers, doors and rooms in order, and closes them in order. */
 import { systemClock } from '../core/clock/system-clock.ts';
 import { operationsHandler } from '../core/http/operations.ts';
 import type { ReadinessChecks } from '../core/http/operations.ts';
@@ -11,8 +11,8 @@ import { openDoors } from './process/listeners.ts';
 import type { PlatformUrls } from './process/listeners.ts';
 import { ensureFirstAccount } from './process/first-account.ts';
 import type { FirstAccount } from './process/first-account.ts';
-import { openGround, openQueue } from './drivers.ts';
-import type { Ground } from './drivers.ts';
+import { openDrivers, openQueue } from './drivers.ts';
+import type { ComponentDeps } from './drivers.ts';
 import type { NodeWorker, WorkerState } from './process/worker-supervisor.ts';
 import { readOperationsToken } from './process/operations-token.ts';
 import { allRoles, assertShared, doubtfulSharing } from './config/roles.ts';
@@ -67,30 +67,28 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   await using opening = new AsyncDisposableStack();
   const metrics = openMetrics();
   opening.use(surviveStrayErrors({ clock: systemClock, log, metrics }));
-  const ground = await openGround({ config, log, roles, metrics }, opening);
+  const deps = await openDrivers({ config, log, roles, metrics }, opening);
   const doors = await openDoors(config, roles, opening);
   const { urls } = doors;
-  const account = roles.has('api')
-    ? await ensureFirstAccount(ground.store, config.account, ground.dataFolder)
-    : undefined;
-  const registry = doors.registry && opening.use((await rooms.registry()).startRegistry(ground));
+  const account = roles.has('api') ? await ensureFirstAccount(deps.store, config.account, deps.dataFolder) : undefined;
+  const registry = doors.registry && opening.use((await rooms.registry()).startRegistry(deps));
   if (registry) doors.registry?.open(registry);
-  const proxy = doors.proxy && opening.use(await (await rooms.proxy()).startProxy(ground, roles));
+  const proxy = doors.proxy && opening.use(await (await rooms.proxy()).startProxy(deps, roles));
   if (proxy) doors.proxy?.open(proxy);
-  const queue = roles.has('api') || roles.has('worker') ? opening.use(await openQueue(ground)) : undefined;
+  const queue = roles.has('api') || roles.has('worker') ? opening.use(await openQueue(deps)) : undefined;
   // The worker adopts what runs before anybody can ask for it anew.
   const worker =
     queue && roles.has('worker')
-      ? opening.use(await (await rooms.worker()).startWorker(ground, { queue, registryHost: urls.registry }))
+      ? opening.use(await (await rooms.worker()).startWorker(deps, { queue, registryHost: urls.registry }))
       : undefined;
-  const archives = doors.api && opening.use((await rooms.registry()).startImageArchives(ground, urls, registry));
+  const archives = doors.api && opening.use((await rooms.registry()).startImageArchives(deps, urls, registry));
   const api =
-    queue && doors.api && opening.use(await (await rooms.api()).startApi(ground, { worker, queue, urls, archives }));
+    queue && doors.api && opening.use(await (await rooms.api()).startApi(deps, { worker, queue, urls, archives }));
   if (api) doors.api?.open(api);
-  const tasks = registryTasks(registry, ground.secret);
-  const checks = readinessChecks(ground, { roles, queue, worker });
+  const tasks = registryTasks(registry, deps.secret);
+  const checks = readinessChecks(deps, { roles, queue, worker });
   const operations = {
-    metrics: ground.metrics,
+    metrics: deps.metrics,
     checks,
     tasks,
     host: config.operationsHost,
@@ -122,14 +120,14 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
 
 /** What must hold for this process to do its part. */
 function readinessChecks(
-  ground: Ground,
+  deps: ComponentDeps,
   { roles, queue, worker }: { roles: Roles; queue: Queue | undefined; worker: NodeWorker | undefined },
 ): ReadinessChecks {
   return {
-    store: () => ground.store.ping(),
-    ...(keepsFiles(ground.config, roles) && { disk: () => ground.reserve.require() }),
-    bus: () => ground.bus.ping(),
-    ...(roles.has('registry') && { blobs: () => ground.blobs.ping() }),
+    store: () => deps.store.ping(),
+    ...(keepsFiles(deps.config, roles) && { disk: () => deps.reserve.require() }),
+    bus: () => deps.bus.ping(),
+    ...(roles.has('registry') && { blobs: () => deps.blobs.ping() }),
     ...(queue && { queue: () => queue.ping() }),
     ...(worker && { worker: () => worker.ping() }),
   };

@@ -3,7 +3,7 @@ import type { ApiRoom } from '../../api/index.ts';
 import type { Queue } from '../../core/queue/queue.ts';
 import type { ImageArchives } from '../../registry/index.ts';
 import type { PlatformUrls } from '../process/listeners.ts';
-import type { Ground } from '../drivers.ts';
+import type { ComponentDeps } from '../drivers.ts';
 import { mountFolder } from '../process/mount-folder.ts';
 import type { NodeWorker } from '../process/worker-supervisor.ts';
 
@@ -15,22 +15,22 @@ interface ApiParts {
   readonly archives: ImageArchives | undefined;
 }
 
-/** Opens the API with what it needs of the ground and the configuration. */
-export async function startApi(ground: Ground, { worker, queue, urls, archives }: ApiParts): Promise<ApiRoom> {
-  const { config } = ground;
+/** Opens the API from the shared dependencies and the configuration. */
+export async function startApi(deps: ComponentDeps, { worker, queue, urls, archives }: ApiParts): Promise<ApiRoom> {
+  const { config } = deps;
   return await openApi({
-    ...ground,
+    ...deps,
     queue,
-    log: ground.log.child({ room: 'api' }),
+    log: deps.log.child({ room: 'api' }),
     archives,
-    ownNode: () => (worker?.isOpen ? ground.nodeName : undefined),
+    ownNode: () => (worker?.isOpen ? deps.nodeName : undefined),
     urls: { api: urls.api, proxy: urls.proxy, registryHost: urls.registry },
     rules: {
       defaultMaxIdleSeconds: config.defaultMaxIdleSeconds,
       maxIdleSecondsLimit: config.maxIdleSecondsLimit,
       ...(config.defaultLifetimeSeconds > 0 && { defaultLifetimeSeconds: config.defaultLifetimeSeconds }),
       lifetimeSecondsLimit: config.lifetimeSecondsLimit,
-      mountsEnabled: mountFolder(ground) !== undefined,
+      mountsEnabled: mountFolder(deps) !== undefined,
       defaultCluster: config.cluster,
       schedulingTimeoutSeconds: config.startTimeoutSeconds,
       imageLeaseSeconds: config.collectLeaseSeconds,

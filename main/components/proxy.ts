@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { openProxy } from '../../proxy/index.ts';
 import type { Proxy } from '../../proxy/index.ts';
-import type { Ground } from '../drivers.ts';
+import type { ComponentDeps } from '../drivers.ts';
 import type { Roles } from '../config/roles.ts';
 
-/** Opens the proxy with what it needs of the ground and the configuration. */
-export async function startProxy(ground: Ground, roles: Roles): Promise<Proxy> {
-  const { config, nodeName } = ground;
+/** Opens the proxy from the shared dependencies and the configuration. */
+export async function startProxy(deps: ComponentDeps, roles: Roles): Promise<Proxy> {
+  const { config, nodeName } = deps;
   return await openProxy({
-    ...ground,
+    ...deps,
     // Two processes under one name would overwrite each other's heartbeat.
     id: `${nodeName}-${randomBytes(4).toString('hex')}`,
-    log: ground.log.child({ room: 'proxy' }),
+    log: deps.log.child({ room: 'proxy' }),
     startTimeoutMs: (config.startTimeoutSeconds + config.pullTimeoutSeconds) * 1000,
     behindLoadBalancer: config.behindLoadBalancer,
     // Backends of this very process's node are reached by their address, all others through their node's gateway.

@@ -8,19 +8,19 @@ import type {
 } from '../../registry/index.ts';
 import type { Config } from '../config/config.ts';
 import type { PlatformUrls } from '../process/listeners.ts';
-import type { Ground } from '../drivers.ts';
+import type { ComponentDeps } from '../drivers.ts';
 
-/** Opens the registry with what it needs of the ground and the configuration. */
-export function startRegistry(ground: Ground): Registry {
-  return openRegistry(registryDeps(ground));
+/** Opens the registry from the shared dependencies and the configuration. */
+export function startRegistry(deps: ComponentDeps): Registry {
+  return openRegistry(registryDeps(deps));
 }
 
-function registryDeps(ground: Ground): RegistryDeps {
-  const { config, reserve, ...rest } = ground;
+function registryDeps(deps: ComponentDeps): RegistryDeps {
+  const { config, reserve, ...rest } = deps;
   return {
     ...rest,
     ...(config.store === 'sqlite' && { reserve }),
-    log: ground.log.child({ room: 'registry' }),
+    log: deps.log.child({ room: 'registry' }),
     defaultCluster: config.cluster,
     publicUrl: config.registryUrl,
     behindLoadBalancer: config.behindLoadBalancer,
@@ -34,16 +34,16 @@ function registryDeps(ground: Ground): RegistryDeps {
  * to the process with the registry.
  */
 export function startImageArchives(
-  ground: Ground,
+  deps: ComponentDeps,
   urls: PlatformUrls,
   registry: Registry | undefined,
 ): ImageArchives | undefined {
-  const { config } = ground;
+  const { config } = deps;
   if (!registry && config.blobs === 'files') return undefined;
-  const deps = registryDeps(ground);
+  const opened = registryDeps(deps);
   return openImageArchives({
-    ...deps,
-    collector: registry?.collector ?? openCollector({ ...deps, settings: deps.collection }),
+    ...opened,
+    collector: registry?.collector ?? openCollector({ ...opened, settings: opened.collection }),
     quota: registry?.quota,
     registryHost: urls.registry,
     maxArchiveBytes: config.maxArchiveBytes,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Queue } from '../../core/queue/queue.ts';
 import { openEngine, openWorker } from '../../worker/index.ts';
 import type { WorkerSettings } from '../../worker/index.ts';
-import type { Ground } from '../drivers.ts';
+import type { ComponentDeps } from '../drivers.ts';
 import { placeOf } from '../process/listeners.ts';
 import { homeOf, showPresence } from '../process/home.ts';
 import { listenProblem } from '../process/listen-problem.ts';
@@ -13,25 +13,25 @@ import { guardMountFolder, mountFolder } from '../process/mount-folder.ts';
 import { openNodeWorker } from '../process/worker-supervisor.ts';
 import type { NodeWorker } from '../process/worker-supervisor.ts';
 
-/** Opens the worker of this node with what it needs of the ground and the configuration. */
+/** Opens the worker of this node from the shared dependencies and the configuration. */
 export async function startWorker(
-  ground: Ground,
+  deps: ComponentDeps,
   { queue, registryHost }: { readonly queue: Queue; readonly registryHost: string },
 ): Promise<NodeWorker> {
-  const { config, nodeName, clock } = ground;
-  const log = ground.log.child({ room: 'worker' });
+  const { config, nodeName, clock } = deps;
+  const log = deps.log.child({ room: 'worker' });
   const host = config.dockerHost;
-  const disguise = ground.secret.deriver('container names');
-  const settings = { ...workerSettings(ground, registryHost), ...(await thisMachine()) };
+  const disguise = deps.secret.deriver('container names');
+  const settings = { ...workerSettings(deps, registryHost), ...(await thisMachine()) };
   if (settings.mountFolder !== undefined) await guardMountFolder(settings.mountFolder, log);
   return await openNodeWorker({
     open: async (parts) => {
-      parts.use(await showPresence(ground.dataFolderId));
-      const home = await homeOf(ground);
+      parts.use(await showPresence(deps.dataFolderId));
+      const home = await homeOf(deps);
       const engine = parts.use(
         await openEngine({ ...(host !== undefined && { host }), node: nodeName, home, disguise, log }),
       );
-      const worker = openWorker({ ...ground, queue, log, engine, settings }).catch(async (error: unknown) => {
+      const worker = openWorker({ ...deps, queue, log, engine, settings }).catch(async (error: unknown) => {
         // All that a worker listens on is its gateway.
         throw await listenProblem(error, placeOf(config, 'gatewayHost', 'gatewayPort'));
       });
@@ -48,15 +48,15 @@ async function thisMachine(): Promise<{ machine?: string }> {
   return machine === undefined ? {} : { machine: machine.trim() };
 }
 
-function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
-  const { config, nodeName } = ground;
-  const mounts = mountFolder(ground);
+function workerSettings(deps: ComponentDeps, registryHost: string): WorkerSettings {
+  const { config, nodeName } = deps;
+  const mounts = mountFolder(deps);
   return {
     node: nodeName,
     cluster: config.cluster,
     registryHost: config.registryPullHost ?? registryHost,
-    dataFolder: ground.dataFolder,
-    leaseFolder: join(ground.dataFolder, 'leases'),
+    dataFolder: deps.dataFolder,
+    leaseFolder: join(deps.dataFolder, 'leases'),
     startTimeoutSeconds: config.startTimeoutSeconds,
     pullTimeoutSeconds: config.pullTimeoutSeconds,
     fetchesAhead: config.fetchAhead,
@@ -68,7 +68,7 @@ function workerSettings(ground: Ground, registryHost: string): WorkerSettings {
     ...(config.containerRuntime !== undefined && { runtime: config.containerRuntime }),
     ...(mounts !== undefined && { mountFolder: mounts }),
     keptLogs: {
-      folder: join(ground.dataFolder, 'logs'),
+      folder: join(deps.dataFolder, 'logs'),
       maxBytes: config.keptLogBytes,
       seconds: keptLogSeconds(config),
       totalBytes: config.keptLogTotalBytes,

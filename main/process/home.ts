@@ -4,13 +4,13 @@ import { readFile, realpath } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join, relative } from 'node:path';
 import type { Home } from '../../worker/index.ts';
-import type { Ground } from '../drivers.ts';
+import type { ComponentDeps } from '../drivers.ts';
 
 /** The home of a platform. There is none where the folder's place cannot be known for sure: then nothing is ever removed. */
 export async function homeOf({
   dataFolder,
   dataFolderId,
-}: Pick<Ground, 'dataFolder' | 'dataFolderId'>): Promise<Home | undefined> {
+}: Pick<ComponentDeps, 'dataFolder' | 'dataFolderId'>): Promise<Home | undefined> {
   const mounts = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
   const place = placeOnDisk(await realpath(dataFolder), mounts);
   return place === undefined ? undefined : { place, id: dataFolderId, isAlive: isPresent };

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { ConfigError } from '../../core/config/settings.ts';
 import { ifPresent } from '../../core/files/system-code.ts';
 import type { Log } from '../../core/log/log.ts';
-import type { Ground } from '../drivers.ts';
+import type { ComponentDeps } from '../drivers.ts';
 
 /** Where the folders are that backends may mount; `undefined` where they may mount none. */
-export function mountFolder({ config, dataFolder }: Ground): string | undefined {
+export function mountFolder({ config, dataFolder }: ComponentDeps): string | undefined {
   return config.mountFolder === 'off' ? undefined : (config.mountFolder ?? join(dataFolder, 'mounts'));
 }
 
