@@ -1,4 +1,4 @@
-/** The composition root: opens drivers, doors and rooms in order, and closes them in order. */
+/** The composition root: opens drivers, listeners and rooms in order, and closes them in order. */
 import { systemClock } from '../core/clock/system-clock.ts';
 import { operationsHandler } from '../core/http/operations.ts';
 import type { ReadinessChecks } from '../core/http/operations.ts';
@@ -7,7 +7,7 @@ import { openMetrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import { failuresIn, together } from './process/close.ts';
 import type { Config } from './config/config.ts';
-import { openDoors } from './process/listeners.ts';
+import { openListeners } from './process/listeners.ts';
 import type { PlatformUrls } from './process/listeners.ts';
 import { ensureFirstAccount } from './process/first-account.ts';
 import type { FirstAccount } from './process/first-account.ts';
@@ -68,23 +68,23 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   const metrics = openMetrics();
   opening.use(surviveStrayErrors({ clock: systemClock, log, metrics }));
   const deps = await openDrivers({ config, log, roles, metrics }, opening);
-  const doors = await openDoors(config, roles, opening);
-  const { urls } = doors;
+  const listeners = await openListeners(config, roles, opening);
+  const { urls } = listeners;
   const account = roles.has('api') ? await ensureFirstAccount(deps.store, config.account, deps.dataFolder) : undefined;
-  const registry = doors.registry && opening.use((await rooms.registry()).startRegistry(deps));
-  if (registry) doors.registry?.open(registry);
-  const proxy = doors.proxy && opening.use(await (await rooms.proxy()).startProxy(deps, roles));
-  if (proxy) doors.proxy?.open(proxy);
+  const registry = listeners.registry && opening.use((await rooms.registry()).startRegistry(deps));
+  if (registry) listeners.registry?.open(registry);
+  const proxy = listeners.proxy && opening.use(await (await rooms.proxy()).startProxy(deps, roles));
+  if (proxy) listeners.proxy?.open(proxy);
   const queue = roles.has('api') || roles.has('worker') ? opening.use(await openQueue(deps)) : undefined;
   // The worker adopts what runs before anybody can ask for it anew.
   const worker =
     queue && roles.has('worker')
       ? opening.use(await (await rooms.worker()).startWorker(deps, { queue, registryHost: urls.registry }))
       : undefined;
-  const archives = doors.api && opening.use((await rooms.registry()).startImageArchives(deps, urls, registry));
+  const archives = listeners.api && opening.use((await rooms.registry()).startImageArchives(deps, urls, registry));
   const api =
-    queue && doors.api && opening.use(await (await rooms.api()).startApi(deps, { worker, queue, urls, archives }));
-  if (api) doors.api?.open(api);
+    queue && listeners.api && opening.use(await (await rooms.api()).startApi(deps, { worker, queue, urls, archives }));
+  if (api) listeners.api?.open(api);
   const tasks = registryTasks(registry, deps.secret);
   const checks = readinessChecks(deps, { roles, queue, worker });
   const operations = {
@@ -94,15 +94,15 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
     host: config.operationsHost,
     ...(token !== undefined && { token }),
   };
-  doors.operations.open({ handle: operationsHandler(operations) });
+  listeners.operations.open({ handle: operationsHandler(operations) });
 
-  // Closed from the last to the first, each though those after it failed. The rest, in reverse: worker, registry, their doors,
+  // Closed from the last to the first, each though those after it failed. The rest, in reverse: worker, registry, their listeners,
   // queue and bus, the store.
   const owned = new AsyncDisposableStack();
   owned.use(opening.move());
-  owned.use(together(doors.api, doors.proxy));
+  owned.use(together(listeners.api, listeners.proxy));
   owned.use(together(api, proxy));
-  owned.defer(() => doors.api?.close());
+  owned.defer(() => listeners.api?.close());
   owned.use(tasks);
   const close = async () => {
     try {

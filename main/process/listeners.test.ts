@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { testEngines } from '../../test/kit/engines.ts';
 import { startPlatform } from '../../test/kit/platform.ts';
 import { loadConfig } from '../config/config.ts';
-import { openDoors, placeOf } from './listeners.ts';
+import { openListeners, placeOf } from './listeners.ts';
 import { listenProblem } from './listen-problem.ts';
 import { allRoles } from '../config/roles.ts';
 
@@ -20,10 +20,10 @@ const allFree = {
   BERTH_OPERATIONS_PORT: '0',
 };
 
-/** What keeps doors of these settings from opening. */
+/** What keeps listeners of these settings from opening. */
 async function problemWith(environment: Readonly<Record<string, string>>): Promise<unknown> {
   await using opening = new AsyncDisposableStack();
-  return await openDoors(loadConfig({ ...allFree, ...environment }), allRoles, opening).catch(
+  return await openListeners(loadConfig({ ...allFree, ...environment }), allRoles, opening).catch(
     (error: unknown) => error,
   );
 }

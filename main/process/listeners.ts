@@ -19,17 +19,17 @@ export interface PlatformUrls {
 }
 
 /** One listener. Disposing it stops listening, lets open requests finish for a while, then cuts what is left. */
-interface Door extends GatedServer, AsyncDisposable {
+interface Listener extends GatedServer, AsyncDisposable {
   readonly hostPort: string;
 }
 
-/** The doors of a process: those of its roles, and the one for whoever operates it. */
-export interface Doors {
+/** The listeners of a process: those of its roles, and the one for whoever operates it. */
+export interface Listeners {
   readonly urls: PlatformUrls;
-  readonly api: Door | undefined;
-  readonly registry: Door | undefined;
-  readonly proxy: Door | undefined;
-  readonly operations: Door;
+  readonly api: Listener | undefined;
+  readonly registry: Listener | undefined;
+  readonly proxy: Listener | undefined;
+  readonly operations: Listener;
 }
 
 /** Twice what is usual: a thousand ranges of a large layer, which podman asks for at once, are 20 KiB. */
@@ -39,14 +39,14 @@ const registryHeadBytes = 32 * 1024;
  * Listens on the port of every role that this process has; `opening` closes them. Throws `ConfigError` with the setting to change
  * when a port is taken. Where another process has a role, the configuration says where that is.
  */
-export async function openDoors(config: Config, roles: Roles, opening: AsyncDisposableStack): Promise<Doors> {
+export async function openListeners(config: Config, roles: Roles, opening: AsyncDisposableStack): Promise<Listeners> {
   const open = async (role: Role, port: PortSetting, options: ServerOptions = {}) =>
-    roles.has(role) ? opening.use(await openDoor(placeOf(config, 'host', port), options)) : undefined;
+    roles.has(role) ? opening.use(await openListener(placeOf(config, 'host', port), options)) : undefined;
   const registry = await open('registry', 'registryPort', { maxHeaderSize: registryHeadBytes });
   const proxy = await open('proxy', 'proxyPort');
   const api = await open('api', 'apiPort');
-  const operations = opening.use(await openDoor(placeOf(config, 'operationsHost', 'operationsPort')));
-  const at = (door: Door | undefined, port: number) => door?.hostPort ?? hostPort(config.host, port);
+  const operations = opening.use(await openListener(placeOf(config, 'operationsHost', 'operationsPort')));
+  const at = (listener: Listener | undefined, port: number) => listener?.hostPort ?? hostPort(config.host, port);
   const urls = {
     api: config.apiUrl ?? `http://${at(api, config.apiPort)}`,
     registry: config.registryUrl ? new URL(config.registryUrl).host : at(registry, config.registryPort),
@@ -56,15 +56,15 @@ export async function openDoors(config: Config, roles: Roles, opening: AsyncDisp
   return { urls, api, registry, proxy, operations };
 }
 
-async function openDoor(place: ListenPlace, options: ServerOptions = {}): Promise<Door> {
+async function openListener(place: ListenPlace, options: ServerOptions = {}): Promise<Listener> {
   const gate = newGatedServer(options);
-  const listener = await listen(gate.server, place).catch(async (error: unknown) => {
+  const bound = await listen(gate.server, place).catch(async (error: unknown) => {
     throw await listenProblem(error, place);
   });
   return {
     ...gate,
-    hostPort: hostPort(place.host, listener.port),
-    [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
+    hostPort: hostPort(place.host, bound.port),
+    [Symbol.asyncDispose]: () => bound[Symbol.asyncDispose](),
   };
 }
 
