@@ -3,7 +3,7 @@ import { flushCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import { openLog } from '../core/log/log.ts';
 import { loadConfig } from './config/config.ts';
-import { isMendable } from './process/user-error.ts';
+import { isUserError } from './process/user-error.ts';
 import { openPlatform } from './platform.ts';
 import type { Platform } from './platform.ts';
 import { parseRoles } from './config/roles.ts';
@@ -74,7 +74,7 @@ async function main(args: string[]): Promise<number> {
     if (command === 'serve') return await serve(parseRoles(values.roles), values.json);
     return await runTask(command, words, values);
   } catch (error) {
-    if (!isMendable(error)) throw error;
+    if (!isUserError(error)) throw error;
     process.stderr.write(`${error.message}\n`);
     return 1;
   }

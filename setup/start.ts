@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { openLog } from '../core/log/log.ts';
 import { loadConfig } from '../main/config/config.ts';
 import type { Config } from '../main/config/config.ts';
-import { isMendable } from '../main/process/user-error.ts';
+import { isUserError } from '../main/process/user-error.ts';
 import { openWholePlatform } from '../main/platform.ts';
 import type { WholePlatform } from '../main/platform.ts';
 import { stopSignal } from '../main/process/signals.ts';
@@ -50,7 +50,7 @@ async function main(args: string[], environment: NodeJS.ProcessEnv): Promise<num
   try {
     return await start(options, environment);
   } catch (error) {
-    if (!isMendable(error)) throw error;
+    if (!isUserError(error)) throw error;
     process.stderr.write(`${error.message}\n`);
     return 1;
   }
