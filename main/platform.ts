@@ -13,7 +13,7 @@ import { ensureFirstAccount } from './process/first-account.ts';
 import type { FirstAccount } from './process/first-account.ts';
 import { openDrivers, openQueue } from './drivers.ts';
 import type { ComponentDeps } from './drivers.ts';
-import type { NodeWorker, WorkerState } from './process/worker-supervisor.ts';
+import type { WorkerSupervisor, WorkerState } from './process/worker-supervisor.ts';
 import { readOperationsToken } from './process/operations-token.ts';
 import { allRoles, assertShared, doubtfulSharing } from './config/roles.ts';
 import type { Roles } from './config/roles.ts';
@@ -121,7 +121,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
 /** What must hold for this process to do its part. */
 function readinessChecks(
   deps: ComponentDeps,
-  { roles, queue, worker }: { roles: Roles; queue: Queue | undefined; worker: NodeWorker | undefined },
+  { roles, queue, worker }: { roles: Roles; queue: Queue | undefined; worker: WorkerSupervisor | undefined },
 ): ReadinessChecks {
   return {
     store: () => deps.store.ping(),

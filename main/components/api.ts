@@ -5,11 +5,11 @@ import type { ImageArchives } from '../../registry/index.ts';
 import type { PlatformUrls } from '../process/listeners.ts';
 import type { ComponentDeps } from '../drivers.ts';
 import { mountFolder } from '../process/mount-folder.ts';
-import type { NodeWorker } from '../process/worker-supervisor.ts';
+import type { WorkerSupervisor } from '../process/worker-supervisor.ts';
 
 interface ApiParts {
   /** The worker of this process, if it has one. */
-  readonly worker: NodeWorker | undefined;
+  readonly worker: WorkerSupervisor | undefined;
   readonly queue: Queue;
   readonly urls: PlatformUrls;
   readonly archives: ImageArchives | undefined;

@@ -10,21 +10,21 @@ import { homeOf, showPresence } from '../process/home.ts';
 import { listenProblem } from '../process/listen-problem.ts';
 import { keptLogSeconds } from '../config/kept-log-settings.ts';
 import { guardMountFolder, mountFolder } from '../process/mount-folder.ts';
-import { openNodeWorker } from '../process/worker-supervisor.ts';
-import type { NodeWorker } from '../process/worker-supervisor.ts';
+import { superviseWorker } from '../process/worker-supervisor.ts';
+import type { WorkerSupervisor } from '../process/worker-supervisor.ts';
 
 /** Opens the worker of this node from the shared dependencies and the configuration. */
 export async function startWorker(
   deps: ComponentDeps,
   { queue, registryHost }: { readonly queue: Queue; readonly registryHost: string },
-): Promise<NodeWorker> {
+): Promise<WorkerSupervisor> {
   const { config, nodeName, clock } = deps;
   const log = deps.log.child({ room: 'worker' });
   const host = config.dockerHost;
   const disguise = deps.secret.deriver('container names');
   const settings = { ...workerSettings(deps, registryHost), ...(await thisMachine()) };
   if (settings.mountFolder !== undefined) await guardMountFolder(settings.mountFolder, log);
-  return await openNodeWorker({
+  return await superviseWorker({
     open: async (parts) => {
       parts.use(await showPresence(deps.dataFolderId));
       const home = await homeOf(deps);

@@ -9,7 +9,7 @@ import type { Worker } from '../../worker/index.ts';
 export type WorkerState = { readonly running: true } | { readonly running: false; readonly reason: string };
 
 /** A worker, or the attempts to open one. */
-export interface NodeWorker extends AsyncDisposable {
+export interface WorkerSupervisor extends AsyncDisposable {
   /** How the first attempt went, for the caller to report. Later ones are logged, where their reason is another. */
   readonly atStart: WorkerState;
   /** Whether it is open. */
@@ -18,7 +18,7 @@ export interface NodeWorker extends AsyncDisposable {
   ping(): Promise<void>;
 }
 
-export interface NodeWorkerOptions {
+export interface WorkerSupervisorOptions {
   /** Opens the worker and what it needs, all of which `parts` closes. */
   readonly open: (parts: AsyncDisposableStack) => Promise<Worker>;
   readonly clock: Clock;
@@ -32,7 +32,7 @@ const tryAgainAfterMs = 5_000;
  * Opens the worker. Where there is no usable Docker Engine, another machine has the node's name, or the store's disk is full, there
  * is none at first, and it is tried again until disposed. Throws whatever else the first attempt fails with.
  */
-export async function openNodeWorker(options: NodeWorkerOptions): Promise<NodeWorker> {
+export async function superviseWorker(options: WorkerSupervisorOptions): Promise<WorkerSupervisor> {
   const opener = new Opener(options);
   const problem = await opener.tryOnce();
   if (problem) options.log.debug({ err: problem }, 'No worker on this node yet');
@@ -59,11 +59,11 @@ function isPassing(error: unknown): error is Error {
 }
 
 class Opener implements AsyncDisposable {
-  readonly #options: NodeWorkerOptions;
+  readonly #options: WorkerSupervisorOptions;
   #opened: { readonly worker: Worker; readonly parts: AsyncDisposable } | undefined;
   #problem: Error | undefined;
 
-  constructor(options: NodeWorkerOptions) {
+  constructor(options: WorkerSupervisorOptions) {
     this.#options = options;
   }
 
