@@ -22,7 +22,7 @@ export type { ApiDependencies } from './room.ts';
 /** Clients that follow a backend miss a change for this long at most, when its message was lost. */
 const lookEveryMs = 5_000;
 
-export interface ApiRoom extends AsyncDisposable {
+export interface ApiComponent extends AsyncDisposable {
   /** Answers one request. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** The body of the answer to what is no request at all. */
@@ -30,7 +30,7 @@ export interface ApiRoom extends AsyncDisposable {
 }
 
 /** Opens the room. It serves whatever requests it is handed; nothing listens here. Disposing it ends open streams. */
-export async function openApi(deps: ApiDependencies): Promise<ApiRoom> {
+export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
   await using opening = new AsyncDisposableStack();
   const watch = opening.use(await openBackendWatch({ ...deps, lookEveryMs }));
   opening.use(startCaretaker(deps));

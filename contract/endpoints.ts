@@ -1,4 +1,4 @@
-/** The endpoints of the service API, as data: the API room serves them, and `docs/openapi.json` is made from them. */
+/** The endpoints of the service API, as data: the API serves them, and `docs/openapi.json` is made from them. */
 import { z } from 'zod';
 import type { ZodType } from 'zod';
 import {

@@ -1,4 +1,4 @@
-/** Jobs: nudges between rooms. They carry IDs only; what is to be done stands in the store. */
+/** Jobs: notifications between components. They carry IDs only; the store says what to do. */
 import { z } from 'zod';
 
 const backendJob = z.strictObject({ backend: z.string() });

@@ -1,4 +1,4 @@
-/** What rooms tell each other on the bus: soft facts, forgotten when their owner is silent. */
+/** Messages between components on the bus. They are soft facts, which expire when their owner is silent. */
 import { z } from 'zod';
 import { backendStatus } from './statuses.ts';
 
@@ -8,7 +8,7 @@ export const backendChanged = {
   message: z.strictObject({ backend: z.string(), status: backendStatus }),
 };
 
-/** A backend of a cluster waits in `scheduled`, and the node that was nudged has no room for it: one that has takes it. */
+/** A backend of a cluster waits in `scheduled`, and the node that was notified has no capacity for it: a node that has claims it. */
 export const backendWaits = {
   name: 'backend-waits',
   message: z.strictObject({ cluster: z.string() }),

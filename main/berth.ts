@@ -22,7 +22,7 @@ Configuration comes from the environment, see docs/configuration.md.
 start     sets up what is missing and runs the whole platform, with a sample application (berth start --help)
 
 serve     runs the platform until it is asked to stop (SIGINT, SIGTERM)
-  --roles ROLES   the rooms of this process, some of registry,api,worker,proxy (default: all)
+  --roles ROLES   the components of this process, some of registry,api,worker,proxy (default: all)
   --json          once everything is open, write one line of JSON that says where
 
 collect   takes away what no tag, image, environment or backend needs any more, see docs/collection.md

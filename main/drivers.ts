@@ -122,7 +122,7 @@ async function openBlobs({ config, folder, log, isPulledFrom }: StorageOptions, 
   return await openGridFsBlobs({ ...place, log, ...(isCached && { cache }) });
 }
 
-/** Opens the queue, for the rooms that put something into it or take something out. */
+/** Opens the queue, for the components that add jobs to it or consume them. */
 export async function openQueue({ config, log }: ComponentDeps): Promise<Queue> {
   if (config.queue === 'process') return openInProcessQueue({ clock: systemClock, log });
   const { openBullQueue } = await import('../core/queue/bullmq.ts');

@@ -6,11 +6,11 @@ import { silentLog } from '../core/log/log.ts';
 import { loadConfig } from './config/config.ts';
 import { openPlatform } from './platform.ts';
 import { allRoles } from './config/roles.ts';
-import type * as proxyRoom from './components/proxy.ts';
+import type * as proxyComponent from './components/proxy.ts';
 
 /** The real one, which cannot be closed. */
 vi.mock('./components/proxy.ts', async (importOriginal) => {
-  const { startProxy } = await importOriginal<typeof proxyRoom>();
+  const { startProxy } = await importOriginal<typeof proxyComponent>();
   return {
     startProxy: async (...args: Parameters<typeof startProxy>) => {
       const proxy = await startProxy(...args);

@@ -1,4 +1,4 @@
-/** The composition root: opens drivers, listeners and rooms in order, and closes them in order. */
+/** The composition root: opens drivers, listeners and components in order, and closes them in order. */
 import { systemClock } from '../core/clock/system-clock.ts';
 import { operationsHandler } from '../core/http/operations.ts';
 import type { ReadinessChecks } from '../core/http/operations.ts';
@@ -21,7 +21,7 @@ import { registryTasks } from './commands/registry-tasks.ts';
 import { surviveStrayErrors } from './process/stray-errors.ts';
 
 /** Loaded by the processes that have them: the others would lose megabytes to each, and a moment at their start. */
-const rooms = {
+const components = {
   registry: async () => await import('./components/registry.ts'),
   api: async () => await import('./components/api.ts'),
   worker: async () => await import('./components/worker.ts'),
@@ -40,22 +40,22 @@ export interface Platform extends AsyncDisposable {
   readonly worker: WorkerState | undefined;
 }
 
-/** A platform whose every room is in this process. */
+/** A platform whose every component is in this process. */
 export interface WholePlatform extends Platform {
   readonly account: FirstAccount;
   readonly worker: WorkerState;
 }
 
-/** Opens every room in this process. Throws as `openPlatform`. */
+/** Opens every component in this process. Throws as `openPlatform`. */
 export async function openWholePlatform(options: { config: Config; log: Log }): Promise<WholePlatform> {
   const platform = await openPlatform({ ...options, roles: allRoles });
   const { account, worker } = platform;
-  if (!account || !worker) throw new Error('A room is missing');
+  if (!account || !worker) throw new Error('A component is missing');
   return { ...platform, account, worker };
 }
 
 /**
- * Opens the rooms of some roles in this process. Throws `ConfigError` when they could not meet the rooms of other processes and
+ * Opens the components of some roles in this process. Throws `ConfigError` when they could not meet the components of other processes and
  * when a port is taken, and `StoreError` with code `locked` when another process holds the data folder.
  */
 export async function openPlatform(options: { config: Config; log: Log; roles: Roles }): Promise<Platform> {
@@ -71,19 +71,21 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   const listeners = await openListeners(config, roles, opening);
   const { urls } = listeners;
   const account = roles.has('api') ? await ensureFirstAccount(deps.store, config.account, deps.dataFolder) : undefined;
-  const registry = listeners.registry && opening.use((await rooms.registry()).startRegistry(deps));
+  const registry = listeners.registry && opening.use((await components.registry()).startRegistry(deps));
   if (registry) listeners.registry?.open(registry);
-  const proxy = listeners.proxy && opening.use(await (await rooms.proxy()).startProxy(deps, roles));
+  const proxy = listeners.proxy && opening.use(await (await components.proxy()).startProxy(deps, roles));
   if (proxy) listeners.proxy?.open(proxy);
   const queue = roles.has('api') || roles.has('worker') ? opening.use(await openQueue(deps)) : undefined;
   // The worker adopts what runs before anybody can ask for it anew.
   const worker =
     queue && roles.has('worker')
-      ? opening.use(await (await rooms.worker()).startWorker(deps, { queue, registryHost: urls.registry }))
+      ? opening.use(await (await components.worker()).startWorker(deps, { queue, registryHost: urls.registry }))
       : undefined;
-  const archives = listeners.api && opening.use((await rooms.registry()).startImageArchives(deps, urls, registry));
+  const archives = listeners.api && opening.use((await components.registry()).startImageArchives(deps, urls, registry));
   const api =
-    queue && listeners.api && opening.use(await (await rooms.api()).startApi(deps, { worker, queue, urls, archives }));
+    queue &&
+    listeners.api &&
+    opening.use(await (await components.api()).startApi(deps, { worker, queue, urls, archives }));
   if (api) listeners.api?.open(api);
   const tasks = registryTasks(registry, deps.secret);
   const checks = readinessChecks(deps, { roles, queue, worker });

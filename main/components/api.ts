@@ -1,5 +1,5 @@
 import { openApi } from '../../api/index.ts';
-import type { ApiRoom } from '../../api/index.ts';
+import type { ApiComponent } from '../../api/index.ts';
 import type { Queue } from '../../core/queue/queue.ts';
 import type { ImageArchives } from '../../registry/index.ts';
 import type { PlatformUrls } from '../process/listeners.ts';
@@ -16,12 +16,15 @@ interface ApiParts {
 }
 
 /** Opens the API from the shared dependencies and the configuration. */
-export async function startApi(deps: ComponentDeps, { worker, queue, urls, archives }: ApiParts): Promise<ApiRoom> {
+export async function startApi(
+  deps: ComponentDeps,
+  { worker, queue, urls, archives }: ApiParts,
+): Promise<ApiComponent> {
   const { config } = deps;
   return await openApi({
     ...deps,
     queue,
-    log: deps.log.child({ room: 'api' }),
+    log: deps.log.child({ component: 'api' }),
     archives,
     ownNode: () => (worker?.isOpen ? deps.nodeName : undefined),
     urls: { api: urls.api, proxy: urls.proxy, registryHost: urls.registry },

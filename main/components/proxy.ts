@@ -11,7 +11,7 @@ export async function startProxy(deps: ComponentDeps, roles: Roles): Promise<Pro
     ...deps,
     // Two processes under one name would overwrite each other's heartbeat.
     id: `${nodeName}-${randomBytes(4).toString('hex')}`,
-    log: deps.log.child({ room: 'proxy' }),
+    log: deps.log.child({ component: 'proxy' }),
     startTimeoutMs: (config.startTimeoutSeconds + config.pullTimeoutSeconds) * 1000,
     behindLoadBalancer: config.behindLoadBalancer,
     // Backends of this very process's node are reached by their address, all others through their node's gateway.

@@ -20,7 +20,7 @@ function registryDeps(deps: ComponentDeps): RegistryDeps {
   return {
     ...rest,
     ...(config.store === 'sqlite' && { reserve }),
-    log: deps.log.child({ room: 'registry' }),
+    log: deps.log.child({ component: 'registry' }),
     defaultCluster: config.cluster,
     publicUrl: config.registryUrl,
     behindLoadBalancer: config.behindLoadBalancer,

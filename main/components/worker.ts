@@ -19,7 +19,7 @@ export async function startWorker(
   { queue, registryHost }: { readonly queue: Queue; readonly registryHost: string },
 ): Promise<WorkerSupervisor> {
   const { config, nodeName, clock } = deps;
-  const log = deps.log.child({ room: 'worker' });
+  const log = deps.log.child({ component: 'worker' });
   const host = config.dockerHost;
   const disguise = deps.secret.deriver('container names');
   const settings = { ...workerSettings(deps, registryHost), ...(await thisMachine()) };

@@ -33,13 +33,13 @@ export const driverSettings = {
     variable: 'BERTH_QUEUE',
     schema: oneOf(['process', 'bullmq'], 'process'),
     defaultText: '`process`',
-    help: 'How the API nudges workers. `process`: in the same process. `bullmq`: through Redis.',
+    help: 'How the API notifies workers of work. `process`: in the same process. `bullmq`: through Redis.',
   },
   bus: {
     variable: 'BERTH_BUS',
     schema: oneOf(['process', 'redis'], 'process'),
     defaultText: '`process`',
-    help: 'How rooms tell each other what changed. `process`: in the same process. `redis`: through Redis.',
+    help: 'How components notify each other of changes. `process`: in the same process. `redis`: through Redis.',
   },
   mongodbUrl: {
     variable: 'BERTH_MONGODB_URL',

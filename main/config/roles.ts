@@ -1,4 +1,4 @@
-/** Which rooms a process opens, and what they need to meet those of other processes. */
+/** Which components a process opens, and which drivers they need to reach those of other processes. */
 import { ConfigError } from '../../core/config/settings.ts';
 import type { Config } from './config.ts';
 
@@ -23,7 +23,7 @@ export function parseRoles(text: string | undefined): Roles {
 }
 
 /**
- * Throws `ConfigError` if rooms of this process could never meet those of the others: they share a store, the API and the
+ * Throws `ConfigError` if components of this process cannot reach those of the others: they share a store, the API and the
  * worker a queue, and those two and the proxy a bus.
  */
 export function assertShared(config: Config, own: Roles): void {

@@ -1,4 +1,4 @@
-/** The listeners of a process, open before its rooms are: rooms that open one after the other know each other's addresses. */
+/** The listeners of a process, opened before its components, so that each component knows the addresses of all. */
 import type { ServerOptions } from 'node:http';
 import { newGatedServer } from '../../core/http/gate.ts';
 import type { GatedServer } from '../../core/http/gate.ts';
