@@ -1,9 +1,9 @@
 import { WaitingError, Worker } from 'bullmq';
 import type { Job } from 'bullmq';
+import type { KeyedMutex } from '../async/keyed-mutex.ts';
 import { reasonOf } from '../bus/redis-link.ts';
 import type { RedisLink } from '../bus/redis-link.ts';
 import type { Log } from '../log/log.ts';
-import type { Turns } from './bullmq-turns.ts';
 import type { ConsumerOptions, JobHandlers } from './queue.ts';
 import { maxAttempts } from './retries.ts';
 
@@ -24,8 +24,11 @@ export interface BullConsumerParts {
   readonly link: RedisLink;
   readonly log: Log;
   readonly timings: BullTimings;
-  /** Lets no two runs of one job overlap in this process. */
-  readonly turns: Turns;
+  /**
+   * Keeps two runs of one job in this process apart. A job is handed out again while it still runs here when Redis was away
+   * for longer than a lock lasts, or came back empty.
+   */
+  readonly runs: KeyedMutex;
 }
 
 /** A quarter of it: several renewals may be late before the lock ends. */
@@ -90,7 +93,8 @@ export class BullConsumer implements AsyncDisposable {
 
   async #process(job: Job, token: string | undefined): Promise<void> {
     const id = job.deduplicationId ?? job.id ?? '';
-    const run = this.#parts.turns.take(`${this.#parts.queue} ${id}`, async () => await this.#run(job));
+    // Begins at once if it can: anything awaited here would let BullMQ fetch the next job first.
+    const run = this.#parts.runs.run(`${this.#parts.queue} ${id}`, async () => await this.#run(job));
     this.#runs.add(run);
     try {
       await run;

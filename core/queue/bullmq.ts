@@ -1,12 +1,12 @@
 /** Jobs in a Redis, by BullMQ: any number of processes add and take them. */
 import { randomUUID } from 'node:crypto';
 import { Queue as BullQueue } from 'bullmq';
+import { KeyedMutex } from '../async/keyed-mutex.ts';
 import { RedisAwayError, openRedisLink } from '../bus/redis-link.ts';
 import type { RedisLink } from '../bus/redis-link.ts';
 import type { Log } from '../log/log.ts';
 import { BullConsumer } from './bullmq-consumer.ts';
 import type { BullTimings } from './bullmq-consumer.ts';
-import { Turns } from './bullmq-turns.ts';
 import { QueueError } from './queue.ts';
 import type { AddOptions, ConsumerOptions, JobHandlers, JobKind, Queue } from './queue.ts';
 import { maxAttempts, pauseAfterMs } from './retries.ts';
@@ -51,7 +51,7 @@ class BullMqQueue implements Queue {
   readonly #timings: BullTimings;
   readonly #queues = new Map<string, BullQueue>();
   readonly #consumers = new Set<BullConsumer>();
-  readonly #turns = new Turns();
+  readonly #runs = new KeyedMutex();
   #closed = false;
 
   constructor(parts: { asking: RedisLink; working: RedisLink; prefix: string; log: Log; timings: BullTimings }) {
@@ -87,7 +87,7 @@ class BullMqQueue implements Queue {
     this.#assertOpen();
     const log = this.#log.child({ queue });
     const parts = { queue: bullName(queue), prefix: this.#prefix, link: this.#working, timings: this.#timings };
-    const consumer = new BullConsumer({ ...parts, log, turns: this.#turns }, handlers, options);
+    const consumer = new BullConsumer({ ...parts, log, runs: this.#runs }, handlers, options);
     this.#consumers.add(consumer);
     return {
       [Symbol.asyncDispose]: async () => {

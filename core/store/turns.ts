@@ -1,19 +1,13 @@
+import { KeyedMutex } from '../async/keyed-mutex.ts';
+
 /** Operations under way: changes of one document one after the other, and all of them finished before closing. */
 export class Turns {
-  /** The last change under way to each document: the next one begins after it. */
-  readonly #changes = new Map<string, Promise<unknown>>();
+  readonly #changes = new KeyedMutex();
   readonly #operations = new Set<Promise<unknown>>();
 
   /** Runs a change after those of the same document that were asked for before, so that they do not spin against each other. */
   async inTurn<R>(document: string, change: () => Promise<R>): Promise<R> {
-    const before = this.#changes.get(document);
-    const turn = before ? before.then(change, change) : change();
-    this.#changes.set(document, turn);
-    try {
-      return await this.tracked(turn);
-    } finally {
-      if (this.#changes.get(document) === turn) this.#changes.delete(document);
-    }
+    return await this.tracked(this.#changes.run(document, change));
   }
 
   /** An operation that is waited for before closing. */
