@@ -29,7 +29,7 @@ export interface Engine extends AsyncDisposable {
   /** Under which name the container of a backend is found, here alone. */
   readonly containerName: (backend: string) => string;
   readonly images: Images;
-  /** Folders that grow when an image is fetched, on the engine's machine: none if that is another one, as far as is known. */
+  /** Folders that grow when an image is fetched, as far as is known. */
   readonly imageFolders: readonly string[];
   /** Under which path the engine sees a folder of this process. Throws `refused` if it does not see it. */
   pathOf(folder: string): Promise<string>;
@@ -48,7 +48,7 @@ export interface Engine extends AsyncDisposable {
 }
 
 export interface EngineOptions {
-  /** Where the engine listens, in the form of `DOCKER_HOST`. Default: `unix:///var/run/docker.sock`. */
+  /** The socket on which the engine listens, `unix:///path`. Default: `unix:///var/run/docker.sock`. */
   readonly host?: string;
   /** Names the network, and marks containers as this node's. */
   readonly node: string;
@@ -57,8 +57,6 @@ export interface EngineOptions {
    * container learns the names of its neighbours.
    */
   readonly disguise: (backend: string) => string;
-  /** The network's subnet (`10.64.0.0/20`). Default: one that is free on this machine. */
-  readonly subnet?: string;
   /** Default: none, and nothing is known again once the node has another name. */
   readonly home?: Home | undefined;
   readonly log: Log;
@@ -91,10 +89,9 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const docker = new Docker({ ...connection, timeout: options.silenceMs ?? defaultSilenceMs });
   // What is told as it happens, events and pulls, may be silent for long; it ends by its signal.
   const streaming = new Docker(connection);
-  // On the engine of another machine, folders of several machines could seem to be one.
-  const home = host.startsWith('unix://') ? options.home : undefined;
-  const network = new DockerNetwork(docker, { ...options, home });
+  const network = new DockerNetwork(docker, options);
   const { version, info } = await getToKnow(new Docker({ ...connection, timeout: firstAnswersMs }), host, network.name);
+  const { home } = options;
   if (home) await removeLeftovers(docker, { ...options, home });
   await network.ensure();
   const owned = opening.move();
@@ -112,7 +109,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     }),
     images: new DockerImages(docker, streaming),
     pathOf: async (folder) => await enginePathOf(docker, folder),
-    imageFolders: host.startsWith('unix://') ? imageFoldersIn(info) : [],
+    imageFolders: imageFoldersIn(info),
     network,
     events: new DockerEvents(streaming, options.node, options.log),
     logs: new DockerLogs(streaming, containerName),
@@ -163,15 +160,8 @@ interface EngineInfo extends ImageFoldersInfo {
 }
 
 function connectionTo(host: string): Docker.DockerOptions {
-  // Both are named, always: dockerode fills in what is left out from the environment.
-  if (host.startsWith('unix://')) {
-    return { socketPath: host.slice('unix://'.length), host: undefined, protocol: 'http' };
-  }
-  const url = URL.canParse(host) ? new URL(host) : undefined;
-  if (url?.protocol !== 'tcp:' && url?.protocol !== 'http:') {
-    throw new EngineError('refused', `Cannot reach a Docker Engine at "${host}", use unix:///path or tcp://host:port`);
-  }
-  return { socketPath: undefined, host: url.hostname, port: url.port || '2375', protocol: 'http' };
+  // All are named: dockerode fills in what is left out from the environment.
+  return { socketPath: host.replace(/^unix:\/\//, ''), host: undefined, protocol: 'http' };
 }
 
 function refuseOld(version: Docker.DockerVersion): void {

@@ -28,7 +28,6 @@ const maxTries = 64;
 
 interface NetworkOptions {
   readonly node: string;
-  readonly subnet?: string;
   readonly home?: Home | undefined;
   readonly log: Log;
 }
@@ -117,13 +116,16 @@ export class DockerNetwork implements Network {
         if (!/overlap|conflict/i.test(refusal.message)) throw refusal;
       }
     }
-    throw new EngineError('refused', 'No subnet is free for the network of backends, set one that is', {
-      cause: refusal,
-    });
+    throw new EngineError(
+      'refused',
+      'No subnet is free for the network of backends, remove Docker networks that are not used',
+      {
+        cause: refusal,
+      },
+    );
   }
 
   async #candidates(): Promise<Subnet[]> {
-    if (this.#options.subnet !== undefined) return [parseSubnet(this.#options.subnet)];
     const before = this.#subnet === undefined ? [] : [parseSubnet(this.#subnet)];
     // Not Linux, or not readable: the engine refuses what overlaps its own networks all the same.
     const routes = await readFile('/proc/net/route', 'utf8').catch(() => '');

@@ -20,7 +20,7 @@ export interface EngineGate extends AsyncDisposable {
   openAfter(what: RegExp): number;
 }
 
-/** @param target - where the engine listens: `unix:///path` or `tcp://host:port` */
+/** @param target - where the engine listens: `unix:///path` */
 export async function openEngineGate(target: string): Promise<EngineGate> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-gate-'));
   const path = join(folder, 'docker.sock');
@@ -35,7 +35,7 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
       socket.destroy();
       return;
     }
-    const engine = connectTo(target);
+    const engine = connect(target.slice('unix://'.length));
     for (const [from, to] of bothWays(socket, engine)) {
       sockets.set(from, '');
       from.on('data', (chunk: Buffer) => {
@@ -88,10 +88,4 @@ function bothWays(one: Socket, other: Socket): [Socket, Socket][] {
     [one, other],
     [other, one],
   ];
-}
-
-function connectTo(target: string): Socket {
-  if (target.startsWith('unix://')) return connect(target.slice('unix://'.length));
-  const { hostname, port } = new URL(target);
-  return connect(Number(port), hostname);
 }

@@ -9,7 +9,7 @@ import { nodeLabel } from '../docker/labels.ts';
 /** Where the engine for tests listens. */
 export const testEngineHost = process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock';
 
-const connection = testEngineHost.startsWith('unix://') ? { socketPath: testEngineHost.slice('unix://'.length) } : {};
+const connection = { socketPath: testEngineHost.slice('unix://'.length) };
 
 /** Why tests cannot use an engine here, or `undefined` if they can. */
 export async function whyNoEngine(): Promise<string | undefined> {
