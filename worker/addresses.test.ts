@@ -6,7 +6,7 @@ import { polite } from './testing/test-platform.ts';
 
 await describeAtWork('addresses of backends', (work) => {
   it('gives no address twice in a row', async () => {
-    const imageDigest = work.platform.images.add(polite);
+    const imageDigest = await work.platform.images.add(polite);
     const hosts = new Set<string | undefined>();
     for (let round = 0; round < 3; round += 1) {
       const id = await work.platform.schedule({ imageDigest });
@@ -17,7 +17,7 @@ await describeAtWork('addresses of backends', (work) => {
   });
 
   it('runs many at once, each at an address of its own', async () => {
-    const imageDigest = work.platform.images.add(polite);
+    const imageDigest = await work.platform.images.add(polite);
     const ids = await Promise.all(Array.from({ length: 12 }, () => work.platform.schedule({ imageDigest })));
     const all = await Promise.all(ids.map((id) => work.platform.until(id, 'ready')));
     expect(new Set(all.map(({ address }) => address?.host)).size).toBe(12);
@@ -28,7 +28,7 @@ await describeAtWork('addresses of backends', (work) => {
     await using other = await openAtWork();
     const { engine, docker } = other.platform.engine;
     await docker.getNetwork(engine.network.name).remove();
-    const id = await other.platform.schedule({ imageDigest: other.platform.images.add(polite) });
+    const id = await other.platform.schedule({ imageDigest: await other.platform.images.add(polite) });
     expect((await other.platform.until(id, 'ready')).status).toBe('ready');
   });
 
@@ -36,7 +36,7 @@ await describeAtWork('addresses of backends', (work) => {
     await using other = await openAtWork();
     const { engine, docker } = other.platform.engine;
     const [next, squatted, after] = addressesAhead(engine.network);
-    const imageDigest = other.platform.images.add(polite);
+    const imageDigest = await other.platform.images.add(polite);
     const first = await other.platform.schedule({ imageDigest });
     expect((await other.platform.until(first, 'ready')).address?.host).toBe(next);
     // Behind the worker's back, at the address that comes next.

@@ -20,7 +20,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
   const containerOf = (id: string) => platform.containerOf(id);
 
   it('goes on with a backend that runs, without it noticing', async () => {
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     let id: string;
     {
       await using _first = await platform.openWorker();
@@ -43,7 +43,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
 
   it('writes what an earlier one could not write any more', async () => {
     const first = await platform.openWorker();
-    const id = await platform.schedule({ imageDigest: platform.images.add(polite) });
+    const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
     const { address } = await platform.until(id, 'ready');
     await first[Symbol.asyncDispose]();
     await platform.store.update(backends, id, ({ address: _address, readyAt: _readyAt, ...backend }) => ({
@@ -58,7 +58,9 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
   });
 
   it('tells how a backend ended meanwhile', async () => {
-    const imageDigest = platform.images.add('httpd -p $PORT; while ! test -e /www/go; do sleep 0.02; done; exit 7');
+    const imageDigest = await platform.images.add(
+      'httpd -p $PORT; while ! test -e /www/go; do sleep 0.02; done; exit 7',
+    );
     const first = await platform.openWorker();
     const [exited, vanished] = await Promise.all([
       platform.schedule({ imageDigest }),
@@ -80,7 +82,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
 
   it('removes a container that has no live backend', async () => {
     const first = await platform.openWorker();
-    const id = await platform.schedule({ imageDigest: platform.images.add(polite) });
+    const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
     await platform.until(id, 'ready');
     await first[Symbol.asyncDispose]();
     await platform.declareLost(id);
@@ -89,7 +91,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
   });
 
   it('starts what an earlier one had taken and not started', async () => {
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     const now = new Date();
     const taken = await platform.schedule({ imageDigest }, false);
     await platform.store.update(backends, taken, (backend) => advance(assign(backend, platform.node), 'loading', now));
@@ -106,7 +108,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
   });
 
   it('waits on for a port that is not open yet', async () => {
-    const imageDigest = platform.images.add(
+    const imageDigest = await platform.images.add(
       'while ! test -e /www/go; do sleep 0.02; done; httpd -p $PORT; while sleep 1; do :; done',
     );
     const first = await platform.openWorker();
@@ -123,7 +125,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
   it('goes on with a stop that was under way', async () => {
     const first = await platform.openWorker({ settings: { stopGraceSeconds: 60 } });
     const id = await platform.schedule({
-      imageDigest: platform.images.add('trap "" TERM; httpd -p $PORT; while sleep 0.05; do :; done'),
+      imageDigest: await platform.images.add('trap "" TERM; httpd -p $PORT; while sleep 0.05; do :; done'),
     });
     await platform.until(id, 'ready');
     await platform.stop(id, 'soft');
@@ -141,7 +143,10 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
 
   it('stops a backend whose key was given to another one meanwhile', async () => {
     const first = await platform.openWorker();
-    const id = await platform.schedule({ imageDigest: platform.images.add(polite), ...(await platform.claim('k')) });
+    const id = await platform.schedule({
+      imageDigest: await platform.images.add(polite),
+      ...(await platform.claim('k')),
+    });
     await platform.until(id, 'ready');
     await first[Symbol.asyncDispose]();
     await platform.claim('k');
@@ -153,7 +158,10 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
   it('does not let a backend finish whose key was given away, when nobody knows how long its lease lasts', async () => {
     const first = await platform.openWorker({ settings: { stopGraceSeconds: 60 } });
     const script = 'trap "" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
-    const id = await platform.schedule({ imageDigest: platform.images.add(script), ...(await platform.claim('k')) });
+    const id = await platform.schedule({
+      imageDigest: await platform.images.add(script),
+      ...(await platform.claim('k')),
+    });
     await platform.until(id, 'ready');
     await platform.stop(id, 'soft');
     await platform.until(id, 'terminating');
@@ -165,7 +173,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
   });
 
   it('closes in the middle of anything, and the next one brings it to its end', async () => {
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     const ids: string[] = [];
     for (const moment of ['scheduled', 'loading', 'starting', 'waiting', 'ready'] as const) {
       const worker = await platform.openWorker();

@@ -100,7 +100,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
   }
 
   const logOf = async (backend: string, after?: string) => await recordsOf(await askForLog(backend, after));
-  const run = async (script: string) => await platform.schedule({ imageDigest: platform.images.add(script) });
+  const run = async (script: string) => await platform.schedule({ imageDigest: await platform.images.add(script) });
 
   it('tells the same of a log while it is written and after it is kept, whatever stands in it', async () => {
     const id = await run(

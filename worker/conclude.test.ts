@@ -11,7 +11,7 @@ describe.skipIf(why !== undefined)(`the log of ends ${why ?? ''}`, () => {
     const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
     await using platform = await openTestPlatform();
     await using _worker = await platform.openWorker({ log });
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     const [stopped, lost] = [await platform.schedule({ imageDigest }), await platform.schedule({ imageDigest })];
     await Promise.all([platform.until(stopped, 'ready'), platform.until(lost, 'ready')]);
     await platform.end(stopped);

@@ -29,7 +29,7 @@ describe.skipIf(why !== undefined)(`a container that enforces the lease of its k
 
   async function schedule(config: Readonly<Record<string, unknown>>, isKeyed = true): Promise<string> {
     const key = isKeyed ? await platform.claim(`room-${keys++}`) : {};
-    return await platform.schedule({ imageDigest: platform.images.addConfigured(config), ...key });
+    return await platform.schedule({ imageDigest: await platform.images.addConfigured(config), ...key });
   }
 
   async function ended(id: string): Promise<Backend> {

@@ -29,7 +29,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
   const containerOf = (id: string) => platform.containerOf(id);
 
   it('finds out what ended meanwhile', async () => {
-    const id = await platform.schedule({ imageDigest: platform.images.add(polite) });
+    const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
     await platform.until(id, 'ready');
     gate.close();
     await containerOf(id).kill({ signal: 'SIGKILL' });
@@ -41,7 +41,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
   });
 
   it('goes on starting and stopping when it is back', async () => {
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     const running = await platform.schedule({ imageDigest });
     await platform.until(running, 'ready');
     gate.close();
@@ -59,7 +59,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
   it('goes on with a pull when it is back', async () => {
     const release = Promise.withResolvers<void>();
     platform.images.holdLayers(release.promise);
-    const id = await platform.schedule({ imageDigest: platform.images.add(polite) });
+    const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
     await eventually(async () => (platform.images.heldRequests > 0 ? true : undefined));
     gate.close();
     release.resolve();
@@ -69,7 +69,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
   });
 
   it('cuts a start in the middle, and no container is left over from it', async () => {
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     await platform.pull(imageDigest);
     const id = await platform.schedule({ imageDigest });
     await platform.until(id, 'starting');
@@ -93,7 +93,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
       throw new EngineError('unavailable', 'EOF');
     };
     vi.spyOn(engine.containers, 'start').mockImplementation(silentOnce);
-    const id = await platform.schedule({ imageDigest: platform.images.add(polite) });
+    const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
     const started = await eventually(async () => startedFirst);
     await platform.until(id, 'ready');
     expect((await containerOf(id).inspect()).Id).toBe(started);
@@ -101,7 +101,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
   });
 
   it('does not tell the end of a backend that may have started, before it is gone', async () => {
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     // The first one finds out which limits this engine can set.
     const first = await platform.schedule({ imageDigest });
     await platform.until(first, 'ready');

@@ -39,7 +39,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine falls silent ${why ?? 
   };
 
   it('says so, leaves what is new to other nodes, and goes on by itself when the engine answers', async () => {
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     await platform.pull(imageDigest);
     await worker.ping();
     gate.silence(lockedUp);
@@ -60,7 +60,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine falls silent ${why ?? 
   });
 
   it('closes all the same, in the middle of a start', async () => {
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     await platform.pull(imageDigest);
     gate.silence();
     const id = await platform.schedule({ imageDigest });
@@ -78,7 +78,7 @@ describe.skipIf(why !== undefined)(`calls to an engine that falls silent ${why ?
     await using gate = await openEngineGate(testEngineHost);
     await using platform = await openTestPlatform(gate.host, { silenceMs: 500 });
     await using _worker = await platform.openWorker();
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     await platform.pull(imageDigest);
     gate.silence(/^POST \/containers\/\w+\/start/);
     const id = await platform.schedule({ imageDigest });

@@ -42,7 +42,8 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
   }
 
   /** Stores an image, as a push does. */
-  async function addImage(tag: string, digest = platform.images.add(polite), sizeBytes = 1): Promise<string> {
+  async function addImage(tag: string, given?: string, sizeBytes = 1): Promise<string> {
+    const digest = given ?? (await platform.images.add(polite));
     const uploadTime = await platform.store.now();
     await platform.store.insert(images, {
       id: imageId(repository, tag, digest),
@@ -140,7 +141,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
         await clock.advance(5);
         return (await platform.get(id)).readyAt;
       });
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     const running = await platform.schedule({ imageDigest });
     await untilReady(running);
     const release = Promise.withResolvers<void>();
@@ -161,7 +162,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
 
   it('is joined by a backend that needs the image, and makes way for one that needs another', async () => {
     await open();
-    const [wanted, other] = [await addImage('wanted'), platform.images.add(polite)];
+    const [wanted, other] = [await addImage('wanted'), await platform.images.add(polite)];
     await spawnTags(['wanted']);
     const first = Promise.withResolvers<void>();
     platform.images.holdLayers(first.promise);

@@ -234,7 +234,7 @@ describe.skipIf(why !== undefined)(`a gateway before a real engine ${why ?? ''}`
   }
 
   it('lets in to a container, goes on after a restart of the worker, and says when the backend has ended', async () => {
-    const imageDigest = platform.images.add(
+    const imageDigest = await platform.images.add(
       'echo hello > hello.txt; trap "exit 0" TERM; httpd -p $PORT; sleep 999 & wait',
     );
     const worker = await platform.openWorker({ settings: { gateway: settings } });

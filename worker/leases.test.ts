@@ -58,7 +58,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
 
   async function readyBackend(script: string): Promise<string> {
     const claimed = await platform.claim('room');
-    const id = await platform.schedule({ imageDigest: platform.images.add(script), ...claimed });
+    const id = await platform.schedule({ imageDigest: await platform.images.add(script), ...claimed });
     await passUntil(async () => ((await platform.get(id)).readyAt ? true : undefined));
     return id;
   }
@@ -127,7 +127,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
 
   it('does not help a backend whose node counts as dead: it is ended before that', async () => {
     const keyed = await readyBackend(polite);
-    const keyless = await platform.schedule({ imageDigest: platform.images.add(polite) });
+    const keyless = await platform.schedule({ imageDigest: await platform.images.add(polite) });
     await passUntil(async () => ((await platform.get(keyless)).readyAt ? true : undefined));
     away.collection = nodes.name;
     away.isOff = true;
@@ -197,7 +197,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   it('is needed to start: a backend whose key was given to another one before never runs', async () => {
     const late = await platform.claim('room');
     const holder = await readyBackend(polite);
-    const id = await platform.schedule({ imageDigest: platform.images.add(polite), ...late });
+    const id = await platform.schedule({ imageDigest: await platform.images.add(polite), ...late });
     const ended = await passUntil(async () => {
       const backend = await platform.get(id);
       return backend.live ? undefined : backend;

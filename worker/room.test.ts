@@ -68,7 +68,7 @@ describe.skipIf(why !== undefined)(`a node whose memory is promised ${why ?? ''}
   it('takes what fits, past what does not, and that when there is room again', async () => {
     await using small = await openAtWork({ offeredMemoryBytes: 300 * mib });
     const { platform } = small;
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     const schedule = async (sizeMib: number) =>
       await platform.schedule({ imageDigest, limits: { memoryBytes: sizeMib * mib } });
     const first = await schedule(200);
@@ -97,7 +97,7 @@ describe.skipIf(why !== undefined)(`a node whose memory is promised ${why ?? ''}
     const settings = { node, offeredMemoryBytes: 1000 * mib };
     const { engine } = other;
     await using _worker = await platform.openWorker({ settings, clock, queue, engine, metrics: new Registry() });
-    const imageDigest = platform.images.add(polite);
+    const imageDigest = await platform.images.add(polite);
     const large = await platform.schedule({ imageDigest, limits: { memoryBytes: 200 * mib } });
     const taken = await eventually(async () => {
       const backend = await platform.get(large);

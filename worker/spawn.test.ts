@@ -12,7 +12,7 @@ import { eventually, openTestPlatform, polite } from './testing/test-platform.ts
 
 await describeAtWork('the start of a backend', (work) => {
   it('sets the variables of the platform over those of the user', async () => {
-    const imageDigest = work.platform.images.add(`env > env.txt; ${polite}`);
+    const imageDigest = await work.platform.images.add(`env > env.txt; ${polite}`);
     const env = { COLOUR: 'blue = "1"', PORT: '1', SESSION_BACKEND_ID: 'forged' };
     const key = 'room 1/../ü';
     const id = await work.platform.schedule({ imageDigest, env, port: 8123, ...(await work.platform.claim(key)) });
@@ -31,7 +31,7 @@ await describeAtWork('the start of a backend', (work) => {
   });
 
   it('leaves a container no privileges, and no way to a neighbour', async () => {
-    const imageDigest = work.platform.images.add(`cat /proc/self/status > status.txt; ${polite}`);
+    const imageDigest = await work.platform.images.add(`cat /proc/self/status > status.txt; ${polite}`);
     const [one, other] = await Promise.all([
       work.platform.schedule({ imageDigest }),
       work.platform.schedule({ imageDigest }),
@@ -56,7 +56,7 @@ await describeAtWork('the start of a backend', (work) => {
   });
 
   it('tells a container nothing of the IDs of its neighbours, by no name that Docker has for them', async () => {
-    const imageDigest = work.platform.images.add(polite);
+    const imageDigest = await work.platform.images.add(polite);
     const [one, other] = await Promise.all([
       work.platform.schedule({ imageDigest }),
       work.platform.schedule({ imageDigest }),
@@ -79,7 +79,7 @@ await describeAtWork('the start of a backend', (work) => {
     const before = work.platform.images.layerRequests;
     const release = Promise.withResolvers<void>();
     work.platform.images.holdLayers(release.promise);
-    const imageDigest = work.platform.images.add(polite);
+    const imageDigest = await work.platform.images.add(polite);
     const ids = await Promise.all([work.platform.schedule({ imageDigest }), work.platform.schedule({ imageDigest })]);
     await eventually(async () => (work.platform.images.layerRequests > before ? true : undefined));
     await Promise.all(ids.map((id) => work.platform.until(id, 'loading')));
@@ -102,7 +102,7 @@ await describeAtWork('the start of a backend', (work) => {
   });
 
   it('says why a container did not start', async () => {
-    const imageDigest = work.platform.images.addConfigured({ Cmd: ['/bin/true'], User: 'nobody-of-this-name' });
+    const imageDigest = await work.platform.images.addConfigured({ Cmd: ['/bin/true'], User: 'nobody-of-this-name' });
     const id = await work.platform.schedule({ imageDigest });
     const ended = await work.platform.until(id, 'terminated');
     expect(ended.history.at(-1)).toMatchObject({
@@ -114,7 +114,7 @@ await describeAtWork('the start of a backend', (work) => {
   });
 
   it('is ready when its port opens, and not before', async () => {
-    const imageDigest = work.platform.images.add('sleep 0.5; cat /proc/uptime > up.txt; exec httpd -f -p $PORT');
+    const imageDigest = await work.platform.images.add('sleep 0.5; cat /proc/uptime > up.txt; exec httpd -f -p $PORT');
     const id = await work.platform.schedule({ imageDigest });
     const ready = await work.platform.until(id, 'ready');
     const upAt = Number((await fetchText(work.platform, id, '/up.txt')).split(' ')[0]);
@@ -125,7 +125,7 @@ await describeAtWork('the start of a backend', (work) => {
   });
 
   it('starts a successor only when its predecessor has ended', async () => {
-    const imageDigest = work.platform.images.add(polite);
+    const imageDigest = await work.platform.images.add(polite);
     const first = await work.platform.schedule({ imageDigest, ...(await work.platform.claim('shared')) });
     await work.platform.until(first, 'ready');
     await work.platform.stop(first, 'soft', false);
@@ -144,7 +144,7 @@ await describeAtWork('the start of a backend', (work) => {
   });
 
   it('does not start a backend whose key was given to another one', async () => {
-    const imageDigest = work.platform.images.add(polite);
+    const imageDigest = await work.platform.images.add(polite);
     const stale = await work.platform.claim('contested');
     await work.platform.claim('contested');
     const id = await work.platform.schedule({ imageDigest, ...stale });
@@ -157,7 +157,7 @@ await describeAtWork('the start of a backend', (work) => {
     await using other = await openTestPlatform();
     const { store, cut } = cutStore(other.store);
     await using _worker = await other.openWorker({ store });
-    const imageDigest = other.images.add(polite);
+    const imageDigest = await other.images.add(polite);
     await other.pull(imageDigest);
     cut.collection = keys.name;
     cut.isOff = true;
@@ -173,7 +173,9 @@ await describeAtWork('the start of a backend', (work) => {
   it('ends a backend that never listens', async () => {
     const clock = new ManualClock(new Date());
     await using slow = await openAtWork({ startTimeoutSeconds: 10 }, clock);
-    const id = await slow.platform.schedule({ imageDigest: slow.platform.images.add('while sleep 0.05; do :; done') });
+    const id = await slow.platform.schedule({
+      imageDigest: await slow.platform.images.add('while sleep 0.05; do :; done'),
+    });
     await slow.platform.until(id, 'waiting');
     await clock.advance(8_000);
     expect((await slow.platform.get(id)).status).toBe('waiting');
@@ -191,7 +193,9 @@ await describeAtWork('the start of a backend', (work) => {
   it('does not count the time for which the platform stood still', async () => {
     const clock = new ManualClock(new Date());
     await using slow = await openAtWork({ startTimeoutSeconds: 10 }, clock);
-    const id = await slow.platform.schedule({ imageDigest: slow.platform.images.add('while sleep 0.05; do :; done') });
+    const id = await slow.platform.schedule({
+      imageDigest: await slow.platform.images.add('while sleep 0.05; do :; done'),
+    });
     await slow.platform.until(id, 'waiting');
     await clock.freeze(60_000);
     await clock.advance(5_000);
@@ -205,7 +209,7 @@ await describeAtWork('the start of a backend', (work) => {
     await using slow = await openAtWork({ startTimeoutSeconds: 1, pullTimeoutSeconds: 3 });
     const never = Promise.withResolvers<void>();
     slow.platform.images.holdLayers(never.promise);
-    const id = await slow.platform.schedule({ imageDigest: slow.platform.images.add(polite) });
+    const id = await slow.platform.schedule({ imageDigest: await slow.platform.images.add(polite) });
     const ended = await slow.platform.until(id, 'terminated');
     never.resolve();
     expect(ended.history.at(-1)).toMatchObject({
@@ -216,7 +220,7 @@ await describeAtWork('the start of a backend', (work) => {
 
   it('mounts a folder that outlives the backend, and never leaves the folder of mounts', async () => {
     await using other = await openAtWork({ mountFolder: join(work.platform.folder, 'mounts') });
-    const imageDigest = other.platform.images.add(`cat /data/note > note.txt; echo kept > /data/note; ${polite}`);
+    const imageDigest = await other.platform.images.add(`cat /data/note > note.txt; echo kept > /data/note; ${polite}`);
     const key = '../../../etc';
     const first = await other.platform.schedule({ imageDigest, mount: true, ...(await other.platform.claim(key)) });
     await other.platform.until(first, 'ready');
@@ -233,7 +237,7 @@ await describeAtWork('the start of a backend', (work) => {
     await mkdir(join(left, 'nested'), { recursive: true });
     await using other = await openAtWork({ mountFolder });
     expect(await readdir(join(mountFolder, 'backends'))).toEqual([]);
-    const imageDigest = other.platform.images.add(`echo saved > /data/note; ${polite}`);
+    const imageDigest = await other.platform.images.add(`echo saved > /data/note; ${polite}`);
     const id = await other.platform.schedule({ imageDigest, mount: true });
     await other.platform.until(id, 'ready');
     expect(await readdir(join(mountFolder, 'backends', id))).toEqual(['note']);
@@ -245,7 +249,7 @@ await describeAtWork('the start of a backend', (work) => {
   });
 
   it('refuses a mount where none is configured', async () => {
-    const id = await work.platform.schedule({ imageDigest: work.platform.images.add(polite), mount: '../x' });
+    const id = await work.platform.schedule({ imageDigest: await work.platform.images.add(polite), mount: '../x' });
     expect((await work.platform.until(id, 'terminated')).history.at(-1)?.failure).toMatch(/mount/);
   });
 

@@ -51,7 +51,7 @@ describe.skipIf(why !== undefined)(`on a node whose clock is wrong ${why ?? ''}`
     const clock = { ...bound(), now: () => new Date(Date.now() + shiftMs) };
     await using _worker: Worker = await platform.openWorker({ store, clock });
     // Longer than the sweep takes to come by.
-    const imageDigest = platform.images.add('sleep 2; exec httpd -f -p $PORT');
+    const imageDigest = await platform.images.add('sleep 2; exec httpd -f -p $PORT');
     const scheduledAt = Date.now();
     const id = await platform.schedule({ imageDigest, lifetimeLimitSeconds: 1 });
     await platform.until(id, 'ready');

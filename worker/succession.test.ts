@@ -18,7 +18,7 @@ describe.skipIf(why !== undefined)(`the next holder of a key ${why ?? ''}`, () =
   beforeEach(async () => {
     platform = await openTestPlatform();
     clock = new ManualClock(new Date());
-    imageDigest = platform.images.add(polite);
+    imageDigest = await platform.images.add(polite);
   });
   afterEach(async () => {
     await platform?.[Symbol.asyncDispose]();

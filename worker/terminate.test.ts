@@ -13,7 +13,7 @@ await describeAtWork('the end of a backend', (work) => {
     const before = work.platform.images.layerRequests;
     const release = Promise.withResolvers<void>();
     work.platform.images.holdLayers(release.promise);
-    const imageDigest = work.platform.images.add(polite);
+    const imageDigest = await work.platform.images.add(polite);
     const id = await work.platform.schedule({ imageDigest });
     await eventually(async () => (work.platform.images.layerRequests > before ? true : undefined));
     await work.platform.stop(id, 'soft');
@@ -24,14 +24,14 @@ await describeAtWork('the end of a backend', (work) => {
   });
 
   it('tells the exit code of a container that ends by itself', async () => {
-    const id = await work.platform.schedule({ imageDigest: work.platform.images.add('exit 3') });
+    const id = await work.platform.schedule({ imageDigest: await work.platform.images.add('exit 3') });
     const ended = await work.platform.until(id, 'terminated');
     expect(ended.history.at(-1)).toMatchObject({ terminationKind: null, terminationReason: null, exitCode: 3 });
     expect(await work.platform.until(id, 'terminated')).toMatchObject({ live: false });
   });
 
   it('makes a soft stop hard when it is asked to, and after the grace time by itself', async () => {
-    const imageDigest = work.platform.images.add(stubborn);
+    const imageDigest = await work.platform.images.add(stubborn);
     const [asked, patient] = await Promise.all([
       work.platform.schedule({ imageDigest }),
       work.platform.schedule({ imageDigest }),
@@ -49,14 +49,14 @@ await describeAtWork('the end of a backend', (work) => {
   });
 
   it('carries out a stop that nobody told it of', async () => {
-    const id = await work.platform.schedule({ imageDigest: work.platform.images.add(polite) });
+    const id = await work.platform.schedule({ imageDigest: await work.platform.images.add(polite) });
     await work.platform.until(id, 'ready');
     await work.platform.stop(id, 'soft', false);
     expect((await work.platform.until(id, 'terminated')).history.at(-1)).toMatchObject({ terminationKind: 'soft' });
   });
 
   it('ends a backend in the middle of its start', async () => {
-    const id = await work.platform.schedule({ imageDigest: work.platform.images.add(polite) });
+    const id = await work.platform.schedule({ imageDigest: await work.platform.images.add(polite) });
     await work.platform.until(id, 'starting');
     await work.platform.stop(id, 'hard');
     const ended = await work.platform.until(id, 'terminated');
@@ -65,7 +65,7 @@ await describeAtWork('the end of a backend', (work) => {
   });
 
   it('stops its copy of a backend that was ended by somebody else', async () => {
-    const id = await work.platform.schedule({ imageDigest: work.platform.images.add(polite) });
+    const id = await work.platform.schedule({ imageDigest: await work.platform.images.add(polite) });
     await work.platform.until(id, 'ready');
     await work.platform.declareLost(id);
     await eventually(() => isRemoved(work.platform, id));
@@ -74,7 +74,9 @@ await describeAtWork('the end of a backend', (work) => {
 
   it('ends a backend for memory, even if only a child of it was killed', async () => {
     const id = await work.platform.schedule({
-      imageDigest: work.platform.images.add('httpd -p $PORT; sleep 0.3; (tail /dev/zero); while sleep 1; do :; done'),
+      imageDigest: await work.platform.images.add(
+        'httpd -p $PORT; sleep 0.3; (tail /dev/zero); while sleep 1; do :; done',
+      ),
       limits: { memoryBytes: 16 * 1024 * 1024 },
     });
     const ended = await work.platform.until(id, 'terminated');
@@ -88,7 +90,7 @@ await describeAtWork('the end of a backend', (work) => {
 
   it('ends a backend whose CPU time is used up, and notes its peak of memory', async () => {
     const id = await work.platform.schedule({
-      imageDigest: work.platform.images.add('httpd -p $PORT; while :; do :; done'),
+      imageDigest: await work.platform.images.add('httpd -p $PORT; while :; do :; done'),
       limits: { cpuTimeSeconds: 1, cpuPeriodPercent: 60 },
     });
     const ended = await work.platform.until(id, 'terminated');
@@ -98,7 +100,7 @@ await describeAtWork('the end of a backend', (work) => {
   });
 
   it('sweeps an idle backend, but none that is connected, just touched, or unheard of', async () => {
-    const imageDigest = work.platform.images.add(polite);
+    const imageDigest = await work.platform.images.add(polite);
     const [idle, connected, touched] = await Promise.all(
       [0, 1, 2].map(() => work.platform.schedule({ imageDigest, maxIdleSeconds: 2 })),
     );
@@ -128,7 +130,10 @@ await describeAtWork('the end of a backend', (work) => {
   });
 
   it('sweeps a backend at its lifetime limit', async () => {
-    const id = await work.platform.schedule({ imageDigest: work.platform.images.add(polite), lifetimeLimitSeconds: 1 });
+    const id = await work.platform.schedule({
+      imageDigest: await work.platform.images.add(polite),
+      lifetimeLimitSeconds: 1,
+    });
     const ended = await work.platform.until(id, 'terminated');
     expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'swept', lastStatus: 'ready' });
   });

@@ -7,7 +7,7 @@ const soon = { timeout: 10_000 };
 
 await describeAtWork('a worker', (work) => {
   it('takes a backend from scheduled to ready, and ends it when asked', async () => {
-    const id = await work.platform.schedule({ imageDigest: work.platform.images.add(polite) });
+    const id = await work.platform.schedule({ imageDigest: await work.platform.images.add(polite) });
     await work.platform.until(id, 'ready');
     expect(await statusesOf(work.platform, id)).toEqual(['scheduled', 'loading', 'starting', 'waiting', 'ready']);
     await work.platform.stop(id, 'soft');
@@ -26,7 +26,7 @@ await describeAtWork('a worker', (work) => {
 
   it('takes as many as it has room for, and the next when one has ended', async () => {
     await using full = await openAtWork({ maxBackends: 2 });
-    const imageDigest = full.platform.images.add(polite);
+    const imageDigest = await full.platform.images.add(polite);
     const ids = await Promise.all([0, 1, 2, 3].map((i) => full.platform.schedule({ imageDigest }, i < 3)));
     const taken = async () => {
       const all = await Promise.all(ids.map((id) => full.platform.get(id)));
@@ -43,7 +43,7 @@ await describeAtWork('a worker', (work) => {
   });
 
   it('takes a backend that nobody told it of', async () => {
-    const id = await work.platform.schedule({ imageDigest: work.platform.images.add(polite) }, false);
+    const id = await work.platform.schedule({ imageDigest: await work.platform.images.add(polite) }, false);
     expect((await work.platform.until(id, 'ready')).status).toBe('ready');
     await work.platform.end(id);
   });
@@ -51,7 +51,7 @@ await describeAtWork('a worker', (work) => {
   it('counts what it does', async () => {
     const failing = await work.platform.schedule({ imageDigest: `sha256:${'0'.repeat(64)}` });
     const swept = await work.platform.schedule({
-      imageDigest: work.platform.images.add(polite),
+      imageDigest: await work.platform.images.add(polite),
       lifetimeLimitSeconds: 1,
     });
     await Promise.all([failing, swept].map((id) => work.platform.until(id, 'terminated')));

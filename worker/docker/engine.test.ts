@@ -70,7 +70,7 @@ describe.skipIf(why !== undefined)(`containers ${why ?? ''}`, () => {
   beforeAll(async () => {
     platform = await openTestPlatform();
     containers = platform.engine.engine.containers;
-    const digest = platform.images.add('while :; do :; done');
+    const digest = await platform.images.add('while :; do :; done');
     await platform.pull(digest);
     spec = {
       backend: newBackendId(),

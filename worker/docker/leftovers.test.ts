@@ -19,7 +19,7 @@ describe.skipIf(why !== undefined)(`what a data folder leaves that was replaced 
   const networks: string[] = [];
   beforeAll(async () => {
     platform = await openTestPlatform();
-    const digest = platform.images.add('while :; do :; done');
+    const digest = await platform.images.add('while :; do :; done');
     await platform.pull(digest);
     image = `${platform.images.host}/acme/draw@${digest}`;
   });

@@ -23,7 +23,6 @@ import type { Backend, BackendPlan } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { claimKey, keyId, keys } from '../../model/key.ts';
-import { RegistryGrants } from '../../model/registry-grant.ts';
 import type { RepositoryAccess } from '../../model/registry-grant.ts';
 import { openTestEngine, whyNoEngine } from './test-engine.ts';
 import type { TestEngine } from './test-engine.ts';
@@ -31,8 +30,8 @@ import type { Engine } from '../docker/engine.ts';
 import type { WorkerSettings } from '../settings.ts';
 import { openWorker } from '../worker.ts';
 import type { Worker } from '../worker.ts';
-import { findBusybox, openImageServer } from './image-server.ts';
-import type { ImageServer } from './image-server.ts';
+import { staticBusybox } from '../../test/kit/docker-packages.ts';
+import { TestImages } from './test-images.ts';
 
 /** A program for a backend: serves, and ends when it is asked to. */
 export const polite = 'trap "exit 0" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
@@ -51,8 +50,9 @@ export interface TestWorkerOptions {
 
 /** Why the worker cannot be tested on a real engine here, or `undefined` if it can. */
 export async function whyNoTests(): Promise<string | undefined> {
-  const busybox = findBusybox();
-  return (await whyNoEngine()) ?? ('missing' in busybox ? busybox.missing : undefined);
+  const why = await whyNoEngine();
+  if (why !== undefined) return why;
+  return (await staticBusybox()) === undefined ? 'no static busybox is installed (Debian: busybox-static)' : undefined;
 }
 
 const log = process.env['BERTH_TEST_LOG'] === undefined ? silentLog() : openLog('debug');
@@ -72,16 +72,15 @@ export async function openTestPlatform(
   parts.defer(() => rm(folder, { recursive: true, force: true }));
   const engine = parts.use(await openTestEngine(node, engineHost, engineOptions));
   const secret = new PlatformSecret(randomBytes(32));
-  const grants = new RegistryGrants(secret);
   const store = parts.use(
     await openSqliteStore({ folder: join(folder, 'store'), collections: [...modelCollections], log }),
   );
   const bus = parts.use(openInProcessBus({ log }));
   const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
-  const images = parts.use(await openImageServer(grants));
+  const images = parts.use(await TestImages.open());
   parts.defer(() => engine.removeImages(images.host));
   parts.defer(() => engine.removeContainers());
-  return new TestPlatform({ engine, node, folder, secret, grants, store, bus, queue, images, parts: parts.move() });
+  return new TestPlatform({ engine, node, folder, secret, store, bus, queue, images, parts: parts.move() });
 }
 
 interface Parts {
@@ -89,11 +88,10 @@ interface Parts {
   readonly node: string;
   readonly folder: string;
   readonly secret: PlatformSecret;
-  readonly grants: RegistryGrants;
   readonly store: Store;
   readonly bus: Bus;
   readonly queue: Queue;
-  readonly images: ImageServer;
+  readonly images: TestImages;
   readonly parts: AsyncDisposableStack;
 }
 
@@ -105,7 +103,7 @@ export class TestPlatform implements AsyncDisposable {
   readonly store: Store;
   readonly bus: Bus;
   readonly queue: Queue;
-  readonly images: ImageServer;
+  readonly images: TestImages;
   readonly engine: TestEngine;
   readonly metrics = new Registry();
   readonly #parts: Parts;
@@ -125,7 +123,7 @@ export class TestPlatform implements AsyncDisposable {
 
   async openWorker(more: TestWorkerOptions = {}): Promise<Worker> {
     const { store, bus, queue, metrics, secret } = this;
-    const { grants } = this.#parts;
+    const { grants } = this.images;
     const { engine } = this.engine;
     const settings = { ...this.#settings(), ...more.settings };
     return await openWorker({
@@ -177,7 +175,7 @@ export class TestPlatform implements AsyncDisposable {
   /** Fetches an image to this machine. */
   async pull(imageDigest: string): Promise<void> {
     const access: RepositoryAccess[] = [{ type: 'repository', name: 'acme/draw', actions: ['pull'] }];
-    const token = await this.#parts.grants.issue({ subject: 'test', access }, 60, new Date());
+    const token = await this.images.grants.issue({ subject: 'test', access }, 60, new Date());
     const { signal } = new AbortController();
     await this.engine.engine.images.pull(`${this.images.host}/acme/draw@${imageDigest}`, { token, signal });
   }
