@@ -47,7 +47,7 @@ export function explainUnreadable(log: Log): (problem: Unreadable) => object {
 }
 
 const unreadable: Readonly<Record<Unreadable, Explanation>> = {
-  malformed: { code: 'BadRequest', message: 'This is no HTTP/1.1 request' },
+  malformed: { code: 'BadRequest', message: 'The request is not valid HTTP/1.1' },
   'head-too-slow': { code: 'RequestTimeout', message: 'The head of the request took too long to arrive' },
   'head-too-large': { code: 'HeadTooLarge', message: 'The head of the request is too large, send at most 16 KiB' },
 };

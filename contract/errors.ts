@@ -1,4 +1,4 @@
-/** The service API's error catalogue: every code that a client can meet, its HTTP status, and when it is sent. */
+/** The service API's error catalogue: every code that a client can get, its HTTP status, and when it is sent. */
 import { z } from 'zod';
 
 interface ErrorEntry {
@@ -7,34 +7,34 @@ interface ErrorEntry {
 }
 
 export const serviceErrors = {
-  BadRequest: { status: 400, when: 'The body, a parameter or a path is not what the endpoint takes' },
+  BadRequest: { status: 400, when: 'The body, a parameter or the path is invalid for the endpoint' },
   Unauthorized: { status: 401, when: 'The access token is missing, malformed, unknown, expired or revoked' },
   Forbidden: { status: 403, when: 'The access token is valid and lacks the right' },
-  QuotaExceeded: { status: 403, when: 'The account has stored as much as it may' },
+  QuotaExceeded: { status: 403, when: 'The account has used up its storage quota' },
   NotFound: { status: 404, when: 'There is no such path' },
   AccountNotFound: { status: 404, when: 'The account does not exist or is not visible to the access token' },
   ServiceNotFound: { status: 404, when: 'The service does not exist or is not visible to the access token' },
   EnvironmentNotFound: { status: 404, when: 'The service has no environment of this name' },
   BackendNotFound: { status: 404, when: 'The backend does not exist or is not visible to the access token' },
   ImageNotFound: { status: 404, when: 'The service has no image with this tag or digest' },
-  KeyNotHeld: { status: 404, when: 'No running backend holds the key, and spawning was not wanted' },
-  MethodNotAllowed: { status: 405, when: 'The path exists and does not take this method' },
+  KeyNotHeld: { status: 404, when: 'No running backend holds the key, and the request does not allow spawning' },
+  MethodNotAllowed: { status: 405, when: 'The path exists and does not support this method' },
   RequestTimeout: { status: 408, when: 'The head of the request, or its body, has not arrived after 20 s' },
   ServiceExists: { status: 409, when: 'The account has a service of this name' },
   EnvironmentExists: { status: 409, when: 'The service has an environment of this name' },
   NoImage: { status: 409, when: 'The service has no image yet' },
   BackendNotRunning: { status: 409, when: 'The backend has ended' },
-  MountsDisabled: { status: 409, when: 'A mount was asked for and the platform has none configured' },
-  PayloadTooLarge: { status: 413, when: 'The body is larger than the endpoint takes' },
-  UnsupportedMediaType: { status: 415, when: 'The body has another content type than the endpoint takes' },
+  MountsDisabled: { status: 409, when: 'The request asks for a mount and the platform has no mount folder configured' },
+  PayloadTooLarge: { status: 413, when: 'The body is larger than the endpoint accepts' },
+  UnsupportedMediaType: { status: 415, when: 'The endpoint does not accept the content type of the body' },
   HeadTooLarge: { status: 431, when: 'The request line and headers are larger than 16 KiB' },
   TooManyRequests: { status: 429, when: 'Too many requests in too short a time' },
-  InternalError: { status: 500, when: 'Something went wrong on our side; the log has the details under the ID' },
+  InternalError: { status: 500, when: 'Internal error; the log has the details under the ID' },
   ImagesElsewhere: {
     status: 501,
-    when: 'This process of the platform cannot reach the bytes of images, another one can',
+    when: 'This process of the platform cannot reach the bytes of images; another process can',
   },
-  Unavailable: { status: 503, when: 'A part of the platform is down or starting; try again' },
+  Unavailable: { status: 503, when: 'A part of the platform is unavailable or starting; try again' },
   InsufficientStorage: { status: 507, when: 'The platform has no space left for images' },
 } as const satisfies Record<string, ErrorEntry>;
 
@@ -49,4 +49,4 @@ export const errorBody = z
       id: z.string().meta({ description: 'The request ID, which is in the log too' }),
     }),
   })
-  .meta({ id: 'Error', description: 'What every refused request is answered with' });
+  .meta({ id: 'Error', description: 'The response to every refused request' });

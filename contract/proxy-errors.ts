@@ -1,4 +1,4 @@
-/** Errors that the proxy makes itself, told apart from the application's by the header `x-berth-error: <code>`. */
+/** Errors of the proxy itself. The header `x-berth-error: <code>` distinguishes them from the application's. */
 interface ProxyErrorEntry {
   readonly status: number;
   readonly message: string;
@@ -6,12 +6,12 @@ interface ProxyErrorEntry {
 
 export const proxyErrors = {
   'not-found': { status: 404, message: 'This is not a connection URL' },
-  gone: { status: 410, message: 'This session has ended, ask for a new connection URL' },
-  'not-started': { status: 410, message: 'This session ended before it was ready, ask for a new connection URL' },
+  gone: { status: 410, message: 'This session has ended, request a new connection URL' },
+  'not-started': { status: 410, message: 'This session ended before it was ready, request a new connection URL' },
   'backend-unreachable': { status: 502, message: 'The session does not answer' },
   'not-ready': { status: 504, message: 'The session did not become ready in time' },
   unavailable: { status: 503, message: 'The platform cannot look up this session now, try again in a moment' },
-  'bad-request': { status: 400, message: 'The request cannot be understood' },
+  'bad-request': { status: 400, message: 'The request is malformed' },
 } as const satisfies Record<string, ProxyErrorEntry>;
 
 export type ProxyErrorCode = keyof typeof proxyErrors;

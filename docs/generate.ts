@@ -1,4 +1,4 @@
-/** Writes the documents that are made from the code; with `--check` it only says which of them are stale. */
+/** Writes the documents that are generated from the code. With `--check`, it only lists the stale ones. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { serviceErrors } from '../contract/errors.ts';
@@ -36,8 +36,8 @@ function configurationText(): string {
   );
   return `# Configuration
 
-Berth is configured by environment variables. All of them are read at start and checked at once; a variable that begins with
-\`BERTH_\` and is not in this list is refused, since it is most likely misspelt. An empty variable counts as not set.
+Environment variables configure Berth. At start, Berth reads and checks all of them at once. It refuses a variable that begins with
+\`BERTH_\` and is not in this list, because the name is most likely misspelt. An empty variable counts as not set.
 
 | variable | meaning | default |
 |---|---|---|
@@ -59,8 +59,8 @@ function errorsText(): string {
 
 ## The service API
 
-Every refused request is answered with \`{"error":{"code","message","status","id"}}\`. The code is stable; the message says what
-to do; the ID is in the server's log.
+The response to every refused request is \`{"error":{"code","message","status","id"}}\`. The code is stable, the message says what
+to do, and the ID is in the server's log.
 
 | code | status | when |
 |---|---|---|
@@ -68,8 +68,8 @@ ${service.join('\n')}
 
 ## The proxy
 
-Errors that the proxy makes itself carry the header \`${proxyErrorHeader}\` with the code, so that no one takes them for the
-application's. The header never comes from an application: the proxy removes it there.
+Errors of the proxy itself have the header \`${proxyErrorHeader}\` with the code, to distinguish them from the application's errors.
+The header never comes from an application: the proxy removes it from the application's responses.
 
 | code | status | message |
 |---|---|---|
@@ -77,8 +77,8 @@ ${proxy.join('\n')}
 
 ## The registry
 
-Every refused request is answered with \`{"errors":[{"code","message"}]}\`, as the OCI distribution specification has it. More
-about the case at hand may follow the message. Where the status is 500 or more, \`detail.id\` is in the server's log.
+The response to every refused request is \`{"errors":[{"code","message"}]}\`, as the OCI distribution specification defines. The
+message may end with details of the case. If the status is 500 or higher, the ID in \`detail.id\` is in the server's log.
 
 | code | status | message | when |
 |---|---|---|---|

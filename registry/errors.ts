@@ -1,4 +1,4 @@
-/** The registry's error catalogue: every refusal a client can meet, with its OCI code and HTTP status. */
+/** The registry's error catalogue: every error that a client can get, with its OCI code and HTTP status. */
 
 export interface ErrorEntry {
   /** The code on the wire: OCI distribution-spec, "Error Codes". */
@@ -6,7 +6,7 @@ export interface ErrorEntry {
   readonly status: number;
   readonly message: string;
   readonly when: string;
-  /** In place of the usual one of the status. */
+  /** Replaces the standard reason phrase of the status. */
   readonly reasonPhrase?: string;
 }
 
@@ -14,26 +14,26 @@ export const registryErrors = {
   'not-found': {
     code: 'UNSUPPORTED',
     status: 404,
-    message: 'There is no such end-point',
-    when: 'The path is none of the registry',
+    message: 'There is no such endpoint',
+    when: 'The registry has no such path',
   },
   'method-not-allowed': {
     code: 'UNSUPPORTED',
     status: 405,
-    message: 'This end-point does not take this method',
-    when: 'The path exists and does not take the method',
+    message: 'This endpoint does not support this method',
+    when: 'The path exists and does not support the method',
   },
   'request-malformed': {
     code: 'UNSUPPORTED',
     status: 400,
-    message: 'This is no HTTP/1.1 request',
-    when: 'A head, or the framing of a body, breaks the grammar of HTTP; the connection is closed',
+    message: 'The request is not valid HTTP/1.1',
+    when: 'The head, or the framing of the body, is not valid HTTP; the connection is closed',
   },
   'head-too-slow': {
     code: 'UNSUPPORTED',
     status: 408,
     message: 'The head of the request took too long to arrive',
-    when: 'A head has not arrived after 20 s; the connection is closed',
+    when: 'The head has not arrived after 20 s; the connection is closed',
   },
   'head-too-large': {
     code: 'UNSUPPORTED',
@@ -44,8 +44,8 @@ export const registryErrors = {
   'parameter-invalid': {
     code: 'UNSUPPORTED',
     status: 400,
-    message: 'A query parameter is repeated or not of the form it must have',
-    when: 'A parameter that can stand once stands twice, or a number is not a number',
+    message: 'A query parameter is repeated or malformed',
+    when: 'A parameter that is allowed once occurs twice, or a numeric parameter is not a number',
   },
   'host-invalid': {
     code: 'UNSUPPORTED',
@@ -56,8 +56,8 @@ export const registryErrors = {
   'name-invalid': {
     code: 'NAME_INVALID',
     status: 400,
-    message: 'Not a legal repository name, use <account>/<service> in lower-case letters and digits',
-    when: 'The name breaks the grammar, or something is pushed to a name that no service can have',
+    message: 'Invalid repository name, use <account>/<service> in lower-case letters and digits',
+    when: 'The name is malformed, or a client pushes to a name that no service can have',
   },
   'name-unknown': {
     code: 'NAME_UNKNOWN',
@@ -68,26 +68,26 @@ export const registryErrors = {
   'digest-invalid': {
     code: 'DIGEST_INVALID',
     status: 400,
-    message: 'Not a digest this registry takes, use sha256 or sha512 in lower-case hexadecimal',
-    when: 'A digest is malformed, or of an algorithm that is not taken',
+    message: 'Invalid or unsupported digest, use sha256 or sha512 in lower-case hexadecimal',
+    when: 'A digest is malformed, or of an unsupported algorithm',
   },
   'digest-mismatch': {
     code: 'DIGEST_INVALID',
     status: 400,
-    message: 'The digest is not that of the content',
-    when: 'The bytes received hash to another digest than was announced',
+    message: 'The digest does not match the content',
+    when: 'The received bytes have another digest than the announced one',
   },
   'tag-invalid': {
     code: 'MANIFEST_INVALID',
     status: 400,
-    message: 'Not a legal tag, use up to 128 letters, digits, dots, hyphens and underscores',
-    when: 'A manifest is pushed under something that is neither a tag nor a digest',
+    message: 'Invalid tag, use up to 128 letters, digits, dots, hyphens and underscores',
+    when: 'A manifest is pushed to a reference that is neither a tag nor a digest',
   },
   'too-many-tags': {
     code: 'UNSUPPORTED',
     status: 414,
     message: 'Too many tags in one request',
-    when: 'A manifest is pushed with more tag parameters than are taken at once',
+    when: 'A manifest is pushed with more tag parameters than one request may have',
   },
   'blob-unknown': {
     code: 'BLOB_UNKNOWN',
@@ -111,31 +111,31 @@ export const registryErrors = {
     code: 'BLOB_UPLOAD_INVALID',
     status: 416,
     message: 'The chunk does not begin where the upload ends, see the Range header',
-    when: 'A chunk comes out of order; the session goes on',
+    when: 'A chunk arrives out of order; the session continues',
   },
   'upload-range-malformed': {
     code: 'BLOB_UPLOAD_INVALID',
     status: 400,
     message: 'Content-Range is not of the form <first>-<last>',
-    when: 'The Content-Range of a chunk cannot be understood',
+    when: 'The Content-Range of a chunk is malformed',
   },
   'size-invalid': {
     code: 'SIZE_INVALID',
     status: 400,
-    message: 'The length announced is not the length of the content',
+    message: 'The announced length does not match the content',
     when: 'Content-Range and Content-Length disagree, or a descriptor has another size than its blob',
   },
   'range-unsatisfiable': {
     code: 'UNSUPPORTED',
     status: 416,
-    message: 'The blob has no such bytes',
-    when: 'A range lies beyond the end of the blob',
+    message: 'The range is beyond the end of the blob',
+    when: 'A range is beyond the end of the blob',
   },
   'too-many-ranges': {
     code: 'UNSUPPORTED',
     status: 400,
-    message: 'Too many ranges in one request, ask for fewer',
-    when: 'More ranges of a blob are asked for at once than are sent in one answer',
+    message: 'Too many ranges in one request, request fewer',
+    when: 'A request has more ranges of a blob than one response may contain',
   },
   'manifest-unknown': {
     code: 'MANIFEST_UNKNOWN',
@@ -146,8 +146,8 @@ export const registryErrors = {
   'manifest-invalid': {
     code: 'MANIFEST_INVALID',
     status: 400,
-    message: 'Not a manifest this registry takes',
-    when: 'A manifest is not JSON, or not of the form its media type asks for',
+    message: 'The manifest is invalid',
+    when: 'A manifest is not JSON, or does not have the form that its media type requires',
   },
   'manifest-blob-unknown': {
     code: 'MANIFEST_BLOB_UNKNOWN',
@@ -159,25 +159,25 @@ export const registryErrors = {
     code: 'SIZE_INVALID',
     status: 413,
     message: 'The manifest is too large',
-    when: 'A manifest has more than 4 MiB',
+    when: 'A manifest is larger than 4 MiB',
   },
   'too-slow': {
     code: 'UNSUPPORTED',
     status: 408,
-    message: 'Too little of the body came in two minutes, send the rest in another request',
-    when: 'A body trickles in; what was received of an upload is kept',
+    message: 'Too little of the body arrived in two minutes, send the rest in another request',
+    when: 'A body arrives too slowly; the received part of an upload is kept',
   },
   'body-invalid': {
     code: 'UNSUPPORTED',
     status: 400,
     message: 'The body must be a form with a grant_type of password or refresh_token',
-    when: 'A token is asked for with a body that is no such form',
+    when: 'A token is requested with a body that is not such a form',
   },
   unauthorized: {
     code: 'UNAUTHORIZED',
     status: 401,
     message: 'Log in first, with the account as user and an access token as password',
-    when: 'There are no credentials, or a grant for nobody without the right',
+    when: 'The request has no credentials, or an anonymous grant without the right',
   },
   'credentials-wrong': {
     code: 'UNAUTHORIZED',
@@ -188,51 +188,51 @@ export const registryErrors = {
   denied: {
     code: 'DENIED',
     status: 403,
-    message: 'The access token does not give this right here',
-    when: 'Basic credentials are right and lack the right, whether or not the repository exists',
+    message: 'The access token does not grant this right here',
+    when: 'Basic credentials are valid and lack the right, whether or not the repository exists',
   },
   'grant-denied': {
     code: 'DENIED',
     status: 401,
-    message: 'The access token does not give this right here',
-    when: 'A grant lacks the right; the client may ask for another, of the scope in the challenge, and shows this if it lacks it too',
+    message: 'The access token does not grant this right here',
+    when: 'A grant lacks the right; the client may request another one, with the scope in the challenge, and shows this error if that grant lacks the right too',
   },
   'quota-exceeded': {
     code: 'DENIED',
     status: 403,
     message: 'This would exceed the storage quota of the account, delete images or ask for more',
-    when: 'An upload, a mount or a manifest would take the account over its quota',
+    when: 'An upload, a mount or a manifest would exceed the quota of the account',
   },
   'blob-too-large': {
     code: 'DENIED',
     status: 413,
-    message: 'The blob is larger than this registry takes, make smaller layers',
-    when: 'An upload has more bytes, or announces more, than one blob may have',
+    message: 'The blob is larger than this registry accepts, make smaller layers',
+    when: 'An upload has, or announces, more bytes than one blob may have',
   },
   'too-many-uploads': {
     code: 'TOOMANYREQUESTS',
     status: 429,
-    message: 'Too many uploads of this account are open, finish or cancel some',
-    when: 'An account begins another upload while it has as many open as it may',
+    message: 'This account has too many open uploads, finish or cancel some',
+    when: 'An account starts an upload when it already has the maximum number of open uploads',
   },
   'too-many-requests': {
     code: 'TOOMANYREQUESTS',
     status: 429,
     message: 'Too many requests, slow down',
-    when: 'An account, or an address without one, sends more requests a second than it may',
+    when: 'An account, or an address without an account, exceeds its limit of requests per second',
   },
   'too-many-failures': {
     code: 'TOOMANYREQUESTS',
     status: 429,
     message: 'Too many logins have failed, wait before the next one',
-    when: 'Logins of one user, or of many, have failed again and again from one address',
+    when: 'Logins of one user, or of many users, have failed repeatedly from one address',
   },
   'no-space': {
     code: 'UNAVAILABLE',
     status: 507,
-    message: 'The registry has no space left, push again when there is some',
-    when: 'Less than the reserve is free on the disk behind the registry, or MongoDB’s disk is full',
-    // Of a 5xx docker shows the reason phrase and no body, and with these words in it (ENOSPC) it does not retry for a minute:
+    message: 'The registry has no space left, push again when there is space',
+    when: 'Less than the reserve is free on the disk of the registry, or MongoDB’s disk is full',
+    // For a 5xx, docker shows the reason phrase and not the body. With these words (ENOSPC), it does not retry for a minute:
     // https://github.com/moby/moby/blob/v28.5.2/distribution/errors.go
     reasonPhrase: 'Insufficient Storage: no space left on device',
   },
@@ -240,7 +240,7 @@ export const registryErrors = {
     code: 'UNAVAILABLE',
     status: 503,
     message: 'The registry is down for a moment, try again',
-    when: 'The store or the blobs cannot be reached, or the registry is shutting down',
+    when: 'The store or the blobs are unavailable, or the registry is shutting down',
   },
   internal: {
     code: 'UNKNOWN',
@@ -253,13 +253,13 @@ export const registryErrors = {
 export type RegistryErrorName = keyof typeof registryErrors;
 
 interface RegistryErrorOptions extends ErrorOptions {
-  /** What exactly was wrong: sent to the client. */
+  /** Describes the problem; sent to the client. */
   readonly detail?: string;
-  /** Headers of the answer, beside the usual ones. */
+  /** Additional headers of the response. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A request is refused, with an entry of the catalogue. */
+/** Refuses a request with an entry of the catalogue. */
 export class RegistryError extends Error {
   override readonly name = 'RegistryError';
   readonly entry: RegistryErrorName;
