@@ -6,7 +6,7 @@ import { logPosition, logRecord } from '../contract/node-streams.ts';
 import type { NodeQuestion } from '../contract/node-streams.ts';
 import { lastEventId, openEventStream } from '../core/http/sse.ts';
 import type { EventStream } from '../core/http/sse.ts';
-import { lineBatchesOf } from '../core/lines/lines.ts';
+import { lineBatchesOf } from '../core/text/lines.ts';
 import { rank } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { askNode } from './ask-node.ts';

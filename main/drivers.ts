@@ -7,7 +7,7 @@ import { openInProcessBus } from '../core/bus/in-process.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
 import { ConfigError } from '../core/config/settings.ts';
-import { DiskReserve } from '../core/disk/disk-reserve.ts';
+import { DiskReserve } from '../core/files/disk-reserve.ts';
 import { isInMemory } from '../core/files/in-memory.ts';
 import { HashThreads } from '../core/hash/hash-threads.ts';
 import type { Log } from '../core/log/log.ts';

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Blobs } from '../core/blobs/blobs.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
-import type { DiskReserve } from '../core/disk/disk-reserve.ts';
+import type { DiskReserve } from '../core/files/disk-reserve.ts';
 import type { HashThreads } from '../core/hash/hash-threads.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';

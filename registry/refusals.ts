@@ -1,6 +1,6 @@
 import { BlobsError } from '../core/blobs/blobs.ts';
 import type { BlobsErrorCode } from '../core/blobs/blobs.ts';
-import { ReserveError } from '../core/disk/disk-reserve.ts';
+import { ReserveError } from '../core/files/disk-reserve.ts';
 import { StoreError } from '../core/store/store.ts';
 import type { StoreErrorCode } from '../core/store/store.ts';
 import { RegistryError } from './errors.ts';

@@ -9,7 +9,7 @@ import { logRecord, maxLineBytes, nodePath } from '../contract/node-streams.ts';
 import type { LogRecord } from '../contract/node-streams.ts';
 import { listen, newServer } from '../core/http/listener.ts';
 import { linkGet } from '../core/link/link-get.ts';
-import { linesOf } from '../core/lines/lines.ts';
+import { linesOf } from '../core/text/lines.ts';
 import { nearestGateway, nodes } from '../model/node.ts';
 import { maxStreamsOfBackend, sendRecords } from './answers.ts';
 import { openEngineGate } from './testing/engine-gate.ts';

@@ -1,6 +1,6 @@
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
-import type { DiskReserve } from '../core/disk/disk-reserve.ts';
+import type { DiskReserve } from '../core/files/disk-reserve.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
@@ -20,7 +20,7 @@ import type { Pulse } from './pulse.ts';
 import { Run } from './run.ts';
 import type { RunParts } from './run.ts';
 import type { WorkerSettings } from './settings.ts';
-import type { Slots } from '../core/slots/slots.ts';
+import type { Slots } from '../core/async/slots.ts';
 import { Statuses } from './statuses.ts';
 
 /** What the worker is handed. */

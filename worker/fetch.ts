@@ -10,7 +10,7 @@ import type { FetchResult } from './figures.ts';
 import { bytesOnDisk, disksOf, findLack } from './image-space.ts';
 import { newPullToken } from './pull-image.ts';
 import { closeWithinMs } from './settings.ts';
-import { Slots } from '../core/slots/slots.ts';
+import { Slots } from '../core/async/slots.ts';
 
 /** An engine fetches three layers at a time, unless it is told otherwise: two images keep it busy. */
 const maxConcurrentFetches = 2;

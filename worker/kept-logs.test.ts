@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { LogRecord } from '../contract/node-streams.ts';
 import { ManualClock } from '../core/clock/manual-clock.ts';
-import { DiskReserve, ReserveError } from '../core/disk/disk-reserve.ts';
+import { DiskReserve, ReserveError } from '../core/files/disk-reserve.ts';
 import { silentLog } from '../core/log/log.ts';
 import { KeptLogs } from './kept-logs.ts';
 

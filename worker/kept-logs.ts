@@ -3,15 +3,15 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { logRecord } from '../contract/node-streams.ts';
 import type { LogRecord } from '../contract/node-streams.ts';
-import type { DiskReserve } from '../core/disk/disk-reserve.ts';
+import type { DiskReserve } from '../core/files/disk-reserve.ts';
 import { makeDurableFolder } from '../core/files/durable-folder.ts';
 import { ifPresent, systemCode } from '../core/files/system-code.ts';
 import { writeDurably } from '../core/files/write-durably.ts';
-import { lineBatchesOf } from '../core/lines/lines.ts';
+import { lineBatchesOf } from '../core/text/lines.ts';
 import { KeptLogSweep, draftEnding } from './kept-log-sweep.ts';
 import type { KeptLogSweepDeps } from './kept-log-sweep.ts';
 import type { KeptLogSettings } from './settings.ts';
-import { Slots } from '../core/slots/slots.ts';
+import { Slots } from '../core/async/slots.ts';
 
 /** Each holds its log in memory. When many backends end at once, the others wait a moment. */
 const maxAtATime = 8;

@@ -33,7 +33,7 @@ import { reconcile } from './reconcile.ts';
 import { offeredMemory, promisedMemory } from './room.ts';
 import type { Run } from './run.ts';
 import type { GatewaySettings } from './settings.ts';
-import { Slots } from '../core/slots/slots.ts';
+import { Slots } from '../core/async/slots.ts';
 import { StoreClock } from './store-clock.ts';
 import { beginSweeping } from './sweep.ts';
 import { heed } from './terminate.ts';

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { copied } from '../../test/kit/byte-source.ts';
 import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
 import { ManualClock } from '../clock/manual-clock.ts';
-import { DiskReserve } from '../disk/disk-reserve.ts';
+import { DiskReserve } from '../files/disk-reserve.ts';
 import { openLog } from '../log/log.ts';
 import { BlobCache } from './blob-cache.ts';
 import type { BlobInfo } from './blobs.ts';

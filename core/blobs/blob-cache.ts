@@ -7,7 +7,7 @@
  */
 import { statfs } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import type { DiskReserve } from '../disk/disk-reserve.ts';
+import type { DiskReserve } from '../files/disk-reserve.ts';
 import type { Clock } from '../clock/clock.ts';
 import type { Log } from '../log/log.ts';
 import type { BlobInfo, OpenBlob } from './blobs.ts';

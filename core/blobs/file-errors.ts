@@ -1,4 +1,4 @@
-import { ReserveError } from '../disk/disk-reserve.ts';
+import { ReserveError } from '../files/disk-reserve.ts';
 import { systemCode } from '../files/system-code.ts';
 import { BlobsError } from './blobs.ts';
 

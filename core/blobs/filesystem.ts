@@ -3,7 +3,7 @@ import { access, constants, open, opendir, rename, stat, unlink, utimes } from '
 import type { Stats } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import type { DiskReserve } from '../disk/disk-reserve.ts';
+import type { DiskReserve } from '../files/disk-reserve.ts';
 import { makeDurableFolder, syncFolder } from '../files/durable-folder.ts';
 import { ifPresent, systemCode } from '../files/system-code.ts';
 import type { Log } from '../log/log.ts';

@@ -1,6 +1,6 @@
 /** Adding bytes to an upload that one has to oneself. */
 import type { Clock } from '../clock/clock.ts';
-import { Slots } from '../slots/slots.ts';
+import { Slots } from '../async/slots.ts';
 import { BlobsError } from './blobs.ts';
 import type { AppendOptions, ByteSource } from './blobs.ts';
 import { ChunkBuffers } from './chunk-buffers.ts';

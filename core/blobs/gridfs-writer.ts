@@ -8,7 +8,7 @@
  */
 import type { ObjectId } from 'mongodb';
 import { free } from '../hash/owned-bytes.ts';
-import type { Slots } from '../slots/slots.ts';
+import type { Slots } from '../async/slots.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
 import type { ByteTaker } from './blobs.ts';
 import type { ChunkBuffer, ChunkBuffers } from './chunk-buffers.ts';

@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import type { DiskReserve } from '../disk/disk-reserve.ts';
+import type { DiskReserve } from '../files/disk-reserve.ts';
 import { lengthOf } from './blobs.ts';
 import type { ByteSource, ByteTaker } from './blobs.ts';
 import { fileErrors } from './file-errors.ts';

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock/clock.ts';
-import { sizeText } from '../size/size-text.ts';
+import { sizeText } from '../text/size-text.ts';
 
 /** A body that takes longer has lost its client: at half a megabit a second, 1 MiB arrives in this time. */
 const maxBodyMs = 20_000;

@@ -1,6 +1,6 @@
 /** `berth quota [ACCOUNT [SIZE]] [--json]`. */
 import { ConfigError } from '../../core/config/settings.ts';
-import { parseSize, sizeText } from '../../core/size/size-text.ts';
+import { parseSize, sizeText } from '../../core/text/size-text.ts';
 import { quotaEvent } from '../../registry/index.ts';
 import type { QuotaEvent } from '../../registry/index.ts';
 import { askForTask } from './task-client.ts';

@@ -1,4 +1,4 @@
-import { Slots } from '../../core/slots/slots.ts';
+import { Slots } from '../../core/async/slots.ts';
 import type { ArchiveLimits } from './limits.ts';
 
 /** How many archives are read at a time. The others wait, and their bodies are not read: each that is costs some megabytes. */

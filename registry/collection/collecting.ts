@@ -1,7 +1,7 @@
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
-import type { Pace } from '../../core/pace/pace.ts';
+import type { Pace } from '../../core/async/pace.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { CollectionSettings } from './settings.ts';
 

@@ -1,4 +1,4 @@
-import { Pace } from '../../core/pace/pace.ts';
+import { Pace } from '../../core/async/pace.ts';
 
 /** Requests wait no longer than this for a walk through documents, each step of which may be answered from memory. */
 const stepMs = 10;

@@ -1,4 +1,4 @@
-import type { Pace } from '../../core/pace/pace.ts';
+import type { Pace } from '../../core/async/pace.ts';
 import type { CollectorDeps } from './collecting.ts';
 import type { Turn } from './turn.ts';
 

@@ -5,7 +5,7 @@
 import { lengthOf } from '../../core/blobs/blobs.ts';
 import type { Blobs, ByteSource } from '../../core/blobs/blobs.ts';
 import type { Clock } from '../../core/clock/clock.ts';
-import { sizeText } from '../../core/size/size-text.ts';
+import { sizeText } from '../../core/text/size-text.ts';
 import type { Store } from '../../core/store/store.ts';
 import { contentId, manifests } from '../documents.ts';
 import { RegistryError } from '../errors.ts';

@@ -5,7 +5,7 @@ import type Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
 import { calling } from './engine-error.ts';
 import { backendLabel, nodeLabel } from './labels.ts';
-import { linesOf } from '../../core/lines/lines.ts';
+import { linesOf } from '../../core/text/lines.ts';
 
 /** `died`: the container's first process has ended. `out-of-memory`: some process in it was killed for its memory limit. */
 export interface ContainerEvent {

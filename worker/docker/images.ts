@@ -1,7 +1,7 @@
 import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
-import { linesOf } from '../../core/lines/lines.ts';
+import { linesOf } from '../../core/text/lines.ts';
 import { EngineError, calling, isContainerdAway, isEngineError } from './engine-error.ts';
 
 export interface PullOptions {

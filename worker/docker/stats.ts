@@ -1,7 +1,7 @@
 import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
-import { linesOf } from '../../core/lines/lines.ts';
+import { linesOf } from '../../core/text/lines.ts';
 import { calling, engineError } from './engine-error.ts';
 
 /** What a container has used up to a moment, and uses in it. */

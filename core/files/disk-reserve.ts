@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import type { Clock } from '../clock/clock.ts';
-import { sizeText } from '../size/size-text.ts';
+import { sizeText } from '../text/size-text.ts';
 
 export interface DiskReserveOptions {
   /** Any folder on the disk. */
