@@ -1,4 +1,4 @@
-/** Which engine each port stands on, and where that is. */
+/** The driver of each port, and its address. */
 import { z } from 'zod';
 import { oneOf, optionalText, text, whole } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
@@ -9,25 +9,25 @@ export const driverSettings = {
     variable: 'BERTH_STORE',
     schema: oneOf(['sqlite', 'mongodb'], 'sqlite'),
     defaultText: '`sqlite`',
-    help: 'Where documents are kept. `sqlite`: a file in the data folder, for one process. `mongodb`: for any number.',
+    help: 'Where documents are stored. `sqlite`: a file in the data folder, for one process. `mongodb`: for any number of processes.',
   },
   blobs: {
     variable: 'BERTH_BLOBS',
     schema: oneOf(['files', 'gridfs'], 'files'),
     defaultText: '`files`',
-    help: 'Where the bytes of images are kept. `files`: in the data folder, for one registry. `gridfs`: in MongoDB, for any number.',
+    help: 'Where the bytes of images are stored. `files`: in the data folder, for one registry. `gridfs`: in MongoDB, for any number of registries.',
   },
   blobCacheMib: {
     variable: 'BERTH_BLOB_CACHE_MIB',
     schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER / 1024 ** 2, or: 4096 }),
     defaultText: '`4096`',
-    help: 'How much of the disk the registries of a data folder may use together for copies of layers that are pulled often, with `BERTH_BLOBS=gridfs`; `0`: none.',
+    help: 'How much disk space all registries of a data folder may use together for copies of layers that are pulled often, with `BERTH_BLOBS=gridfs`. `0`: none.',
   },
   diskReserveMib: {
     variable: 'BERTH_DISK_RESERVE_MIB',
     schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER / 1024 ** 2, or: 256 }),
     defaultText: '`256`',
-    help: 'How much of the disk with the data folder is kept free for the store: while less is free, pushes are refused, see [deployment](deployment.md#a-full-disk). `0`: nothing.',
+    help: 'How much space on the disk with the data folder is kept free for the store. While less is free, pushes are refused, see [deployment](deployment.md#a-full-disk). `0`: none.',
   },
   queue: {
     variable: 'BERTH_QUEUE',
@@ -57,7 +57,7 @@ export const driverSettings = {
     variable: 'BERTH_REDIS_PREFIX',
     schema: text('berth', z.string().regex(/^[\w-]{1,38}$/, 'Use up to 38 letters, digits, hyphens and underscores')),
     defaultText: '`berth`',
-    help: 'What names in Redis begin with. Platforms that share a server need one each.',
+    help: 'The prefix of all names in Redis. Platforms that share a server need one each.',
   },
   redisUrl: {
     variable: 'BERTH_REDIS_URL',

@@ -1,8 +1,8 @@
-/** The variables of garbage collection, a part of the configuration. */
+/** The settings of garbage collection. */
 import { whole } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
 
-/** Nothing is configured to take longer. */
+/** The highest value of most durations in the configuration. */
 export const yearSeconds = 365 * 24 * 60 * 60;
 
 export const gcSettings = {
@@ -10,19 +10,19 @@ export const gcSettings = {
     variable: 'BERTH_COLLECT_EVERY_SECONDS',
     schema: whole({ min: 1, max: yearSeconds, or: 3600 }),
     defaultText: '`3600`',
-    help: 'How often the registry collects garbage, see [collection](collection.md).',
+    help: 'How often the registry collects garbage, see [garbage collection](collection.md).',
   },
   collectLeaseSeconds: {
     variable: 'BERTH_COLLECT_LEASE_SECONDS',
     schema: whole({ min: 1, max: yearSeconds, or: 24 * 3600 }),
     defaultText: '`86400` (a day)',
-    help: 'How long blobs and manifests that nothing refers to stay, after a client last pushed them or was told that they are here. It must be longer than any push takes.',
+    help: 'How long blobs and manifests that nothing refers to are kept after a client last pushed them or the registry last reported them as present. It must be longer than any push takes.',
   },
   collectWaitSeconds: {
     variable: 'BERTH_COLLECT_WAIT_SECONDS',
     schema: whole({ min: 0, max: yearSeconds, or: 600 }),
     defaultText: '`600`',
-    help: 'How long the bytes of a blob stay after no repository has it any more.',
+    help: 'How long the bytes of a blob are kept after the last repository has lost its link to the blob.',
   },
   keptUntaggedImages: {
     variable: 'BERTH_KEPT_UNTAGGED_IMAGES',

@@ -1,4 +1,4 @@
-/** The variables of what is kept of the logs of backends, a part of the configuration. */
+/** The settings for kept logs of backends. */
 import { whole } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
 import { yearSeconds } from './gc-settings.ts';
@@ -14,17 +14,17 @@ export const keptLogSettings = {
     variable: 'BERTH_KEPT_LOG_SECONDS',
     schema: whole({ min: 0, max: yearSeconds, or: 7 * 24 * 3600 }),
     defaultText: '`604800` (7 days)',
-    help: 'For how long this node keeps the logs of backends that have ended; not longer than `BERTH_BACKEND_HISTORY_SECONDS`.',
+    help: 'How long this node keeps the logs of ended backends; at most `BERTH_BACKEND_HISTORY_SECONDS`.',
   },
   keptLogTotalBytes: {
     variable: 'BERTH_KEPT_LOG_TOTAL_BYTES',
     schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER, or: 4 * 1024 * 1024 * 1024 }),
     defaultText: '`4294967296` (4 GiB)',
-    help: 'How much of its disk this node uses for all these logs, see [streams](streams.md#logs): the oldest go first. 0: no limit.',
+    help: 'How much disk space this node uses for all these logs. It deletes the oldest first, see [streams](streams.md#logs). 0: no limit.',
   },
 } satisfies Record<string, Setting<unknown>>;
 
-/** For how long logs are kept: not longer than their backends, since without its backend no client can ask for a log. */
+/** How long logs are kept: at most as long as their backends, because clients cannot request the log of a deleted backend. */
 export function keptLogSeconds(config: {
   readonly keptLogSeconds: number;
   readonly backendHistorySeconds: number;

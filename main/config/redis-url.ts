@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ZodType } from 'zod';
 import { RedisUrlError, parseRedisUrl } from '../../core/bus/redis-url.ts';
 
-/** A URL that names a Redis. What is wrong with it is told without its secrets. */
+/** A Redis URL. Its error messages do not contain its secrets. */
 export function redisUrl(): ZodType<string, string> {
   return z.string().superRefine((url, context) => {
     try {

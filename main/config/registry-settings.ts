@@ -1,4 +1,4 @@
-/** How much of the registry one account, one address or one archive may take. */
+/** The limits of the registry per account, per address and per archive. */
 import { whole } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
 
@@ -13,30 +13,30 @@ export const registrySettings = {
     variable: 'BERTH_REGISTRY_BLOB_BYTES',
     schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER, or: 50 * 1024 * 1024 * 1024 }),
     defaultText: '`53687091200` (50 GiB)',
-    help: 'How many bytes one blob, which is a layer of an image, may have. 0: no limit.',
+    help: 'How many bytes one blob (a layer of an image) may have. 0: no limit.',
   },
   registryOpenUploads: {
     variable: 'BERTH_REGISTRY_OPEN_UPLOADS',
     schema: whole({ min: 0, max: 1_000_000, or: 1000 }),
     defaultText: '`1000`',
-    help: 'How many uploads an account may have open in the registry. One that nobody goes on with ends after a day. 0: no limit.',
+    help: 'How many uploads an account may have open in the registry. An upload that does not continue ends after a day. 0: no limit.',
   },
   registryRequestsPerSecond: {
     variable: 'BERTH_REGISTRY_REQUESTS_PER_SECOND',
     schema: whole({ min: 0, max: 1_000_000, or: 0 }),
     defaultText: '`0` (no limit)',
-    help: 'How many requests a second the registry takes from one account, or from one address without one; ten times as many may come at once. 0: no limit.',
+    help: 'How many requests per second the registry accepts from one account, or from one address without an account. Ten times as many may arrive at once. 0: no limit.',
   },
   registryFailedLoginsPerMinute: {
     variable: 'BERTH_REGISTRY_FAILED_LOGINS_PER_MINUTE',
     schema: whole({ min: 0, max: 1_000_000, or: 30 }),
     defaultText: '`30`',
-    help: 'How many logins of one user at the registry may fail from one address. 0: no limit.',
+    help: 'How many logins of one user at the registry may fail per minute from one address. 0: no limit.',
   },
   maxArchiveBytes: {
     variable: 'BERTH_MAX_ARCHIVE_BYTES',
     schema: whole({ min: 1024 * 1024, max: Number.MAX_SAFE_INTEGER, or: 32 * 1024 * 1024 * 1024 }),
     defaultText: '`34359738368` (32 GiB)',
-    help: 'How large an image may be that is uploaded to the API as an archive, both as it is sent and unpacked.',
+    help: 'How large an archive of an image that is uploaded to the API may be, both as sent and unpacked.',
   },
 } satisfies Record<string, Setting<unknown>>;
