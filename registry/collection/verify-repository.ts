@@ -50,7 +50,7 @@ async function* verifyManifest(
     if (!(await store.get(manifests, stored.id))) return;
     const names = await store.find(tags, { index: 'byDigest', equals: { repository, digest }, limit: 3 });
     const name = names.length > 0 ? names.map(({ tag }) => tag).join(', ') : digest;
-    const message = `${repository} (${name}) needs it: push that again, or delete it`;
+    const message = `${repository} (${name}) needs it, push that again or delete it`;
     yield problem({ kind: 'content-missing', digest: reference, repository, message }, false);
   }
 }
