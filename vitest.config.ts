@@ -1,39 +1,32 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { testEngines } from './test/kit/engines.ts';
 import { LongestFirst } from './test/kit/longest-first.ts';
-import { filesOf } from './test/kit/projects.ts';
-import type { ProjectName } from './test/kit/projects.ts';
+import { filesForEveryEngine, filesOf } from './test/kit/projects.ts';
 
 const cores = availableParallelism();
+const modern = testEngines().find(({ kind }) => kind === 'modern');
 
 /** Tests that wait for containers and servers most of the time: of these more run at a time than there are cores. */
-function waiting(name: ProjectName) {
+function waiting(name: string, include: string[], env: Record<string, string> = {}) {
   return {
     extends: true as const,
-    test: {
-      name,
-      include: filesOf(name),
-      maxWorkers: 3 * cores,
-      sequence: { groupOrder: 1 },
-      testTimeout: 60_000,
-      hookTimeout: 120_000,
-    },
+    test: { name, include, env, maxWorkers: 2 * cores, sequence: { groupOrder: 1 }, hookTimeout: 120_000 },
   };
 }
 
 export default defineConfig({
   test: {
+    testTimeout: 60_000,
     // Of tests that say that they may run at a time: those wait for a minute and longer, each for another node.
     maxConcurrency: 7,
     sequence: { sequencer: LongestFirst },
     projects: [
-      {
-        extends: true,
-        test: { name: 'unit', include: filesOf('unit'), maxWorkers: cores, isolate: false, testTimeout: 60_000 },
-      },
-      waiting('drivers'),
-      waiting('docker'),
-      waiting('e2e'),
+      { extends: true, test: { name: 'unit', include: filesOf('unit'), maxWorkers: cores, isolate: false } },
+      waiting('drivers', filesOf('drivers')),
+      waiting('docker', filesOf('docker')),
+      ...(modern ? [waiting('docker-modern', filesForEveryEngine(), { DOCKER_HOST: modern.host })] : []),
+      waiting('e2e', filesOf('e2e')),
     ],
   },
 });

@@ -1,4 +1,5 @@
 // Takes about 40 s
+// Runs on every engine
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connectionsOpen } from '../contract/messages.ts';
 import { advance, assign, backends } from '../model/backend.ts';

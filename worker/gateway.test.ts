@@ -1,3 +1,4 @@
+// Runs on every engine
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { request as send } from 'node:http';

@@ -1,4 +1,5 @@
 // Takes about 30 s
+// Runs on every engine
 import { uptime } from 'node:os';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';

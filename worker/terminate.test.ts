@@ -1,4 +1,5 @@
 // Takes about 30 s
+// Runs on every engine
 import { expect, it } from 'vitest';
 import { connectionsOpen } from '../contract/messages.ts';
 import { backends, touch } from '../model/backend.ts';

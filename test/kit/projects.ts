@@ -1,6 +1,7 @@
 /**
  * The projects of the tests, and which test file belongs to which: the first row that fits. What a file needs shows in its folder
- * and in its imports, and how long it takes in a line of its own, `// Takes about 40 s`.
+ * and in its imports, and how long it takes in a line of its own, `// Takes about 40 s`. A file of the project `docker` runs on the
+ * first engine; one with the line `// Runs on every engine` runs on the modern one too, as a file of `docker-modern`.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,13 +31,22 @@ const root = join(import.meta.dirname, '../..');
 
 /** The test files of a project. */
 export function filesOf(project: ProjectName): string[] {
-  const files = globSync('**/*.test.ts', { cwd: root, exclude: ['node_modules', '.berth', '.git'] });
-  return files.filter((file) => projectOf(file, readFileSync(join(root, file), 'utf8')) === project);
+  return testFiles().flatMap(({ file, text }) => (projectOf(file, text) === project ? file : []));
+}
+
+/** The test files of `docker` in which the release of the engine matters. */
+export function filesForEveryEngine(): string[] {
+  return testFiles().flatMap(({ file, text }) => (/^\/\/ Runs on every engine$/m.test(text) ? file : []));
 }
 
 /** How long a test file says that it takes; 0 for those that are over in a few seconds and do not say. */
 export function secondsIn(text: string): number {
   return Number(/^\/\/ Takes about (\d+) s\b/m.exec(text)?.[1] ?? 0);
+}
+
+function testFiles(): { file: string; text: string }[] {
+  const files = globSync('**/*.test.ts', { cwd: root, exclude: ['node_modules', '.berth', '.git'] });
+  return files.map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
 }
 
 function projectOf(file: string, text: string): ProjectName {

@@ -1,11 +1,11 @@
-// Takes about 170 s
+// Takes about 90 s
 /** How backends end: swept, at the end of their life, stopped softly, stopped by force. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { inEverySetting, Stage } from './stage.ts';
+import { onEveryGround, Stage } from './stage.ts';
 
-inEverySetting((setting) => {
+onEveryGround((setting) => {
   let stage: Stage;
 
   beforeAll(async () => {
@@ -18,7 +18,7 @@ inEverySetting((setting) => {
 
   const secondsBetween = (from: string, to: string) => (Date.parse(to) - Date.parse(from)) / 1000;
 
-  test('nobody connected: swept after max_idle_seconds, within a second or two, and its URL is gone', async () => {
+  test.concurrent('nobody connected: swept after max_idle_seconds, within a second or two, and its URL is gone', async () => {
     const connection = await stage.connect('serve', { spawn: { max_idle_seconds: 2 } });
     expect((await fetch(connection.url)).status).toBe(200);
     const statuses = await stage.statusesUntil(connection, 'terminated');
@@ -30,7 +30,7 @@ inEverySetting((setting) => {
     expect([gone.status, gone.headers.get('x-berth-error')]).toEqual([410, 'gone']);
   });
 
-  test('a connect in the last moment of the idle time gets a URL that works', async () => {
+  test.concurrent('a connect in the last moment of the idle time gets a URL that works', async () => {
     const settings = { key: 'last-moment', spawn: { max_idle_seconds: 1 } };
     let connection = await stage.connectReady('serve', settings);
     const seen = { joined: 0, spawned: 0 };
@@ -48,7 +48,7 @@ inEverySetting((setting) => {
     expect(Object.values(seen)).not.toContain(0);
   });
 
-  test('an open WebSocket keeps its backend; closing it lets it go', async () => {
+  test.concurrent('an open WebSocket keeps its backend; closing it lets it go', async () => {
     const connection = await stage.connect('pad', { spawn: { max_idle_seconds: 1 } });
     const socket = new WebSocket(`${connection.url.replace(/^http/, 'ws')}echo`);
     await once(socket, 'open');
@@ -68,7 +68,7 @@ inEverySetting((setting) => {
     expect(Date.parse(last?.time ?? '')).toBeGreaterThanOrEqual(closedAt + 900);
   });
 
-  test('a slow download keeps its backend until its last byte', async () => {
+  test.concurrent('a slow download keeps its backend until its last byte', async () => {
     const connection = await stage.connect('serve', { spawn: { max_idle_seconds: 1 } });
     const text = await (await fetch(`${connection.url}cgi-bin/slow?5`)).text();
     expect(text).toBe('line 1\nline 2\nline 3\nline 4\nline 5\n');
@@ -76,7 +76,7 @@ inEverySetting((setting) => {
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept' });
   });
 
-  test('the lifetime limit ends a backend though somebody is connected', async () => {
+  test.concurrent('the lifetime limit ends a backend though somebody is connected', async () => {
     const connection = await stage.connect('pad', { spawn: { lifetime_limit_seconds: 2 } });
     const socket = new WebSocket(`${connection.url.replace(/^http/, 'ws')}echo`);
     await once(socket, 'open');
@@ -88,7 +88,7 @@ inEverySetting((setting) => {
     await closed;
   });
 
-  test('softly: SIGTERM, time to save, and exit code 0', async () => {
+  test.concurrent('softly: SIGTERM, time to save, and exit code 0', async () => {
     const connection = await stage.connectReady('serve');
     await stage.terminate(connection);
     const statuses = await stage.statusesUntil(connection, 'terminated');
@@ -101,7 +101,7 @@ inEverySetting((setting) => {
     await expect(stage.terminate(connection)).rejects.toThrow('BackendNotRunning');
   });
 
-  test('softly, but SIGTERM is ignored: by force after the grace time', async () => {
+  test.concurrent('softly, but SIGTERM is ignored: by force after the grace time', async () => {
     const connection = await stage.connectReady('stubborn');
     await stage.terminate(connection);
     const statuses = await stage.statusesUntil(connection, 'terminated');
@@ -112,7 +112,7 @@ inEverySetting((setting) => {
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external', exit_error: true });
   });
 
-  test('by force: at once, though SIGTERM would be ignored', async () => {
+  test.concurrent('by force: at once, though SIGTERM would be ignored', async () => {
     const connection = await stage.connectReady('stubborn');
     await stage.terminate(connection, true);
     const statuses = await stage.statusesUntil(connection, 'terminated');
@@ -120,7 +120,7 @@ inEverySetting((setting) => {
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external', termination_kind: 'hard' });
   });
 
-  test('what one session saved when it was ended, the next one with the key loads', async () => {
+  test.concurrent('what one session saved when it was ended, the next one with the key loads', async () => {
     const spawn = { executable: { mount: true as const } };
     const first = await stage.connectReady('pad', { key: 'kept', spawn });
     await stage.terminate(first);

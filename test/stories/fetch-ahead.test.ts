@@ -7,7 +7,7 @@ import { api } from '../kit/client.ts';
 import type { TestEngine } from '../kit/docker-engine.ts';
 import { testEngines } from '../kit/engines.ts';
 import { testGrounds } from '../kit/grounds.ts';
-import { inEverySetting, Stage } from './stage.ts';
+import { onEveryGround, Stage } from './stage.ts';
 
 const soon = { timeout: 30_000 };
 
@@ -39,7 +39,7 @@ async function expectReadyAtOnce(stage: Stage, connection: ConnectResponse, dige
   expect(pulled(stage, connection)).toEqual([]);
 }
 
-inEverySetting((setting) => {
+onEveryGround((setting) => {
   let stage: Stage;
 
   beforeAll(async () => {

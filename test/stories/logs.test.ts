@@ -8,9 +8,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { metricsRecord } from '../../contract/backend.ts';
 import { api, eventStream } from '../kit/client.ts';
 import type { StreamEvent } from '../kit/client.ts';
-import { inEverySetting, Stage, where } from './stage.ts';
+import { onEveryGround, Stage, where } from './stage.ts';
 
-inEverySetting((setting) => {
+onEveryGround((setting) => {
   let stage: Stage;
 
   beforeAll(async () => {

@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { inEverySetting, Stage, where } from './stage.ts';
+import { onEveryGround, Stage, where } from './stage.ts';
 
-inEverySetting((setting) => {
+onEveryGround((setting) => {
   let stage: Stage;
 
   beforeAll(async () => {

@@ -21,11 +21,27 @@ export interface Setting {
   readonly ground: Ground;
 }
 
-/** Tells stories in every setting of this run: each engine on the embedded ground, and the first on the shared one too. */
-export function inEverySetting(tell: (setting: Setting) => void): void {
-  const settings = testEngines().flatMap((engine, i) =>
-    (i === 0 ? testGrounds() : (['embedded'] as const)).map((ground): Setting => ({ engine, ground })),
+/** Tells stories on every ground of this run, on the first engine. */
+export function onEveryGround(tell: (setting: Setting) => void): void {
+  tellIn(
+    testEngines()
+      .slice(0, 1)
+      .flatMap((engine) => testGrounds().map((ground): Setting => ({ engine, ground }))),
+    tell,
   );
+}
+
+/** The same, and on every other engine on the embedded ground: for stories in which the release of the engine matters. */
+export function inEverySetting(tell: (setting: Setting) => void): void {
+  tellIn(
+    testEngines().flatMap((engine, i) =>
+      (i === 0 ? testGrounds() : (['embedded'] as const)).map((ground): Setting => ({ engine, ground })),
+    ),
+    tell,
+  );
+}
+
+function tellIn(settings: readonly Setting[], tell: (setting: Setting) => void): void {
   const nowhere: Setting = { engine: { kind: 'stable', host: '', version: '' }, ground: 'embedded' };
   describe.skipIf(settings.length > 0)('without a Docker Engine', () => {
     if (settings.length === 0) tell(nowhere);

@@ -1,3 +1,4 @@
+// Runs on every engine
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';

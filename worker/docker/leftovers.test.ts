@@ -1,4 +1,5 @@
 // Takes about 15 s
+// Runs on every engine
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { silentLog } from '../../core/log/log.ts';
