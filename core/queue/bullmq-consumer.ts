@@ -1,6 +1,7 @@
 import { WaitingError, Worker } from 'bullmq';
 import type { Job } from 'bullmq';
 import type { KeyedMutex } from '../async/keyed-mutex.ts';
+import { settledWithin } from '../async/with-timeout.ts';
 import { reasonOf } from '../bus/redis-link.ts';
 import type { RedisLink } from '../bus/redis-link.ts';
 import type { Log } from '../log/log.ts';
@@ -83,10 +84,7 @@ export class BullConsumer implements AsyncDisposable {
     const closed = this.#worker.close();
     this.#leaving.abort(new Error('The consumer is closing'));
     await Promise.allSettled(this.#runs);
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, closeTimeoutMs);
-    await Promise.race([closed, late]);
-    clearTimeout(timer);
+    await settledWithin({ ms: closeTimeoutMs }, async () => await closed);
     // Without Redis, BullMQ waits for the end of a connection that has none, and its timer would keep the process alive.
     await this.#worker['lockManager'].close();
   }
