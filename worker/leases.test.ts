@@ -1,4 +1,6 @@
 // Takes about 25 s
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../core/clock/manual-clock.ts';
 import { hardStopBeforeMs, keyId, keys, leaseMs, renewEveryMs, softStopBeforeMs } from '../model/key.ts';
@@ -48,11 +50,13 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     });
   }
 
-  /** Lets that much time of the worker pass, with time enough for the store to answer in between. */
+  /** Lets that much time of the worker pass, with time enough for a renewal in between: the store answers, and the lease is written. */
   async function pass(ms: number): Promise<void> {
     for (let passedMs = 0; passedMs < ms; passedMs += 250) {
       await clock.advance(250);
       await platform.store.update(keys, 'acme/draw/room', (key) => ({ ...key }));
+      await writeFile(join(platform.folder, 'renewal'), '');
+      await rename(join(platform.folder, 'renewal'), join(platform.folder, 'renewed'));
     }
   }
 
