@@ -52,7 +52,7 @@ export interface ComponentDeps {
 }
 
 /** The part that stores data, which is all that a command needs. */
-export type Storage = Pick<ComponentDeps, 'store' | 'blobs' | 'reserve'>;
+export type Storage = Pick<ComponentDeps, 'store' | 'blobs' | 'reserve' | 'hashing'>;
 
 interface StorageOptions {
   readonly config: Config;
@@ -67,10 +67,12 @@ interface StorageOptions {
 export async function openStorage(options: StorageOptions, opening: AsyncDisposableStack): Promise<Storage> {
   const { config, folder, log } = options;
   const reserve = new DiskReserve({ folder, reserveBytes: config.diskReserveMib * 1024 * 1024, clock: systemClock });
+  const hashing = opening.use(new HashThreads(systemClock));
   return {
     reserve,
+    hashing,
     store: opening.use(await openStore(config, folder, log)),
-    blobs: opening.use(await openBlobs(options, reserve)),
+    blobs: opening.use(await openBlobs(options, { reserve, hashing })),
   };
 }
 
@@ -86,7 +88,6 @@ export async function openDrivers(
     dataFolderId: folder.id,
     ...(await openStorage({ config, log, folder: folder.path, isPulledFrom: roles.has('registry') }, opening)),
     bus: opening.use(await openBus(config, log)),
-    hashing: opening.use(new HashThreads(systemClock)),
     clock: systemClock,
     log,
     metrics,
@@ -112,14 +113,17 @@ async function openStore(config: Config, folder: string, log: Log): Promise<Stor
   });
 }
 
-async function openBlobs({ config, folder, log, isPulledFrom }: StorageOptions, reserve: DiskReserve): Promise<Blobs> {
-  if (config.blobs === 'files') return await openFileBlobs({ folder: join(folder, 'blobs'), reserve, log });
+async function openBlobs(
+  { config, folder, log, isPulledFrom }: StorageOptions,
+  { reserve, hashing }: Pick<ComponentDeps, 'reserve' | 'hashing'>,
+): Promise<Blobs> {
+  if (config.blobs === 'files') return await openFileBlobs({ folder: join(folder, 'blobs'), reserve, hashing, log });
   fitHeapToBuffers();
   const { openGridFsBlobs } = await import('../core/blobs/gridfs.ts');
   const place = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
   const cache = { folder: join(folder, 'cache'), maxBytes: config.blobCacheMib * 1024 * 1024, reserve };
   const isCached = isPulledFrom && cache.maxBytes > 0 && !(await isInMemory(folder));
-  return await openGridFsBlobs({ ...place, log, ...(isCached && { cache }) });
+  return await openGridFsBlobs({ ...place, hashing, log, ...(isCached && { cache }) });
 }
 
 /** Opens the queue, for the components that add jobs to it or consume them. */

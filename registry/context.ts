@@ -14,7 +14,7 @@ import type { RegistryLimits } from './quota/limits.ts';
 import type { Quota } from './quota/quota.ts';
 import type { RateLimits } from './access/rate-limits.ts';
 import type { PullWatch } from './blobs/pull-watch.ts';
-import type { UploadWork } from './blobs/upload-work.ts';
+import type { BusyUploads } from './blobs/busy-uploads.ts';
 
 export interface RegistryDeps {
   readonly store: Store;
@@ -38,7 +38,7 @@ export interface RegistryDeps {
 }
 
 export interface RegistryContext extends RegistryDeps {
-  readonly uploads: UploadWork;
+  readonly uploads: BusyUploads;
   readonly pulls: PullWatch;
   readonly rates: RateLimits;
   readonly quota: Quota;

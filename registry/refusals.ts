@@ -11,6 +11,8 @@ const forBlobs: Record<BlobsErrorCode, RegistryErrorName> = {
   'upload-unknown': 'upload-unknown',
   'upload-busy': 'upload-busy',
   'wrong-offset': 'upload-busy',
+  // It was compared before: something was added since.
+  'digest-mismatch': 'upload-busy',
   'no-space': 'no-space',
   damaged: 'internal',
   unavailable: 'unavailable',

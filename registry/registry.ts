@@ -20,7 +20,7 @@ import type { FoundRoute, PathParameters } from './request-target.ts';
 import { findRoute } from './routes.ts';
 import type { Route } from './routes.ts';
 import { PullWatch } from './blobs/pull-watch.ts';
-import { UploadWork } from './blobs/upload-work.ts';
+import { BusyUploads } from './blobs/busy-uploads.ts';
 
 export interface Registry extends AsyncDisposable {
   /** Answers one request to the registry: `/v2/…` and `/token`. Rejects only for an error of ours that could not be answered. */
@@ -48,10 +48,9 @@ const idleMs = 600_000;
 export function openRegistry(deps: RegistryDeps): Registry {
   const closing = new AbortController();
   const collector = openCollector({ ...deps, settings: deps.collection });
-  const uploads = new UploadWork(deps.clock);
   const context: RegistryContext = {
     ...deps,
-    uploads,
+    uploads: new BusyUploads(),
     pulls: new PullWatch(deps.clock),
     rates: new RateLimits(deps),
     quota: new Quota(deps),
@@ -78,7 +77,6 @@ export function openRegistry(deps: RegistryDeps): Registry {
     [Symbol.asyncDispose]: async () => {
       closing.abort(new RegistryError('unavailable', { headers: { 'retry-after': '5' } }));
       await Promise.allSettled([...underWay, collector[Symbol.asyncDispose]()]);
-      uploads[Symbol.dispose]();
       measures[Symbol.dispose]();
     },
   };

@@ -2,11 +2,11 @@
  * The port to bytes by digest. A blob is whole or absent: it becomes visible under its digest in one step, after its bytes
  * are durable. What is still being received is an upload, named by an ID of the caller's choice; it survives restarts.
  *
- * The port does not hash: whoever publishes an upload under a digest has checked it. What is no digest of `contract/`, or no
- * upload ID (1 to 64 letters, digits and hyphens), is refused with a `TypeError`.
+ * Drivers hash what they write, beside the writing, and publish an upload under no digest but its own. What is no digest of
+ * `contract/`, or no upload ID (1 to 64 letters, digits and hyphens), is refused with a `TypeError`.
  */
 import type { Readable, Writable } from 'node:stream';
-import type { Hash } from '../hash/hash.ts';
+import type { HashAlgorithm } from '../hash/hash.ts';
 
 export interface BlobInfo {
   readonly sizeBytes: number;
@@ -37,32 +37,22 @@ export interface OpenBlob extends AsyncDisposable {
   copyTo(to: Writable, range?: ByteRange): Promise<void>;
 }
 
+/** What an upload has so far. */
+export interface UploadDigest {
+  readonly sizeBytes: number;
+  readonly digest: string;
+}
+
 /**
  * Bytes as they come: each time the chunks that are there. A step of asynchronous iteration costs as much as it does to hash
  * some kilobytes, so several chunks share one.
  */
 export type ByteSource = AsyncIterable<readonly Uint8Array[]>;
 
-/** Takes bytes that go by. */
-export interface ByteTaker {
-  /** Chunks that nobody else needs any more: it may do with them what it likes. */
-  take(chunks: readonly Uint8Array[]): Promise<void>;
-  /**
-   * Instead of chunks, where that costs less: bytes that stand in an open file by now. The file stays open, and the bytes as
-   * they are, until it resolves.
-   */
-  readonly takeFile?: Hash['takeFile'];
-  /** Likewise: bytes in memory that threads share. They stay as they are until it resolves. */
-  readonly takeShared?: Hash['takeShared'];
-}
-
 export interface AppendOptions {
   readonly signal?: AbortSignal;
-  /**
-   * Is given all bytes of the source, in their order. The append waits for it, and fails with what it fails with. When an
-   * append fails, it may have been given less or more than was kept.
-   */
-  readonly taker?: ByteTaker | undefined;
+  /** Of the digest under which the upload will probably be published: it is hashed so beside the writing. Default: sha256. */
+  readonly algorithm?: HashAlgorithm;
 }
 
 export interface Blobs extends AsyncDisposable {
@@ -102,23 +92,27 @@ export interface Blobs extends AsyncDisposable {
   /**
    * Adds bytes at `offset`, which must be the upload's size (otherwise code `wrong-offset`). Bytes that arrived before
    * `source` failed or `signal` aborted are kept and counted. Two appends to one upload at a time, or an append and its
-   * publication: the later one fails with code `upload-busy`. An upload may be deleted meanwhile: `upload-unknown`.
+   * publication: the later one fails with code `upload-busy`. An upload may be deleted meanwhile: `upload-unknown`. The chunks
+   * belong to the append: memory that holds nothing else is freed once it is written.
    *
    * @returns the size after the append.
    */
   appendUpload(uploadId: string, offset: number, source: ByteSource, options?: AppendOptions): Promise<number>;
 
-  /** The bytes received so far. `undefined` if there is no such upload. */
-  readUpload(uploadId: string): Promise<Readable | undefined>;
+  /**
+   * The digest of the bytes received so far: at once if they were hashed as they were written; otherwise, after a restart for
+   * one, they are read. Throws code `upload-unknown` if there is no such upload.
+   */
+  digestUpload(uploadId: string, algorithm: HashAlgorithm, signal?: AbortSignal): Promise<UploadDigest>;
 
   /**
    * Makes the upload's bytes durable, then visible under `digest`, in one step, and ends the upload. If the blob exists
    * already, it stays and the upload is discarded; one of another size is damaged, and is replaced.
    *
-   * `sizeBytes` is how much was checked: an upload of another size was written to since, and stays as it is (code
-   * `wrong-offset`). Throws code `upload-unknown` if there is no such upload.
+   * Bytes of another digest stay an upload that can go on (code `digest-mismatch`). Throws code `upload-unknown` if there is
+   * no such upload.
    */
-  publishUpload(uploadId: string, digest: string, sizeBytes: number): Promise<void>;
+  publishUpload(uploadId: string, digest: string): Promise<void>;
 
   /** @returns whether there was such an upload. */
   deleteUpload(uploadId: string): Promise<boolean>;
@@ -133,6 +127,7 @@ export type BlobsErrorCode =
   | 'upload-unknown'
   | 'upload-busy'
   | 'wrong-offset'
+  | 'digest-mismatch'
   | 'no-space'
   | 'damaged'
   | 'unavailable';
@@ -145,6 +140,11 @@ export class BlobsError extends Error {
     super(message, options);
     this.code = code;
   }
+}
+
+/** An upload is not what it was to be published as. */
+export function digestMismatch(uploadId: string, { actual, digest }: { actual: string; digest: string }): BlobsError {
+  return new BlobsError('digest-mismatch', `Upload "${uploadId}" has ${actual}, not ${digest}`);
 }
 
 /** How many bytes some chunks have. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { link, open, readdir, symlink, unlink } from 'node:fs/promises';
+import { link, open, readdir, symlink, truncate, unlink } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,14 +8,17 @@ import { bytesOf } from '../../test/kit/byte-source.ts';
 import { describeBlobs } from '../../test/suites/blobs-suite.ts';
 import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
+import { FileLayout } from './file-layout.ts';
 import { openFileBlobs } from './filesystem.ts';
+import { hashing } from '../../test/kit/hashing.ts';
 
 const log = silentLog();
 
 describeBlobs('Files', async () => {
   const folder = await temporaryFolder();
   return {
-    open: () => openFileBlobs({ folder: folder.path, log }),
+    open: (parts) => openFileBlobs({ ...parts, folder: folder.path, log }),
+    truncate: (digest, sizeBytes) => truncate(new FileLayout(folder.path).blobPath(digest), sizeBytes),
     [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
   };
 });
@@ -23,15 +26,16 @@ describeBlobs('Files', async () => {
 const bytes = Buffer.from('hello');
 const hex = createHash('sha256').update(bytes).digest('hex');
 const digest = `sha256:${hex}`;
+const twice = `sha256:${createHash('sha256').update(bytes).update(bytes).digest('hex')}`;
 
 describe('Files', () => {
   test('stand where the drawing says', async () => {
     await using folder = await temporaryFolder();
-    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     await blobs.createUpload('one');
     expect(existsSync(join(folder.path, 'uploads/one'))).toBe(true);
     await blobs.appendUpload('one', 0, bytesOf(bytes));
-    await blobs.publishUpload('one', digest, bytes.length);
+    await blobs.publishUpload('one', digest);
     const files = await readdir(folder.path, { recursive: true, withFileTypes: true });
     const paths = files.filter((file) => file.isFile()).map((file) => join(file.parentPath, file.name));
     expect(paths).toStrictEqual([join(folder.path, 'blobs/sha256', hex.slice(0, 2), hex)]);
@@ -40,20 +44,20 @@ describe('Files', () => {
   test('cannot be written through an upload whose name survived its publication', async () => {
     await using folder = await temporaryFolder();
     {
-      await using blobs = await openFileBlobs({ folder: folder.path, log });
+      await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
       await blobs.createUpload('one');
       await blobs.appendUpload('one', 0, bytesOf(bytes));
-      await blobs.publishUpload('one', digest, bytes.length);
+      await blobs.publishUpload('one', digest);
       await link(join(folder.path, 'blobs/sha256', hex.slice(0, 2), hex), join(folder.path, 'uploads/one'));
     }
-    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     expect(await blobs.statUpload('one')).toBeUndefined();
     expect(await blobs.stat(digest)).toMatchObject({ sizeBytes: bytes.length });
   });
 
   test.runIf(existsSync('/dev/full'))('say when there is no space left', async () => {
     await using folder = await temporaryFolder();
-    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     await blobs.createUpload('one');
     await unlink(join(folder.path, 'uploads/one'));
     await symlink('/dev/full', join(folder.path, 'uploads/one'));
@@ -63,7 +67,7 @@ describe('Files', () => {
 
   test.runIf(existsSync('/dev/null'))('discard what the disk cannot keep, and say so', async () => {
     await using folder = await temporaryFolder();
-    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     await blobs.createUpload('one');
     await unlink(join(folder.path, 'uploads/one'));
     // It takes everything and keeps nothing, so it cannot be synced.
@@ -75,9 +79,9 @@ describe('Files', () => {
 
   test('say when their folder cannot be used', async () => {
     await using folder = await temporaryFolder();
-    const opening = openFileBlobs({ folder: '/dev/null/blobs', log });
+    const opening = openFileBlobs({ hashing, folder: '/dev/null/blobs', log });
     await expect(opening).rejects.toMatchObject({ name: 'BlobsError', code: 'unavailable' });
-    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     await folder[Symbol.asyncDispose]();
     await expect(blobs.ping()).rejects.toMatchObject({ name: 'BlobsError', code: 'unavailable' });
     await expect(blobs.createUpload('one')).rejects.toMatchObject({ code: 'unavailable' });
@@ -85,7 +89,7 @@ describe('Files', () => {
 
   test.runIf(existsSync('/proc/self/fd'))('leave no file open', async () => {
     await using folder = await temporaryFolder();
-    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     const openFiles = async () => (await readdir('/proc/self/fd')).length;
     // Small blobs, so that nothing is collected as garbage meanwhile: Node would close what it finds there, with a warning.
     const warnings: Error[] = [];
@@ -98,18 +102,19 @@ describe('Files', () => {
       await expect(blobs.appendUpload('one', 0, bytesOf(bytes))).rejects.toMatchObject({
         code: 'wrong-offset',
       });
+      await expect(blobs.publishUpload('one', twice)).rejects.toMatchObject({ code: 'digest-mismatch' });
       await expect(blobs.appendUpload('one', 5, failing())).rejects.toThrow('Connection lost');
-      await blobs.publishUpload('one', digest, 2 * bytes.length);
+      await blobs.publishUpload('one', twice);
       for await (const listed of blobs.list()) {
-        expect(listed).toBe(digest);
+        expect(listed).toBe(twice);
         break;
       }
-      await expect(blobs.read(digest, { start: 2, end: 1 })).rejects.toThrow(RangeError);
-      const unread = await blobs.read(digest);
-      const halfRead = await blobs.read(digest);
+      await expect(blobs.read(twice, { start: 2, end: 1 })).rejects.toThrow(RangeError);
+      const unread = await blobs.read(twice);
+      const halfRead = await blobs.read(twice);
       for await (const _ of halfRead ?? []) break;
       unread?.destroy();
-      expect(await blobs.delete(digest)).toBe(true);
+      expect(await blobs.delete(twice)).toBe(true);
     }
     await expect.poll(openFiles).toBeLessThanOrEqual(before);
     process.off('warning', onWarning);
@@ -118,10 +123,10 @@ describe('Files', () => {
 
   test.runIf(existsSync('/proc/self/fd'))('leave no file open whose size the disk does not say', async () => {
     await using folder = await temporaryFolder();
-    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     await blobs.createUpload('one');
     await blobs.appendUpload('one', 0, bytesOf(bytes));
-    await blobs.publishUpload('one', digest, bytes.length);
+    await blobs.publishUpload('one', digest);
     const openFiles = async () => (await readdir('/proc/self/fd')).length;
     const before = await openFiles();
     // No disk at hand fails to order.

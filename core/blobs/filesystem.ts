@@ -1,19 +1,35 @@
 /** Blobs as files, where `file-layout.ts` says. */
 import { access, constants, open, opendir, rename, stat, unlink, utimes } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
+import type { Clock } from '../clock/clock.ts';
+import { systemClock } from '../clock/system-clock.ts';
 import type { DiskReserve } from '../files/disk-reserve.ts';
 import { makeDurableFolder, syncFolder } from '../files/durable-folder.ts';
 import { ifPresent, systemCode } from '../files/system-code.ts';
+import { algorithmOf } from '../hash/hash.ts';
+import type { HashAlgorithm } from '../hash/hash.ts';
+import type { HashThreads } from '../hash/hash-threads.ts';
 import type { Log } from '../log/log.ts';
-import { BlobsError } from './blobs.ts';
-import type { AppendOptions, BlobInfo, Blobs, ByteRange, ByteSource, OpenBlob, UploadInfo } from './blobs.ts';
-import { ReadBuffers } from './read-buffers.ts';
+import { BlobsError, digestMismatch } from './blobs.ts';
+import type {
+  AppendOptions,
+  BlobInfo,
+  Blobs,
+  ByteRange,
+  ByteSource,
+  OpenBlob,
+  UploadDigest,
+  UploadInfo,
+} from './blobs.ts';
 import { fileErrors } from './file-errors.ts';
 import { FileLayout } from './file-layout.ts';
 import { FlushError, makeDurable } from './make-durable.ts';
 import { openBlobFile } from './open-file.ts';
+import { ReadBuffers } from './read-buffers.ts';
+import { UploadHashes } from './upload-hashes.ts';
 import { writeChunks } from './write-chunks.ts';
 
 export interface FileBlobsOptions {
@@ -21,6 +37,9 @@ export interface FileBlobsOptions {
   readonly folder: string;
   /** Of their disk: what would take from it is refused with code `no-space`. Default: none. */
   readonly reserve?: DiskReserve;
+  readonly hashing: HashThreads;
+  /** Says when an upload has stood still for too long to keep its hash. Default: the machine's clock. */
+  readonly clock?: Clock;
   readonly log: Log;
 }
 
@@ -34,7 +53,7 @@ export async function openFileBlobs(options: FileBlobsOptions): Promise<Blobs> {
     await layout.make();
     await removePublished(layout.uploadsFolder, options.log);
   });
-  return new FileBlobs(layout, options.reserve);
+  return new FileBlobs(layout, options);
 }
 
 /** A power cut in the middle of a rename may leave a blob its old name too, through which it could still be written to. */
@@ -50,6 +69,7 @@ async function removePublished(uploadsFolder: string, log: Log): Promise<void> {
 class FileBlobs implements Blobs {
   readonly #layout: FileLayout;
   readonly #reserve: DiskReserve | undefined;
+  readonly #hashes: UploadHashes;
   /** What is going on with an upload that nothing else may touch meanwhile, by the upload's ID. */
   readonly #busy = new Map<string, Promise<unknown>>();
   /** Folders of blobs, once they are made and durable. */
@@ -57,9 +77,10 @@ class FileBlobs implements Blobs {
   readonly #buffers = new ReadBuffers();
   readonly #closing = new AbortController();
 
-  constructor(layout: FileLayout, reserve: DiskReserve | undefined) {
+  constructor(layout: FileLayout, { reserve, hashing, clock = systemClock }: FileBlobsOptions) {
     this.#layout = layout;
     this.#reserve = reserve;
+    this.#hashes = new UploadHashes(hashing, clock);
   }
 
   async ping(): Promise<void> {
@@ -130,38 +151,45 @@ class FileBlobs implements Blobs {
     uploadId: string,
     offset: number,
     source: ByteSource,
-    { signal, taker }: AppendOptions = {},
+    { signal, algorithm = 'sha256' }: AppendOptions = {},
   ): Promise<number> {
     const path = this.#uploadPath(uploadId);
-    const stop = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
     return await this.#exclusively(uploadId, async () => {
-      await using file = await fileErrors(() => ifPresent(open(path, 'r+')));
-      if (!file) throw unknownUpload(uploadId);
+      await using file = await openUpload(path, uploadId);
       const { size } = await fileErrors(() => file.stat());
       if (size !== offset) {
         throw new BlobsError('wrong-offset', `Upload "${uploadId}" has ${size} bytes, so it cannot go on at ${offset}`);
       }
-      const append = { signal: stop, taker, appends: () => this.#busy.size, reserve: this.#reserve };
-      await orDiscard(path, async () => await writeChunks(file, offset, source, append));
-      const after = await fileErrors(() => file.stat());
-      if (after.nlink === 0) throw unknownUpload(uploadId);
-      return after.size;
+      return await this.#hashes.use(uploadId, algorithm, async (uploadHash) => {
+        const hash = uploadHash.canFollow(offset) ? uploadHash : undefined;
+        const append = { signal: this.#until(signal), hash, appends: () => this.#busy.size, reserve: this.#reserve };
+        await orDiscard(path, async () => await writeChunks(file, offset, source, append));
+        const after = await fileErrors(() => file.stat());
+        if (after.nlink === 0) throw unknownUpload(uploadId);
+        return after.size;
+      });
     });
   }
 
-  async readUpload(uploadId: string): Promise<Readable | undefined> {
-    return await readFile(this.#uploadPath(uploadId));
+  async digestUpload(uploadId: string, algorithm: HashAlgorithm, signal?: AbortSignal): Promise<UploadDigest> {
+    const path = this.#uploadPath(uploadId);
+    return await this.#exclusively(uploadId, async () => {
+      const found = await fileErrors(() => ifPresent(stat(path)));
+      if (!found) throw unknownUpload(uploadId);
+      const { size: sizeBytes } = found;
+      return { sizeBytes, digest: await this.#digest(uploadId, { sizeBytes, algorithm, signal }) };
+    });
   }
 
-  async publishUpload(uploadId: string, digest: string, sizeBytes: number): Promise<void> {
+  async publishUpload(uploadId: string, digest: string): Promise<void> {
     const uploadPath = this.#uploadPath(uploadId);
     const blobPath = this.#blobPath(digest);
     return await this.#exclusively(uploadId, async () => {
-      await using file = await fileErrors(() => ifPresent(open(uploadPath, 'r+')));
-      if (!file) throw unknownUpload(uploadId);
+      await using file = await openUpload(uploadPath, uploadId);
+      const { size: sizeBytes } = await fileErrors(() => file.stat());
+      const actual = await this.#digest(uploadId, { sizeBytes, algorithm: algorithmOf(digest) });
+      if (actual !== digest) throw digestMismatch(uploadId, { actual, digest });
       await fileErrors(async () => {
-        const { size } = await file.stat();
-        if (size !== sizeBytes) throw wrongSize(uploadId, { size, sizeBytes });
         if ((await ifPresent(stat(blobPath)))?.size === sizeBytes) {
           await unlink(uploadPath);
         } else {
@@ -169,15 +197,18 @@ class FileBlobs implements Blobs {
           await this.#makeFolder(dirname(blobPath));
           await rename(uploadPath, blobPath);
         }
-        // Of a blob that exists already, too: whoever is just publishing it may not have come to this yet.
+        // Of a blob that exists already, too: another publication may not have come to this yet.
         await syncFolder(dirname(blobPath));
         await syncFolder(this.#layout.uploadsFolder);
       });
+      this.#hashes.forget(uploadId);
     });
   }
 
   async deleteUpload(uploadId: string): Promise<boolean> {
-    return await remove(this.#uploadPath(uploadId));
+    const path = this.#uploadPath(uploadId);
+    this.#hashes.forget(uploadId);
+    return await remove(path);
   }
 
   async *listUploads(): AsyncIterable<string> {
@@ -189,6 +220,28 @@ class FileBlobs implements Blobs {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new BlobsError('unavailable', 'The blobs are closed'));
     await Promise.allSettled(this.#busy.values());
+    this.#hashes[Symbol.dispose]();
+  }
+
+  async #digest(
+    uploadId: string,
+    { sizeBytes, algorithm, signal }: { sizeBytes: number; algorithm: HashAlgorithm; signal?: AbortSignal | undefined },
+  ): Promise<string> {
+    const read = async (start: number) => {
+      const bytes = await readFile(this.#uploadPath(uploadId), { start, end: sizeBytes - 1 });
+      if (!bytes) throw unknownUpload(uploadId);
+      return bytes;
+    };
+    return await this.#hashes.use(
+      uploadId,
+      algorithm,
+      async (hash) => await fileErrors(async () => await hash.digest(sizeBytes, read, this.#until(signal))),
+    );
+  }
+
+  /** Aborts when the blobs are closed, too. */
+  #until(signal: AbortSignal | undefined): AbortSignal {
+    return signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
   }
 
   async #exclusively<R>(uploadId: string, action: () => Promise<R>): Promise<R> {
@@ -252,15 +305,14 @@ async function readFile(path: string, range?: ByteRange): Promise<Readable | und
   return file?.createReadStream({ highWaterMark: readBytes, ...range });
 }
 
-async function remove(path: string): Promise<boolean> {
-  return await fileErrors(async () => (await ifPresent(unlink(path).then(() => true))) ?? false);
+async function openUpload(path: string, uploadId: string): Promise<FileHandle> {
+  const file = await fileErrors(() => ifPresent(open(path, 'r+')));
+  if (!file) throw unknownUpload(uploadId);
+  return file;
 }
 
-function wrongSize(uploadId: string, { size, sizeBytes }: { size: number; sizeBytes: number }): BlobsError {
-  return new BlobsError(
-    'wrong-offset',
-    `Upload "${uploadId}" has ${size} bytes, not the ${sizeBytes} that were checked`,
-  );
+async function remove(path: string): Promise<boolean> {
+  return await fileErrors(async () => (await ifPresent(unlink(path).then(() => true))) ?? false);
 }
 
 function unknownUpload(uploadId: string): BlobsError {

@@ -10,6 +10,7 @@ import { describeOnMongo } from '../../test/kit/mongodb-tests.ts';
 import { stoppableMongo } from '../../test/kit/mongodb.ts';
 import { silentLog } from '../log/log.ts';
 import { openGridFsBlobs } from './gridfs.ts';
+import { hashing } from '../../test/kit/hashing.ts';
 
 const log = silentLog();
 const chunkBytes = 100_000;
@@ -22,7 +23,7 @@ await describeOnMongo('GridFS, failing', stoppableMongo, (mongo) => {
     { timeout: 120_000 },
     async () => {
       await using database = mongo.newDatabase();
-      await using blobs = await openGridFsBlobs({ ...database, log, chunkBytes });
+      await using blobs = await openGridFsBlobs({ hashing, ...database, log, chunkBytes });
       await blobs.createUpload('one');
       await blobs.appendUpload('one', 0, bytesOf(bytes.subarray(0, 450_000)));
       async function* interrupted(): AsyncGenerator<readonly Uint8Array[]> {
@@ -41,7 +42,7 @@ await describeOnMongo('GridFS, failing', stoppableMongo, (mongo) => {
       };
       // The lease of the append that broke off is over some seconds later.
       await expect.poll(isFree, { timeout: 60_000, interval: 500 }).toBe(bytes.length);
-      await blobs.publishUpload('one', digest, bytes.length);
+      await blobs.publishUpload('one', digest);
       expect(await buffer((await blobs.read(digest)) as Readable)).toStrictEqual(bytes);
     },
   );
@@ -49,7 +50,7 @@ await describeOnMongo('GridFS, failing', stoppableMongo, (mongo) => {
   test('Each step whose answer is lost has happened once', async () => {
     await using database = mongo.newDatabase();
     await using relay = await openRelay(mongo.url);
-    await using blobs = await openGridFsBlobs({ ...database, url: relay.url, log, chunkBytes });
+    await using blobs = await openGridFsBlobs({ hashing, ...database, url: relay.url, log, chunkBytes });
     relay.loseAnswerTo('insert');
     await blobs.createUpload('one');
     relay.loseAnswerTo('findAndModify');
@@ -57,7 +58,7 @@ await describeOnMongo('GridFS, failing', stoppableMongo, (mongo) => {
     relay.loseAnswerTo('insert');
     await blobs.appendUpload('one', 250_000, bytesOf(bytes.subarray(250_000)));
     relay.loseAnswerTo('insert');
-    await blobs.publishUpload('one', digest, bytes.length);
+    await blobs.publishUpload('one', digest);
     expect(await blobs.stat(digest)).toMatchObject({ sizeBytes: bytes.length });
     expect(await blobs.statUpload('one')).toBeUndefined();
     relay.loseAnswerTo('find');

@@ -22,26 +22,19 @@ export interface HeldUpload {
   readonly holder: ObjectId;
 }
 
-/** As what an upload is to be published. */
-interface Publication {
-  readonly digest: string;
-  readonly sizeBytes: number;
-}
-
 /**
  * Takes an upload, and marks it with the digest under which it is to be published, if any. Throws `BlobsError`
- * `upload-unknown`, `upload-busy`, or `wrong-offset` if it has not the size that it is to be published with.
+ * `upload-unknown` or `upload-busy`.
  */
-export async function takeUpload(layout: Layout, uploadId: string, publishing?: Publication): Promise<HeldUpload> {
+export async function takeUpload(layout: Layout, uploadId: string, publishing?: string): Promise<HeldUpload> {
   const holder = new ObjectId();
   const silent = { $expr: { $lt: ['$heldAt', { $subtract: ['$$NOW', leaseMs] }] } };
   const free: Filter<UploadRecord> = {
     _id: uploadId,
     $or: [{ holder: null }, { holder }, silent],
-    ...(publishing && { sizeBytes: publishing.sizeBytes }),
   } as object;
   const taken: UpdateFilter<UploadRecord> = {
-    $set: { holder, ...(publishing && { publishing: publishing.digest }) },
+    $set: { holder, ...(publishing !== undefined && { publishing }) },
     $currentDate: { heldAt: true },
   };
   // What was there before tells whether it is published already.
@@ -51,10 +44,6 @@ export async function takeUpload(layout: Layout, uploadId: string, publishing?: 
   if (upload && !(await removeIfPublished(layout, upload))) return { upload, holder };
   const current = upload ? null : await layout.uploads.findOne({ _id: uploadId });
   if (!current || (await removeIfPublished(layout, current))) throw unknownUpload(uploadId);
-  if (publishing && !current.holder && current.sizeBytes !== publishing.sizeBytes) {
-    const sizes = `${current.sizeBytes} bytes, not the ${publishing.sizeBytes} that were checked`;
-    throw new BlobsError('wrong-offset', `Upload "${uploadId}" has ${sizes}`);
-  }
   throw new BlobsError('upload-busy', `Upload "${uploadId}" is in use, try again later`);
 }
 
@@ -92,7 +81,7 @@ export class UploadLease {
   async giveBack(): Promise<void> {
     this.#timer[Symbol.dispose]();
     await this.#renewal;
-    await this.#save({ $unset: { holder: true, heldAt: true } });
+    await this.#save({ $unset: { holder: true, heldAt: true, publishing: true } });
   }
 
   /** Lets go of the timer, whether or not the upload could be given back. */

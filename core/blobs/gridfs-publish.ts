@@ -1,30 +1,46 @@
 import { Long, ObjectId } from 'mongodb';
+import type { Clock } from '../clock/clock.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
+import { digestMismatch } from './blobs.ts';
 import { again } from './gridfs-errors.ts';
-import type { BlobRecord, Layout } from './gridfs-layout.ts';
-import { takeUpload } from './gridfs-lease.ts';
+import type { BlobRecord, Layout, UploadRecord } from './gridfs-layout.ts';
+import { takeUpload, UploadLease } from './gridfs-lease.ts';
+import type { HeldUpload } from './gridfs-lease.ts';
 import { doom } from './gridfs-trash.ts';
 
 interface Publication {
-  readonly digest: string;
-  readonly sizeBytes: number;
+  readonly layout: Layout;
+  readonly clock: Clock;
   /** The server's. */
   readonly time: () => Promise<Date>;
+  /** The digest of what an upload has, as long as the signal does not abort. */
+  readonly digestOf: (upload: UploadRecord, signal: AbortSignal) => Promise<string>;
 }
 
 /** As `Blobs.publishUpload`: see `gridfs-layout.ts` for the order of the steps. */
-export async function publish(
-  layout: Layout,
-  uploadId: string,
-  { digest, sizeBytes, time }: Publication,
-): Promise<void> {
-  const { upload } = await takeUpload(layout, uploadId, { digest, sizeBytes });
-  const { _id, file, chunkBytes } = upload;
+export async function publish(publication: Publication, uploadId: string, digest: string): Promise<void> {
+  const { layout, time } = publication;
+  const held = await takeUpload(layout, uploadId, digest);
+  await verify(publication, held, digest);
+  const { _id, file, sizeBytes, chunkBytes } = held.upload;
   const blob: BlobRecord = { _id: digest, file, sizeBytes, chunkBytes, generation: new ObjectId() };
   const first = await layout.digests.findOne({ _id: digest });
   const existing = first?.sizeBytes === sizeBytes ? first : await showBlob(layout, blob, await time());
   if (existing && !existing.file.equals(file)) await doom(layout, file, _id);
   await again(async () => await layout.uploads.deleteOne({ _id, file }));
+}
+
+/** Keeps the lease for as long as bytes have to be read. Throws `digest-mismatch`, after the upload is free again. */
+async function verify({ layout, clock, digestOf }: Publication, held: HeldUpload, digest: string): Promise<void> {
+  const { upload } = held;
+  using lease = new UploadLease(layout, held, clock, () => upload.sizeBytes);
+  try {
+    const actual = await digestOf(upload, lease.lost);
+    if (actual !== digest) throw digestMismatch(upload._id, { actual, digest });
+  } catch (error) {
+    await lease.giveBack();
+    throw error;
+  }
 }
 
 /**

@@ -14,9 +14,11 @@ import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
 import type { Blobs, OpenBlob } from './blobs.ts';
 import { layoutOf } from './gridfs-layout.ts';
-import type { BlobRecord, Layout } from './gridfs-layout.ts';
+import type { BlobRecord, Layout, UploadRecord } from './gridfs-layout.ts';
+import { readFile } from './gridfs-reader.ts';
 import { doom, tidy } from './gridfs-trash.ts';
 import { openGridFsBlobs } from './gridfs.ts';
+import { hashing } from '../../test/kit/hashing.ts';
 
 const log = silentLog();
 const killedRounds = 3;
@@ -25,7 +27,8 @@ const killedRounds = 3;
 const chunkBytes = 1_000;
 
 await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
-  const open = async ({ url, database }: TestDatabase) => await openGridFsBlobs({ url, database, log, chunkBytes });
+  const open = async ({ url, database }: TestDatabase) =>
+    await openGridFsBlobs({ hashing, url, database, log, chunkBytes });
 
   test('An upload goes on in another process, wherever a chunk ended', async () => {
     await using database = mongo.newDatabase();
@@ -38,9 +41,10 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
       const part = bytes.subarray(offset, offset + count);
       offset = await (i % 2 ? one : other).appendUpload('one', offset, bytesOf(part));
       expect(await other.statUpload('one')).toMatchObject({ sizeBytes: offset });
-      expect(await buffer((await one.readUpload('one')) as Readable)).toStrictEqual(bytes.subarray(0, offset));
+      const digest = digestOf(bytes.subarray(0, offset));
+      expect(await one.digestUpload('one', 'sha256')).toStrictEqual({ sizeBytes: offset, digest });
     }
-    await other.publishUpload('one', digestOf(bytes), 12_345);
+    await other.publishUpload('one', digestOf(bytes));
     expect(await one.stat(digestOf(bytes))).toMatchObject({ sizeBytes: 12_345 });
     expect(await buffer((await one.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
   });
@@ -98,7 +102,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     hang.resolve();
     await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'upload-busy' });
     const whole = Buffer.concat([Buffer.alloc(1_500, 'a'), rest]);
-    await quick.publishUpload('one', digestOf(whole), whole.length);
+    await quick.publishUpload('one', digestOf(whole));
     expect(await buffer((await quick.read(digestOf(whole))) as Readable)).toStrictEqual(whole);
   });
 
@@ -138,7 +142,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
       await blobs.createUpload('one');
       await blobs.appendUpload('one', 0, bytesOf(bytes));
       const upload = await layout.uploads.findOne({ _id: 'one' });
-      await blobs.publishUpload('one', digestOf(bytes), bytes.length);
+      await blobs.publishUpload('one', digestOf(bytes));
       await layout.uploads.insertOne({ ...(upload as NonNullable<typeof upload>), publishing: digestOf(bytes) });
       await look();
       expect(await layout.uploads.countDocuments({})).toBe(0);
@@ -152,8 +156,8 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     await using folder = await temporaryFolder();
     const { url } = database;
     const cache = { folder: folder.path, maxBytes: 10 * 1024 * 1024, freeShare: 0 };
-    await using near = await openGridFsBlobs({ url, database: database.database, log, cache });
-    await using other = await openGridFsBlobs({ url, database: database.database, log });
+    await using near = await openGridFsBlobs({ hashing, url, database: database.database, log, cache });
+    await using other = await openGridFsBlobs({ hashing, url, database: database.database, log });
     const bytes = randomBytes(1024 * 1024 + 17);
     const digest = digestOf(bytes);
     const copies = async () => (await namesIn(folder.path)).filter((name) => !name.endsWith('.part'));
@@ -201,11 +205,12 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
         await ageLease(layout, uploadId);
         const { sizeBytes } = (await blobs.statUpload(uploadId)) ?? {};
         if (sizeBytes === undefined) continue;
-        const before = await buffer((await blobs.readUpload(uploadId)) as Readable);
+        const upload = await layout.uploads.findOne({ _id: uploadId });
+        const before = await buffer(readFile(layout, upload as UploadRecord));
         expect(before).toHaveLength(sizeBytes);
         const bytes = Buffer.concat([before, randomBytes(100_000)]);
         await blobs.appendUpload(uploadId, sizeBytes, bytesOf(bytes.subarray(sizeBytes)));
-        await blobs.publishUpload(uploadId, digestOf(bytes), bytes.length);
+        await blobs.publishUpload(uploadId, digestOf(bytes));
         expect(await buffer((await blobs.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
       }
     }
@@ -236,7 +241,7 @@ async function publish(blobs: Blobs, bytes: Uint8Array): Promise<void> {
   const uploadId = randomUUID();
   await blobs.createUpload(uploadId);
   await blobs.appendUpload(uploadId, 0, bytesOf(bytes));
-  await blobs.publishUpload(uploadId, digestOf(bytes), bytes.length);
+  await blobs.publishUpload(uploadId, digestOf(bytes));
 }
 
 function digestOf(bytes: Uint8Array): string {

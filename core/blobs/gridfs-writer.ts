@@ -10,22 +10,22 @@ import type { ObjectId } from 'mongodb';
 import { free } from '../hash/owned-bytes.ts';
 import type { Slots } from '../async/slots.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
-import type { ByteTaker } from './blobs.ts';
 import type { ChunkBuffer, ChunkBuffers } from './chunk-buffers.ts';
 import { again } from './gridfs-errors.ts';
 import { chunkId, chunkKey } from './gridfs-layout.ts';
 import type { ChunkRecord, Layout } from './gridfs-layout.ts';
 import type { HeldUpload } from './gridfs-lease.ts';
+import type { UploadHash } from './upload-hash.ts';
 
 interface Parts {
   readonly layout: Layout;
   /** Throws if the lease is not held any more. */
   readonly prove: () => Promise<void>;
-  /** A slot for each chunk that may be on its way to the server, or to the taker. */
+  /** A slot for each chunk that is being sent to the server, or hashed. */
   readonly slots: Slots;
   readonly buffers: ChunkBuffers;
-  /** Is shown each chunk of ours, in the memory from which it is sent, if it takes that; else it is handed what came. */
-  readonly taker: ByteTaker | undefined;
+  /** Hashes each chunk in the memory from which it is sent. */
+  readonly hash: UploadHash;
 }
 
 export class ChunkWriter {
@@ -36,13 +36,13 @@ export class ChunkWriter {
   readonly #prove: () => Promise<void>;
   readonly #slots: Slots;
   readonly #buffers: ChunkBuffers;
-  readonly #taker: ByteTaker | undefined;
+  readonly #hash: UploadHash;
   /** The chunk that is being filled, and how far. */
   #filling: ChunkBuffer;
   #filledBytes = 0;
-  /** What it has of the append before, which was taken then. */
-  #takenBytes = 0;
-  #taking: Promise<void> | undefined;
+  /** What it has of the append before. */
+  #tailBytes = 0;
+  #hashing: Promise<void> | undefined;
   #n: number;
   readonly #underWay = new Map<number, Promise<void>>();
   /** Ends of chunks that are durable, though those before them may not be yet. */
@@ -51,11 +51,11 @@ export class ChunkWriter {
   #durableBytes: number;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor({ upload, holder }: HeldUpload, { layout, prove, slots, buffers, taker }: Parts) {
+  constructor({ upload, holder }: HeldUpload, { layout, prove, slots, buffers, hash }: Parts) {
     this.#chunks = layout.chunks;
     this.#slots = slots;
     this.#buffers = buffers;
-    this.#taker = taker;
+    this.#hash = hash;
     this.#file = upload.file;
     this.#holder = holder;
     this.#chunkBytes = upload.chunkBytes;
@@ -79,22 +79,20 @@ export class ChunkWriter {
     if (!tail || tail.data.length < tailBytes) throw new Error(`Chunk ${this.#n} of an upload is incomplete`);
     this.#filling.set(tail.data.subarray(0, tailBytes));
     this.#filledBytes = tailBytes;
-    this.#takenBytes = tailBytes;
+    this.#tailBytes = tailBytes;
   }
 
-  /** Takes what came, which is its own then; resolves when there is room for more. Rejects if something could not be written. */
+  /** Copies what came, and frees it; resolves when more may come. Rejects if something could not be written. */
   async write(came: readonly Uint8Array[]): Promise<void> {
-    const isShown = this.#taker?.takeShared !== undefined;
     for (const bytes of came) {
       await this.#fill(bytes);
-      if (isShown) free(bytes);
+      free(bytes);
     }
-    if (!isShown) await this.#taker?.take(came);
   }
 
-  /** Writes the unfinished chunk too; resolves when all that was taken is durable. */
+  /** Writes the unfinished chunk too; resolves when all that came is durable. */
   async end(): Promise<void> {
-    if (this.#filledBytes > this.#takenBytes) await this.#send();
+    if (this.#filledBytes > this.#tailBytes) await this.#send();
     else this.#buffers.giveBack(this.#filling);
     await Promise.all(this.#underWay.values());
     if (this.#failure) throw this.#failure.error;
@@ -122,7 +120,7 @@ export class ChunkWriter {
 
   /** Resolves when the chunk is on its way. */
   async #send(): Promise<void> {
-    await this.#taking;
+    await this.#hashing;
     const slot = await this.#slots.take();
     const n = this.#n;
     const buffer = this.#filling;
@@ -131,9 +129,9 @@ export class ChunkWriter {
     const sending = this.#put(chunk)
       .then(() => this.#arrived(n, n * this.#chunkBytes + data.length))
       .catch((error: unknown) => void (this.#failure ??= { error }));
-    this.#taking = this.#show(data.subarray(this.#takenBytes));
-    this.#takenBytes = 0;
-    const settled = Promise.all([sending, this.#taking]).then(() => {
+    this.#hashing = this.#update(n, data);
+    this.#tailBytes = 0;
+    const settled = Promise.all([sending, this.#hashing]).then(() => {
       this.#underWay.delete(n);
       this.#buffers.giveBack(buffer);
       slot[Symbol.dispose]();
@@ -141,13 +139,10 @@ export class ChunkWriter {
     this.#underWay.set(n, settled);
   }
 
-  /** Never rejects. */
-  async #show(bytes: ChunkBuffer): Promise<void> {
-    try {
-      await this.#taker?.takeShared?.(bytes);
-    } catch (error) {
-      this.#failure ??= { error };
-    }
+  /** Hashes a chunk from where the hash stands; one that is further behind is left alone. Never rejects. */
+  async #update(n: number, data: ChunkBuffer): Promise<void> {
+    const hashedBytes = this.#hash.hashedBytes - n * this.#chunkBytes;
+    if (hashedBytes >= 0) await this.#hash.update(data.subarray(hashedBytes));
   }
 
   #arrived(n: number, endBytes: number): void {

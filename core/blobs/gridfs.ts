@@ -4,6 +4,9 @@ import { ObjectId } from 'mongodb';
 import type { MongoClient } from 'mongodb';
 import type { Clock } from '../clock/clock.ts';
 import { systemClock } from '../clock/system-clock.ts';
+import { algorithmOf } from '../hash/hash.ts';
+import type { HashAlgorithm } from '../hash/hash.ts';
+import type { HashThreads } from '../hash/hash-threads.ts';
 import type { Log } from '../log/log.ts';
 import { connectMongo, serverHello, withPatientMongo } from '../store/mongodb-client.ts';
 import type { MongoOptions } from '../store/mongodb-client.ts';
@@ -13,18 +16,29 @@ import { BlobCache } from './blob-cache.ts';
 import type { BlobCacheOptions } from './blob-cache.ts';
 import { assertDigest, assertUploadId } from './blob-names.ts';
 import { BlobsError } from './blobs.ts';
-import type { AppendOptions, BlobInfo, Blobs, ByteRange, ByteSource, OpenBlob, UploadInfo } from './blobs.ts';
-import { Appends } from './gridfs-append.ts';
-import { again, blobErrors, deletes } from './gridfs-errors.ts';
+import type {
+  AppendOptions,
+  BlobInfo,
+  Blobs,
+  ByteRange,
+  ByteSource,
+  OpenBlob,
+  UploadDigest,
+  UploadInfo,
+} from './blobs.ts';
+import { Appends, hashKey } from './gridfs-append.ts';
+import { again, blobErrors, deletes, unknownUpload } from './gridfs-errors.ts';
 import { layoutOf, makeChunkIndex } from './gridfs-layout.ts';
-import type { BlobRecord, Layout } from './gridfs-layout.ts';
+import type { BlobRecord, Layout, UploadRecord } from './gridfs-layout.ts';
 import { removeIfPublished } from './gridfs-lease.ts';
 import { namesIn } from './gridfs-names.ts';
 import { publish } from './gridfs-publish.ts';
 import { OpenFiles, readFile } from './gridfs-reader.ts';
 import { doom, removalGraceMs, tidy } from './gridfs-trash.ts';
+import { UploadHashes } from './upload-hashes.ts';
 
 export interface GridFsBlobsOptions extends MongoOptions {
+  readonly hashing: HashThreads;
   readonly log: Log;
   /** For what happens every now and then. What is stored has the server's time. Default: the machine's clock. */
   readonly clock?: Clock;
@@ -56,9 +70,9 @@ export async function openGridFsBlobs(options: GridFsBlobsOptions): Promise<Blob
     try {
       await withPatientMongo(options, makeChunkIndex);
       const time = new ServerTime(async () => (await serverHello(db))['localTime'] as Date);
-      const { log, clock = systemClock, chunkBytes = defaultChunkBytes } = options;
+      const { log, hashing, clock = systemClock, chunkBytes = defaultChunkBytes } = options;
       const cache = options.cache && (await BlobCache.open({ ...options.cache, clock, log }));
-      return new GridFsBlobs({ client, layout: layoutOf(db), time, log, clock, chunkBytes, cache });
+      return new GridFsBlobs({ client, layout: layoutOf(db), time, log, hashing, clock, chunkBytes, cache });
     } catch (error) {
       await client.close();
       throw error;
@@ -71,6 +85,7 @@ interface Parts {
   readonly layout: Layout;
   readonly time: ServerTime;
   readonly log: Log;
+  readonly hashing: HashThreads;
   readonly clock: Clock;
   readonly chunkBytes: number;
   readonly cache: BlobCache | undefined;
@@ -81,6 +96,7 @@ class GridFsBlobs implements Blobs {
   readonly #layout: Layout;
   readonly #busy = new Set<Promise<unknown>>();
   readonly #files: OpenFiles;
+  readonly #hashes: UploadHashes;
   readonly #appends: Appends;
   readonly #closing = new AbortController();
   readonly #timer: Disposable;
@@ -90,7 +106,8 @@ class GridFsBlobs implements Blobs {
     this.#parts = parts;
     this.#layout = parts.layout;
     this.#files = new OpenFiles(parts.layout);
-    this.#appends = new Appends({ ...parts, closing: this.#closing.signal });
+    this.#hashes = new UploadHashes(parts.hashing, parts.clock);
+    this.#appends = new Appends({ ...parts, closing: this.#closing.signal, hashes: this.#hashes });
     this.#timer = parts.clock.every(tidyEveryMs, () => void this.#tracked(() => this.#tidy()));
     void this.#tracked(() => this.#tidy());
   }
@@ -177,16 +194,24 @@ class GridFsBlobs implements Blobs {
     return await this.#run(async () => await this.#appends.append(uploadId, offset, source, options));
   }
 
-  async readUpload(uploadId: string): Promise<Readable | undefined> {
+  async digestUpload(uploadId: string, algorithm: HashAlgorithm, signal?: AbortSignal): Promise<UploadDigest> {
     const upload = await this.#findUpload(uploadId);
-    return upload && readFile(this.#layout, upload);
+    if (!upload) throw unknownUpload(uploadId);
+    const { sizeBytes } = upload;
+    return await this.#run(async () => ({ sizeBytes, digest: await this.#digest(upload, algorithm, signal) }));
   }
 
-  async publishUpload(uploadId: string, digest: string, sizeBytes: number): Promise<void> {
+  async publishUpload(uploadId: string, digest: string): Promise<void> {
     assertUploadId(uploadId);
     assertDigest(digest);
-    const time = async () => await this.#parts.time.now();
-    await this.#run(async () => await publish(this.#layout, uploadId, { digest, sizeBytes, time }));
+    const publication = {
+      layout: this.#layout,
+      clock: this.#parts.clock,
+      time: async () => await this.#parts.time.now(),
+      digestOf: async (upload: UploadRecord, signal: AbortSignal) =>
+        await this.#digest(upload, algorithmOf(digest), signal),
+    };
+    await this.#run(async () => await publish(publication, uploadId, digest));
   }
 
   async deleteUpload(uploadId: string): Promise<boolean> {
@@ -194,6 +219,7 @@ class GridFsBlobs implements Blobs {
     if (!upload) return false;
     return await this.#run(async () => {
       const { _id, file } = upload;
+      this.#hashes.forget(hashKey(upload));
       await doom(this.#layout, file, _id);
       return await deletes(async () => await this.#layout.uploads.deleteOne({ _id, file }));
     });
@@ -213,8 +239,20 @@ class GridFsBlobs implements Blobs {
     this.#timer[Symbol.dispose]();
     this.#closing.abort(new BlobsError('unavailable', 'The blobs are closed'));
     await Promise.allSettled(this.#busy);
+    this.#hashes[Symbol.dispose]();
     await this.#parts.cache?.[Symbol.asyncDispose]();
     await this.#parts.client.close();
+  }
+
+  async #digest(upload: UploadRecord, algorithm: HashAlgorithm, signal?: AbortSignal): Promise<string> {
+    const closing = this.#closing.signal;
+    const stop = signal ? AbortSignal.any([signal, closing]) : closing;
+    const read = (start: number) => readFile(this.#layout, upload, { start, end: upload.sizeBytes - 1 });
+    return await this.#hashes.use(
+      hashKey(upload),
+      algorithm,
+      async (hash) => await hash.digest(upload.sizeBytes, read, stop),
+    );
   }
 
   async #find(digest: string): Promise<BlobRecord | undefined> {

@@ -1,11 +1,12 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { DiskReserve } from '../files/disk-reserve.ts';
+import { free } from '../hash/owned-bytes.ts';
 import { lengthOf } from './blobs.ts';
-import type { ByteSource, ByteTaker } from './blobs.ts';
+import type { ByteSource } from './blobs.ts';
 import { fileErrors } from './file-errors.ts';
 import { makeDurable } from './make-durable.ts';
-import { TakeBehind } from './take-behind.ts';
 import { untilAborted } from './until-aborted.ts';
+import type { UploadHash } from './upload-hash.ts';
 
 /**
  * As much as is written at a time, while as much again arrives. A write wakes a thread, which on a busy machine costs more
@@ -27,8 +28,8 @@ const flushBytes = 8 * 1024 * 1024;
 
 /**
  * Writes what a source gives to a file, from `offset` on, while the next chunks arrive. When the source fails or the signal
- * aborts, it rejects with that reason, and what was given before is written. Chunks belong to the taker from then on.
- * Throws `FlushError` if the disk fails.
+ * aborts, it rejects with that reason, and what was given before is written. The memory of chunks is freed once they are
+ * written. Throws `FlushError` if the disk fails.
  */
 export async function writeChunks(
   file: FileHandle,
@@ -45,7 +46,8 @@ export async function writeChunks(
 }
 
 interface Parts {
-  readonly taker: ByteTaker | undefined;
+  /** Follows what is written. */
+  readonly hash: UploadHash | undefined;
   /** How many appends there are at a time, this one included. */
   readonly appends: () => number;
   /** Of the file's disk. */
@@ -60,7 +62,7 @@ class WriteBehind {
   readonly #file: FileHandle;
   readonly #appends: Parts['appends'];
   readonly #reserve: DiskReserve | undefined;
-  readonly #behind: TakeBehind;
+  readonly #hash: UploadHash | undefined;
   #position: number;
   #gathered: Uint8Array[] = [];
   #gatheredBytes = 0;
@@ -75,7 +77,7 @@ class WriteBehind {
     this.#position = position;
     this.#appends = parts.appends;
     this.#reserve = parts.reserve;
-    this.#behind = new TakeBehind(file, position, parts.taker);
+    this.#hash = parts.hash;
   }
 
   /** Takes chunks; resolves when the next ones may come. Rejects when some before could not be written. */
@@ -97,7 +99,7 @@ class WriteBehind {
   async finish(): Promise<void> {
     await this.#writeNext();
     // Where writing failed, too: the file must not be closed while it is read.
-    await this.#behind.finish().catch((error: unknown) => (this.#failure ??= { error }));
+    await this.#hash?.finish(this.#file.fd);
     await this.#flushing;
     this.#throwFailure();
   }
@@ -117,7 +119,8 @@ class WriteBehind {
     if (chunks.length === 0 || this.#failure) return;
     try {
       await fileErrors(async () => await this.#write(chunks));
-      await this.#behind.follow(chunks, this.#position);
+      for (const chunk of chunks) free(chunk);
+      await this.#hash?.follow(this.#file.fd, this.#position);
     } catch (error) {
       this.#failure = { error };
     }

@@ -27,21 +27,20 @@ test.each([0, 1, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 3 * mib + 17])(
       for (let at = 0; at < size; at += step) {
         // Some with memory to themselves, some in the midst of others.
         const part = bytes.subarray(at, at + step);
-        await hash.take([at % 2 === 0 ? new Uint8Array(part) : part]);
+        await hash.update(at % 2 === 0 ? new Uint8Array(part) : part);
       }
       expect(await hash.digest()).toBe(hexOf(algorithm, bytes));
     }
   },
 );
 
-test('hashes many at a time, with rests in between, and mixes nothing up', async () => {
+test('hashes many at a time, and mixes nothing up', async () => {
   const contents = Array.from({ length: 20 }, () => randomBytes(mib + 5));
   const digests = await Promise.all(
     contents.map(async (bytes) => {
-      const hash = threads.begin('sha256', bytes.length);
+      const hash = threads.begin('sha256');
       for (let at = 0; at < bytes.length; at += 100_000) {
-        await hash.take([bytes.subarray(at, at + 100_000)]);
-        if (at % 300_000 === 0) hash.rest();
+        await hash.update(bytes.subarray(at, at + 100_000));
       }
       return await hash.digest();
     }),
@@ -63,28 +62,28 @@ async function fileOf(bytes: Uint8Array) {
   };
 }
 
-test('takes bytes of an open file, between others and instead of them', async () => {
+test('hashes bytes of an open file, between others and instead of them', async () => {
   const bytes = randomBytes(2 * mib + 3);
   await using file = await fileOf(bytes);
   const hash = threads.begin('sha256');
-  await hash.take([Buffer.from('before')]);
-  await hash.takeFile?.(file.fd, { start: 0, end: 700_000 });
-  await hash.take([bytes.subarray(700_000, 700_007)]);
-  await hash.takeFile?.(file.fd, { start: 700_007, end: 700_007 });
-  await hash.takeFile?.(file.fd, { start: 700_007, end: bytes.length });
+  await hash.update(Buffer.from('before'));
+  await hash.updateFromFile(file.fd, { start: 0, end: 700_000 });
+  await hash.update(bytes.subarray(700_000, 700_007));
+  await hash.updateFromFile(file.fd, { start: 700_007, end: 700_007 });
+  await hash.updateFromFile(file.fd, { start: 700_007, end: bytes.length });
   expect(await hash.digest()).toBe(hexOf('sha256', Buffer.concat([Buffer.from('before'), bytes])));
 });
 
-test('takes bytes of shared memory, between others and instead of them', async () => {
+test('hashes bytes of shared memory, between others and instead of them', async () => {
   const bytes = randomBytes(2 * mib + 3);
   const memory = new Uint8Array(new SharedArrayBuffer(mib));
   const hash = threads.begin('sha256');
   for (let at = 0; at < bytes.length; at += memory.length) {
     const part = bytes.subarray(at, at + memory.length);
     memory.set(part);
-    await hash.takeShared?.(memory.subarray(0, part.length));
+    await hash.update(memory.subarray(0, part.length));
     memory.fill(0);
-    await hash.take([Buffer.from('between')]);
+    await hash.update(Buffer.from('between'));
   }
   const parts = [bytes.subarray(0, mib), bytes.subarray(mib, 2 * mib), bytes.subarray(2 * mib)];
   const whole = Buffer.concat(parts.flatMap((part) => [part, Buffer.from('between')]));
@@ -95,26 +94,26 @@ test('fails alone when its file is shorter than it was told, or closed', async (
   const bytes = randomBytes(mib);
   await using file = await fileOf(bytes);
   const kept = threads.begin('sha256');
-  await kept.takeFile?.(file.fd, { start: 0, end: 100 });
+  await kept.updateFromFile(file.fd, { start: 0, end: 100 });
   using short = threads.begin('sha256');
-  await expect(short.takeFile?.(file.fd, { start: 0, end: mib + 1 })).rejects.toThrow(`ends at ${mib}`);
+  await expect(short.updateFromFile(file.fd, { start: 0, end: mib + 1 })).rejects.toThrow(`ends at ${mib}`);
   await expect(short.digest()).rejects.toThrow('Cannot hash');
   using closed = threads.begin('sha256');
-  await expect(closed.takeFile?.(1_000_000, { start: 0, end: 1 })).rejects.toThrow('EBADF');
-  await kept.takeFile?.(file.fd, { start: 100, end: mib });
+  await expect(closed.updateFromFile(1_000_000, { start: 0, end: 1 })).rejects.toThrow('EBADF');
+  await kept.updateFromFile(file.fd, { start: 100, end: mib });
   expect(await kept.digest()).toBe(hexOf('sha256', bytes));
 });
 
 test('one that is given up takes nobody else with it', async () => {
   const given = threads.begin('sha256');
   const kept = threads.begin('sha256');
-  await given.take([randomBytes(mib)]);
-  const full = given.take(Array.from({ length: 8 }, () => randomBytes(mib)));
+  await given.update(randomBytes(mib));
+  const full = given.update(randomBytes(8 * mib));
   given[Symbol.dispose]();
   await expect(full).rejects.toThrow('given up');
   await expect(given.digest()).rejects.toThrow('given up');
   const bytes = randomBytes(2 * mib);
-  await kept.take([Buffer.from(bytes)]);
+  await kept.update(Buffer.from(bytes));
   expect(await kept.digest()).toBe(hexOf('sha256', bytes));
 });
 
@@ -122,7 +121,7 @@ test('threads that nobody needs end, and there are new ones when somebody does',
   const bytes = randomBytes(mib);
   const hashOnce = async () => {
     const hash = threads.begin('sha256');
-    await hash.take([Buffer.from(bytes)]);
+    await hash.update(Buffer.from(bytes));
     return await hash.digest();
   };
   expect(await hashOnce()).toBe(hexOf('sha256', bytes));
@@ -134,7 +133,7 @@ test('threads that nobody needs end, and there are new ones when somebody does',
   };
   // The one that has a hash stays.
   await expect.poll(idle).toBe(1);
-  await held.take([Buffer.from(bytes)]);
+  await held.update(Buffer.from(bytes));
   expect(await held.digest()).toBe(hexOf('sha256', bytes));
   await expect.poll(idle).toBe(0);
   expect(await hashOnce()).toBe(hexOf('sha256', bytes));
@@ -145,7 +144,7 @@ test('a hash that begins while an idle thread ends does not end with it', async 
   const other = new HashThreads(clock);
   for (let round = 0; round < 5; round += 1) {
     const hash = other.begin('sha256');
-    await hash.take([Buffer.from(bytes)]);
+    await hash.update(Buffer.from(bytes));
     expect(await hash.digest()).toBe(hexOf('sha256', bytes));
     for (let looks = 0; looks < 2; looks += 1) await clock.advance(30_000);
   }
@@ -155,12 +154,12 @@ test('a hash that begins while an idle thread ends does not end with it', async 
 test('hashes under way fail when all is closed', async () => {
   const closed = new HashThreads(clock);
   const hash = closed.begin('sha256');
-  await hash.take([randomBytes(mib)]);
+  await hash.update(randomBytes(mib));
   const digest = hash.digest();
   await closed[Symbol.asyncDispose]();
   // It may have come just before.
   const told = await digest.catch((error: unknown) => error);
   if (typeof told !== 'string') expect(told).toMatchObject({ message: 'The thread that hashes has ended' });
-  await expect(closed.begin('sha256').take([randomBytes(mib)])).resolves.toBeUndefined();
+  await expect(closed.begin('sha256').update(randomBytes(mib))).resolves.toBeUndefined();
   await closed[Symbol.asyncDispose]();
 });

@@ -3,16 +3,7 @@ import type { FilePart, Hash, HashAlgorithm } from './hash.ts';
 import type { HashAnswer, HashRequest } from './hash-messages.ts';
 import { whole } from './owned-bytes.ts';
 
-/** As much is sent at a time: most of a millisecond's work, many times what a message costs. */
-const messageBytes = 256 * 1024;
-
-/** Bytes that come in crumbs are sent before, so that their number stays bounded too. */
-const messageParts = 64;
-
-/** One is hashed while the next one is on its way. */
-const messagesAhead = 2;
-
-/** What it holds between two chunks: no scripts but its own, so that an isolate of a few megabytes will do. */
+/** A thread loads no scripts but its own, so that an isolate of a few megabytes will do. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
 
 /** A thread, and the hashes that it has. */
@@ -23,14 +14,14 @@ export class HashThread implements AsyncDisposable {
   #usedSince = true;
   #end: Error | undefined;
 
-  /** `onEnd` is called when it is gone, by itself too. */
+  /** `onEnd` is called when the thread has ended, by itself too. */
   constructor(onEnd: () => void) {
     this.#worker = new Worker(new URL('hash-thread.mjs', import.meta.url), {
       execArgv: [],
       resourceLimits,
       name: 'hash',
     });
-    // Whoever waits for a hash has something else that holds the process.
+    // Whatever waits for a hash holds the process by something else.
     this.#worker.unref();
     const end = (error: Error) => {
       this.#end ??= error;
@@ -43,11 +34,9 @@ export class HashThread implements AsyncDisposable {
     this.#worker.on('exit', () => end(new Error('The thread that hashes has ended')));
   }
 
-  /** How many hashes are being fed. */
-  get activeHashes(): number {
-    let active = 0;
-    for (const hash of this.#hashes.values()) if (hash.isActive) active += 1;
-    return active;
+  /** How many hashes it has. */
+  get hashes(): number {
+    return this.#hashes.size;
   }
 
   /** Whether it has no hash, and had none since this was asked the last time. */
@@ -76,116 +65,70 @@ export class HashThread implements AsyncDisposable {
 }
 
 interface Thread {
-  readonly send: (request: HashRequest, handOver?: ArrayBuffer[]) => void;
+  readonly send: (request: HashRequest, handOver: ArrayBuffer[]) => void;
   readonly forget: () => void;
 }
 
 class ThreadHash implements Hash {
-  /** Whether it is being fed. */
-  isActive = true;
   readonly #id: number;
   readonly #thread: Thread;
-  readonly #digest = Promise.withResolvers<string>();
-  #parts: Uint8Array<ArrayBuffer>[] = [];
-  #partsBytes = 0;
-  #underWay = 0;
-  #room: PromiseWithResolvers<void> | undefined;
+  /** Requests that were not answered yet, in their order. */
+  readonly #asked: PromiseWithResolvers<string>[] = [];
   #failure: Error | undefined;
-  #isAsked = false;
+  #isOver = false;
 
   constructor(id: number, thread: Thread) {
     this.#id = id;
     this.#thread = thread;
-    // Told to whoever asks for the digest, if anybody does.
-    this.#digest.promise.catch(() => {});
   }
 
-  async take(chunks: readonly Uint8Array[]): Promise<void> {
-    this.isActive = true;
-    for (const chunk of chunks) {
-      if (this.#failure) throw this.#failure;
-      this.#parts.push(whole(chunk));
-      this.#partsBytes += chunk.byteLength;
-      if (this.#partsBytes < messageBytes && this.#parts.length < messageParts) continue;
-      this.#send();
-      if (this.#underWay < messagesAhead) continue;
-      this.#room = Promise.withResolvers();
-      await this.#room.promise;
+  async update(bytes: Uint8Array): Promise<void> {
+    if (bytes.buffer instanceof SharedArrayBuffer) {
+      await this.#ask({ kind: 'update', hash: this.#id, bytes });
+      return;
     }
+    const owned = whole(bytes);
+    await this.#ask({ kind: 'update', hash: this.#id, bytes: owned }, [owned.buffer]);
   }
 
-  async takeFile(fd: number, part: FilePart): Promise<void> {
-    await this.#lend({ kind: 'update-from-file', hash: this.#id, fd, part });
-  }
-
-  async takeShared(bytes: Uint8Array<SharedArrayBuffer>): Promise<void> {
-    await this.#lend({ kind: 'update-shared', hash: this.#id, bytes });
-  }
-
-  /** Resolves when the thread does not look at it any more. */
-  async #lend(request: HashRequest): Promise<void> {
-    this.isActive = true;
-    if (this.#failure) throw this.#failure;
-    this.#send();
-    this.#underWay += 1;
-    this.#thread.send(request);
-    while (this.#underWay > 0) {
-      this.#room = Promise.withResolvers();
-      await this.#room.promise;
-    }
-  }
-
-  rest(): void {
-    this.isActive = false;
-    this.#send();
+  async updateFromFile(fd: number, part: FilePart): Promise<void> {
+    await this.#ask({ kind: 'update-from-file', hash: this.#id, fd, part });
   }
 
   async digest(): Promise<string> {
-    if (this.#failure) throw this.#failure;
-    this.#send();
-    this.#isAsked = true;
-    this.#thread.send({ kind: 'digest', hash: this.#id });
-    return await this.#digest.promise;
+    const asked = this.#ask({ kind: 'digest', hash: this.#id });
+    this.#isOver = true;
+    return await asked.finally(() => this.#thread.forget());
   }
 
   [Symbol.dispose](): void {
-    this.#parts = [];
-    if (!this.#failure && !this.#isAsked) this.#thread.send({ kind: 'drop', hash: this.#id });
+    if (!this.#failure && !this.#isOver) this.#thread.send({ kind: 'drop', hash: this.#id }, []);
+    this.#isOver = true;
     this.fail(new Error('The hash was given up'));
     this.#thread.forget();
   }
 
-  onAnswer(answer: HashAnswer): void {
-    if (answer.kind === 'digest') {
-      this.#digest.resolve(answer.hex);
-      this.#thread.forget();
-      return;
+  onAnswer({ hex, failure }: HashAnswer): void {
+    const asked = this.#asked.shift();
+    if (failure === undefined) asked?.resolve(hex);
+    else {
+      const error = new Error(`Cannot hash: ${failure}`);
+      asked?.reject(error);
+      this.fail(error);
     }
-    if (answer.kind === 'failed') {
-      this.fail(new Error(`Cannot hash: ${answer.message}`));
-      return;
-    }
-    this.#underWay -= 1;
-    this.#room?.resolve();
-    this.#room = undefined;
   }
 
+  /** Rejects what was asked, and what will be. */
   fail(error: Error): void {
     this.#failure ??= error;
-    this.#room?.reject(error);
-    this.#digest.reject(error);
+    for (const asked of this.#asked.splice(0)) asked.reject(error);
   }
 
-  #send(): void {
-    const parts = this.#parts;
-    if (parts.length === 0) return;
-    this.#parts = [];
-    this.#partsBytes = 0;
-    this.#underWay += 1;
-    const request = { kind: 'update', hash: this.#id, parts } as const;
-    this.#thread.send(
-      request,
-      parts.map(({ buffer }) => buffer),
-    );
+  async #ask(request: HashRequest, handOver: ArrayBuffer[] = []): Promise<string> {
+    if (this.#failure) throw this.#failure;
+    const asked = Promise.withResolvers<string>();
+    this.#asked.push(asked);
+    this.#thread.send(request, handOver);
+    return await asked.promise;
   }
 }

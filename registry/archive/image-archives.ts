@@ -6,7 +6,7 @@ import type { Image } from '../../model/image.ts';
 import { Quota } from '../quota/quota.ts';
 import { RateLimits } from '../access/rate-limits.ts';
 import { PullWatch } from '../blobs/pull-watch.ts';
-import { UploadWork } from '../blobs/upload-work.ts';
+import { BusyUploads } from '../blobs/busy-uploads.ts';
 import { archiveLimits } from './limits.ts';
 import type { ArchiveLimits } from './limits.ts';
 import { ArchivePlaces } from './places.ts';
@@ -43,10 +43,9 @@ export interface ImageArchivesDeps extends RegistryDeps {
 /** Opens what takes and gives archives. It needs the registry's store and blobs, not the registry. Disposing it cuts what is under way. */
 export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
   const closing = new AbortController();
-  const uploads = new UploadWork(deps.clock);
   const context: RegistryContext = {
     ...deps,
-    uploads,
+    uploads: new BusyUploads(),
     pulls: new PullWatch(deps.clock),
     rates: new RateLimits(deps),
     // Without a registry, of its own: what it misses of those in other processes, it measures again soon.
@@ -66,10 +65,7 @@ export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
         throw asRefusal(error);
       }
     },
-    [Symbol.dispose]: () => {
-      closing.abort(new RegistryError('unavailable'));
-      uploads[Symbol.dispose]();
-    },
+    [Symbol.dispose]: () => closing.abort(new RegistryError('unavailable')),
   };
 }
 

@@ -10,7 +10,8 @@ import { publishChecked } from '../blobs/blob-push.ts';
 import { discardUpload } from '../blobs/upload-session.ts';
 import type { RegistryContext } from '../context.ts';
 import { renewLink } from '../blobs/leases.ts';
-import { algorithmOf, RunningHash } from '../digests.ts';
+import { algorithmOf } from '../digests.ts';
+import type { DigestAlgorithm } from '../digests.ts';
 import { maxManifestBytes } from '../manifests/manifest.ts';
 import { compressionOf } from './compression.ts';
 import type { Compression } from './compression.ts';
@@ -55,12 +56,11 @@ async function readDocument({ name, sizeBytes, bytes }: FileEntry): Promise<Uint
 async function takeFile(context: RegistryContext, repository: string, entry: FileEntry): Promise<ArchiveFile> {
   const announced = announcedDigest(entry.name);
   const algorithm = announced === undefined ? 'sha256' : algorithmOf(announced);
-  using hash = new RunningHash(algorithm, context.hashing.begin(algorithm, entry.sizeBytes));
   const sniffed: { compression?: Compression } = {};
   const bytes = sniff(entry.bytes, sniffed);
   const isHere = announced !== undefined && (await leasedBlobSize(context, repository, announced)) === entry.sizeBytes;
-  const file = { bytes, hash, name: entry.name, sizeBytes: entry.sizeBytes };
-  const digest = isHere ? await check(file, context.signal) : await store(context, repository, file);
+  const file = { bytes, algorithm, name: entry.name, sizeBytes: entry.sizeBytes };
+  const digest = isHere ? await check(context, file) : await store(context, repository, file);
   return { digest, sizeBytes: entry.sizeBytes, compression: sniffed.compression ?? 'none' };
 }
 
@@ -81,32 +81,35 @@ function announcedDigest(name: string): string | undefined {
   return digestPattern.test(digest) ? digest : undefined;
 }
 
-interface RunningFile {
+interface IncomingFile {
   readonly bytes: ByteSource;
-  /** Runs along while the bytes are read. */
-  readonly hash: RunningHash;
+  readonly algorithm: DigestAlgorithm;
   readonly name: string;
   /** As the tar announces it. */
   readonly sizeBytes: number;
 }
 
 /** Reads a file whose blob the repository has. */
-async function check({ bytes, hash, name }: RunningFile, signal: AbortSignal): Promise<string> {
+async function check({ hashing, signal }: RegistryContext, file: IncomingFile): Promise<string> {
+  const { bytes, algorithm, name } = file;
+  using hash = hashing.begin(algorithm);
   for await (const chunks of bytes) {
     signal.throwIfAborted();
-    await hash.take(chunks);
+    for (const chunk of chunks) await hash.update(chunk);
   }
-  return checkedName(name, await hash.digest());
+  return checkedName(name, `${algorithm}:${await hash.digest()}`);
 }
 
-async function store(context: RegistryContext, repository: string, file: RunningFile): Promise<string> {
+async function store(context: RegistryContext, repository: string, file: IncomingFile): Promise<string> {
   const { blobs, quota, signal } = context;
+  const { algorithm } = file;
   const uploadId = randomUUID();
   const body = quota.meter(file.bytes, { repository, uploadId, sizeBytes: 0, announcedBytes: file.sizeBytes });
   await blobs.createUpload(uploadId);
   try {
-    const sizeBytes = await blobs.appendUpload(uploadId, 0, body, { signal, taker: file.hash });
-    const digest = checkedName(file.name, await file.hash.digest());
+    await blobs.appendUpload(uploadId, 0, body, { signal, algorithm });
+    const { digest, sizeBytes } = await blobs.digestUpload(uploadId, algorithm, signal);
+    checkedName(file.name, digest);
     await publishChecked(context, { repository, uploadId, digest, sizeBytes });
     return digest;
   } catch (error) {

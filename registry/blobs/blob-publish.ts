@@ -15,14 +15,15 @@ interface Blob {
 }
 
 /**
- * Makes an upload, whose bytes were checked to have this digest and size, a blob of a repository. Until its bytes are
- * published its link shows nothing; after a crash in between the same push, repeated, publishes them.
+ * Makes an upload, whose bytes have this digest and size, a blob of a repository. To be compared before: a link to a digest
+ * shows the bytes that others have pushed. Until they are published the link shows nothing; after a crash in between the same
+ * push, repeated, publishes them.
  */
 export async function publishBlob(context: RegistryContext, blob: Blob & { readonly uploadId: string }): Promise<void> {
   const { repository, uploadId, digest, sizeBytes } = blob;
   await linkBlob(context, repository, { digest, sizeBytes });
   await keepBytes(context, digest);
-  await context.blobs.publishUpload(uploadId, digest, sizeBytes);
+  await context.blobs.publishUpload(uploadId, digest);
 }
 
 /** Gives a repository a blob whose bytes are here already. @returns whether they still were. */

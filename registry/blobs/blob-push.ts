@@ -1,5 +1,5 @@
 /**
- * Pushing blobs. Bytes are hashed while they arrive; then the blob is linked to the repository, its bytes are made durable and
+ * Pushing blobs. The blobs hash bytes while they arrive; then the blob is linked to the repository, its bytes are made durable and
  * published under their digest, by which it becomes visible, and the session goes. After a crash in between the client finds
  * no blob and pushes again.
  */
@@ -11,7 +11,7 @@ import { mayMount } from '../access/caller.ts';
 import { findSource, linkedBlobSize } from './blob-links.ts';
 import { publishBlob, shareBlob } from './blob-publish.ts';
 import { parseChunkRange } from './byte-range.ts';
-import { RunningHash, algorithmOf, checkedAlgorithm, checkedDigest } from '../digests.ts';
+import { algorithmOf, checkedAlgorithm, checkedDigest } from '../digests.ts';
 import type { DigestAlgorithm } from '../digests.ts';
 import { isOverLimit } from '../quota/quota.ts';
 import { uploadSessions } from '../documents.ts';
@@ -68,12 +68,11 @@ export async function finishUpload(
   const { request, query } = exchange;
   const digest = checkedDigest(singleParameter(query, 'digest'));
   using _taken = context.uploads.enter(target.uploadId);
-  const { session, sizeBytes } = await openUpload(context, exchange.caller.subject, target);
+  const { sizeBytes } = await openUpload(context, exchange.caller.subject, target);
   const chunkBytes = checkChunk(request, target, sizeBytes);
-  const algorithm = sizeBytes === 0 ? algorithmOf(digest) : session.algorithm;
-  const chunk = { ...target, sizeBytes, algorithm, chunkBytes };
-  const size = hasBody(request) ? await receive(context, request, chunk) : sizeBytes;
-  await publish(context, { ...target, digest, sizeBytes: size });
+  const chunk = { ...target, sizeBytes, algorithm: algorithmOf(digest), chunkBytes };
+  if (hasBody(request)) await receive(context, request, chunk);
+  await publish(context, { ...target, digest });
   if (await context.store.delete(uploadSessions, target.uploadId)) context.quota.endUpload(target.repository);
   answerBlob(exchange, target.repository, digest);
 }
@@ -105,8 +104,8 @@ async function pushWhole(
   await context.blobs.createUpload(uploadId);
   try {
     const upload = { repository, uploadId, sizeBytes: 0, algorithm: algorithmOf(digest) };
-    const sizeBytes = hasBody(exchange.request) ? await receive(context, exchange.request, upload) : 0;
-    await publish(context, { repository, uploadId, digest, sizeBytes });
+    if (hasBody(exchange.request)) await receive(context, exchange.request, upload);
+    await publish(context, { repository, uploadId, digest });
   } catch (error) {
     await discardUpload(context, { repository, uploadId });
     throw error;
@@ -115,8 +114,8 @@ async function pushWhole(
 }
 
 /**
- * Writes a request's body to the end of an upload, hashing it. What arrives before the client leaves is kept; an upload that
- * grows too large, or for which there is no space, is discarded.
+ * Writes a request's body to the end of an upload. What arrives before the client leaves is kept; an upload that grows too
+ * large, or for which there is no space, is discarded.
  */
 async function receive(
   context: RegistryContext,
@@ -128,52 +127,38 @@ async function receive(
     readonly chunkBytes?: number | undefined;
   },
 ): Promise<number> {
-  const { blobs, uploads, quota, clock, signal, hashing } = context;
+  const { blobs, quota, clock, signal } = context;
   const { uploadId, sizeBytes, chunkBytes, algorithm } = upload;
   using sent = paced(request, clock);
   const announcedBytes = Number(request.headers['content-length'] ?? chunkBytes ?? 0);
   const chunk = chunkBytes === undefined ? sent.bytes : exactly(chunkBytes, sent.bytes);
   const body = quota.meter(chunk, { ...upload, announcedBytes });
   const stop = AbortSignal.any([signal, sent.signal]);
-  const hash =
-    sizeBytes === 0
-      ? new RunningHash(algorithm, hashing.begin(algorithm, announcedBytes || undefined))
-      : uploads.takeHash(uploadId, sizeBytes);
   try {
-    const size = await blobs.appendUpload(uploadId, sizeBytes, body, { signal: stop, taker: hash });
-    hash?.rest();
-    if (hash?.sizeBytes === size) uploads.keepHash(uploadId, hash);
-    else hash?.[Symbol.dispose]();
-    return size;
+    return await blobs.appendUpload(uploadId, sizeBytes, body, { signal: stop, algorithm });
   } catch (error) {
-    hash?.[Symbol.dispose]();
     if (isOverLimit(error) || isOutOfSpace(error)) await discardUpload(context, upload);
     throw error;
   }
 }
 
-/**
- * Checks an upload against its digest, links it and publishes it. One with another digest, or for which there is no space, is
- * discarded.
- */
-async function publish(
-  context: RegistryContext,
-  upload: UploadTarget & { readonly digest: string; readonly sizeBytes: number },
-): Promise<void> {
-  const actual = await digestOfUpload(context, upload);
-  if (actual !== upload.digest) {
+/** Links an upload and publishes it. One with another digest, or for which there is no space, is discarded. */
+async function publish(context: RegistryContext, upload: UploadTarget & { readonly digest: string }): Promise<void> {
+  const { uploadId, digest } = upload;
+  const { digest: actual, sizeBytes } = await context.blobs.digestUpload(uploadId, algorithmOf(digest), context.signal);
+  if (actual !== digest) {
     await discardUpload(context, upload);
     throw new RegistryError('digest-mismatch', { detail: `The content has ${actual}` });
   }
   try {
-    await publishChecked(context, upload);
+    await publishChecked(context, { ...upload, sizeBytes });
   } catch (error) {
     if (isOutOfSpace(error)) await discardUpload(context, upload);
     throw error;
   }
 }
 
-/** Links an upload that is known to have this digest and size, and publishes it. */
+/** Links an upload that has this digest and size, and publishes it. */
 export async function publishChecked(
   context: RegistryContext,
   upload: UploadTarget & { readonly digest: string; readonly sizeBytes: number },
@@ -182,22 +167,6 @@ export async function publishChecked(
   const isCounted = await context.quota.counts(repository, digest);
   await publishBlob(context, upload);
   if (isCounted) context.quota.giveBack(repository, sizeBytes);
-}
-
-async function digestOfUpload(
-  { blobs, uploads, signal, hashing }: RegistryContext,
-  { uploadId, digest, sizeBytes }: { readonly uploadId: string; readonly digest: string; readonly sizeBytes: number },
-): Promise<string> {
-  const known = uploads.takeHash(uploadId, sizeBytes);
-  const algorithm = algorithmOf(digest);
-  if (known?.algorithm === algorithm) return await known.digest();
-  known?.[Symbol.dispose]();
-  const bytes = await blobs.readUpload(uploadId);
-  if (!bytes) throw new RegistryError('upload-unknown');
-  using hash = new RunningHash(algorithm, hashing.begin(algorithm, sizeBytes));
-  // Of a large layer this takes a while, for which closing need not wait.
-  await hash.takeAll(bytes, signal);
-  return await hash.digest();
 }
 
 /** A chunk that says where it belongs must belong where the upload ends. Returns how long it says to be. */

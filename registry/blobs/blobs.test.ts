@@ -41,18 +41,6 @@ test('a blob in a chunked PATCH without a length and an empty PUT, as docker sen
   expect((await registry.as(location)).code).toBe('BLOB_UPLOAD_UNKNOWN');
 });
 
-test('a small chunk whose hash was taken while it came is not read again when the upload is finished', async () => {
-  const calls: string[] = [];
-  await using observed = await openTestRegistry({ beforeCall: async (method) => void calls.push(method) });
-  const bytes = randomBytes(200_000);
-  const begun = await observed.as(uploads, { method: 'POST' });
-  const location = String(begun.headers.location);
-  expect((await observed.as(location, { method: 'PATCH', body: bytes })).status).toBe(202);
-  expect((await observed.as(`${location}?digest=${sha256(bytes)}`, { method: 'PUT' })).status).toBe(201);
-  expect(calls).toContain('publishUpload');
-  expect(calls).not.toContain('readUpload');
-});
-
 test('a blob in one POST, in one PUT, and an empty one', async () => {
   await pushBlob(registry, 'acme/draw', 'in one post');
   const location = await begin();

@@ -71,10 +71,9 @@ export async function openUpload(
  * the sweep of old uploads deletes it.
  */
 export async function discardUpload(
-  { store, blobs, quota, uploads }: RegistryContext,
+  { store, blobs, quota }: RegistryContext,
   { repository, uploadId }: UploadTarget,
 ): Promise<void> {
-  uploads.forget(uploadId);
   const upload = await blobs.statUpload(uploadId);
   if (upload && (await blobs.deleteUpload(uploadId))) quota.giveBack(repository, upload.sizeBytes);
   if (await store.delete(uploadSessions, uploadId)) quota.endUpload(repository);

@@ -3,9 +3,10 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { openFileBlobs } from '../../core/blobs/filesystem.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { bytesOf } from '../kit/byte-source.ts';
+import { hashing } from '../kit/hashing.ts';
 
 const [folder = ''] = process.argv.slice(2);
-const blobs = await openFileBlobs({ folder, log: silentLog() });
+const blobs = await openFileBlobs({ hashing, folder, log: silentLog() });
 
 async function publish(): Promise<never> {
   for (;;) {
@@ -16,7 +17,7 @@ async function publish(): Promise<never> {
     const uploadId = randomUUID();
     await blobs.createUpload(uploadId);
     await blobs.appendUpload(uploadId, 0, bytesOf(...chunks));
-    await blobs.publishUpload(uploadId, digest, 200_000);
+    await blobs.publishUpload(uploadId, digest);
     process.stdout.write(`${digest}\n`);
   }
 }

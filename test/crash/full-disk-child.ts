@@ -10,11 +10,12 @@ import { silentLog } from '../../core/log/log.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import { pairs } from './crash-collections.ts';
 import { bytesOf } from '../kit/byte-source.ts';
+import { hashing } from '../kit/hashing.ts';
 
 const [folder = ''] = process.argv.slice(2);
 const log = silentLog();
 await using store = await openSqliteStore({ folder: join(folder, 'store'), collections: [pairs], log });
-await using blobs = await openFileBlobs({ folder: join(folder, 'blobs'), log });
+await using blobs = await openFileBlobs({ hashing, folder: join(folder, 'blobs'), log });
 
 /** In all four times as much as fits. */
 const groups = 40;

@@ -1,5 +1,7 @@
 // Takes about 10 s
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
@@ -9,6 +11,8 @@ import { openSqliteStore } from '../../core/store/sqlite.ts';
 import { temporaryFolder } from '../suites/temporary-folder.ts';
 import { pairs } from './crash-collections.ts';
 import { runUntilKilled } from './killed-child.ts';
+import { bytesOf } from '../kit/byte-source.ts';
+import { hashing } from '../kit/hashing.ts';
 
 const log = silentLog();
 
@@ -38,7 +42,7 @@ test('Files lose no published blob to kill -9, and show no half one', async () =
   const published = new Set<string>();
   for (let round = 0; round < blobRounds; round += 1) {
     for (const digest of await runUntilKilled('blob-writer-child.ts', [folder.path], upTo(100))) published.add(digest);
-    await using blobs = await openFileBlobs({ folder: folder.path, log });
+    await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     const listed = new Set<string>();
     for await (const digest of blobs.list()) {
       const bytes = await buffer((await blobs.read(digest)) as Readable);
@@ -46,7 +50,14 @@ test('Files lose no published blob to kill -9, and show no half one', async () =
       listed.add(digest);
     }
     expect([...published].filter((digest) => !listed.has(digest))).toStrictEqual([]);
-    for await (const uploadId of blobs.listUploads()) expect(await blobs.deleteUpload(uploadId)).toBe(true);
+    for await (const uploadId of blobs.listUploads()) {
+      const before = await readFile(join(folder.path, 'uploads', uploadId));
+      const bytes = Buffer.concat([before, randomBytes(300_000)]);
+      await blobs.appendUpload(uploadId, before.length, bytesOf(bytes.subarray(before.length)));
+      const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+      await blobs.publishUpload(uploadId, digest);
+      expect(bytes.equals(await buffer((await blobs.read(digest)) as Readable))).toBe(true);
+    }
   }
 });
 

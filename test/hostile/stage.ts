@@ -17,6 +17,7 @@ import { startPlatform } from '../kit/platform.ts';
 import type { TestPlatform } from '../kit/platform.ts';
 import { sendTo, sha256 } from '../kit/registry.ts';
 import type { Answer, Sent } from '../kit/registry.ts';
+import { hashing } from '../kit/hashing.ts';
 
 /** Tells what is tried on every ground, and after each try looks whether the registry took harm. */
 export function onEveryGround(tell: (stage: HostileStage) => void): void {
@@ -61,7 +62,7 @@ export class HostileStage {
     this.#platform = await startPlatform({ ground: this.ground, only: ['registry', 'api'], settings });
     if (this.ground !== 'embedded') {
       const place = { url: this.ground.mongodbUrl, database: this.platform.node };
-      this.#blobs = await openGridFsBlobs({ ...place, log: openLog('silent', process.stderr) });
+      this.#blobs = await openGridFsBlobs({ hashing, ...place, log: openLog('silent', process.stderr) });
     }
     await this.blob('home/witness', witness);
     await this.send(`/v2/home/witness/blobs/${sha256(witness)}`);

@@ -1,9 +1,9 @@
 import { Writable } from 'node:stream';
 import type { ByteSource, OpenBlob } from '../../core/blobs/blobs.ts';
 
-/** Chunks that come one by one. */
+/** Copies of chunks, one by one: what reads them may free their memory. */
 export async function* bytesOf(...chunks: readonly Uint8Array[]): ByteSource {
-  for (const chunk of chunks) yield [chunk];
+  for (const chunk of chunks) yield [Uint8Array.from(chunk)];
 }
 
 /** What an open blob gives. */

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import { openFileBlobs } from '../../core/blobs/filesystem.ts';
 import { openGridFsBlobs } from '../../core/blobs/gridfs.ts';
+import type { Clock } from '../../core/clock/clock.ts';
+import type { HashThreads } from '../../core/hash/hash-threads.ts';
 import type { Log } from '../../core/log/log.ts';
 import { openMongoStore } from '../../core/store/mongodb.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
@@ -30,15 +32,22 @@ interface Where {
   readonly mongo?: { readonly url: string; readonly database: string } | undefined;
 }
 
+interface Common {
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly hashing: HashThreads;
+}
+
 /** Opens the ports of one registry; on the shared ground those of two, as two processes would. `resources` closes them. */
 export async function openRegistryPorts(
   { ground = 'embedded', mongo }: Where,
-  log: Log,
+  common: Common,
   resources: AsyncDisposableStack,
 ): Promise<readonly [RegistryPorts, ...RegistryPorts[]]> {
+  const { log, clock, hashing } = common;
   const openOn = async (place: { url: string; database: string }): Promise<RegistryPorts> => ({
     store: resources.use(await openMongoStore({ ...place, collections, log })),
-    blobs: resources.use(await openGridFsBlobs({ ...place, log })),
+    blobs: resources.use(await openGridFsBlobs({ ...place, log, clock, hashing })),
   });
   if (mongo) return [await openOn(mongo)];
   if (ground !== 'embedded') {
@@ -48,5 +57,6 @@ export async function openRegistryPorts(
   const folder = await mkdtemp(join(tmpdir(), 'registry-test-'));
   resources.defer(async () => await rm(folder, { recursive: true, force: true }));
   const store = resources.use(await openSqliteStore({ folder: join(folder, 'store'), collections, log }));
-  return [{ store, blobs: resources.use(await openFileBlobs({ folder: join(folder, 'blobs'), log })), folder }];
+  const blobs = resources.use(await openFileBlobs({ folder: join(folder, 'blobs'), log, clock, hashing }));
+  return [{ store, blobs, folder }];
 }

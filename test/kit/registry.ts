@@ -70,10 +70,11 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   await using resources = new AsyncDisposableStack();
   const logLines: string[] = [];
   const log = openLog('info', { write: (line) => void logLines.push(line) });
-  const ports = await openRegistryPorts(options, log, resources);
+  const { clock = systemClock, publicUrl, beforeCall } = options;
+  const hashing = resources.use(new HashThreads(clock));
+  const ports = await openRegistryPorts(options, { log, clock, hashing }, resources);
   const [first] = ports;
   const { blobs, folder } = first;
-  const { clock = systemClock, publicUrl, beforeCall } = options;
   const inTime = (store: Store) => (options.clock ? withTime(store, options.clock) : store);
   const store = inTime(first.store);
   const grants = new RegistryGrants(new PlatformSecret(Buffer.alloc(32, 7)));
@@ -85,7 +86,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     bus: options.bus ?? openInProcessBus({ log }),
     collection: { ...defaultCollectionSettings, ...options.collection },
     clock,
-    hashing: resources.use(new HashThreads(clock)),
+    hashing,
     log,
     grants,
     limits: { ...noLimits, ...options.limits },
@@ -243,7 +244,7 @@ function withFaults<Port extends object>(port: Port, beforeWrite: (method: strin
   });
 }
 
-const calls = ['get', 'insert', 'update', 'delete', 'find', 'stat', 'read', 'readUpload', 'publishUpload'];
+const calls = ['get', 'insert', 'update', 'delete', 'find', 'stat', 'read', 'digestUpload', 'publishUpload'];
 
 /** The same port, whose calls can be made to wait. */
 export function withPauses<Port extends object>(port: Port, beforeCall: (method: string) => Promise<void>): Port {

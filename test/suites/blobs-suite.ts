@@ -4,28 +4,41 @@ import { Readable, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import type { TestAPI } from 'vitest';
+import type { Clock } from '../../core/clock/clock.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { BlobsError } from '../../core/blobs/blobs.ts';
 import type { Blobs, BlobsErrorCode, ByteSource, OpenBlob } from '../../core/blobs/blobs.ts';
 import { HashThreads } from '../../core/hash/hash-threads.ts';
-import { free } from '../../core/hash/owned-bytes.ts';
 import { bytesOf } from '../kit/byte-source.ts';
 
 /** Data that outlives the blobs opened on it. */
 export interface BlobsData extends AsyncDisposable {
-  open(): Promise<Blobs>;
+  open(parts: OpenParts): Promise<Blobs>;
+  /** Damages a blob: of its bytes only so many are left. */
+  truncate(digest: string, sizeBytes: number): Promise<void>;
 }
+
+interface OpenParts {
+  readonly hashing: HashThreads;
+  readonly clock: Clock;
+}
+
+const parts: OpenParts = { hashing: new HashThreads(systemClock), clock: systemClock };
 
 /** More than any driver reads or writes at a time. */
 const largeBytes = 3 * 1024 * 1024 + 17;
 
 /** Describes a driver; `create` makes new, empty data. */
 export function describeBlobs(name: string, create: () => Promise<BlobsData>): void {
-  const blobsTest = test.extend<{ blobs: Blobs }>({
+  const blobsTest: BlobsTest = test.extend<{ data: BlobsData; blobs: Blobs }>({
     // oxlint-disable-next-line no-empty-pattern -- Vitest reads from the pattern what a fixture needs
-    blobs: async ({}, use) => {
+    data: async ({}, use) => {
       await using data = await create();
-      await using blobs = await data.open();
+      await use(data);
+    },
+    blobs: async ({ data }, use) => {
+      await using blobs = await data.open(parts);
       await use(blobs);
     },
   });
@@ -38,12 +51,16 @@ export function describeBlobs(name: string, create: () => Promise<BlobsData>): v
   describe(`${name}: publishing`, () => {
     describePublishing(blobsTest);
   });
+  describe(`${name}: hashing`, () => {
+    describeHashing(blobsTest);
+    describeHashes(create);
+  });
   describe(`${name}: closing`, () => {
     describeClosing(create);
   });
 }
 
-type BlobsTest = TestAPI<{ blobs: Blobs }>;
+type BlobsTest = TestAPI<{ data: BlobsData; blobs: Blobs }>;
 
 function describeReading(blobsTest: BlobsTest): void {
   blobsTest('answers', async ({ blobs }) => {
@@ -201,7 +218,7 @@ function describeReading(blobsTest: BlobsTest): void {
       await expect(blobs.read(digest)).rejects.toThrow(TypeError);
       await expect(blobs.delete(digest)).rejects.toThrow(TypeError);
       await expect(blobs.renew(digest)).rejects.toThrow(TypeError);
-      await expect(blobs.publishUpload(uploadId, digest, 0)).rejects.toThrow(TypeError);
+      await expect(blobs.publishUpload(uploadId, digest)).rejects.toThrow(TypeError);
     }
     expect(await blobs.statUpload(uploadId)).toBeDefined();
   });
@@ -221,10 +238,10 @@ function describeUploads(blobsTest: BlobsTest): void {
 
   blobsTest('knows no upload that was not begun', async ({ blobs }) => {
     expect(await blobs.statUpload('one')).toBeUndefined();
-    expect(await blobs.readUpload('one')).toBeUndefined();
+    await expectCode(blobs.digestUpload('one', 'sha256'), 'upload-unknown');
     expect(await blobs.deleteUpload('one')).toBe(false);
     await expectCode(blobs.appendUpload('one', 0, chunks('a')), 'upload-unknown');
-    await expectCode(blobs.publishUpload('one', digestOf(Buffer.alloc(0)), 0), 'upload-unknown');
+    await expectCode(blobs.publishUpload('one', digestOf(Buffer.alloc(0))), 'upload-unknown');
     expect(await listOf(blobs.listUploads())).toStrictEqual([]);
   });
 
@@ -245,7 +262,7 @@ function describeUploads(blobsTest: BlobsTest): void {
     expect(await blobs.appendUpload('one', 3, chunks())).toBe(3);
     expect(await blobs.appendUpload('one', 3, Readable.from([[Buffer.from('d'), Buffer.from('e')]]))).toBe(5);
     expect(await blobs.statUpload('one')).toMatchObject({ sizeBytes: 5 });
-    expect(await uploadText(blobs, 'one')).toBe('abcde');
+    await expectUpload(blobs, 'abcde');
   });
 
   blobsTest('forgets an upload that is deleted', async ({ blobs }) => {
@@ -268,59 +285,18 @@ function describeUploads(blobsTest: BlobsTest): void {
     await expect(blobs.appendUpload('one', 0, failing())).rejects.toBe(failure);
     expect(await blobs.statUpload('one')).toMatchObject({ sizeBytes: 3 });
     expect(await blobs.appendUpload('one', 3, chunks('def'))).toBe(6);
-    expect(await uploadText(blobs, 'one')).toBe('abcdef');
+    await expectUpload(blobs, 'abcdef');
   });
 
-  blobsTest('gives each chunk to the taker once, in order, when nobody else needs it', async ({ blobs }) => {
+  blobsTest('frees the memory of chunks once they are written', async ({ blobs }) => {
     await blobs.createUpload('one');
     const given: Uint8Array[] = Array.from({ length: 40 }, (_, i) => new Uint8Array(70_000).fill(i));
     const whole = Buffer.concat(given);
-    const taken: Uint8Array[] = [];
-    const take = async (some: readonly Uint8Array[]) => {
-      taken.push(...some);
-      for (const chunk of some) free(chunk);
-    };
-    expect(await blobs.appendUpload('one', 0, bytesOf(...given), { taker: { take } })).toBe(whole.length);
-    expect(taken.map((chunk) => given.indexOf(chunk))).toStrictEqual(given.map((_, i) => i));
-    expect(taken.every(({ byteLength }) => byteLength === 0)).toBe(true);
-    await blobs.publishUpload('one', digestOf(whole), whole.length);
-    const bytes = await blobs.read(digestOf(whole));
-    expect(bytes && digestOf(await buffer(bytes))).toBe(digestOf(whole));
+    expect(await blobs.appendUpload('one', 0, Readable.from([given.slice(0, 17), given.slice(17)]))).toBe(whole.length);
+    expect(given.every(({ byteLength }) => byteLength === 0)).toBe(true);
+    await blobs.publishUpload('one', digestOf(whole));
+    expect(digestOf(await readAll(blobs, digestOf(whole)))).toBe(digestOf(whole));
   });
-
-  blobsTest('lets a hash in a thread have all bytes, append by append', async ({ blobs }) => {
-    await using threads = new HashThreads(systemClock);
-    const hash = threads.begin('sha256');
-    const bytes = randomBytes(3_500_000);
-    await blobs.createUpload('one');
-    let offset = 0;
-    for (const count of [1, 1_048_575, 0, 700_000, 999_999, 751_425]) {
-      const part = bytes.subarray(offset, offset + count);
-      // Each with memory to itself, which the driver may free.
-      const given = Array.from({ length: Math.ceil(count / 65_536) }, (_, i) =>
-        Uint8Array.from(part.subarray(i * 65_536, (i + 1) * 65_536)),
-      );
-      offset = await blobs.appendUpload('one', offset, bytesOf(...given), { taker: hash });
-    }
-    expect(offset).toBe(bytes.length);
-    expect(`sha256:${await hash.digest()}`).toBe(digestOf(bytes));
-    await blobs.publishUpload('one', digestOf(bytes), bytes.length);
-    const read = await blobs.read(digestOf(bytes));
-    expect(read && digestOf(await buffer(read))).toBe(digestOf(bytes));
-  });
-
-  blobsTest.for(['take', 'takeFile and takeShared'])(
-    'fails with what the taker fails with: %s',
-    async (way, { blobs }) => {
-      await blobs.createUpload('one');
-      const failure = new Error('Nobody takes it');
-      const fail = async () => await Promise.reject(failure);
-      const taker = way === 'take' ? { take: fail } : { take: async () => {}, takeFile: fail, takeShared: fail };
-      await expect(blobs.appendUpload('one', 0, chunks('abc'), { taker })).rejects.toBe(failure);
-      const { sizeBytes = -1 } = (await blobs.statUpload('one')) ?? {};
-      expect(await blobs.appendUpload('one', sizeBytes, chunks('x'))).toBe(sizeBytes + 1);
-    },
-  );
 
   blobsTest('stops when the signal aborts, though the source hangs, and keeps what arrived', async ({ blobs }) => {
     await blobs.createUpload('one');
@@ -329,14 +305,14 @@ function describeUploads(blobsTest: BlobsTest): void {
     const append = blobs.appendUpload('one', 0, hanging.source, { signal: abort.signal });
     await hanging.hangs;
     await expectCode(blobs.appendUpload('one', 3, chunks('x')), 'upload-busy');
-    await expectCode(blobs.publishUpload('one', digestOf(Buffer.from('abc')), 3), 'upload-busy');
+    await expectCode(blobs.publishUpload('one', digestOf(Buffer.from('abc'))), 'upload-busy');
     const reason = new Error('Client left');
     abort.abort(reason);
     await expect(append).rejects.toBe(reason);
     await expect(blobs.appendUpload('one', 3, chunks('x'), { signal: abort.signal })).rejects.toBe(reason);
     expect(await blobs.statUpload('one')).toMatchObject({ sizeBytes: 3 });
     expect(await blobs.appendUpload('one', 3, chunks('d'))).toBe(4);
-    expect(await uploadText(blobs, 'one')).toBe('abcd');
+    await expectUpload(blobs, 'abcd');
   });
 
   blobsTest('tells an append that its upload was deleted meanwhile', async ({ blobs }) => {
@@ -363,32 +339,32 @@ function describePublishing(blobsTest: BlobsTest): void {
     await blobs.createUpload('one');
     await blobs.appendUpload('one', 0, bytesOf(bytes));
     expect(await blobs.stat(digestOf(bytes))).toBeUndefined();
-    await blobs.publishUpload('one', digestOf(bytes), 5);
+    await blobs.publishUpload('one', digestOf(bytes));
     expect(await blobs.stat(digestOf(bytes))).toMatchObject({ sizeBytes: 5 });
     expect(await blobs.statUpload('one')).toBeUndefined();
     expect(await listOf(blobs.listUploads())).toStrictEqual([]);
-    await expectCode(blobs.publishUpload('one', digestOf(bytes), 5), 'upload-unknown');
+    await expectCode(blobs.publishUpload('one', digestOf(bytes)), 'upload-unknown');
     expect((await readAll(blobs, digestOf(bytes))).toString()).toBe('hello');
   });
 
   blobsTest('discards an upload of a blob that exists', async ({ blobs }) => {
     const digest = await publish(blobs, Buffer.from('hello'));
+    const generation = await generationOf(blobs, digest);
     await blobs.createUpload('two');
-    await blobs.appendUpload('two', 0, chunks('other'));
-    await blobs.publishUpload('two', digest, 5);
+    await blobs.appendUpload('two', 0, chunks('hello'));
+    await blobs.publishUpload('two', digest);
     expect(await blobs.statUpload('two')).toBeUndefined();
     expect((await readAll(blobs, digest)).toString()).toBe('hello');
+    expect(await generationOf(blobs, digest)).toBe(generation);
   });
 
-  blobsTest('replaces a blob of another size, which is damaged, in one step', async ({ blobs }) => {
-    const digest = digestOf(Buffer.from('whole'));
-    await blobs.createUpload('damaged');
-    await blobs.appendUpload('damaged', 0, chunks('who'));
-    await blobs.publishUpload('damaged', digest, 3);
+  blobsTest('replaces a blob of another size, which is damaged, in one step', async ({ data, blobs }) => {
+    const digest = await publish(blobs, Buffer.from('whole'));
+    await data.truncate(digest, 3);
     const readers = Array.from({ length: 20 }, async () => (await readAll(blobs, digest)).toString());
     await blobs.createUpload('two');
     await blobs.appendUpload('two', 0, chunks('whole'));
-    await blobs.publishUpload('two', digest, 5);
+    await blobs.publishUpload('two', digest);
     for (const text of await Promise.all(readers)) expect(text).toBeOneOf(['who', 'whole']);
     expect(await blobs.stat(digest)).toMatchObject({ sizeBytes: 5 });
     expect((await readAll(blobs, digest)).toString()).toBe('whole');
@@ -396,16 +372,40 @@ function describePublishing(blobsTest: BlobsTest): void {
     expect(await listOf(blobs.list())).toStrictEqual([digest]);
   });
 
-  blobsTest('does not publish what was written to since it was checked', async ({ blobs }) => {
+  blobsTest('does not publish what was written to since its digest was asked', async ({ blobs }) => {
     await blobs.createUpload('one');
     await blobs.appendUpload('one', 0, chunks('checked'));
-    const digest = digestOf(Buffer.from('checked'));
+    const { digest } = await blobs.digestUpload('one', 'sha256');
+    expect(digest).toBe(digestOf(Buffer.from('checked')));
     await blobs.appendUpload('one', 7, chunks(' and more'));
-    await expectCode(blobs.publishUpload('one', digest, 7), 'wrong-offset');
+    await expectCode(blobs.publishUpload('one', digest), 'digest-mismatch');
     expect(await blobs.stat(digest)).toBeUndefined();
     expect(await blobs.appendUpload('one', 16, chunks('.'))).toBe(17);
-    expect(await uploadText(blobs, 'one')).toBe('checked and more.');
+    await expectUpload(blobs, 'checked and more.');
   });
+
+  blobsTest.for([5, largeBytes])(
+    'does not publish %i bytes under another digest than theirs',
+    async (size, { blobs }) => {
+      const bytes = randomBytes(size);
+      const other = digestOf(randomBytes(size));
+      await blobs.createUpload('one');
+      await blobs.appendUpload('one', 0, bytesOf(bytes));
+      for (const wrong of [other, digestOf(bytes.subarray(1)), other.replace('sha256', 'sha512') + other.slice(7)]) {
+        await expectCode(blobs.publishUpload('one', wrong), 'digest-mismatch');
+        expect(await blobs.stat(wrong)).toBeUndefined();
+      }
+      expect(await blobs.statUpload('one')).toMatchObject({ sizeBytes: size });
+      const more = randomBytes(300_000);
+      await blobs.appendUpload('one', size, bytesOf(more));
+      await expectCode(blobs.publishUpload('one', digestOf(bytes)), 'digest-mismatch');
+      const whole = Buffer.concat([bytes, more]);
+      await blobs.publishUpload('one', digestOf(whole));
+      expect(Buffer.compare(await readAll(blobs, digestOf(whole)), whole)).toBe(0);
+      expect(await listOf(blobs.list())).toStrictEqual([digestOf(whole)]);
+      expect(await listOf(blobs.listUploads())).toStrictEqual([]);
+    },
+  );
 
   blobsTest('publishes one blob from many uploads at a time', async ({ blobs }) => {
     const bytes = randomBytes(100_000);
@@ -420,34 +420,185 @@ function describePublishing(blobsTest: BlobsTest): void {
     const digest = digestOf(Buffer.from('abc'));
     await blobs.createUpload('one');
     await blobs.appendUpload('one', 0, chunks('abc'));
-    const attempts = await Promise.allSettled(Array.from({ length: 5 }, () => blobs.publishUpload('one', digest, 3)));
+    const attempts = await Promise.allSettled(Array.from({ length: 5 }, () => blobs.publishUpload('one', digest)));
     expect(attempts.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     expect((await readAll(blobs, digest)).toString()).toBe('abc');
   });
 }
 
-function describeClosing(create: () => Promise<BlobsData>): void {
-  test('has blobs and uploads when it is opened again, and goes on with them', async () => {
-    await using data = await create();
-    const bytes = Buffer.from('hello');
-    {
-      await using blobs = await data.open();
-      await publish(blobs, bytes);
-      await blobs.createUpload('one');
-      await blobs.appendUpload('one', 0, chunks('abc'));
+function describeHashing(blobsTest: BlobsTest): void {
+  blobsTest('knows the digest of an upload after each append, in either algorithm', async ({ blobs }) => {
+    const bytes = randomBytes(3_500_000);
+    await blobs.createUpload('one');
+    let offset = 0;
+    for (const [index, count] of [1, 1_048_575, 0, 700_000, 999_999, 751_425].entries()) {
+      const part = bytes.subarray(offset, offset + count);
+      offset = await blobs.appendUpload('one', offset, bytesOf(...piecesOf(part)));
+      const received = bytes.subarray(0, offset);
+      for (const algorithm of index === 3 ? (['sha512', 'sha256'] as const) : (['sha256'] as const)) {
+        const digest = digestOf(received, algorithm);
+        expect(await blobs.digestUpload('one', algorithm)).toStrictEqual({ sizeBytes: offset, digest });
+      }
     }
-    await using blobs = await data.open();
-    expect((await readAll(blobs, digestOf(bytes))).toString()).toBe('hello');
-    expect(await listOf(blobs.listUploads())).toStrictEqual(['one']);
-    expect(await blobs.appendUpload('one', 3, chunks('def'))).toBe(6);
-    const digest = digestOf(Buffer.from('abcdef'));
-    await blobs.publishUpload('one', digest, 6);
-    expect((await readAll(blobs, digest)).toString()).toBe('abcdef');
+    expect(offset).toBe(bytes.length);
+    await blobs.publishUpload('one', digestOf(bytes));
+    expect(Buffer.compare(await readAll(blobs, digestOf(bytes)), bytes)).toBe(0);
   });
+
+  blobsTest('hashes on through many appends, whose digest nobody asks for', async ({ blobs }) => {
+    const bytes = randomBytes(3_500_000);
+    await blobs.createUpload('one');
+    let offset = 0;
+    for (const count of [100, 2_000_000, 0, 50_000, 50_000, 700_000, 699_900]) {
+      offset = await blobs.appendUpload('one', offset, bytesOf(...piecesOf(bytes.subarray(offset, offset + count))));
+    }
+    await blobs.publishUpload('one', digestOf(bytes));
+    expect(Buffer.compare(await readAll(blobs, digestOf(bytes)), bytes)).toBe(0);
+  });
+
+  blobsTest('publishes under a sha512, announced or not', async ({ blobs }) => {
+    for (const algorithm of ['sha512', 'sha256'] as const) {
+      const bytes = randomBytes(1_500_000);
+      await blobs.createUpload('one');
+      await blobs.appendUpload('one', 0, bytesOf(...piecesOf(bytes.subarray(0, 800_000))), { algorithm });
+      await blobs.appendUpload('one', 800_000, bytesOf(...piecesOf(bytes.subarray(800_000))), { algorithm });
+      await blobs.publishUpload('one', digestOf(bytes, 'sha512'));
+      expect(Buffer.compare(await readAll(blobs, digestOf(bytes, 'sha512')), bytes)).toBe(0);
+    }
+  });
+
+  blobsTest('counts what was written before a source failed, and nothing else', async ({ blobs }) => {
+    const bytes = randomBytes(2_000_000);
+    await blobs.createUpload('one');
+    const failure = new Error('Connection lost');
+    async function* failing(): AsyncGenerator<readonly Uint8Array[]> {
+      yield* bytesOf(...piecesOf(bytes.subarray(0, 1_200_000)));
+      throw failure;
+    }
+    await expect(blobs.appendUpload('one', 0, failing())).rejects.toBe(failure);
+    const { sizeBytes = 0 } = (await blobs.statUpload('one')) ?? {};
+    expect(sizeBytes).toBe(1_200_000);
+    await blobs.appendUpload('one', sizeBytes, bytesOf(bytes.subarray(sizeBytes)));
+    await blobs.publishUpload('one', digestOf(bytes));
+    expect(Buffer.compare(await readAll(blobs, digestOf(bytes)), bytes)).toBe(0);
+  });
+
+  blobsTest('hashes many uploads at a time, whose appends alternate, and mixes nothing up', async ({ blobs }) => {
+    const contents = Array.from({ length: 12 }, () => randomBytes(1_500_000));
+    await Promise.all(
+      contents.map(async (bytes, index) => {
+        const uploadId = `upload-${index}`;
+        await blobs.createUpload(uploadId);
+        for (let offset = 0; offset < bytes.length;) {
+          const part = bytes.subarray(offset, offset + 400_000 + index);
+          const appends = [1, 2].map(() => blobs.appendUpload(uploadId, offset, bytesOf(...piecesOf(part))));
+          const [refused, ...more] = (await Promise.allSettled(appends)).filter(({ status }) => status === 'rejected');
+          // The one that comes second finds the other one at work, or done.
+          expect(refused).toMatchObject({
+            reason: { code: expect.toBeOneOf(['upload-busy', 'wrong-offset']) as string },
+          });
+          expect(more).toStrictEqual([]);
+          offset += part.length;
+        }
+        await blobs.publishUpload(uploadId, digestOf(bytes));
+        expect(Buffer.compare(await readAll(blobs, digestOf(bytes)), bytes)).toBe(0);
+      }),
+    );
+  });
+
+  blobsTest('reads again what was hashed as something else, of an upload with the same ID', async ({ blobs }) => {
+    const [before, after] = [randomBytes(700_000), randomBytes(700_000)];
+    await blobs.createUpload('one');
+    await blobs.appendUpload('one', 0, bytesOf(before));
+    expect((await blobs.digestUpload('one', 'sha256')).digest).toBe(digestOf(before));
+    await blobs.deleteUpload('one');
+    await blobs.createUpload('one');
+    await blobs.appendUpload('one', 0, bytesOf(after));
+    await expectCode(blobs.publishUpload('one', digestOf(before)), 'digest-mismatch');
+    await blobs.publishUpload('one', digestOf(after));
+  });
+
+  blobsTest('stops reading for a digest when the signal aborts', async ({ blobs }) => {
+    await blobs.createUpload('one');
+    await blobs.appendUpload('one', 0, bytesOf(randomBytes(largeBytes)), { algorithm: 'sha512' });
+    const reason = new Error('Closing');
+    await expect(blobs.digestUpload('one', 'sha256', AbortSignal.abort(reason))).rejects.toBe(reason);
+    expect(await blobs.statUpload('one')).toMatchObject({ sizeBytes: largeBytes });
+  });
+}
+
+function describeHashes(create: () => Promise<BlobsData>): void {
+  test('holds no thread for an upload that is cancelled, or stands still for ten minutes', async () => {
+    const clock = new ManualClock(new Date());
+    await using hashing = new HashThreads(clock);
+    await using data = await create();
+    await using blobs = await data.open({ hashing, clock });
+    const bytes = randomBytes(2_000_000);
+    await blobs.createUpload('cancelled');
+    await blobs.appendUpload('cancelled', 0, bytesOf(bytes));
+    expect(hashing.count).toBe(1);
+    await blobs.deleteUpload('cancelled');
+    await clock.advance(90_000);
+    expect(hashing.count).toBe(0);
+    await blobs.createUpload('idle');
+    await blobs.appendUpload('idle', 0, bytesOf(bytes));
+    await clock.advance(540_000);
+    expect(hashing.count).toBe(1);
+    await clock.advance(180_000);
+    expect(hashing.count).toBe(0);
+    await blobs.publishUpload('idle', digestOf(bytes));
+    await clock.advance(90_000);
+    expect(hashing.count).toBe(0);
+    expect(Buffer.compare(await readAll(blobs, digestOf(bytes)), bytes)).toBe(0);
+  });
+
+  test('needs no thread for a small upload', async () => {
+    await using hashing = new HashThreads(systemClock);
+    await using data = await create();
+    await using blobs = await data.open({ hashing, clock: systemClock });
+    await publish(blobs, randomBytes(200_000));
+    expect(hashing.count).toBe(0);
+  });
+
+  test('goes on when a thread that hashes ends', async () => {
+    await using hashing = new HashThreads(systemClock);
+    await using data = await create();
+    await using blobs = await data.open({ hashing, clock: systemClock });
+    const bytes = randomBytes(2_000_000);
+    await blobs.createUpload('one');
+    await blobs.appendUpload('one', 0, bytesOf(bytes.subarray(0, 700_000)));
+    await hashing[Symbol.asyncDispose]();
+    await blobs.appendUpload('one', 700_000, bytesOf(bytes.subarray(700_000)));
+    await blobs.publishUpload('one', digestOf(bytes));
+    expect(Buffer.compare(await readAll(blobs, digestOf(bytes)), bytes)).toBe(0);
+  });
+}
+
+function describeClosing(create: () => Promise<BlobsData>): void {
+  test.each([6, 3_000_000])(
+    'has blobs and uploads of %i bytes when it is opened again, and goes on with them',
+    async (size) => {
+      await using data = await create();
+      const bytes = randomBytes(size);
+      const half = size / 2;
+      {
+        await using blobs = await data.open(parts);
+        await publish(blobs, bytes.subarray(1));
+        await blobs.createUpload('one');
+        await blobs.appendUpload('one', 0, bytesOf(bytes.subarray(0, half)));
+      }
+      await using blobs = await data.open(parts);
+      expect((await readAll(blobs, digestOf(bytes.subarray(1)))).equals(bytes.subarray(1))).toBe(true);
+      expect(await listOf(blobs.listUploads())).toStrictEqual(['one']);
+      expect(await blobs.appendUpload('one', half, bytesOf(bytes.subarray(half)))).toBe(size);
+      await blobs.publishUpload('one', digestOf(bytes));
+      expect((await readAll(blobs, digestOf(bytes))).equals(bytes)).toBe(true);
+    },
+  );
 
   test('ends appends when it is closed, keeps their bytes, and refuses what comes after', async () => {
     await using data = await create();
-    const blobs = await data.open();
+    const blobs = await data.open(parts);
     await blobs.createUpload('one');
     const hanging = hangingAfter('abc');
     const append = expectCode(blobs.appendUpload('one', 0, hanging.source), 'unavailable');
@@ -458,7 +609,7 @@ function describeClosing(create: () => Promise<BlobsData>): void {
     await expectCode(blobs.ping(), 'unavailable');
     await expectCode(blobs.stat(digestOf(Buffer.from('x'))), 'unavailable');
     await expectCode(blobs.createUpload('two'), 'unavailable');
-    await using again = await data.open();
+    await using again = await data.open(parts);
     expect(await again.statUpload('one')).toMatchObject({ sizeBytes: 3 });
   });
 }
@@ -479,6 +630,13 @@ function chunks(...texts: string[]): ByteSource {
   return bytesOf(...texts.map((text) => Buffer.from(text)));
 }
 
+/** As a socket gives bytes. */
+function piecesOf(bytes: Uint8Array): Uint8Array[] {
+  return Array.from({ length: Math.ceil(bytes.length / 65_536) }, (_, i) =>
+    bytes.subarray(i * 65_536, (i + 1) * 65_536),
+  );
+}
+
 function digestOf(bytes: Uint8Array, algorithm: 'sha256' | 'sha512' = 'sha256'): string {
   return `${algorithm}:${createHash(algorithm).update(bytes).digest('hex')}`;
 }
@@ -488,7 +646,7 @@ async function publish(blobs: Blobs, bytes: Uint8Array, algorithm: 'sha256' | 's
   const digest = digestOf(bytes, algorithm);
   await blobs.createUpload(uploadId);
   await blobs.appendUpload(uploadId, 0, bytesOf(bytes));
-  await blobs.publishUpload(uploadId, digest, bytes.length);
+  await blobs.publishUpload(uploadId, digest);
   return digest;
 }
 
@@ -500,8 +658,10 @@ async function readAll(blobs: Blobs, digest: string): Promise<Buffer> {
   return await buffer((await blobs.read(digest)) as Readable);
 }
 
-async function uploadText(blobs: Blobs, uploadId: string): Promise<string> {
-  return (await buffer((await blobs.readUpload(uploadId)) as Readable)).toString();
+/** That the upload `one` has this text. */
+async function expectUpload(blobs: Blobs, text: string): Promise<void> {
+  const expected = { sizeBytes: Buffer.byteLength(text), digest: digestOf(Buffer.from(text)) };
+  expect(await blobs.digestUpload('one', 'sha256')).toStrictEqual(expected);
 }
 
 async function listOf(list: AsyncIterable<string>): Promise<string[]> {

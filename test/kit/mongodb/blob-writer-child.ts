@@ -6,12 +6,13 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { openGridFsBlobs } from '../../../core/blobs/gridfs.ts';
 import { silentLog } from '../../../core/log/log.ts';
 import { bytesOf } from '../byte-source.ts';
+import { hashing } from '../hashing.ts';
 
 /** Small, so that each blob has several. */
 const chunkBytes = 64 * 1024;
 
 const [url = '', database = ''] = process.argv.slice(2);
-const blobs = await openGridFsBlobs({ url, database, log: silentLog(), chunkBytes });
+const blobs = await openGridFsBlobs({ hashing, url, database, log: silentLog(), chunkBytes });
 
 async function publish(): Promise<never> {
   for (;;) {
@@ -22,7 +23,7 @@ async function publish(): Promise<never> {
     const uploadId = randomUUID();
     await blobs.createUpload(uploadId);
     await blobs.appendUpload(uploadId, 0, bytesOf(...parts));
-    await blobs.publishUpload(uploadId, digest, 200_000);
+    await blobs.publishUpload(uploadId, digest);
     process.stdout.write(`${digest}\n`);
   }
 }

@@ -1,0 +1,142 @@
+import { createHash } from 'node:crypto';
+import type { Hash, HashAlgorithm } from '../hash/hash.ts';
+import type { HashThreads } from '../hash/hash-threads.ts';
+
+/** For fewer bytes, a message to a thread and its answer cost more than their hash. */
+const minBytes = 256 * 1024;
+
+/** Of a file, a thread hashes at most so much at once: other hashes wait for the same thread. */
+const maxPartBytes = 4 * 1024 * 1024;
+
+/** A hash may be this far behind the writer of a file: what was written before may no longer be in the page cache. */
+const maxBehindBytes = 64 * 1024 * 1024;
+
+/** Reads an upload from a position to its end. */
+type ReadFrom = (start: number) => AsyncIterable<Uint8Array> | Promise<AsyncIterable<Uint8Array>>;
+
+/**
+ * The hash of an upload, computed on a thread beside the writing. It may be behind, or be lost: `digest` reads what it has not
+ * seen. So hashing fails no append, and a small upload needs no thread.
+ */
+export class UploadHash implements Disposable {
+  readonly algorithm: HashAlgorithm;
+  readonly #threads: HashThreads;
+  #hash: Hash | undefined;
+  #hashedBytes = 0;
+  #digest: { readonly sizeBytes: number; readonly digest: string } | undefined;
+  #writtenBytes = 0;
+  #reading: Promise<void> | undefined;
+  /** Hashing failed beside the writing: the rest is left to `digest`. */
+  #hasFailed = false;
+
+  constructor(threads: HashThreads, algorithm: HashAlgorithm) {
+    this.#threads = threads;
+    this.algorithm = algorithm;
+  }
+
+  /** How many bytes of the upload, from its start, are hashed. */
+  get hashedBytes(): number {
+    return this.#hashedBytes;
+  }
+
+  /** Hashes the next bytes of the upload, which are in shared memory. Does nothing while they are few. Never rejects. */
+  async update(bytes: Uint8Array<SharedArrayBuffer>): Promise<void> {
+    if (this.#hasFailed || (!this.#hash && bytes.byteLength < minBytes)) return;
+    await this.#update(bytes).catch(() => (this.#hasFailed = true));
+  }
+
+  /** Whether it can keep up with a file that is written from `offset` on, without reading a large part of it again. */
+  canFollow(offset: number): boolean {
+    return !this.#hasFailed && offset - this.#hashedBytes <= maxBehindBytes;
+  }
+
+  /**
+   * Hashes what is written to a file by now. A thread reads it from the page cache, which costs less than handing over each
+   * chunk. Resolves when more may be written. Never rejects.
+   */
+  async follow(fd: number, writtenBytes: number): Promise<void> {
+    this.#writtenBytes = writtenBytes;
+    if (this.#hasFailed) return;
+    if (!this.#reading && writtenBytes - this.#hashedBytes >= minBytes) {
+      this.#reading = this.#readFrom(fd, minBytes).finally(() => (this.#reading = undefined));
+    }
+    if (writtenBytes - this.#hashedBytes > maxBehindBytes) await this.#reading;
+  }
+
+  /** Hashes the rest of what is written, if it is not little. Resolves when the file may be closed. Never rejects. */
+  async finish(fd: number): Promise<void> {
+    await this.#reading;
+    if (this.#hash) await this.#readFrom(fd, 1);
+  }
+
+  /** The digest of an upload of this size. Rejects with what reading or hashing fails with, and when the signal aborts. */
+  async digest(sizeBytes: number, read: ReadFrom, signal: AbortSignal): Promise<string> {
+    if (this.#digest?.sizeBytes === sizeBytes) return this.#digest.digest;
+    if (this.#hashedBytes > sizeBytes) this[Symbol.dispose]();
+    const isSmall = !this.#hash && sizeBytes < minBytes;
+    const hex = isSmall ? await this.#hashSmall(sizeBytes, read) : await this.#hashRest(sizeBytes, read, signal);
+    this.#digest = { sizeBytes, digest: `${this.algorithm}:${hex}` };
+    return this.#digest.digest;
+  }
+
+  /** Forgets what was hashed. */
+  [Symbol.dispose](): void {
+    this.#hash?.[Symbol.dispose]();
+    this.#hash = undefined;
+    this.#hashedBytes = 0;
+  }
+
+  /** On this thread. */
+  async #hashSmall(sizeBytes: number, read: ReadFrom): Promise<string> {
+    const hash = createHash(this.algorithm);
+    if (sizeBytes > 0) for await (const bytes of await read(0)) hash.update(bytes);
+    return hash.digest('hex');
+  }
+
+  async #hashRest(sizeBytes: number, read: ReadFrom, signal: AbortSignal): Promise<string> {
+    if (this.#hashedBytes < sizeBytes) {
+      for await (const bytes of await read(this.#hashedBytes)) {
+        signal.throwIfAborted();
+        await this.#update(bytes);
+      }
+    }
+    const hash = this.#begun();
+    // A hash can be asked for its digest once.
+    this.#hash = undefined;
+    this.#hashedBytes = 0;
+    return await hash.digest();
+  }
+
+  /** Never rejects. */
+  async #readFrom(fd: number, atLeastBytes: number): Promise<void> {
+    try {
+      while (this.#writtenBytes - this.#hashedBytes >= atLeastBytes) {
+        const start = this.#hashedBytes;
+        const end = Math.min(this.#writtenBytes, start + maxPartBytes);
+        await this.#advance(end, async (hash) => await hash.updateFromFile(fd, { start, end }));
+      }
+    } catch {
+      this.#hasFailed = true;
+    }
+  }
+
+  async #update(bytes: Uint8Array): Promise<void> {
+    // Computed before the memory is handed over.
+    const end = this.#hashedBytes + bytes.byteLength;
+    await this.#advance(end, async (hash) => await hash.update(bytes));
+  }
+
+  async #advance(toBytes: number, update: (hash: Hash) => Promise<void>): Promise<void> {
+    try {
+      await update(this.#begun());
+    } catch (error) {
+      this[Symbol.dispose]();
+      throw error;
+    }
+    this.#hashedBytes = toBytes;
+  }
+
+  #begun(): Hash {
+    return (this.#hash ??= this.#threads.begin(this.algorithm));
+  }
+}
