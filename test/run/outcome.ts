@@ -35,8 +35,9 @@ export function conclude({ results, code, required, missing }: Outcome): number 
   const lacking = unmet(required, missing, names);
 
   process.stdout.write(['The slowest files:', ...slowest(results), ''].join('\n'));
-  const again = [...failed.map(commandFor), ...broken.map(({ name }) => commandFor({ file: pathOf(name) }))];
-  if (again.length > 0) process.stdout.write(`To run again what failed:\n${again.join('\n')}\n`);
+  const again = [...failed.map(commandFor), ...broken.map(({ name }) => `npm test ${pathOf(name)}`)];
+  if (again.length > 0)
+    process.stdout.write(['To run again what failed:', ...again.map((line) => `  ${line}`), ''].join('\n'));
   for (const line of lacking) process.stderr.write(`Required by ${requiredVariable}, and skipped: ${line}\n`);
   process.stdout.write(`${passedCount} passed, ${failedCount} failed, ${skipped.length} skipped\n`);
   return code || (failedCount > 0 || passedCount === 0 || lacking.length > 0 ? 1 : 0);
@@ -44,23 +45,23 @@ export function conclude({ results, code, required, missing }: Outcome): number 
 
 interface TestName {
   readonly file: string;
-  readonly name?: string;
+  /** The names of its groups, and its own, as vitest joins them to match `-t`. */
+  readonly name: string;
 }
 
-/** The command that runs one test, or the tests of a file, again. */
-export function commandFor({ file, name = '' }: TestName): string {
-  // What chose a test's course is part of its name, such as the seed of a fuzzer.
+/** The command that runs just one test again. */
+export function commandFor({ file, name }: TestName): string {
+  // A setting that decides what a test does is part of its name, such as the seed of the fuzzer.
   const settings = name.match(/\bBERTH_TEST_\w+=\w+/g) ?? [];
-  const pattern = name.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
-  const choice = name === '' ? [] : ['-t', `'${pattern.replaceAll("'", String.raw`'\''`)}'`];
-  return ['  ', ...settings, 'npm test --', file, ...choice].join(' ').replace(/^ +/, '  ');
+  const pattern = name.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`).replaceAll("'", String.raw`'\''`);
+  return [...settings, 'npm test --', file, '-t', `'^${pattern}$'`].join(' ');
 }
 
 function testsWith(results: readonly FileResult[], ...statuses: string[]): TestName[] {
   return results.flatMap(({ name: file, assertionResults }) =>
     assertionResults
       .filter(({ status }) => statuses.includes(status))
-      .map(({ fullName }) => ({ file: pathOf(file), name: fullName })),
+      .map(({ ancestorTitles, title }) => ({ file: pathOf(file), name: [...ancestorTitles, title].join(' > ') })),
   );
 }
 

@@ -19,7 +19,9 @@ const report = z.object({
       status: z.string(),
       startTime: z.number(),
       endTime: z.number(),
-      assertionResults: z.array(z.object({ status: z.string(), fullName: z.string() })),
+      assertionResults: z.array(
+        z.object({ status: z.string(), ancestorTitles: z.array(z.string()), title: z.string() }),
+      ),
     }),
   ),
 });
