@@ -235,7 +235,7 @@ async function withLock(work) {
 }
 
 async function acquireLock() {
-  for (let told = false; ; told = true) {
+  for (let reported = false; ; reported = true) {
     try {
       mkdirSync(lockFolder);
       writeFileSync(join(lockFolder, 'owner'), `${process.pid} ${hostname()}`);
@@ -247,7 +247,7 @@ async function acquireLock() {
       removeStaleLock();
       continue;
     }
-    if (!told) process.stderr.write('Another process is preparing this folder, waiting for it …\n');
+    if (!reported) process.stderr.write('Another process is preparing this folder, waiting for it …\n');
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
 }

@@ -1,4 +1,4 @@
-/** What collections and verifications tell, in sentences. */
+/** Formats the events of garbage collections and verifications as sentences. */
 import type {
   CollectionEvent,
   CollectionSummary,

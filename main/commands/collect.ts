@@ -1,7 +1,7 @@
 /** `berth collect [--dry-run] [--json]` and `berth verify [--repair] [--json]`. */
 import { collectionEvent, verificationEvent } from '../../registry/index.ts';
 import { collectionLine, verificationLine } from './collect-report.ts';
-import { tell } from './command-request.ts';
+import { writeEvent } from './command-request.ts';
 import type { CommandRequest } from './command-request.ts';
 import { askForTask } from './task-client.ts';
 
@@ -12,7 +12,7 @@ export async function collectCommand(asked: CommandRequest & { readonly dryRun: 
   for await (const line of askForTask({ ...asked, name: 'collect', query })) {
     const event = collectionEvent.safeParse(line).data;
     isDone = event?.type === 'collected';
-    tell(asked, line, event && collectionLine(event, asked.dryRun));
+    writeEvent(asked, line, event && collectionLine(event, asked.dryRun));
   }
   return isDone ? 0 : 1;
 }
@@ -24,7 +24,7 @@ export async function verifyCommand(asked: CommandRequest & { readonly repair: b
   for await (const line of askForTask({ ...asked, name: 'verify', query })) {
     const event = verificationEvent.safeParse(line).data;
     isGood = event?.type === 'verified' && event.problems === event.repaired;
-    tell(asked, line, event && verificationLine(event));
+    writeEvent(asked, line, event && verificationLine(event));
   }
   return isGood ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-/** What commands beside `serve` have in common: what they are handed, and how they tell what they are told. */
+/** What the commands other than `serve` share: their options, and how they write the events of a task. */
 import type { TaskRequest } from './task-client.ts';
 
 export interface CommandRequest extends Omit<TaskRequest, 'name' | 'query'> {
@@ -7,14 +7,14 @@ export interface CommandRequest extends Omit<TaskRequest, 'name' | 'query'> {
   readonly write: (line: string) => void;
 }
 
-/** Writes a line that was told: as it is, or in a sentence for people. */
-export function tell({ json, write }: CommandRequest, line: unknown, sentence: string | undefined): void {
+/** Writes one event of a task: as JSON, or as a sentence for people. */
+export function writeEvent({ json, write }: CommandRequest, line: unknown, sentence: string | undefined): void {
   if (json) write(JSON.stringify(line));
   else write(sentence ?? messageOf(line));
 }
 
-/** What a process says that failed. */
+/** The error message of a process that failed. */
 function messageOf(line: unknown): string {
   const isError = typeof line === 'object' && line !== null && 'message' in line;
-  return isError ? String(line.message) : `Not understood: ${JSON.stringify(line)}`;
+  return isError ? String(line.message) : `Unknown event: ${JSON.stringify(line)}`;
 }

@@ -5,7 +5,7 @@ import { quotaEvent } from '../../registry/index.ts';
 import type { QuotaEvent } from '../../registry/index.ts';
 import { askForTask } from './task-client.ts';
 import type { CommandRequest } from './command-request.ts';
-import { tell } from './command-request.ts';
+import { writeEvent } from './command-request.ts';
 
 /** Shows what accounts may store, or one, or sets it. Returns the exit code: 1 if there is no such account. */
 export async function quotaCommand(asked: CommandRequest & { readonly words: readonly string[] }): Promise<number> {
@@ -13,7 +13,7 @@ export async function quotaCommand(asked: CommandRequest & { readonly words: rea
   for await (const line of askForTask({ ...asked, name: 'quota', query: queryOf(asked.words) })) {
     const event = quotaEvent.safeParse(line).data;
     isKnown &&= event?.type === 'quota';
-    tell(asked, line, event && quotaLine(event));
+    writeEvent(asked, line, event && quotaLine(event));
   }
   return isKnown ? 0 : 1;
 }

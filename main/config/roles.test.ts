@@ -39,20 +39,20 @@ test('an engine without its URL is a problem, told before anything opens', () =>
 });
 
 test('a registry that nobody hears is told so, unless nobody wants to', () => {
-  const told = (roles: string, more = {}) =>
+  const warning = (roles: string, more = {}) =>
     doubtfulSharing(loadConfig({ ...shared, BERTH_BUS: 'process', ...more }), parseRoles(roles));
-  expect(told('registry')).toContain('BERTH_BUS=redis');
-  expect(told('registry', { BERTH_BUS: 'redis' })).toBeUndefined();
-  expect(told('registry', { BERTH_FETCH_AHEAD: 'no' })).toBeUndefined();
-  expect(told('registry,api')).toBeUndefined();
+  expect(warning('registry')).toContain('BERTH_BUS=redis');
+  expect(warning('registry', { BERTH_BUS: 'redis' })).toBeUndefined();
+  expect(warning('registry', { BERTH_FETCH_AHEAD: 'no' })).toBeUndefined();
+  expect(warning('registry,api')).toBeUndefined();
 });
 
 test('a worker without a proxy beside it, and without an address for others, is told what it lacks', () => {
-  const told = (roles: string, more = {}) => doubtfulSharing(loadConfig({ ...shared, ...more }), parseRoles(roles));
-  expect(told('worker')).toMatch(/^Only proxies on this machine can reach .* set BERTH_ADVERTISED_HOST/);
-  expect(told('api,worker')).toContain('BERTH_ADVERTISED_HOST');
-  expect(told('worker', { BERTH_ADVERTISED_HOST: '10.0.0.2' })).toBeUndefined();
-  expect(told('worker,proxy')).toBeUndefined();
-  expect(told('registry,api,proxy')).toBeUndefined();
+  const warning = (roles: string, more = {}) => doubtfulSharing(loadConfig({ ...shared, ...more }), parseRoles(roles));
+  expect(warning('worker')).toMatch(/^Only proxies on this machine can reach .* set BERTH_ADVERTISED_HOST/);
+  expect(warning('api,worker')).toContain('BERTH_ADVERTISED_HOST');
+  expect(warning('worker', { BERTH_ADVERTISED_HOST: '10.0.0.2' })).toBeUndefined();
+  expect(warning('worker,proxy')).toBeUndefined();
+  expect(warning('registry,api,proxy')).toBeUndefined();
   expect(doubtfulSharing(loadConfig({}), allRoles)).toBeUndefined();
 });
