@@ -19,26 +19,26 @@ const usage = `Usage: berth start [--json] [--no-install]
 
 Configuration comes from the environment, see docs/configuration.md.
 
-start     sets up what is missing and runs the whole platform, with a sample application (berth start --help)
+start     installs what is missing and runs the whole platform, with a sample application (berth start --help)
 
-serve     runs the platform until it is asked to stop (SIGINT, SIGTERM)
-  --roles ROLES   the components of this process, some of registry,api,worker,proxy (default: all)
-  --json          once everything is open, write one line of JSON that says where
+serve     runs the platform until it receives SIGINT or SIGTERM
+  --roles ROLES   the components of this process, a list of registry,api,worker,proxy (default: all)
+  --json          when everything is open, write the addresses as one line of JSON
 
-collect   takes away what no tag, image, environment or backend needs any more, see docs/collection.md
-  --dry-run       only say what would go, and how much
+collect   deletes what no tag, image, environment or backend needs, see docs/collection.md
+  --dry-run       only report what would be deleted, and how much
   --json          write lines of JSON
 
-verify    reads everything that is stored and says what is damaged; ends with 1 if a problem is left
-  --repair        take away what is damaged, so that it can be pushed again
+verify    reads all stored images and reports damage; exits with 1 if a problem remains
+  --repair        delete what is damaged, so that it can be pushed again
   --json          write lines of JSON
 
-quota     shows how much accounts store in the registry and how much they may, see docs/registry-access.md
-  ACCOUNT         only this one
-  SIZE            let it store so much, such as 50GiB; none for no limit, default for as much as all accounts
+quota     shows how much each account stores in the registry, and its limit, see docs/registry-access.md
+  ACCOUNT         show this account only
+  SIZE            set the account's limit, such as 50GiB; none: no limit; default: the limit of all accounts
   --json          write lines of JSON
 
-collect, verify and quota are done by the running platform, or where none runs on this data, by the command itself.
+The running platform does collect, verify and quota. If no platform runs on this data, the command does the work itself.
 `;
 
 const options = {
@@ -51,7 +51,7 @@ const options = {
 
 type Options = ReturnType<typeof parseArgs<{ options: typeof options }>>['values'];
 
-/** Which options each command takes, beside --json, and how many words. */
+/** The options of each command, besides --json, and its largest number of arguments. */
 const commands: Readonly<Record<string, { readonly options: readonly string[]; readonly maxWords: number }>> = {
   serve: { options: ['roles'], maxWords: 0 },
   collect: { options: ['dry-run'], maxWords: 0 },
@@ -60,7 +60,7 @@ const commands: Readonly<Record<string, { readonly options: readonly string[]; r
 };
 
 sizeThreadPool(process.env);
-// Everything is closed in order by then; what a library left running must not hold the process.
+// Everything is closed by now; a timer or socket that a library left open must not keep the process running.
 process.exit(await main(process.argv.slice(2)));
 
 async function main(args: string[]): Promise<number> {
@@ -86,7 +86,7 @@ function isTaken(command: string, words: readonly string[], values: Options): bo
   return Object.keys(values).every((option) => [...taken.options, 'json', 'help'].includes(option));
 }
 
-/** What is no option counts as no command. */
+/** Parses the command line. An unknown option is reported and leaves no command, so that the usage is printed. */
 function parse(args: string[]): { values: Options; positionals: string[] } {
   try {
     return parseArgs({ args, options, allowPositionals: true });
@@ -101,7 +101,7 @@ async function runTask(command: string, words: readonly string[], values: Option
   const stop = new AbortController();
   void stopSignal().then((signal) => stop.abort(new Error(`Stopped by ${signal}`)));
   const write = (line: string) => void process.stdout.write(`${line}\n`);
-  // What the task itself logs is told by its lines; what goes wrong is not.
+  // The events of the task already report what it does, so only warnings and errors are logged.
   const asked = { config, log: openLog('warn'), signal: stop.signal, json: values.json, write };
   if (command === 'quota') return await (await import('./commands/quota.ts')).quotaCommand({ ...asked, words });
   const { collectCommand, verifyCommand } = await import('./commands/collect.ts');
@@ -121,7 +121,7 @@ async function serve(roles: Roles, json: boolean): Promise<number> {
   if (json) process.stdout.write(`${JSON.stringify(describe(platform))}\n`);
   const signal = await stopped;
   log.info({ signal }, 'Platform closes');
-  // What did not close is in the log.
+  // `openPlatform` has logged what failed to close.
   return await platform[Symbol.asyncDispose]().then(
     () => 0,
     () => 1,

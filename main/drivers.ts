@@ -31,11 +31,11 @@ export interface ComponentDeps {
   readonly config: Config;
   /** The absolute path of the data folder. */
   readonly dataFolder: string;
-  /** Of the data folder, and of no other one. */
+  /** The unique ID of the data folder. */
   readonly dataFolderId: string;
   readonly store: Store;
   readonly blobs: Blobs;
-  /** Of the disk with the data folder. */
+  /** The reserved space on the disk with the data folder. */
   readonly reserve: DiskReserve;
   readonly hashing: HashThreads;
   readonly bus: Bus;
@@ -44,9 +44,9 @@ export interface ComponentDeps {
   readonly metrics: Metrics;
   readonly secret: PlatformSecret;
   readonly grants: RegistryGrants;
-  /** The connection token that is derived from a text. */
+  /** Derives a connection token from a text. */
   readonly tokenFor: (source: string) => string;
-  /** The secret token that belongs to a connection token. */
+  /** Derives the secret token of a connection token. */
   readonly secretFor: (connectionToken: string) => string;
   readonly nodeName: string;
 }
@@ -59,11 +59,14 @@ interface StorageOptions {
   readonly log: Log;
   /** The data folder. */
   readonly folder: string;
-  /** Whether images are pulled from this process. */
+  /** Whether this process serves pulls, so that a cache of blobs helps. */
   readonly isPulledFrom: boolean;
 }
 
-/** Opens what is kept in a data folder; `opening` closes it. Throws `StoreError` `locked`, and `ConfigError` without MongoDB. */
+/**
+ * Opens the store and the blobs; `opening` closes them. Throws `StoreError` `locked` if another process has the data folder, and
+ * `ConfigError` if MongoDB is configured but unavailable.
+ */
 export async function openStorage(options: StorageOptions, opening: AsyncDisposableStack): Promise<Storage> {
   const { config, folder, log } = options;
   const reserve = new DiskReserve({ folder, reserveBytes: config.diskReserveMib * 1024 * 1024, clock: systemClock });
@@ -76,7 +79,7 @@ export async function openStorage(options: StorageOptions, opening: AsyncDisposa
   };
 }
 
-/** Opens the drivers; `opening` closes them: the bus first, the store last. Throws `StoreError` `locked`. */
+/** Opens the drivers; `opening` closes them: the bus first, the store last. Throws as `openStorage`. */
 export async function openDrivers(
   { config, log, roles, metrics }: { config: Config; log: Log; roles: Roles; metrics: Metrics },
   opening: AsyncDisposableStack,
@@ -101,7 +104,7 @@ export async function openDrivers(
 
 const collections = [...modelCollections, ...registryCollections];
 
-// A driver that is not configured is not even loaded: it would cost memory for nothing.
+// A driver that is not configured is not loaded, to save memory.
 
 async function openStore(config: Config, folder: string, log: Log): Promise<Store> {
   if (config.store === 'sqlite') return await openSqliteStore({ folder: join(folder, 'store'), collections, log });
@@ -139,8 +142,8 @@ async function openBus(config: Config, log: Log): Promise<Bus> {
   return await openRedisBus({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });
 }
 
-/** `loadConfig` has refused an engine without its URL. */
+/** `loadConfig` has refused a driver without its URL. */
 function urlFor(url: string | undefined): string {
-  if (url === undefined) throw new Error('An engine without its URL');
+  if (url === undefined) throw new Error('A driver has no URL');
   return url;
 }

@@ -20,7 +20,7 @@ import type { Roles } from './config/roles.ts';
 import { registryTasks } from './commands/registry-tasks.ts';
 import { surviveStrayErrors } from './process/stray-errors.ts';
 
-/** Loaded by the processes that have them: the others would lose megabytes to each, and a moment at their start. */
+/** Each component is loaded only by processes that have its role: it takes megabytes of memory, and time at the start. */
 const components = {
   registry: async () => await import('./components/registry.ts'),
   api: async () => await import('./components/api.ts'),
@@ -29,24 +29,24 @@ const components = {
 };
 
 /**
- * A running platform, or the part of one that this process is. Disposing it shuts it down in order, whatever fails: that is
- * logged, and thrown at the end. Backends run on.
+ * A running platform, or the part of a platform in this process. Disposing it shuts everything down in order, even if a part
+ * fails to close: failures are logged, and thrown at the end. Backends keep running.
  */
 export interface Platform extends AsyncDisposable {
   readonly urls: PlatformUrls;
-  /** The account that was made at the first start; only where the API is. */
+  /** The first account; only in a process with the API. */
   readonly account: FirstAccount | undefined;
-  /** How the worker began; only where one is wanted. */
+  /** The state of the worker after the start; only in a process with that role. */
   readonly worker: WorkerState | undefined;
 }
 
-/** A platform whose every component is in this process. */
+/** A platform with all components in this process. */
 export interface WholePlatform extends Platform {
   readonly account: FirstAccount;
   readonly worker: WorkerState;
 }
 
-/** Opens every component in this process. Throws as `openPlatform`. */
+/** Opens all components in this process. Throws as `openPlatform`. */
 export async function openWholePlatform(options: { config: Config; log: Log }): Promise<WholePlatform> {
   const platform = await openPlatform({ ...options, roles: allRoles });
   const { account, worker } = platform;
@@ -55,8 +55,8 @@ export async function openWholePlatform(options: { config: Config; log: Log }): 
 }
 
 /**
- * Opens the components of some roles in this process. Throws `ConfigError` when they could not meet the components of other processes and
- * when a port is taken, and `StoreError` with code `locked` when another process holds the data folder.
+ * Opens the components of some roles in this process. Throws `ConfigError` if they cannot reach the components of other processes or
+ * a port is in use, and `StoreError` with code `locked` if another process uses the data folder.
  */
 export async function openPlatform(options: { config: Config; log: Log; roles: Roles }): Promise<Platform> {
   const { config, log, roles } = options;
@@ -76,7 +76,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   const proxy = listeners.proxy && opening.use(await (await components.proxy()).startProxy(deps, roles));
   if (proxy) listeners.proxy?.open(proxy);
   const queue = roles.has('api') || roles.has('worker') ? opening.use(await openQueue(deps)) : undefined;
-  // The worker adopts what runs before anybody can ask for it anew.
+  // The worker opens before the API, so that it has adopted the running backends when the first connect request arrives.
   const worker =
     queue && roles.has('worker')
       ? opening.use(await (await components.worker()).startWorker(deps, { queue, registryHost: urls.registry }))
@@ -98,8 +98,8 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   };
   listeners.operations.open({ handle: operationsHandler(operations) });
 
-  // Closed from the last to the first, each though those after it failed. The rest, in reverse: worker, registry, their listeners,
-  // queue and bus, the store.
+  // Closed from the last to the first; a failure does not keep the others from closing. `opening` then closes, in this order:
+  // worker, registry, their listeners, queue and bus, store.
   const owned = new AsyncDisposableStack();
   owned.use(opening.move());
   owned.use(together(listeners.api, listeners.proxy));
@@ -110,7 +110,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
     try {
       await owned.disposeAsync();
     } catch (error) {
-      // One that is closed twice fails twice with the same error.
+      // A part that is closed twice fails twice with the same error.
       const failures = new Set(failuresIn(error));
       for (const failure of failures) log.error({ err: failure }, 'A component did not close');
       throw new AggregateError(failures, 'Not all components closed', { cause: error });
@@ -120,7 +120,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   return { urls, account, worker: worker?.atStart, [Symbol.asyncDispose]: () => (closing ??= close()) };
 }
 
-/** What must hold for this process to do its part. */
+/** The conditions under which this process is ready. */
 function readinessChecks(
   deps: ComponentDeps,
   { roles, queue, worker }: { roles: Roles; queue: Queue | undefined; worker: WorkerSupervisor | undefined },
@@ -135,7 +135,7 @@ function readinessChecks(
   };
 }
 
-/** Whether what must be stored stands on the disk of this process. */
+/** Whether this process stores documents or blobs on its own disk. */
 function keepsFiles({ store, blobs }: Config, roles: Roles): boolean {
   return store === 'sqlite' || (blobs === 'files' && roles.has('registry'));
 }

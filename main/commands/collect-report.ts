@@ -8,14 +8,14 @@ import type {
 
 const mebibyte = 1024 * 1024;
 
-/** A line for people. */
+/** Describes an event of a garbage collection in a sentence. */
 export function collectionLine(event: CollectionEvent, isDry: boolean): string {
   if (event.type === 'collected') return event.dry_run ? drySummary(event) : summary(event);
   const what = [counted(event.manifests, 'manifest'), counted(event.tags, 'tag'), counted(event.blobs, 'blob')];
   return `${event.repository}: ${isDry ? 'would lose' : 'lost'} ${listed(what)} (${size(event.bytes)})`;
 }
 
-/** A line for people. */
+/** Describes an event of a verification in a sentence. */
 export function verificationLine(event: VerificationEvent): string {
   if (event.type === 'verified') return verified(event);
   return `${event.repaired ? 'repaired' : 'problem'}: ${event.kind} ${event.digest}: ${event.message}`;
@@ -30,8 +30,8 @@ function summary(done: CollectionSummary): string {
   if (condemned.blobs > 0 && done.removal_wait_ms > 0) {
     const minutes = Math.ceil(done.removal_wait_ms / 60_000);
     lines.push(
-      `${counted(condemned.blobs, 'blob')} (${size(condemned.bytes)}) that no repository has any more can be removed in ` +
-        `${counted(minutes, 'minute')}: by the running platform, or by the next collection.`,
+      `${counted(condemned.blobs, 'blob')} (${size(condemned.bytes)}) that no repository uses can be removed in ` +
+        `${counted(minutes, 'minute')}, by the running platform or by the next collection.`,
     );
   }
   return lines.join('\n');
@@ -40,7 +40,7 @@ function summary(done: CollectionSummary): string {
 function drySummary(done: CollectionSummary): string {
   const { condemned, repositories } = done;
   return [
-    `A collection would take away, in ${counted(repositories, 'repository', 'repositories') || 'no repository'}: ${whatWent(done)}.`,
+    `A collection would remove, in ${counted(repositories, 'repository', 'repositories') || 'no repository'}: ${whatWent(done)}.`,
     `In the end it would free ${counted(condemned.blobs, 'blob') || 'no blob'} (${size(condemned.bytes)}). Nothing was changed.`,
   ].join('\n');
 }
@@ -49,8 +49,8 @@ function whatWent({ manifests, tags, links, uploads }: CollectionSummary): strin
   return listed([
     counted(manifests, 'manifest'),
     counted(tags, 'tag'),
-    counted(links, "repository's hold on a blob", "repositories' holds on blobs"),
-    counted(uploads, 'upload that was given up', 'uploads that were given up'),
+    counted(links, 'link to a blob', 'links to blobs'),
+    counted(uploads, 'abandoned upload'),
   ]);
 }
 
@@ -65,7 +65,7 @@ function verified({ blobs, bytes, manifests, tags, repositories, problems, repai
   return `Checked ${what} in ${where}: ${found === '' ? 'no problem' : `${found}, ${repaired} repaired`}.`;
 }
 
-/** Nothing at all for none. */
+/** A number with its noun; an empty text for 0. */
 function counted(count: number, one: string, many = `${one}s`): string {
   return count === 0 ? '' : `${count} ${count === 1 ? one : many}`;
 }

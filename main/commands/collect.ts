@@ -5,7 +5,7 @@ import { writeEvent } from './command-request.ts';
 import type { CommandRequest } from './command-request.ts';
 import { askForTask } from './task-client.ts';
 
-/** Collects garbage. Returns the exit code: 1 if it was not done. */
+/** Collects garbage. Returns the exit code: 1 if the collection was not completed. */
 export async function collectCommand(asked: CommandRequest & { readonly dryRun: boolean }): Promise<number> {
   const query = new URLSearchParams({ ...(asked.dryRun && { dry_run: 'yes' }) });
   let isDone = false;
@@ -17,7 +17,7 @@ export async function collectCommand(asked: CommandRequest & { readonly dryRun: 
   return isDone ? 0 : 1;
 }
 
-/** Checks what is stored. Returns the exit code: 1 if it was not done, or a problem is left. */
+/** Checks what is stored. Returns the exit code: 1 if the check was not completed, or a problem remains. */
 export async function verifyCommand(asked: CommandRequest & { readonly repair: boolean }): Promise<number> {
   const query = new URLSearchParams({ ...(asked.repair && { repair: 'yes' }) });
   let isGood = false;

@@ -7,7 +7,7 @@ import { askForTask } from './task-client.ts';
 import type { CommandRequest } from './command-request.ts';
 import { writeEvent } from './command-request.ts';
 
-/** Shows what accounts may store, or one, or sets it. Returns the exit code: 1 if there is no such account. */
+/** Shows the quota of all accounts or of one, or sets that of one. Returns the exit code: 1 if there is no such account. */
 export async function quotaCommand(asked: CommandRequest & { readonly words: readonly string[] }): Promise<number> {
   let isKnown = true;
   for await (const line of askForTask({ ...asked, name: 'quota', query: queryOf(asked.words) })) {
@@ -26,12 +26,13 @@ function bytesOf(size: string): { max_bytes: string } {
   if (size === 'default') return { max_bytes: size };
   if (size === 'none') return { max_bytes: '0' };
   const bytes = parseSize(size);
-  // Who writes 0 may mean nothing at all, or no limit.
-  if (!bytes) throw new ConfigError(`Not a size: "${size}". Use one such as 50GiB, or none for no limit, or default`);
+  // 0 is ambiguous: it could mean "may store nothing" or "no limit".
+  if (!bytes)
+    throw new ConfigError(`Not a size: "${size}". Use a size such as 50GiB, "none" for no limit, or "default"`);
   return { max_bytes: String(bytes) };
 }
 
-/** A line for people. */
+/** Describes the quota of an account in a sentence. */
 function quotaLine(event: QuotaEvent): string {
   if (event.type === 'unknown-account') return `There is no account "${event.account}"`;
   const limit = event.max_bytes === 0 ? ', no limit' : ` of ${sizeText(event.max_bytes)}`;

@@ -2,7 +2,7 @@ import type { OperationsTask, OperationsTasks } from '../../core/http/operations
 import type { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import type { AccountQuotas, Collector } from '../../registry/index.ts';
 
-/** Who does the tasks of a registry. */
+/** The parts of a registry that do its tasks. */
 export interface RegistryKeepers {
   readonly collector: Collector;
   readonly quotas: AccountQuotas;
@@ -10,7 +10,7 @@ export interface RegistryKeepers {
 
 export type TaskName = 'collect' | 'verify' | 'quota';
 
-/** What commands ask a running process for. Disposing it ends what is under way. */
+/** The tasks that commands request from a running process. Disposing it cancels the tasks in progress. */
 export function registryTasks(
   keepers: RegistryKeepers | undefined,
   secret: PlatformSecret,
@@ -24,12 +24,12 @@ export function registryTasks(
   };
 }
 
-/** By what a process knows that a command comes from somebody who has the platform's secret. */
+/** The token that proves to a process that the command has the platform's secret. */
 export function tasksToken(secret: PlatformSecret): string {
   return secret.keyFor('operations tasks').toString('base64url');
 }
 
-/** The tasks, by the names of their commands. */
+/** The tasks by command name. */
 export function tasksOf({ collector, quotas }: RegistryKeepers): Record<TaskName, OperationsTask> {
   return {
     collect: (query, signal) => collector.collect({ isDry: query.get('dry_run') === 'yes' }, signal),

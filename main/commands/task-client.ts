@@ -1,4 +1,4 @@
-/** Asking for a task: a running process does it, or if there is none, this one. */
+/** Runs a task in the running platform, or in this process if no platform runs. */
 import { request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { stat } from 'node:fs/promises';
@@ -29,10 +29,10 @@ export interface TaskRequest {
   readonly signal: AbortSignal;
 }
 
-/** Hosts on which a process listens everywhere, and where it is reached then. */
+/** The wildcard addresses, and the address at which a process that listens on them is reached. */
 const reachableAt: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
-/** What a task tells. Throws `ConfigError` if it cannot be done, with what to do about that. */
+/** The events of a task. Throws a `ConfigError` that says what to do if the task cannot be done. */
 export async function* askForTask(asked: TaskRequest): AsyncGenerator<unknown, void, undefined> {
   const { config } = asked;
   const isThere = await stat(resolve(config.dataFolder)).catch(() => undefined);
@@ -43,7 +43,7 @@ export async function* askForTask(asked: TaskRequest): AsyncGenerator<unknown, v
   else yield* doHere(asked, folder);
 }
 
-/** `undefined` if there is no process, or one that has not the registry. */
+/** Requests the task from a running process. `undefined` if no process runs, or if the process has no registry. */
 async function askProcess(
   { config, name, query, signal }: TaskRequest,
   { secret }: DataFolder,
@@ -55,7 +55,7 @@ async function askProcess(
     signal,
     agent: false,
   };
-  // No fetch: it gives up when nothing is told for five minutes, and there may be nothing to tell.
+  // Not `fetch`: it fails when no data arrives for five minutes, and a task may have nothing to report for that long.
   const sent = request(`${operationsUrl(config)}${taskPath}${name}?${query.toString()}`, options, resolve);
   sent.once('error', (error: Error & { code?: string }) => {
     if (error.code === 'ECONNREFUSED') resolve(undefined);
@@ -71,7 +71,7 @@ async function askProcess(
 
 async function* linesOf(answer: IncomingMessage, signal: AbortSignal): AsyncGenerator<unknown, void, undefined> {
   for await (const line of createInterface({ input: answer, signal })) yield JSON.parse(line);
-  if (!answer.complete) throw new ConfigError('The platform ended before this was done');
+  if (!answer.complete) throw new ConfigError('The platform stopped before the task was completed');
 }
 
 async function* doHere(asked: TaskRequest, folder: DataFolder): AsyncGenerator<unknown, void, undefined> {
@@ -94,7 +94,7 @@ async function openHere({ config, log }: TaskRequest, { path }: DataFolder, open
     return await openStorage({ config, log, folder: path, isPulledFrom: false }, opening);
   } catch (error) {
     if (!(error instanceof StoreError && error.code === 'locked')) throw error;
-    const hint = `its registry is not at ${operationsUrl(config)}: set BERTH_OPERATIONS_HOST and _PORT as it has them`;
+    const hint = `its registry is not at ${operationsUrl(config)}: set BERTH_OPERATIONS_HOST and _PORT to its values`;
     throw new ConfigError(`${error.message}, and ${hint}`, { cause: error });
   }
 }

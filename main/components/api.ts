@@ -8,7 +8,7 @@ import { mountFolder } from '../process/mount-folder.ts';
 import type { WorkerSupervisor } from '../process/worker-supervisor.ts';
 
 interface ApiParts {
-  /** The worker of this process, if it has one. */
+  /** The worker of this process, if this process has that role. */
   readonly worker: WorkerSupervisor | undefined;
   readonly queue: Queue;
   readonly urls: PlatformUrls;

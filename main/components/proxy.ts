@@ -9,12 +9,12 @@ export async function startProxy(deps: ComponentDeps, roles: Roles): Promise<Pro
   const { config, nodeName } = deps;
   return await openProxy({
     ...deps,
-    // Two processes under one name would overwrite each other's heartbeat.
+    // Two proxies with the same ID would overwrite each other's heartbeat.
     id: `${nodeName}-${randomBytes(4).toString('hex')}`,
     log: deps.log.child({ component: 'proxy' }),
     startTimeoutMs: (config.startTimeoutSeconds + config.pullTimeoutSeconds) * 1000,
     behindLoadBalancer: config.behindLoadBalancer,
-    // Backends of this very process's node are reached by their address, all others through their node's gateway.
+    // The proxy reaches backends on the node of this process by their address, all others through their node's gateway.
     ...(roles.has('worker') && { localNode: nodeName }),
   });
 }

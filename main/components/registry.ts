@@ -30,8 +30,8 @@ function registryDeps(deps: ComponentDeps): RegistryDeps {
 }
 
 /**
- * Images as archives, which the API takes and gives: where this process can reach the bytes of images. Those in files belong
- * to the process with the registry.
+ * Opens the image archives, which the API imports and exports, if this process can read the bytes of images. Blobs in files
+ * belong to the process with the registry.
  */
 export function startImageArchives(
   deps: ComponentDeps,
@@ -50,7 +50,7 @@ export function startImageArchives(
   });
 }
 
-/** As the configuration has them. */
+/** The limits of the registry, from the configuration. */
 export function registryLimits(config: Config): RegistryLimits {
   return {
     accountBytes: config.registryAccountBytes,
@@ -61,7 +61,7 @@ export function registryLimits(config: Config): RegistryLimits {
   };
 }
 
-/** As the configuration has them. */
+/** The settings of garbage collection, from the configuration. */
 export function collectionSettings(config: Config): CollectionSettings {
   return {
     everyMs: config.collectEverySeconds * 1000,

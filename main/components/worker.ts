@@ -32,7 +32,7 @@ export async function startWorker(
         await openEngine({ ...(host !== undefined && { host }), node: nodeName, home, disguise, log }),
       );
       const worker = openWorker({ ...deps, queue, log, engine, settings }).catch(async (error: unknown) => {
-        // All that a worker listens on is its gateway.
+        // The gateway is the only listener of a worker.
         throw await listenProblem(error, placeOf(config, 'gatewayHost', 'gatewayPort'));
       });
       return parts.use(await worker);
@@ -42,7 +42,7 @@ export async function startWorker(
   });
 }
 
-/** Linux names each run of its kernel, and tells containers the same name. */
+/** Identifies this machine by the boot ID of the Linux kernel, which is the same inside of containers. */
 async function thisMachine(): Promise<{ machine?: string }> {
   const machine = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => undefined);
   return machine === undefined ? {} : { machine: machine.trim() };
@@ -78,7 +78,7 @@ function workerSettings(deps: ComponentDeps, registryHost: string): WorkerSettin
     }),
     ...(config.maxBackends > 0 && { maxBackends: config.maxBackends }),
     ...(config.nodeMemoryBytes !== undefined && { offeredMemoryBytes: config.nodeMemoryBytes || Infinity }),
-    // Starting is CPU work: more at a time only makes each one slower.
+    // Starts are CPU-bound: more of them at once only make each one slower.
     maxConcurrentStarts: 2 * availableParallelism(),
   };
 }

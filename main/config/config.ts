@@ -89,7 +89,7 @@ export const settings = {
     variable: 'BERTH_GATEWAY_HOST',
     schema: text('0.0.0.0'),
     defaultText: '`0.0.0.0`',
-    help: 'The address on which the node’s gateway listens for other machines, with `BERTH_ADVERTISED_HOST`.',
+    help: 'The address on which the node’s gateway listens when `BERTH_ADVERTISED_HOST` is set.',
   },
   gatewayPort: {
     variable: 'BERTH_GATEWAY_PORT',
@@ -219,7 +219,7 @@ export const settings = {
     variable: 'BERTH_PIDS_LIMIT',
     schema: whole({ min: 1, max: 1_000_000, or: 512 }),
     defaultText: '`512`',
-    help: 'How many processes and threads a backend may have.',
+    help: 'The most processes and threads that a backend may have.',
   },
   capabilities: {
     variable: 'BERTH_CAPABILITIES',
@@ -252,7 +252,7 @@ export const settings = {
 
 export type Config = SettingValues<typeof settings>;
 
-/** Reads the configuration from an environment. Throws `ConfigError` with all problems at once. */
+/** Reads the configuration from an environment. Throws one `ConfigError` with all problems. */
 export function loadConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const config = readSettings(settings, environment, 'BERTH_');
   const needs = [

@@ -45,13 +45,13 @@ export const driverSettings = {
     variable: 'BERTH_MONGODB_URL',
     schema: optionalText(z.string().regex(/^mongodb(?:\+srv)?:\/\//, 'Use a mongodb:// or mongodb+srv:// URL')),
     defaultText: 'none',
-    help: 'MongoDB, for `BERTH_STORE=mongodb` and `BERTH_BLOBS=gridfs`: a standalone server, a replica set or a sharded cluster.',
+    help: 'URL of MongoDB, for `BERTH_STORE=mongodb` and `BERTH_BLOBS=gridfs`: a standalone server, a replica set or a sharded cluster.',
   },
   mongodbDatabase: {
     variable: 'BERTH_MONGODB_DATABASE',
     schema: text('berth', z.string().regex(/^[\w-]{1,38}$/, 'Use up to 38 letters, digits, hyphens and underscores')),
     defaultText: '`berth`',
-    help: 'The database in MongoDB. Platforms that share a server need one each.',
+    help: 'The database in MongoDB. Platforms that share a server need different databases.',
   },
   redisPrefix: {
     variable: 'BERTH_REDIS_PREFIX',
@@ -63,6 +63,6 @@ export const driverSettings = {
     variable: 'BERTH_REDIS_URL',
     schema: optionalText(redisUrl()),
     defaultText: 'none',
-    help: 'Redis, for `BERTH_QUEUE=bullmq` and `BERTH_BUS=redis`: `redis://…`, `rediss://…` (TLS), sentinels, a cluster or a socket, see [deployment](deployment.md#a-redis-of-your-own).',
+    help: 'URL of Redis, for `BERTH_QUEUE=bullmq` and `BERTH_BUS=redis`: `redis://…`, `rediss://…` (TLS), sentinels, a cluster or a socket, see [deployment](deployment.md#a-redis-of-your-own).',
   },
 } satisfies Record<string, Setting<unknown>>;

@@ -28,6 +28,6 @@ export const gcSettings = {
     variable: 'BERTH_KEPT_UNTAGGED_IMAGES',
     schema: whole({ min: 0, max: 1_000_000, or: 20 }),
     defaultText: '`20`',
-    help: 'How many untagged images of each service garbage collection keeps: the last ones pushed.',
+    help: 'How many untagged images of each service garbage collection keeps: those pushed last.',
   },
 } satisfies Record<string, Setting<unknown>>;

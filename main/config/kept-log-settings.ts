@@ -8,7 +8,7 @@ export const keptLogSettings = {
     variable: 'BERTH_KEPT_LOG_BYTES',
     schema: whole({ min: 0, max: 64 * 1024 * 1024, or: 1024 * 1024 }),
     defaultText: '`1048576` (1 MiB)',
-    help: 'How much of a backend’s log this node keeps after the backend has ended: its last bytes, counted with the time of each line. 0: nothing.',
+    help: 'How much of a backend’s log this node keeps after the backend has ended: the last bytes, including a timestamp for each line. 0: nothing.',
   },
   keptLogSeconds: {
     variable: 'BERTH_KEPT_LOG_SECONDS',

@@ -7,7 +7,7 @@ export const registrySettings = {
     variable: 'BERTH_REGISTRY_ACCOUNT_BYTES',
     schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER, or: 0 }),
     defaultText: '`0` (no limit)',
-    help: 'How many bytes an account may store in the registry, each blob counted once. 0: no limit.',
+    help: 'How many bytes an account may store in the registry. Each blob counts once. 0: no limit.',
   },
   registryBlobBytes: {
     variable: 'BERTH_REGISTRY_BLOB_BYTES',

@@ -11,7 +11,7 @@ export type Roles = ReadonlySet<Role>;
 
 export const allRoles: Roles = new Set(roles);
 
-/** Reads `registry,api`. Throws `ConfigError` for what is no role, and for none at all. */
+/** Parses a list such as `registry,api`. Throws `ConfigError` for an unknown role and for an empty list. */
 export function parseRoles(text: string | undefined): Roles {
   if (text === undefined) return allRoles;
   const words = text.split(',').map((word) => word.trim());
@@ -23,14 +23,16 @@ export function parseRoles(text: string | undefined): Roles {
 }
 
 /**
- * Throws `ConfigError` if components of this process cannot reach those of the others: they share a store, the API and the
- * worker a queue, and those two and the proxy a bus.
+ * Throws `ConfigError` if components of this process cannot reach those of the others. All components share a store, API
+ * and worker share a queue, and API, worker and proxy share a bus.
  */
 export function assertShared(config: Config, own: Roles): void {
   const alone = (...sharing: Role[]) =>
     sharing.some((role) => own.has(role)) && !sharing.every((role) => own.has(role));
   const problems = [
-    alone(...roles) && config.store === 'sqlite' && 'BERTH_STORE: One process owns an SQLite store; use mongodb',
+    alone(...roles) &&
+      config.store === 'sqlite' &&
+      'BERTH_STORE: Only one process can use an SQLite store; use mongodb',
     alone('api', 'worker') &&
       config.queue === 'process' &&
       'BERTH_QUEUE: API and worker must share a queue; use bullmq',
@@ -39,17 +41,17 @@ export function assertShared(config: Config, own: Roles): void {
       'BERTH_BUS: API, worker and proxy must share a bus; use redis',
   ].filter((problem) => problem !== false);
   if (problems.length === 0) return;
-  const who = `With the roles ${[...own].join(', ')} alone, other processes do the rest:`;
+  const who = `This process has only the roles ${[...own].join(', ')}, so it must share drivers with the processes of the other roles:`;
   throw new ConfigError(`${who}\n  ${problems.join('\n  ')}`);
 }
 
 /**
- * What will most likely not work between this process and those of the other roles, and what to do; nothing if all is well.
- * It may work all the same: only whoever runs it knows which process is on which machine.
+ * A warning about what will probably not work between this process and those of the other roles, with what to do; `undefined` if
+ * all is well. It is no error, because only the operator knows which process runs on which machine.
  */
 export function doubtfulSharing(config: Config, own: Roles): string | undefined {
   if (own.has('registry') && !own.has('api') && config.bus === 'process' && config.fetchAhead)
-    return 'Nobody hears of pushes to this registry, so no node fetches new images ahead: set BERTH_BUS=redis, or BERTH_FETCH_AHEAD=no';
+    return 'No API is notified of pushes to this registry, so no node prefetches new images: set BERTH_BUS=redis, or BERTH_FETCH_AHEAD=no';
   if (!own.has('worker') || own.has('proxy') || config.advertisedHost !== undefined) return undefined;
-  return 'Only proxies on this machine can reach the backends of this node: if there are others, set BERTH_ADVERTISED_HOST to the name or address by which other machines reach this one';
+  return 'Only proxies on this machine can reach the backends of this node: if proxies run on other machines, set BERTH_ADVERTISED_HOST to the host name or address of this machine';
 }

@@ -1,6 +1,6 @@
-/** How a process closes what it has opened: all of it, whatever fails. */
+/** Closes several parts of a process, even if some of them fail to close. */
 
-/** What can be closed side by side: all are, though one fails. Then it throws what that one threw. */
+/** Closes parts concurrently. If parts fail, the others are closed all the same, and their errors are thrown at the end. */
 export function together(...parts: readonly (AsyncDisposable | undefined)[]): AsyncDisposable {
   return {
     [Symbol.asyncDispose]: async () => {
@@ -12,7 +12,7 @@ export function together(...parts: readonly (AsyncDisposable | undefined)[]): As
   };
 }
 
-/** The errors of several parts, one by one, as stacks of disposables and `together` throw them. */
+/** The single errors in what a stack of disposables, or `together`, has thrown. */
 export function failuresIn(error: unknown): unknown[] {
   if (error instanceof SuppressedError) return [...failuresIn(error.suppressed), ...failuresIn(error.error)];
   if (error instanceof AggregateError) return error.errors.flatMap(failuresIn);

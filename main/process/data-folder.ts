@@ -1,4 +1,4 @@
-/** The data folder: made at the first start, with what must stay the same from then on. */
+/** The data folder. The first start creates it, with the secret and the ID that stay the same from then on. */
 import { randomBytes } from 'node:crypto';
 import { link, mkdir, readFile, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -11,13 +11,13 @@ export interface DataFolder {
   /** Its absolute path. */
   readonly path: string;
   readonly secret: PlatformSecret;
-  /** No other data folder has it. */
+  /** Unique among data folders. */
   readonly id: string;
 }
 
 /**
- * Opens the data folder, making what is missing. Only its owner can read it. Throws `ConfigError` if the secret file that the
- * configuration names cannot serve.
+ * Opens the data folder and creates what is missing in it. Only its owner can read it. Throws `ConfigError` if the configured
+ * secret file is missing or invalid.
  */
 export async function openDataFolder(folder: string, secretFile: string | undefined): Promise<DataFolder> {
   const path = resolve(folder);
@@ -37,7 +37,7 @@ async function givenSecret(file: string): Promise<string> {
   throw new ConfigError(`BERTH_SECRET_FILE (${file}): ${problem}`);
 }
 
-/** The text of a file that is written once. Two processes that make it at the same moment agree on one text. */
+/** The text of a file that is written once. Two processes that create it at the same moment get the same text. */
 async function keptText(path: string, make: () => string): Promise<string> {
   const present = await textOf(path);
   if (present !== undefined) return present;
@@ -55,7 +55,7 @@ async function keptText(path: string, make: () => string): Promise<string> {
   return made;
 }
 
-/** What stands in a small file, if there is one. */
+/** The content of a small file, trimmed; `undefined` if there is no such file. */
 export async function textOf(path: string): Promise<string | undefined> {
   return (await ifPresent(readFile(path, 'utf8')))?.trim();
 }

@@ -1,4 +1,4 @@
-/** The first account: made when the store has none, with an access token that may do everything in it. */
+/** The first account: created at the first start, with an access token that has all rights in it. */
 import { join } from 'node:path';
 import { writeDurably } from '../../core/files/write-durably.ts';
 import { upsert } from '../../core/store/upsert.ts';
@@ -9,15 +9,15 @@ import { textOf } from './data-folder.ts';
 
 export interface FirstAccount {
   readonly name: string;
-  /** A file, readable by its owner only, that holds the access token and nothing else. */
+  /** A file that contains only the access token, and that only its owner can read. */
   readonly tokenFile: string;
-  /** The access token, if it was made just now: it is shown this once. */
+  /** The access token, if it was created by this start. It is shown only once. */
   readonly newToken?: string;
 }
 
 /**
- * Makes the account, and an access token for it unless it has one. The file is written before the document: after a crash in
- * between, the next start finds the file and writes the document.
+ * Creates the account, and an access token for it unless it has one. The file is written before the document: after a crash
+ * between the two writes, the next start finds the file and writes the document.
  */
 export async function ensureFirstAccount(store: Store, name: string, folder: string): Promise<FirstAccount> {
   const tokenFile = join(folder, 'token');

@@ -1,21 +1,21 @@
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * In percent of what is alive: how much may be added to the heap before all of it is looked through for garbage. V8 counts
- * what buffers hold outside of the heap, too, and starts with about ten percent, which at 50 MB are the reads of five
- * chunks. A push or a pull spent half of its time on collections then; measured with `bench/engines`, and without more memory
- * at the peak, since buffers are freed with the young garbage, long before.
+ * How far the heap may grow, in percent of the live objects, before V8 collects all of it. V8 also counts the memory of buffers
+ * outside of the heap, and starts with about ten percent, which at 50 MB is five chunks that were read. With that setting, a push
+ * or a pull spent half of its time on garbage collection (measured with `bench/engines`). Peak memory does not grow, because
+ * buffers are freed much earlier, in collections of the young generation.
  */
 const growingPercent = 300;
 
 /**
- * By how much the room for young objects grows when many of them are alive: not at all. It is the driver's buffers that count,
- * each the size of a chunk and garbage a moment later, and the smaller that room, the sooner V8 looks for them: 20 MB less at the
- * peak of twenty pushes, for a millisecond every fifty.
+ * How much the young generation grows when many of its objects are alive: not at all. The buffers of the driver dominate: each is
+ * as large as a chunk and becomes garbage a moment later, and V8 collects a small young generation more often. That saves 20 MB
+ * at the peak of twenty pushes, and costs a millisecond in every fifty.
  */
 const youngGrowthFactor = 1;
 
-/** For processes through which bytes go that a library reads and writes, in buffers of its own. */
+/** Tunes garbage collection for a process whose blob driver reads and writes in its own buffers. */
 export function fitHeapToBuffers(): void {
   setFlagsFromString(`--heap-growing-percent=${growingPercent}`);
   setFlagsFromString(`--semi-space-growth-factor=${youngGrowthFactor}`);

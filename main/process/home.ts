@@ -1,4 +1,4 @@
-/** Where a data folder is, as containers and networks bear it, and whether a process still has it. */
+/** The location of a data folder, with which containers and networks are labelled, and whether a process still uses the folder. */
 import { once } from 'node:events';
 import { readFile, realpath } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
@@ -6,7 +6,7 @@ import { join, relative } from 'node:path';
 import type { Home } from '../../worker/index.ts';
 import type { ComponentDeps } from '../drivers.ts';
 
-/** The home of a platform. There is none where the folder's place cannot be known for sure: then nothing is ever removed. */
+/** The home of a platform. `undefined` if the location of the folder cannot be determined: then leftovers are never removed. */
 export async function homeOf({
   dataFolder,
   dataFolderId,
@@ -17,8 +17,8 @@ export async function homeOf({
 }
 
 /**
- * A folder's device, and its path on that: no other folder has the same at a time, whatever it is called in a container. Only of
- * disks, since what is kept in memory, or in a container, is gone with its process. See proc_pid_mountinfo(5).
+ * The device of a folder and its path on that device, which identify the folder even if a container sees it under another path.
+ * Only for folders on disks, because folders in memory or in a container disappear with their process. See proc_pid_mountinfo(5).
  */
 export function placeOnDisk(path: string, mountinfo: string): string | undefined {
   let place: string | undefined;
@@ -28,7 +28,7 @@ export function placeOnDisk(path: string, mountinfo: string): string | undefined
     const [, , , root, point] = mount.split(' ').map(unescaped);
     const [, source = ''] = system.split(' ').map(unescaped);
     if (root === undefined || point === undefined || !isBelow(path, point) || point.length < longest) continue;
-    // Of several at one point, the last one covers the others.
+    // If several file systems are mounted at one point, the last one covers the others.
     longest = point.length;
     place = source.startsWith('/dev/') ? `${source}:${join(root, relative(point, path))}` : undefined;
   }
@@ -39,20 +39,20 @@ function isBelow(path: string, point: string): boolean {
   return point === '/' || path === point || path.startsWith(`${point}/`);
 }
 
-/** Spaces and the like are octal numbers there. */
+/** mountinfo writes spaces and some other characters as octal numbers. */
 function unescaped(text: string): string {
   return text.replaceAll(/\\([0-7]{3})/g, (_all, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }
 
 /**
- * Shows other processes of this machine that a platform lives, also when its data folder was moved meanwhile. It is a socket with
- * a name and without a file: the kernel ends it with its process.
+ * Shows other processes of this machine that a platform is running, even if its data folder was moved in the meantime. It opens an
+ * abstract socket, which has a name but no file, so that the kernel removes it when the process ends.
  */
 export async function showPresence(id: string): Promise<AsyncDisposable> {
   const server = createServer((socket) => socket.destroy());
   server.unref();
   server.listen(socketOf(id));
-  // Another process with the same data folder shows it already, or this system knows no such names.
+  // Listening fails if another process with the same data folder has the socket, or if the system has no abstract sockets.
   const shown = await once(server, 'listening').then(
     () => true,
     () => false,

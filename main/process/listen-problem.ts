@@ -1,10 +1,10 @@
-/** Why a port cannot be listened on, in words for the operator of the process. */
+/** Explains to the operator why a process cannot listen on a port. */
 import { readFile, readdir, readlink } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { ConfigError } from '../../core/config/settings.ts';
 import { systemCode } from '../../core/files/system-code.ts';
 
-/** Where a listener should be, and which settings say so. */
+/** The address of a listener, and the settings that configure it. */
 export interface ListenPlace {
   readonly host: string;
   readonly port: number;
@@ -12,7 +12,7 @@ export interface ListenPlace {
   readonly portVariable: string;
 }
 
-/** What `listen` failed with, as a `ConfigError` that names the setting to change. Any other error is returned as it is. */
+/** Turns an error of `listen` into a `ConfigError` that names the setting to change. Any other error is returned unchanged. */
 export async function listenProblem(error: unknown, place: ListenPlace): Promise<unknown> {
   const message = await explain(systemCode(error), place);
   return message === undefined ? error : new ConfigError(message, { cause: error });
@@ -22,21 +22,21 @@ async function explain(code: string | undefined, place: ListenPlace): Promise<st
   const { host, port, hostVariable, portVariable } = place;
   if (code === 'EADDRINUSE') {
     const holder = (await portHolder(port)) ?? 'another process';
-    return `${portVariable}: port ${port} of ${host} is taken by ${holder}: stop that one, or set ${portVariable} to another port`;
+    return `${portVariable}: port ${port} of ${host} is in use by ${holder}: stop that process, or set ${portVariable} to another port`;
   }
   if (code === 'EACCES') {
-    return `${portVariable}: this user may not listen on port ${port}: set ${portVariable} to a port from 1024 on`;
+    return `${portVariable}: this user may not listen on port ${port}: set ${portVariable} to 1024 or higher`;
   }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return `${hostVariable}: this machine has no address ${host}: set ${hostVariable} to one that it has`;
+    return `${hostVariable}: this machine has no address ${host}: set ${hostVariable} to an address of this machine`;
   }
   return undefined;
 }
 
-/** The state of a socket that listens, in `/proc/net/tcp`. */
+/** The code for a listening socket in `/proc/net/tcp`. */
 const listening = '0A';
 
-/** `process 123 (node)`, where Linux shows it: of this user's processes, and to root of all. */
+/** Returns a text such as `process 123 (node)`. Linux shows a user only the sockets of that user's processes, and root all. */
 async function portHolder(port: number): Promise<string | undefined> {
   const inodes = new Set<string>();
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {

@@ -40,7 +40,7 @@ test.each(['BERTH_API_PORT', 'BERTH_REGISTRY_PORT', 'BERTH_PROXY_PORT', 'BERTH_O
       name: 'ConfigError',
       message: expect.stringMatching(
         new RegExp(
-          `^${variable}: port ${port} of 127.0.0.1 is taken by process ${process.pid} \\(.+\\): stop that one, or`,
+          `^${variable}: port ${port} of 127.0.0.1 is in use by process ${process.pid} \\(.+\\): stop that one, or`,
         ),
       ) as string,
     });
@@ -54,7 +54,7 @@ test('the process that has taken a port is found among others, on any address', 
   const problem = await problemWith({ BERTH_API_PORT: port });
   child.kill();
   expect(problem).toMatchObject({
-    message: expect.stringContaining(`taken by process ${child.pid} (node):`) as string,
+    message: expect.stringContaining(`in use by process ${child.pid} (node):`) as string,
   });
 });
 
@@ -87,7 +87,7 @@ test.skipIf(!engine)('the port of a gateway that is taken is named, as all other
   };
   const started = startPlatform({ engine, settings });
   await expect(started).rejects.toThrow(
-    `\nBERTH_GATEWAY_PORT: port ${port} of 127.0.0.1 is taken by process ${process.pid} (`,
+    `\nBERTH_GATEWAY_PORT: port ${port} of 127.0.0.1 is in use by process ${process.pid} (`,
   );
   holder.close();
 });

@@ -9,21 +9,21 @@ import { listenProblem } from './listen-problem.ts';
 import type { ListenPlace } from './listen-problem.ts';
 import type { Role, Roles } from '../config/roles.ts';
 
-/** Where the platform is reached. */
+/** The addresses of the platform. */
 export interface PlatformUrls {
   readonly api: string;
-  /** Host and port, as in an image's name. */
+  /** Host and port, as in the name of an image. */
   readonly registry: string;
   readonly proxy: string;
   readonly operations: string;
 }
 
-/** One listener. Disposing it stops listening, lets open requests finish for a while, then cuts what is left. */
+/** One listener. Disposing it stops listening, lets open requests finish for a while, then closes the remaining connections. */
 interface Listener extends GatedServer, AsyncDisposable {
   readonly hostPort: string;
 }
 
-/** The listeners of a process: those of its roles, and the one for whoever operates it. */
+/** The listeners of a process: one for each of its roles, and one for operations. */
 export interface Listeners {
   readonly urls: PlatformUrls;
   readonly api: Listener | undefined;
@@ -32,12 +32,12 @@ export interface Listeners {
   readonly operations: Listener;
 }
 
-/** Twice what is usual: a thousand ranges of a large layer, which podman asks for at once, are 20 KiB. */
+/** Twice the default of Node.js: podman requests up to a thousand ranges of a large layer at once, which take 20 KiB. */
 const registryHeadBytes = 32 * 1024;
 
 /**
  * Listens on the port of every role that this process has; `opening` closes them. Throws `ConfigError` with the setting to change
- * when a port is taken. Where another process has a role, the configuration says where that is.
+ * when a port is in use. The URLs of roles in other processes come from the configuration.
  */
 export async function openListeners(config: Config, roles: Roles, opening: AsyncDisposableStack): Promise<Listeners> {
   const open = async (role: Role, port: PortSetting, options: ServerOptions = {}) =>
@@ -72,7 +72,7 @@ type PortSetting = 'apiPort' | 'registryPort' | 'proxyPort' | 'operationsPort' |
 
 type HostSetting = 'host' | 'operationsHost' | 'gatewayHost';
 
-/** What two settings say of a listener. */
+/** The address of a listener, from two settings. */
 export function placeOf(config: Config, host: HostSetting, port: PortSetting): ListenPlace {
   return {
     host: config[host],
@@ -82,7 +82,7 @@ export function placeOf(config: Config, host: HostSetting, port: PortSetting): L
   };
 }
 
-/** As it stands in a URL. */
+/** Host and port as in a URL. */
 export function hostPort(host: string, port: number): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -5,18 +5,18 @@ import { ifPresent } from '../../core/files/system-code.ts';
 import type { Log } from '../../core/log/log.ts';
 import type { ComponentDeps } from '../drivers.ts';
 
-/** Where the folders are that backends may mount; `undefined` where they may mount none. */
+/** The folder that contains the folders which backends mount; `undefined` if mounts are disabled. */
 export function mountFolder({ config, dataFolder }: ComponentDeps): string | undefined {
   return config.mountFolder === 'off' ? undefined : (config.mountFolder ?? join(dataFolder, 'mounts'));
 }
 
-/** What users other than the owner may do with a folder. */
+/** The permission bits of users other than the owner. */
 const othersMode = 0o077;
 
 /**
- * Closes the folder of mounts to other users of this machine. Whatever runs in a container may write to its folder in there, a
- * program with the set-user-ID bit too, and a user of the machine who reaches that runs it as its owner, `root` for one. Throws
- * `ConfigError` if the folder is not this process's own. One that is missing is made closed when a backend needs it.
+ * Removes the access of other users of this machine to the mount folder. A container can write a program with the set-user-ID bit
+ * to its mount, and a user of the machine who can reach that program would run it as its owner, for example as `root`. Throws
+ * `ConfigError` if the folder belongs to another user. A missing folder is created with the right mode when a backend needs it.
  */
 export async function guardMountFolder(folder: string, log: Log): Promise<void> {
   const found = await ifPresent(stat(folder));
@@ -29,5 +29,5 @@ export async function guardMountFolder(folder: string, log: Log): Promise<void> 
   }
   if ((found.mode & othersMode) === 0) return;
   await chmod(folder, 0o700);
-  log.warn({ folder }, 'Folder of mounts was open to other users of this machine, it is closed to them now');
+  log.warn({ folder }, 'Other users of this machine had access to the mount folder, their access was removed');
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { ConfigError } from '../../core/config/settings.ts';
 
-/** Reads the token for operations, where the configuration names a file with one. Throws `ConfigError` if that cannot serve. */
+/** Reads the operations token from the configured file, if any. Throws `ConfigError` if the file is missing or invalid. */
 export async function readOperationsToken(file: string | undefined): Promise<string | undefined> {
   if (file === undefined) return undefined;
   const token = await readFile(file, 'utf8').then(
@@ -11,5 +11,7 @@ export async function readOperationsToken(file: string | undefined): Promise<str
     },
   );
   if (/^[\w.~+/=-]{32,}$/.test(token)) return token;
-  throw new ConfigError(`BERTH_OPERATIONS_TOKEN_FILE (${file}): It must hold 32 letters, digits or -._~+/= or more`);
+  throw new ConfigError(
+    `BERTH_OPERATIONS_TOKEN_FILE (${file}): It must contain 32 or more letters, digits or characters of -._~+/=`,
+  );
 }

@@ -1,9 +1,9 @@
 import { constants } from 'node:os';
 
-/** Signals that ask a process to end. */
+/** The signals that stop the process. */
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Resolves at the first signal to stop; a second one ends the process at once, as the signal would have. */
+/** Resolves at the first stop signal. A second one ends the process at once, with the exit code of that signal. */
 export async function stopSignal(): Promise<NodeJS.Signals> {
   return await new Promise((resolve) => {
     let asked = false;

@@ -1,18 +1,18 @@
 /**
- * What a process does with an error that no code has caught: it writes it to the log, counts it and goes on.
+ * Handles errors that no code has caught: the process logs and counts them, and keeps running.
  *
- * Node would end the process, and with it every session of every account. An error that strays comes from one callback or one
- * dropped promise; what it belonged to (a request, a backend, a connection) is broken, and the rest is as it was. Documents do
- * not suffer: each is written at once and whole, and a process may be killed between any two writes. The request behind such an
- * error is answered with 500 where it failed (`core/http/answer-faults.ts`). An operator sees a process that fails again and
- * again by `berth_stray_errors_total`, and may restart it at a better time.
+ * By default, Node.js would end the process, and with it every session of every account. A stray error comes from one callback or
+ * one dropped promise: the request, backend or connection that it belongs to is broken, and everything else still works. Documents
+ * stay consistent, because each is written atomically and the process may be killed between any two writes anyway. The failed
+ * request is answered with 500 (`core/http/answer-faults.ts`). `berth_stray_errors_total` shows operators a process that fails
+ * repeatedly, which they can restart at a convenient time.
  */
 import { Counter } from 'prom-client';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 
-/** A timer that fails may do so a thousand times a second; one line for all of them is enough to find it. */
+/** A timer can fail a thousand times a second; one line a second is enough to find the defect. */
 const lineEveryMs = 1_000;
 
 type Kind = 'exception' | 'rejection';
@@ -23,11 +23,11 @@ interface Deps {
   readonly metrics: Metrics;
 }
 
-/** From now on, and until disposed, errors that no code has caught do not end this process. */
+/** Keeps uncaught errors from ending this process, until disposed. */
 export function surviveStrayErrors({ clock, log, metrics }: Deps): Disposable {
   const counter = new Counter({
     name: 'berth_stray_errors_total',
-    help: 'Errors that no code caught. Each is a defect; the process went on',
+    help: 'Uncaught errors. Each is a defect; the process kept running',
     labelNames: ['kind'],
     registers: [metrics],
   });
@@ -48,7 +48,7 @@ export function surviveStrayErrors({ clock, log, metrics }: Deps): Disposable {
   };
 }
 
-/** Writes the first error at once; of those that follow within a second, the last one with their number. */
+/** Writes the first error at once. Of the errors in the following second, it writes the last one, with their count. */
 class PacedLines implements Disposable {
   readonly #clock: Clock;
   readonly #log: Log;
@@ -76,9 +76,9 @@ class PacedLines implements Disposable {
     this.#unwritten = undefined;
     this.#pause = this.#clock.after(lineEveryMs, () => this.#flush());
     try {
-      this.#log.error({ err: error, kind, count }, 'Stray error, the process goes on');
+      this.#log.error({ err: error, kind, count }, 'Stray error, the process keeps running');
     } catch {
-      // A log that cannot be written is counted all the same.
+      // Writing the log has failed. The error is counted all the same.
     }
   }
 }

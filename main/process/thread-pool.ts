@@ -1,11 +1,14 @@
 /**
- * Files are read, written and synced by libuv's threads. It starts four, and a disk that syncs keeps one for as long as it
- * takes: with more pushes than that at a time, reads would wait for other people's disks. A thread that waits costs next to
+ * The number of threads with which libuv reads, writes and syncs files. Its default is four. A sync blocks a thread until the disk
+ * is done, so with more than four pushes at once, reads would wait for the syncs of other requests. A waiting thread costs almost
  * nothing.
  */
 const threads = 16;
 
-/** Sizes the pool of this process, whose environment it must be, unless the environment did. Works before the first file is touched, so it is the first thing to do. */
+/**
+ * Sets the size of the thread pool of this process, unless the environment sets it. `environment` must be the environment of this
+ * process. Call it first: it has no effect after the first file operation.
+ */
 export function sizeThreadPool(environment: NodeJS.ProcessEnv): void {
   environment['UV_THREADPOOL_SIZE'] ??= String(threads);
 }

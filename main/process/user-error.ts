@@ -1,7 +1,7 @@
 import { ConfigError } from '../../core/config/settings.ts';
 import { StoreError } from '../../core/store/store.ts';
 
-/** Whether an error is one that the person who started the process can correct: only its message is printed, without a stack. */
+/** Whether the user who started the process can correct the cause of an error. Then only its message is printed, without a stack. */
 export function isUserError(error: unknown): error is Error {
   if (error instanceof ConfigError) return true;
   if (error instanceof StoreError) return error.code === 'locked' || error.isFull;

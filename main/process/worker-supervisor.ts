@@ -1,36 +1,36 @@
-/** The worker of this node, which may come later than the process: its Docker Engine need not be there yet. */
+/** Opens the worker of this node, and retries until it succeeds: the Docker Engine may start later than this process. */
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
 import { StoreError } from '../../core/store/store.ts';
 import { EngineError, NodeNameError } from '../../worker/index.ts';
 import type { Worker } from '../../worker/index.ts';
 
-/** Whether backends can run in this process, and if not, why. */
+/** Whether this process can run backends, and if not, why. */
 export type WorkerState = { readonly running: true } | { readonly running: false; readonly reason: string };
 
-/** A worker, or the attempts to open one. */
+/** A worker that is open, or that is still being opened. */
 export interface WorkerSupervisor extends AsyncDisposable {
-  /** How the first attempt went, for the caller to report. Later ones are logged, where their reason is another. */
+  /** The result of the first attempt, for the caller to report. Later attempts are logged if their reason differs. */
   readonly atStart: WorkerState;
-  /** Whether it is open. */
+  /** Whether the worker is open. */
   readonly isOpen: boolean;
-  /** Throws with what is wrong, in words for who operates the node, while no backend can be started here. */
+  /** Throws an error with a message for the operator while this node cannot start backends. */
   ping(): Promise<void>;
 }
 
 export interface WorkerSupervisorOptions {
-  /** Opens the worker and what it needs, all of which `parts` closes. */
+  /** Opens the worker and what it needs; `parts` closes all of it. */
   readonly open: (parts: AsyncDisposableStack) => Promise<Worker>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Soon enough for somebody who has just started the engine. */
+/** Short enough for an operator who has just started the engine. */
 const tryAgainAfterMs = 5_000;
 
 /**
- * Opens the worker. Where there is no usable Docker Engine, another machine has the node's name, or the store's disk is full, there
- * is none at first, and it is tried again until disposed. Throws whatever else the first attempt fails with.
+ * Opens the worker. If no Docker Engine is usable, another machine has the name of the node, or the disk of the store is full, it
+ * retries until it succeeds or is disposed. Throws any other error of the first attempt.
  */
 export async function superviseWorker(options: WorkerSupervisorOptions): Promise<WorkerSupervisor> {
   const opener = new Opener(options);
@@ -52,7 +52,7 @@ export async function superviseWorker(options: WorkerSupervisorOptions): Promise
   };
 }
 
-/** Whether an attempt failed with what ends without a restart of this process. */
+/** Whether the cause of an error can end without a restart of this process. */
 function isPassing(error: unknown): error is Error {
   if (error instanceof StoreError) return error.isFull;
   return error instanceof EngineError || error instanceof NodeNameError;
@@ -76,7 +76,7 @@ class Opener implements AsyncDisposable {
     await this.#opened?.worker.ping();
   }
 
-  /** Returns what whoever operates the node has to mend, if anything. */
+  /** Returns the problem that the operator has to solve, if any. */
   async tryOnce(): Promise<Error | undefined> {
     await using parts = new AsyncDisposableStack();
     try {
@@ -97,7 +97,7 @@ class Opener implements AsyncDisposable {
       if (signal.aborted) return;
       const before = this.#problem?.message;
       await this.tryOnce().catch((error: unknown) => log.warn({ err: error }, 'Worker cannot be opened, trying again'));
-      // The same words again and again say nothing new.
+      // The same reason is logged only once.
       const reason = this.#problem?.message;
       if (reason !== undefined && reason !== before) log.warn({ reason }, 'No worker on this node');
     }
