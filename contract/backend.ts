@@ -1,4 +1,4 @@
-/** Backends as v2 shows them (sections 2.6 and 2.7 of the API document). */
+/** Backends in the service API v2 (sections 2.6 and 2.7 of the API document). */
 import { z } from 'zod';
 import { backendStatus, terminationKind, terminationReason } from './statuses.ts';
 import { timestamp } from './timestamp.ts';
@@ -22,7 +22,7 @@ export const statusEntry = z
     termination_reason: terminationReason.nullable().optional(),
     terminatation_reason: terminationReason
       .nullable()
-      .meta({ description: 'The same as `termination_reason`, in the spelling of the API document' })
+      .meta({ description: 'The same as `termination_reason`, spelled as in the API document' })
       .optional(),
     exit_code: z.int().nullable().optional(),
   })
@@ -39,7 +39,9 @@ const runningFields = {
   service_name: z.string(),
 };
 
-const maxMemBytes = z.int().meta({ description: 'The most memory seen in use so far, 0 before the first look' });
+const maxMemBytes = z
+  .int()
+  .meta({ description: 'The highest memory usage measured so far, 0 before the first measurement' });
 
 export const backendMetadata = z
   .strictObject({ ...runningFields, max_mem_bytes: maxMemBytes, statuses: z.array(statusEntry) })
@@ -68,13 +70,13 @@ const bytes = z.int().min(0);
 export const metricsRecord = z
   .strictObject({
     backend_id: z.string(),
-    cpu_used: nanoseconds.meta({ description: 'CPU time of the container since the record before, in nanoseconds' }),
+    cpu_used: nanoseconds.meta({ description: 'CPU time of the container since the previous record, in nanoseconds' }),
     sys_cpu: nanoseconds.meta({
-      description: 'CPU time of the whole host since the record before, in nanoseconds: of all cores, busy or idle',
+      description: 'CPU time of the host since the previous record, in nanoseconds: the sum of all cores, busy or idle',
     }),
     mem_used: bytes.meta({ description: 'Memory in use, without reclaimable page cache, in bytes' }),
-    mem_limit: bytes.meta({ description: 'The memory limit, or the memory of the host where there is none, in bytes' }),
-    mem_available: bytes.meta({ description: '`mem_limit` without `mem_used`' }),
+    mem_limit: bytes.meta({ description: 'The memory limit in bytes, or the memory of the host if there is no limit' }),
+    mem_available: bytes.meta({ description: '`mem_limit` minus `mem_used`' }),
   })
   .meta({ id: 'Metrics' });
 

@@ -1,9 +1,9 @@
-/** Connect, in v2 (sections 2.1 to 2.5 of the API document). */
+/** The connect endpoint of the service API v2 (sections 2.1 to 2.5 of the API document). */
 import { z } from 'zod';
 import { clusterName, hasControlCharacters, imageReference, key } from './names.ts';
 import { backendStatus } from './statuses.ts';
 
-/** Names in `env` that the platform sets itself. */
+/** Environment variables that the platform sets, so that `env` must not contain them. */
 export const reservedVariables = [
   'PORT',
   'SESSION_BACKEND_ID',
@@ -16,10 +16,10 @@ const maxVariablesBytes = 64 * 1024;
 const maxUserBytes = 1024;
 const maxAuthBytes = 8 * 1024;
 
-/** A year: longer than any session should live, and short enough for every timer. */
+/** A year: longer than any session should run, and short enough for every timer. */
 const maxSeconds = 365 * 24 * 60 * 60;
 
-/** Docker refuses less (6 MiB). */
+/** 6 MiB, the minimum of Docker. */
 const minMemoryBytes = 6 * 1024 * 1024;
 
 const seconds = z.int().min(1).max(maxSeconds);
@@ -29,8 +29,8 @@ const env = z
     z
       .string()
       .min(1)
-      .refine((name) => !/[=\0]/.test(name), 'A variable name has no "=" and no NUL'),
-    z.string().refine((value) => !value.includes('\0'), 'A variable has no NUL'),
+      .refine((name) => !/[=\0]/.test(name), 'The name of a variable must not contain "=" or NUL'),
+    z.string().refine((value) => !value.includes('\0'), 'The value of a variable must not contain NUL'),
   )
   .superRefine((variables, context) => {
     const names = Object.keys(variables);
@@ -44,7 +44,7 @@ const env = z
     }
     const bytes = names.reduce((sum, name) => sum + utf8Bytes(name) + utf8Bytes(variables[name] ?? ''), 0);
     if (bytes > maxVariablesBytes) {
-      context.addIssue({ code: 'custom', message: `Too large, use at most ${maxVariablesBytes} bytes in all` });
+      context.addIssue({ code: 'custom', message: `Too large, use at most ${maxVariablesBytes} bytes in total` });
     }
   })
   .meta({ description: 'Environment variables of the container' });
@@ -131,7 +131,7 @@ export type ConnectResponse = z.infer<typeof connectResponse>;
 export type SpawnConfig = z.infer<typeof spawnConfig>;
 export type ResourceLimits = z.infer<typeof resourceLimits>;
 
-/** JSON in ASCII alone, so that it arrives unharmed in an HTTP header. */
+/** JSON with only ASCII characters, so that an HTTP header can carry it. */
 export function asciiJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[\u007f-\uffff]/g,

@@ -14,7 +14,7 @@ import type { ServiceErrorCode } from './errors.ts';
 import { pageFields, pageQuery } from './pages.ts';
 import { createServiceRequest, imageObject, serviceObject, updateRequest, uploadQuery, visibility } from './service.ts';
 
-/** What a caller's access token must allow. `none`: no token is needed, and every origin may read the answer. */
+/** The right that an access token needs. `none`: no token is needed, and every origin may read the answer. */
 export type EndpointAccess = 'none' | 'read' | 'push' | 'connect' | 'manage';
 
 /** One endpoint. Path parameters are written `{name}`. */
@@ -23,15 +23,15 @@ export interface Endpoint<Path extends string = string, Body = unknown, Query = 
   readonly path: Path;
   readonly summary: string;
   readonly access: EndpointAccess;
-  /** Where every field is optional, an empty body or none is taken too. */
+  /** If every field is optional, an empty or missing body is accepted, too. */
   readonly body: ZodType<Body>;
   readonly query: ZodType<Query>;
-  /** The answer; of a stream, each of its events. */
+  /** The body of a successful answer; for a stream, each of its events. */
   readonly answer: ZodType;
   readonly stream: boolean;
-  /** Where an image archive stands in place of JSON. */
+  /** Whether the request or the answer is an image archive instead of JSON. */
   readonly archive: 'none' | 'request' | 'answer';
-  /** Of an answer that is no error. */
+  /** The status of a successful answer. */
   readonly status: 200 | 201;
   readonly errors: readonly ServiceErrorCode[];
 }
@@ -83,7 +83,7 @@ const backendsQuery = pageQuery.extend({ start: anyTime.optional(), end: anyTime
 
 export const endpoints = {
   connect: post('/v2/service/{account}/{service}/connect', {
-    summary: 'Get a connection URL, to the backend that holds a key or to a new one',
+    summary: 'Get a connection URL to the backend that holds a key, or to a new backend',
     access: 'connect',
     body: connectRequest,
     answer: connectResponse,
@@ -103,48 +103,48 @@ export const endpoints = {
     errors: ['BackendNotFound'],
   }),
   backendStatusStream: get('/v2/backend/{backend_id}/status/stream', {
-    summary: 'The statuses of a backend so far, then each new one until it has ended',
+    summary: 'The past statuses of a backend, then each new status until the backend has ended',
     access: 'none',
     answer: statusObject,
     stream: true,
     errors: ['BackendNotFound'],
   }),
   backend: get('/v2/backend/{backend_id}', {
-    summary: 'A backend and its history',
+    summary: 'A backend and its status history',
     access: 'read',
     answer: backendMetadata,
     errors: ['BackendNotFound'],
   }),
   backendLogs: get('/v2/backend/{backend_id}/logs/stream', {
-    summary: 'The log of a backend: what is kept of it, then each new line until the backend has ended',
+    summary: 'The log of a backend: the stored lines, then each new line until the backend has ended',
     access: 'read',
     answer: z.string(),
     stream: true,
     errors: ['BackendNotFound', 'TooManyRequests'],
   }),
   backendMetrics: get('/v2/backend/{backend_id}/metrics/stream', {
-    summary: 'What a backend uses, every second until it has ended',
+    summary: 'The resource usage of a backend, every second until the backend has ended',
     access: 'read',
     answer: metricsRecord,
     stream: true,
     errors: ['BackendNotFound', 'TooManyRequests'],
   }),
   terminate: post('/v2/backend/{backend_id}/terminate', {
-    summary: 'End a backend',
+    summary: 'Stop a backend',
     access: 'connect',
     body: terminateRequest,
     answer: ok,
     errors: ['BackendNotFound', 'BackendNotRunning'],
   }),
   serviceBackends: get('/v2/service/{account}/{service}/backends', {
-    summary: 'Backends of a service, the newest first',
+    summary: 'Backends of a service, newest first',
     access: 'read',
     query: backendsQuery,
     answer: z.strictObject({ backends: z.array(backendListItem), ...pageFields }),
     errors: ['ServiceNotFound', 'BadRequest'],
   }),
   accountBackends: get('/v2/account/{account}/backends', {
-    summary: 'All running backends of an account, the newest first',
+    summary: 'All running backends of an account, newest first',
     access: 'read',
     query: pageQuery,
     answer: z.strictObject({ running_backends: z.array(runningBackend), ...pageFields }),
@@ -171,14 +171,14 @@ export const endpoints = {
     errors: ['ServiceNotFound'],
   }),
   serviceImages: get('/v2/service/{account}/{service}/images', {
-    summary: 'Images pushed for a service, the newest first',
+    summary: 'Images pushed for a service, newest first',
     access: 'read',
     query: pageQuery,
     answer: z.strictObject({ images: z.array(imageObject), ...pageFields }),
     errors: ['ServiceNotFound', 'BadRequest'],
   }),
   uploadImage: post('/v2/service/{account}/{service}/images', {
-    summary: 'Upload an image without Docker: an archive of `docker save`, or an OCI layout',
+    summary: 'Upload an image without Docker, as an archive of `docker save` or an OCI layout',
     access: 'push',
     query: uploadQuery,
     archive: 'request',
@@ -207,15 +207,15 @@ export const endpoints = {
     answer: ok,
     errors: ['ServiceNotFound', 'EnvironmentNotFound', 'ImageNotFound'],
   }),
-  // Beside the documented service object, which existing clients compare field by field.
+  // Not a field of the service object, because existing clients compare that field by field.
   visibility: get('/v2/service/{account}/{service}/visibility', {
-    summary: 'Whether anybody may pull the images of a service',
+    summary: 'Whether the images of a service can be pulled without a login',
     access: 'read',
     answer: visibility,
     errors: ['ServiceNotFound'],
   }),
   setVisibility: post('/v2/service/{account}/{service}/visibility', {
-    summary: 'Let anybody pull the images of a service, or only its account',
+    summary: 'Allow or forbid pulling the images of a service without a login',
     access: 'manage',
     body: visibility,
     answer: ok,

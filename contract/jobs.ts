@@ -3,21 +3,21 @@ import { z } from 'zod';
 
 const backendJob = z.strictObject({ backend: z.string() });
 
-/** To any node of a cluster: a backend waits in `scheduled`. */
+/** For any node of a cluster: a backend waits in `scheduled`. */
 export const spawnJob = { name: 'spawn', payload: backendJob };
 
-/** To the node of a backend: its termination was asked for. */
+/** For the node of a backend: its termination was requested. */
 export const terminateJob = { name: 'terminate', payload: backendJob };
 
-/** To a node that is likely to spawn an image next: fetch it before somebody asks for it. */
+/** For a node that is likely to spawn an image next: pull it before the first backend needs it. */
 export const fetchJob = { name: 'fetch', payload: z.strictObject({ image: z.string() }) };
 
-/** The queue that all nodes of a cluster take from. */
+/** The queue that all nodes of a cluster consume. */
 export function clusterQueue(cluster: string): string {
   return `cluster-${cluster}`;
 }
 
-/** The queue that one node takes from. */
+/** The queue that only one node consumes. */
 export function nodeQueue(node: string): string {
   return `node-${node}`;
 }

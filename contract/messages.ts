@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { backendStatus } from './statuses.ts';
 
-/** A backend's document changed; told by whoever changed it, after the store has it. */
+/** A backend's document has changed. The process that wrote the change publishes this after the write. */
 export const backendChanged = {
   name: 'backend-changed',
   message: z.strictObject({ backend: z.string(), status: backendStatus }),
@@ -15,21 +15,21 @@ export const backendWaits = {
 };
 
 /**
- * A proxy's heartbeat: how many connections and requests it has open to each backend, all of them, none left out. Told
- * every `connectionsHeartbeatMs`, and at once when a backend's first connection opens or its last one closes.
+ * A proxy's heartbeat: how many connections and requests it has open to each backend, for all backends with any. Published every
+ * `connectionsHeartbeatMs`, and at once when the first connection to a backend opens or its last one closes.
  */
 export const connectionsOpen = {
   name: 'connections-open',
   message: z.strictObject({ proxy: z.string(), open: z.record(z.string(), z.int().positive()) }),
 };
 
-/** How often a proxy tells its open connections: often enough that a sweep is exact to a second. */
+/** How often a proxy publishes its open connections: often enough that idle sweeps are exact to a second. */
 export const connectionsHeartbeatMs = 1_000;
 
-/** A proxy that has not been heard for this long (five heartbeats) is gone, and its connections with it. */
+/** A proxy that has published nothing for this long (five heartbeats) is considered dead, and its connections closed. */
 export const proxySilentAfterMs = 5_000;
 
-/** A manifest was pushed, told after the store has it. Pushing what is there already is told again. */
+/** A manifest was pushed. Published after the store has it, also when the manifest existed before. */
 export const manifestPushed = {
   name: 'manifest-pushed',
   message: z.strictObject({
@@ -37,20 +37,20 @@ export const manifestPushed = {
     repository: z.string(),
     digest: z.string(),
     mediaType: z.string(),
-    /** The tags that point to it by this push; none if it was pushed by its digest alone. */
+    /** The tags that this push has set; none if the manifest was pushed by digest. */
     tags: z.array(z.string()),
-    /** The account whose access token it was pushed with. */
+    /** The account whose access token was used for the push. */
     by: z.string(),
   }),
 };
 
-/** A manifest was deleted, and every tag that pointed to it. */
+/** A manifest was deleted, with every tag that pointed to it. */
 export const manifestDeleted = {
   name: 'manifest-deleted',
   message: z.strictObject({ repository: z.string(), digest: z.string(), by: z.string() }),
 };
 
-/** A tag was deleted; its manifest is still there. */
+/** A tag was deleted, but not its manifest. */
 export const tagDeleted = {
   name: 'tag-deleted',
   message: z.strictObject({ repository: z.string(), tag: z.string(), by: z.string() }),

@@ -1,10 +1,10 @@
-/** Names that people give to things, and the limits the service API sets on them. */
+/** The grammar of names that users choose, and their limits in the service API. */
 import { z } from 'zod';
 
-/** `<account>/<service>` must always be a legal OCI repository, so both halves follow its component grammar. */
+/** `<account>/<service>` must be a valid OCI repository name, so both halves follow the grammar of its components. */
 const componentPattern = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
 
-/** Accounts with these names would make a repository look like a path of the service API on a shared host. */
+/** With these account names, a repository would look like a path of the service API when both share a host. */
 const reservedAccountNames = ['account', 'backend', 'service', 'token', 'user', 'auth', 'ready'];
 
 const componentRule = 'use lower-case letters and digits, joined by single dots, hyphens or underscores';
@@ -13,7 +13,7 @@ const component = z
   .string()
   .min(1)
   .max(63, 'Too long, use at most 63 characters')
-  .regex(componentPattern, `Not a legal name, ${componentRule}`);
+  .regex(componentPattern, `Not a valid name, ${componentRule}`);
 
 /** An account's name: the first half of its images' repository names. */
 export const accountName = component
@@ -26,7 +26,7 @@ export const serviceName = component.meta({
   description: 'Name of a service, unique in its account',
 });
 
-/** An environment's name; `default` is made with the service. */
+/** An environment's name; `default` is created with the service. */
 export const environmentName = component.meta({ id: 'EnvironmentName', description: 'Name of an environment' });
 
 export const defaultEnvironmentName = 'default';
@@ -37,13 +37,13 @@ export const clusterName = component.meta({ id: 'ClusterName', description: 'Nam
 /** The grammar of an OCI tag (distribution-spec, "Pulling manifests"). */
 export const tagPattern = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;
 
-/** The digests that the registry takes: sha256 and sha512 in lower-case hexadecimal. */
+/** The digests that the registry accepts: sha256 and sha512 in lower-case hexadecimal. */
 export const digestPattern = /^(?:sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128})$/;
 
-/** Backend IDs are 12 characters of `a-z0-9`: 62 bits, so that a readiness page may be reached by ID alone. */
+/** Backend IDs are 12 characters of `a-z0-9`: 62 bits are enough for a readiness page that needs only the ID. */
 export const backendIdPattern = /^[a-z0-9]{12}$/;
 
-/** A tag, or an image digest in its place. */
+/** A tag or an image digest. */
 export const imageReference = z
   .string()
   .refine(
@@ -58,7 +58,7 @@ const maxKeyLength = 128;
 /** A key: at most one running backend of a service holds it. */
 export const key = z
   .string()
-  .refine((value) => value.length > 0, 'Empty, leave the key out to get a backend of its own')
+  .refine((value) => value.length > 0, 'Empty, leave the key out to get a backend without a key')
   .refine((value) => Array.from(value).length <= maxKeyLength, `Too long, use at most ${maxKeyLength} characters`)
   .refine((value) => !hasControlCharacters(value), 'Control characters are not allowed')
   .meta({ id: 'Key', description: 'A key, unique among the running backends of a service (v1: lock)' });

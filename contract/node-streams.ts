@@ -1,9 +1,9 @@
-/** What an API process asks the gateway of a node for: what its backends say and use. Answers are lines of JSON. */
+/** The requests of an API process to the gateway of a node: logs and metrics of its backends. Answers are lines of JSON. */
 import { z } from 'zod';
 
 /** One line of a backend's log, or a piece of a very long one. */
 export const logRecord = z.strictObject({
-  /** Its place in the log, see `logPosition`. */
+  /** Its position in the log, see `logPosition`. */
   at: z.string(),
   line: z.string(),
 });
@@ -11,28 +11,28 @@ export const logRecord = z.strictObject({
 export type LogRecord = z.infer<typeof logRecord>;
 
 /**
- * A place in a backend's log, the same whenever it is read: the time that the engine noted (seconds and nanoseconds), and which
- * of the lines since then it is. Texts of this form are in the order of their places.
+ * A position in a backend's log, the same whenever the log is read: the timestamp of the line from the engine (seconds and
+ * nanoseconds), and a counter of the lines since then. These strings sort in the order of the lines.
  */
 export const logPosition = z.string().regex(/^\d{10}\.\d{9}-\d{8}$/);
 
 /** A line longer than this is split. */
 export const maxLineBytes = 64 * 1024;
 
-/** What is asked for about a backend. */
+/** A request for the log or the metrics of a backend. */
 export interface NodeQuestion {
   readonly about: 'log' | 'metrics';
   readonly backend: string;
-  /** Of a log: what comes after this place. */
+  /** For a log: only lines after this position. */
   readonly after?: string | undefined;
 }
 
-/** The path under which a gateway answers a question. */
+/** The path of a request to a gateway. */
 export function nodePath({ about, backend, after }: NodeQuestion): string {
   return `/backends/${backend}/${about}${after === undefined ? '' : `?after=${after}`}`;
 }
 
-/** The question behind a path, if it is one. */
+/** Parses the path of a request; `undefined` if it is not valid. */
 export function nodeQuestion(path: string): NodeQuestion | undefined {
   const [, backend, about, after] = /^\/backends\/([a-z0-9]+)\/(log|metrics)(?:\?after=([\d.-]+))?$/.exec(path) ?? [];
   if (backend === undefined || (about !== 'log' && about !== 'metrics')) return undefined;

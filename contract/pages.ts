@@ -1,9 +1,9 @@
-/** Lists come in pages: an answer that is not the last one names the cursor of the next. */
+/** Pages of lists: every page except the last one contains the cursor of the next page. */
 import { z } from 'zod';
 
 /**
- * What a page holds at most, and without `limit`: few clients have more running backends or services, and those that do not
- * know of pages get all of them. To read so many keeps other requests waiting for some 20 ms.
+ * The most items on a page, and the default of `limit`. Few clients have more running backends or services, so clients that do not
+ * support pages usually get all of them. Reading so many items delays other requests by about 20 ms.
  */
 const maxPageItems = 1000;
 
@@ -15,13 +15,13 @@ export const pageQuery = z.strictObject({
     .min(1)
     .max(maxPageItems)
     .default(maxPageItems)
-    .meta({ description: 'At most this many' }),
-  cursor: z.string().max(1024).optional().meta({ description: '`next_cursor` of the page before' }),
+    .meta({ description: 'The most items on the page' }),
+  cursor: z.string().max(1024).optional().meta({ description: '`next_cursor` of the previous page' }),
 });
 
 /** In the answer of every list. */
 export const pageFields = {
-  next_cursor: z.string().meta({ description: 'Where the next page begins; absent on the last one' }).optional(),
+  next_cursor: z.string().meta({ description: 'The start of the next page; absent on the last page' }).optional(),
 };
 
 export type PageQuery = z.infer<typeof pageQuery>;

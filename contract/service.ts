@@ -1,4 +1,4 @@
-/** Services and images as v2 shows them (sections 2.9 and 2.10 of the API document). */
+/** Services and images in the service API v2 (sections 2.9 and 2.10 of the API document). */
 import { z } from 'zod';
 import { imageReference, serviceName, tagPattern } from './names.ts';
 import { timestamp } from './timestamp.ts';
@@ -18,7 +18,7 @@ export const serviceObject = z
     account_name: z.string(),
     created_at: timestamp,
     environments: z.array(environmentObject),
-    image_name: z.string().meta({ description: 'What to tag an image with before `docker push`' }),
+    image_name: z.string().meta({ description: 'The name with which to tag an image before `docker push`' }),
     last_image_digest: z.string().nullable(),
     last_image_upload_time: timestamp.nullable(),
     last_spawned_at: timestamp.nullable(),
@@ -50,21 +50,21 @@ export const updateRequest = z
   .meta({ id: 'UpdateRequest', description: 'The default image of new backends' });
 
 export const visibility = z
-  .strictObject({ public: z.boolean().meta({ description: 'Whether anybody may pull the images, without a token' }) })
+  .strictObject({ public: z.boolean().meta({ description: 'Whether the images can be pulled without a token' }) })
   .meta({ id: 'Visibility' });
 
-/** What may be said of an uploaded archive, in the URL or as fields of the form. */
+/** The options of an archive upload, in the URL or as fields of the form. */
 export const uploadQuery = z.strictObject({
   tag: z
     .string()
     .regex(tagPattern, 'Use up to 128 letters, digits, dots, hyphens and underscores')
     .optional()
-    .meta({ description: 'The tag to set; without it those that the archive names, or `latest`' }),
+    .meta({ description: 'The tag to set. Default: the tags in the archive, or `latest`' }),
   image: z
     .string()
     .max(512)
     .optional()
-    .meta({ description: 'Which image, where the archive holds several: its name, tag or digest' }),
+    .meta({ description: 'The name, tag or digest of the image, if the archive contains several' }),
 });
 
 export type UploadQuery = z.infer<typeof uploadQuery>;

@@ -1,7 +1,7 @@
-/** The life of a backend as the service API tells it (sections 2.6, 2.7 and 3.1 of the API document). */
+/** The lifecycle of a backend in the service API (sections 2.6, 2.7 and 3.1 of the API document). */
 import { z } from 'zod';
 
-/** Every status in the order in which a backend passes them. It may jump ahead, it never goes back. */
+/** Every status, in the order in which a backend goes through them. It may skip statuses, but it never goes back. */
 export const backendStatuses = [
   'scheduled',
   'loading',
@@ -17,9 +17,9 @@ export const backendStatuses = [
 export const terminationKinds = ['soft', 'hard'] as const;
 
 /**
- * Why a backend was ended: `swept` (idle or lifetime limit), `external` (by the API or the platform),
+ * Why a backend was stopped: `swept` (idle or lifetime limit), `external` (by the API or the platform),
  * `startuptimeout` (never became ready), `keyexpired` (the node could not renew its key),
- * `lost` (its node fell silent).
+ * `lost` (its node has stopped sending heartbeats).
  */
 export const terminationReasons = ['swept', 'external', 'startuptimeout', 'keyexpired', 'lost'] as const;
 

@@ -1,7 +1,7 @@
-/** Unicode in requests. Drivers and headers cannot carry half of a surrogate pair, which JSON can spell. */
+/** Checks the Unicode in requests. JSON can contain a lone surrogate, which drivers and headers cannot carry. */
 import { z } from 'zod';
 
-/** Anything in which every text, names of fields included, is well-formed Unicode. The first text that is not is named. */
+/** Any value whose strings and field names are all well-formed Unicode. The error has the path of the first one that is not. */
 export const wellFormed = z.unknown().superRefine((value, context) => {
   const path = illFormedPath(value, []);
   if (path) context.addIssue({ code: 'custom', message: 'Not well-formed Unicode', path });
