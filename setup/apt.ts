@@ -2,15 +2,15 @@
 import { tryCommand } from './command.ts';
 import type { Terminal } from './terminal.ts';
 
-/** apt-get must never wait for an answer; a service's start belongs to us where no systemd runs. */
+/** Keeps apt-get from asking questions, and its messages in English. */
 const environment = { DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' };
 
-/** Somebody else's apt-get (a fresh machine's updates) may hold the lock for a while. */
+/** Another apt-get, such as the updates of a fresh machine, can hold the lock for a while. */
 const lockTimeoutSeconds = 120;
 
 /**
- * Installs packages, and those of `ifKnown` that this release has. Returns what went wrong in one sentence, with apt-get's
- * last lines, or nothing.
+ * Installs `packages`, and those of `ifKnown` that this release has. Returns an error message with the last lines of apt-get, or
+ * `undefined`.
  */
 export async function installWithApt(
   terminal: Terminal,
@@ -31,7 +31,7 @@ export async function installWithApt(
     });
     if (installed.code === 0) return undefined;
     const said = `${updated.code === 0 ? '' : updated.stderr}${installed.stderr}`.trim();
-    return `${what} failed, mend what apt-get says and start again:\n${said.split('\n').slice(-8).join('\n')}`;
+    return `${what} failed, fix the problem that apt-get reports and start again:\n${said.split('\n').slice(-8).join('\n')}`;
   });
 }
 
@@ -40,7 +40,7 @@ async function aptGet(args: readonly string[], onLine?: (line: string) => void) 
   return await tryCommand('apt-get', ['-o', `DPkg::Lock::Timeout=${lockTimeoutSeconds}`, '-q', ...args], options);
 }
 
-/** Whether a package of this name can be installed (a name may be known and yet be nothing but somebody's wish). */
+/** Whether a package can be installed. apt-cache also lists names that only occur in the dependencies of other packages. */
 async function isKnown(name: string): Promise<boolean> {
   const { code, stdout } = await tryCommand('apt-cache', ['policy', name], { env: environment });
   return code === 0 && /Candidate: (?!\(none\))/.test(stdout);

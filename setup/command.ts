@@ -1,4 +1,4 @@
-/** Running other programs. Arguments are always a list, never a shell's text. */
+/** Runs other programs. Arguments are always a list, never a shell command. */
 import { spawn } from 'node:child_process';
 import { access, constants } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
@@ -9,29 +9,29 @@ import { pipeline } from 'node:stream/promises';
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
-  /** Goes to the program's standard input, which is empty otherwise. */
+  /** The standard input of the program. Default: empty. */
   readonly input?: Readable | string;
-  /** Sees each line of standard output as it comes. */
+  /** Called with each line of standard output as it arrives. */
   readonly onLine?: (line: string) => void;
   /** Ends the program with SIGTERM. */
   readonly signal?: AbortSignal;
 }
 
 export interface CommandResult {
-  /** 127 if there is no such program, as a shell has it. */
+  /** 127 if there is no such program, as in a shell. */
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A program that failed; the message ends with what it said itself. */
+/** The error of a program that failed. The message ends with the program's output. */
 class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
 const notFoundCode = 127;
 
-/** Runs a program to its end and hands back what it said, whether it failed or not. */
+/** Runs a program to its end and returns its output, whether it failed or not. */
 export async function tryCommand(
   program: string,
   args: readonly string[],
@@ -50,7 +50,7 @@ export async function tryCommand(
   });
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (said.stderr += chunk));
   const input = typeof options.input === 'string' ? Readable.from([options.input]) : options.input;
-  // A program that ends without reading its input says why itself, so that is not another error.
+  // A program that exits without reading its input reports the reason itself, so the broken pipe is not an error of its own.
   const fed = pipeline(input ?? Readable.from([]), child.stdin).catch((error: unknown) => error);
   const code = await new Promise<number>((resolve, reject) => {
     child.once('error', (error: NodeJS.ErrnoException) => {
@@ -65,7 +65,7 @@ export async function tryCommand(
   return { code, ...said };
 }
 
-/** Runs a program and hands back its standard output. Throws `CommandError` if it fails. */
+/** Runs a program and returns its standard output. Throws `CommandError` if it fails. */
 export async function runCommand(
   program: string,
   args: readonly string[],
@@ -74,10 +74,10 @@ export async function runCommand(
   const { code, stdout, stderr } = await tryCommand(program, args, options);
   if (code === 0) return stdout;
   const said = (stderr.trim() || stdout.trim()).split('\n').slice(-20).join('\n');
-  throw new CommandError(`"${program} ${args[0] ?? ''}" ended with ${code}: ${said}`);
+  throw new CommandError(`"${program} ${args[0] ?? ''}" exited with ${code}: ${said}`);
 }
 
-/** Where a program is, if it is in the PATH or where Debian keeps those of the administrator. */
+/** The path of a program in PATH or in Debian's folders for administration programs, `undefined` if it is in neither. */
 export async function findProgram(name: string): Promise<string | undefined> {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
   for (const folder of folders) {

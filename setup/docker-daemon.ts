@@ -1,4 +1,4 @@
-/** Starting the Docker Engine that is installed on this machine, as root. */
+/** Starts the Docker Engine that is installed on this machine, as root. */
 import { spawn } from 'node:child_process';
 import { access, open, readFile, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -9,16 +9,16 @@ import type { Terminal } from './terminal.ts';
 const logFile = '/var/log/dockerd.log';
 const pidFile = '/var/run/docker.pid';
 
-/** A cold engine takes a few seconds; on a slow disk with many images, more. */
+/** An engine takes a few seconds to start, and more on a slow disk with many images. */
 const startTimeoutMs = 60_000;
 const pollMs = 100;
 
-/** How much of the engine's log belongs into an error. */
+/** How many lines of the engine's log an error message contains. */
 const logTailLines = 8;
 
 /**
- * Starts the engine and waits until `answers` says so: systemd's service where systemd runs, otherwise dockerd itself, which
- * then outlives this process, because its containers do. Returns what went wrong in one sentence, or nothing.
+ * Starts the engine and waits until `answers` returns true. Starts the service if systemd runs, otherwise dockerd, which keeps
+ * running after this process, because its containers do. Returns an error message, or `undefined`.
  */
 export async function startDockerEngine(
   terminal: Terminal,
@@ -36,7 +36,7 @@ async function startService(answers: () => Promise<boolean>): Promise<string | u
 }
 
 async function startByHand(terminal: Terminal, answers: () => Promise<boolean>): Promise<string | undefined> {
-  // The package may have started it by way of init.d, or another `npm start` just now.
+  // The package may have started the engine with its init.d script, or another `npm start` may have.
   if (await answers()) return undefined;
   await removeForeignPidFile();
   const dockerd = (await findProgram('dockerd')) ?? 'dockerd';
@@ -50,17 +50,20 @@ async function startByHand(terminal: Terminal, answers: () => Promise<boolean>):
     if (!ended.signal.aborted) {
       terminal.say(
         `Started Docker Engine as process ${child.pid} (log in ${logFile}). ` +
-          `It stays when Berth stops; "kill ${child.pid}" ends it.`,
+          `It keeps running when Berth stops; "kill ${child.pid}" stops it.`,
       );
     }
     return undefined;
   }
   if (!ended.signal.aborted) child.kill();
   const lines = (await readFile(logFile, 'utf8')).trim().split('\n').slice(-logTailLines);
-  return `Docker Engine does not run on this machine, the last lines of ${logFile} say why:\n${lines.join('\n')}`;
+  return `Docker Engine does not start on this machine, see the last lines of ${logFile}:\n${lines.join('\n')}`;
 }
 
-/** dockerd refuses to start when its file names any living process, which after a restart may be another's. */
+/**
+ * Removes the PID file unless it names a dockerd. dockerd does not start while its PID file names a running process, even if that
+ * is another program that got the same PID after a restart.
+ */
 async function removeForeignPidFile(): Promise<void> {
   const pid = (await readFile(pidFile, 'utf8').catch(() => '')).trim();
   if (pid === '') return;
@@ -68,12 +71,12 @@ async function removeForeignPidFile(): Promise<void> {
   if (basename(name) !== 'dockerd') await rm(pidFile, { force: true });
 }
 
-/** Asks again and again until it is true, the time is up, or `ended` says that there is nobody left to ask. */
+/** Polls `ask` until it returns true, the time is up, or the process has ended. */
 async function eventually(ask: () => Promise<boolean>, ended?: AbortSignal): Promise<boolean> {
   const deadline = performance.now() + startTimeoutMs;
   while (performance.now() < deadline) {
     if (await ask()) return true;
-    // Lost a race against somebody who started it too: then that one answers soon.
+    // Another process may have started the engine at the same time: then that engine answers soon.
     if (ended?.aborted) return await delay(2_000).then(ask);
     await delay(pollMs);
   }

@@ -1,4 +1,4 @@
-/** Finds a Docker Engine for this machine's worker, and where nothing else is left installs and starts one. */
+/** Finds a Docker Engine for this machine's worker. If there is none, installs and starts one. */
 import { request } from 'node:http';
 import { findProgram, tryCommand } from './command.ts';
 import { installWithApt } from './apt.ts';
@@ -8,9 +8,9 @@ import type { Terminal } from './terminal.ts';
 export type DockerEngine =
   | {
       readonly running: true;
-      /** Where it listens, as DOCKER_HOST says it. */
+      /** Its socket, in the form of DOCKER_HOST. */
       readonly host: string;
-      /** Why images cannot be pushed from here, if the `docker` command is missing. */
+      /** Why this machine cannot push images, if the `docker` command is missing. */
       readonly noClient?: string;
     }
   | { readonly running: false; readonly reason: string };
@@ -24,26 +24,28 @@ export interface DockerEngineOptions {
 
 const defaultHost = 'unix:///var/run/docker.sock';
 
-/** A living engine answers a ping at once; one that has just been started may still be busy. */
+/** A running engine answers a ping at once, but one that has just started can be busy. */
 const pingTimeoutMs = 5_000;
 
 type Ping = 'answers' | 'absent' | 'forbidden';
 
 /**
- * Finds the Docker Engine that DOCKER_HOST, the docker command's current context or the default socket names. Where none
- * answers it starts one, and installs it first if it is not there: only as root, only with apt, and not before saying so.
+ * Finds the Docker Engine of DOCKER_HOST, of the docker command's current context or of the default socket. If none answers, starts
+ * one, and installs it first if necessary: only as root, only with apt, and only after announcing it.
  */
 export async function ensureDockerEngine(options: DockerEngineOptions): Promise<DockerEngine> {
   const named = options.environment['DOCKER_HOST'];
   const host = named || (await contextHost()) || defaultHost;
   if (!host.startsWith('unix://')) {
-    return no(`DOCKER_HOST is ${host}, and backends run on this machine only: name its engine by a unix:// socket`);
+    return no(
+      `DOCKER_HOST is ${host}, but backends run on this machine only: set it to the unix:// socket of an engine on this machine`,
+    );
   }
   const ping = await pingEngine(host);
   if (ping === 'answers') return await withClient(host, options);
   if (ping === 'forbidden') {
     return no(
-      `The Docker Engine at ${host} does not let this user in: ` +
+      `The Docker Engine at ${host} refuses this user: ` +
         'run "sudo usermod -aG docker $USER", log in again, and start again',
     );
   }
@@ -51,7 +53,7 @@ export async function ensureDockerEngine(options: DockerEngineOptions): Promise<
   return await bringUp(options);
 }
 
-/** Whether an engine answers on a unix:// socket. */
+/** Pings the engine on a unix:// socket. */
 export async function pingEngine(host: string): Promise<Ping> {
   return await new Promise((resolve) => {
     const ping = request({ socketPath: host.replace(/^unix:\/\//, ''), path: '/_ping', timeout: pingTimeoutMs });
@@ -91,14 +93,14 @@ async function installEngine({ terminal, mayInstall }: DockerEngineOptions): Pro
   terminal.say(
     'Docker Engine is not installed. Installing the package docker.io with apt-get, because this runs as root.',
   );
-  // From Debian 13 on the docker command is a package of its own.
+  // From Debian 13 on, the docker command is a separate package.
   return await installWithApt(terminal, 'Installing Docker Engine', ['docker.io', 'runc', 'iptables'], ['docker-cli']);
 }
 
-/** Adds the docker command, which pushes images, where there is an engine without it. */
+/** Installs the docker command, which pushes images, if it is missing. */
 async function withClient(host: string, { terminal, mayInstall }: DockerEngineOptions): Promise<DockerEngine> {
   if ((await findProgram('docker')) !== undefined) return { running: true, host };
-  const noClient = 'The docker command is missing, so no image can be pushed from here: install it, then start again';
+  const noClient = 'The docker command is missing, so this machine cannot push images: install it, then start again';
   const canInstall = mayInstall && process.getuid?.() === 0 && (await findProgram('apt-get')) !== undefined;
   if (!canInstall) return { running: true, host, noClient };
   terminal.say('The docker command is missing. Installing it with apt-get, because this runs as root.');
@@ -109,7 +111,7 @@ async function withClient(host: string, { terminal, mayInstall }: DockerEngineOp
   return (await findProgram('docker')) === undefined ? { running: true, host, noClient } : { running: true, host };
 }
 
-/** The socket of the docker command's current context: Docker Desktop and rootless engines are found that way. */
+/** The socket of the docker command's current context. Docker Desktop and rootless engines set it. */
 async function contextHost(): Promise<string | undefined> {
   const { code, stdout } = await tryCommand('docker', ['context', 'inspect', '--format', '{{.Endpoints.docker.Host}}']);
   return code === 0 ? stdout.trim() : undefined;

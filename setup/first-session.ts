@@ -1,19 +1,19 @@
-/** The sample application's first session, over HTTP and nothing else: what is done here, anybody can do with curl. */
+/** Starts the first session of the sample application with plain HTTP requests, as a user could with curl. */
 import { connectResponse } from '../contract/connect.ts';
 import type { ConnectRequest, ConnectResponse } from '../contract/connect.ts';
 import { statusObject } from '../contract/backend.ts';
 
-/** Whoever calls the service API. */
+/** A client of the service API. */
 export interface Caller {
   readonly apiUrl: string;
   readonly token: string;
   readonly signal?: AbortSignal;
 }
 
-/** Ready means that the container listens, so its first answer is a matter of milliseconds. */
+/** A ready backend listens already, so its first answer should take milliseconds. */
 const firstAnswerTimeoutMs = 10_000;
 
-/** Makes a service, unless the account has it already. */
+/** Creates a service, unless the account has it already. */
 export async function ensureService(caller: Caller, account: string, service: string): Promise<void> {
   const known = await call(caller, 'GET', `/v2/service/${account}/${service}`);
   if (known.ok) return;
@@ -21,14 +21,14 @@ export async function ensureService(caller: Caller, account: string, service: st
   if (!made.ok && made.status !== 409) throw new Error(await problemOf(made));
 }
 
-/** Asks for a connection URL. */
+/** Requests a connection URL. */
 export async function connect(caller: Caller, service: string, request: ConnectRequest): Promise<ConnectResponse> {
   const answer = await call(caller, 'POST', `/v2/service/${service}/connect`, request);
   if (!answer.ok) throw new Error(await problemOf(answer));
   return connectResponse.parse(await answer.json());
 }
 
-/** Follows a backend's status stream until it is ready. `onStatus` hears each status. Throws if it ends before. */
+/** Follows the status stream of a backend until it is ready, and calls `onStatus` with each status. Throws if it ends earlier. */
 export async function untilReady(
   caller: Caller,
   session: ConnectResponse,
@@ -51,7 +51,7 @@ export async function untilReady(
   throw new Error('The status stream ended before the session was ready');
 }
 
-/** Fetches a connection URL, as the first browser would. */
+/** Requests the page at a connection URL, as a browser would. */
 export async function fetchPage(session: ConnectResponse, signal?: AbortSignal): Promise<void> {
   const timeout = AbortSignal.timeout(firstAnswerTimeoutMs);
   const answer = await fetch(session.url, { signal: signal ? AbortSignal.any([timeout, signal]) : timeout });

@@ -2,10 +2,10 @@
  * Packs container images from scratch, as archives that `docker load` reads:
  *
  *   <hex>.tar       a layer, named by the digest of its content
- *   <hex>.json      the image's configuration, named likewise; it lists the layers' digests
- *   manifest.json   which configuration, tag and layers make the image
+ *   <hex>.json      the image's configuration, named by its digest, too; it lists the digests of the layers
+ *   manifest.json   the configuration, tag and layers of the image
  *
- * The same input gives the same bytes, so an image that was packed twice is pushed once.
+ * The same input gives the same bytes, so an image that is packed twice is pushed only once.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -16,7 +16,7 @@ import { pipeline } from 'node:stream/promises';
 import { pack } from 'tar-stream';
 import type { Pack } from 'tar-stream';
 
-/** Something in a layer, at an absolute path of the container. Parent folders are added where they are missing. */
+/** An entry of a layer, with its absolute path in the container. Missing parent folders are added. */
 export type LayerEntry = { readonly path: string; readonly mode?: number } & (
   | { readonly file: string }
   | { readonly text: string }
@@ -24,7 +24,7 @@ export type LayerEntry = { readonly path: string; readonly mode?: number } & (
   | { readonly folder: true }
 );
 
-/** The part of an image's configuration that says how to run it, in the spelling of the OCI image specification. */
+/** The `config` object of the OCI image configuration, which says how to run the image. */
 export interface RunConfig {
   readonly Cmd: readonly string[];
   readonly Entrypoint?: readonly string[];
@@ -36,9 +36,9 @@ export interface RunConfig {
 }
 
 export interface Image {
-  /** Where it goes: `<registry>/<account>/<service>:<tag>`. */
+  /** `<registry>/<account>/<service>:<tag>`. */
   readonly tag: string;
-  /** From the lowest to the highest. What changes rarely belongs below: a layer is pushed only if it is new. */
+  /** From the lowest to the highest. Files that rarely change belong into a low layer, because only new layers are pushed. */
   readonly layers: readonly (readonly LayerEntry[])[];
   readonly config: RunConfig;
 }
@@ -49,13 +49,13 @@ interface Layer {
   readonly sizeBytes: number;
 }
 
-/** What a layer or a configuration is in an archive that is deterministic: nobody's, from no time. */
+/** The owner and time of all entries: constants, so that archives are deterministic. */
 const unowned = { uid: 0, gid: 0, mtime: new Date(0) } as const;
 
-/** Node's names of processor architectures in the words of the image specification. */
+/** Maps the architecture names of Node.js to those of the OCI image specification. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
-/** The image as an archive for `docker load`. Files are read twice: their digests come before their content. */
+/** The image as an archive for `docker load`. Files are read twice, because the archive has their digests before their content. */
 export function packImage(image: Image): Readable {
   const archive = pack();
   void fill(archive, image).then(
@@ -66,8 +66,8 @@ export function packImage(image: Image): Readable {
 }
 
 /**
- * The ID that an image has once it is loaded, by which an engine that has it already is recognised. (An engine that keeps
- * its images in containerd names them otherwise; there it is loaded again.)
+ * The ID of an image after it is loaded, which shows whether an engine has the image already. An engine that stores its images in
+ * containerd uses other IDs, so there the image is loaded again.
  */
 export async function imageId(image: Image): Promise<string> {
   return `sha256:${(await describe(image)).configHex}`;
@@ -143,7 +143,7 @@ async function addStream(archive: Pack, header: Parameters<Pack['entry']>[0], co
   await pipeline(content, archive.entry(header));
 }
 
-/** The entries in the order of their paths, each folder before what is in it. */
+/** The entries in the order of their paths, so that each folder precedes its content. */
 function withFolders(entries: readonly LayerEntry[]): LayerEntry[] {
   const byPath = new Map<string, LayerEntry>();
   for (const { path } of entries) {

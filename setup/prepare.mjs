@@ -1,7 +1,7 @@
 /**
- * Makes the project's folder ready to run: dependencies as package-lock.json says, and a Node that can run TypeScript
- * where the host's cannot. Plain JavaScript without dependencies, because it runs before either is there, on Node 18 too.
- * Silent and done within milliseconds when nothing is missing.
+ * Prepares the project's folder: installs the dependencies of package-lock.json, and a Node.js that can run TypeScript if the
+ * host's cannot. Plain JavaScript without dependencies, because it runs before either is installed, and on Node.js 18, too.
+ * If nothing is missing, it prints nothing and takes milliseconds.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -16,29 +16,29 @@ const modules = join(root, 'node_modules');
 const stampFile = join(modules, '.berth-stamp');
 const lockFolder = join(root, '.berth', 'setup.lock');
 
-/** As in the image, which has no tools for developers. */
+/** Set in the image, which has no development dependencies. */
 const isProduction = process.env.NODE_ENV === 'production';
 
-/** The first release whose type stripping and SQLite no longer warn. */
+/** The first release in which type stripping and SQLite print no warnings. */
 const neededNode = [24, 15];
 
-/** The Node that is installed beside the dependencies where the host's is too old. */
+/** The Node.js version that is installed with the dependencies if the host's is too old. */
 const suppliedNode = '24.21.0';
 
-/** Whoever holds the lock touches it this often; three missed touches and more mean that it died. */
+/** How often the owner of the lock touches it. After more than three missed touches the owner is considered dead. */
 const lockTouchMs = 2_000;
 const lockStaleMs = 10_000;
 
-/** A line of progress this often where there is no terminal to animate. */
+/** How often a line of progress is printed. */
 const progressMs = 10_000;
 
-/** So much of what npm said explains a failure; its usage text alone is longer. */
+/** How many of npm's last lines an error message contains. Enough for the cause, but less than npm's usage text. */
 const saidLines = 30;
 
-/** Something a person can mend: its message is all there is to say. */
+/** An error that the user can correct. Only its message is printed. */
 class SetupProblem extends Error {}
 
-/** It tells each fetch, for the progress; it tries an unsteady network again, but for seconds instead of its own minutes. */
+/** npm logs each fetch, for the progress, and retries after seconds instead of npm's default of minutes. */
 const npmOptions = [
   '--no-audit',
   '--no-fund',
@@ -48,10 +48,10 @@ const npmOptions = [
   '--fetch-retry-maxtimeout=5000',
 ];
 
-/** After so many failures in a row the registry is out of reach; npm would go on with the next of some hundred packages. */
+/** After this many failures in a row the registry is unreachable. npm itself would go on to the next of some hundred packages. */
 const maxFailedFetches = 8;
 
-/** The npm that runs now, to be ended with us. */
+/** The running npm, which is stopped when this process is. */
 let runningNpm;
 
 try {
@@ -67,7 +67,7 @@ function isReady() {
 }
 
 async function makeReady() {
-  // Somebody else may have done it while we waited for the lock.
+  // Another process may have done the work while this one waited for the lock.
   if (isReady()) return;
   rmSync(stampFile, { force: true });
   if (!modulesFitLock() || !hasNode()) await install();
@@ -76,8 +76,8 @@ async function makeReady() {
 }
 
 /**
- * Installs what the lock file says, and the supplied Node beside it. `npm ci` would do without the second, and it refuses
- * a lock file that lacks some other platform's optional package, which happens when a registry mirror lags behind.
+ * Installs the packages of the lock file, and the supplied Node.js. `npm ci` cannot install an additional package, and refuses a
+ * lock file that lacks another platform's optional package, which happens when a registry mirror is out of date.
  */
 async function install() {
   const needsNode = !hasHostNode();
@@ -93,30 +93,32 @@ async function install() {
   const scope = isProduction ? '--omit=dev' : '--include=dev';
   await npm(`Installing ${what}`, ['install', '--no-save', '--ignore-scripts', scope, ...packages]);
   if (!hasNode()) {
-    throw new SetupProblem(`Node ${suppliedNode} was installed but is not there: install a current Node 24 by hand.`);
+    throw new SetupProblem(
+      `Node ${suppliedNode} was installed but cannot be found: install a current Node 24 manually.`,
+    );
   }
 }
 
-/** Reads the sources once, so that the first start is as quick, and takes as little memory, as later ones. Only a help. */
+/** Compiles the sources into the cache, so that the first start is as fast as later ones. Failures do not matter. */
 function warmCompileCache() {
   const node = hasHostNode() ? process.execPath : join(modules, '.bin', 'node');
   const env = { NODE_COMPILE_CACHE: join(modules, '.cache', 'compile'), ...process.env };
   spawnSync(node, [join(root, 'setup/start.ts'), '--help'], { env, stdio: 'ignore' });
 }
 
-/** The package that holds a Node for this machine. They are built against glibc, so not for Alpine. */
+/** The npm package with Node.js for this machine. The builds need glibc, so there is none for Alpine. */
 function suppliedNodePackage() {
   if (process.platform !== 'linux' || !['x64', 'arm64'].includes(process.arch)) return undefined;
   const { glibcVersionRuntime } = /** @type {any} */ (process.report.getReport()).header;
   return glibcVersionRuntime === undefined ? undefined : `node-linux-${process.arch}`;
 }
 
-/** Whether setup/run will find a Node that is new enough: the supplied one, or the host's. */
+/** Whether setup/run will find a Node.js that is new enough: the supplied one or the host's. */
 function hasNode() {
   return hasHostNode() || suppliedVersion() === suppliedNode;
 }
 
-/** Whether the host's own Node is new enough. Below `npm start` it may be the supplied one that runs this file. */
+/** Whether the host's own Node.js is new enough. Inside of `npm start`, the supplied one may run this file. */
 function hasHostNode() {
   return isSufficient(process.versions.node) && !process.execPath.startsWith(modules);
 }
@@ -130,7 +132,7 @@ function isSufficient(version) {
   return major > neededNode[0] || (major === neededNode[0] && minor >= neededNode[1]);
 }
 
-/** What the stamp file says when node_modules fits: it names the lock file's content and the kind of machine. */
+/** The content of the stamp file when node_modules is up to date: a hash of the lock file, and the platform. */
 function wantedStamp() {
   const lock = createHash('sha256')
     .update(readFileSync(join(root, 'package-lock.json')))
@@ -142,7 +144,7 @@ function readStamp() {
   return readText(stampFile);
 }
 
-/** Whether somebody ran npm by hand and node_modules already is what the lock file says; npm keeps its own list there. */
+/** Whether node_modules matches the lock file already, because npm was run manually. npm stores its own list there. */
 function modulesFitLock() {
   const wanted = readJson(join(root, 'package-lock.json'))?.packages ?? {};
   const present = readJson(join(modules, '.package-lock.json'))?.packages ?? {};
@@ -152,7 +154,7 @@ function modulesFitLock() {
   });
 }
 
-/** Runs npm, shows that it does, and shows what it said only when it failed. */
+/** Runs npm with progress, and prints its output only if it fails. */
 async function npm(what, args) {
   const progress = startProgress(what);
   const said = [];
@@ -191,13 +193,13 @@ async function npm(what, args) {
   );
 }
 
-/** The environment without what `npm start --json` and the like would make an inner npm do. */
+/** The environment without the options of an outer npm, such as `npm start --json`, which would apply to the inner npm. */
 function npmEnvironment() {
   const meantForUs = /^npm_config_(json|silent|loglevel|dry_run|omit|only|production|ignore_scripts)$/i;
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !meantForUs.test(name)));
 }
 
-/** Says what takes longer than a second, and that it still does. */
+/** Prints what is being done, and how long it has taken so far. */
 function startProgress(what) {
   const startedAt = Date.now();
   const seconds = () => Math.round((Date.now() - startedAt) / 1000);
@@ -257,11 +259,11 @@ function touchLock() {
     const now = new Date();
     utimesSync(lockFolder, now, now);
   } catch {
-    // Taken away from us: the work goes on, npm itself copes with a second one beside it.
+    // Another process has removed the lock. The work continues, because npm copes with a second npm in the same folder.
   }
 }
 
-/** A lock is stale when its owner is gone (seen only on the same machine), or has not touched it for a while. */
+/** A lock is stale if its owner has ended (known only on the same machine), or has not touched it for a while. */
 function lockIsStale() {
   const [pid, host] = (readText(join(lockFolder, 'owner')) ?? '').split(' ');
   if (host === hostname() && pid && !isAlive(Number(pid))) return true;
@@ -272,7 +274,7 @@ function lockIsStale() {
   }
 }
 
-/** Moves the lock aside before deleting it, so that of several who found it stale one takes it away. */
+/** Renames the lock before deleting it, so that only one of several processes that found it stale removes it. */
 function removeStaleLock() {
   const aside = `${lockFolder}.${process.pid}`;
   try {

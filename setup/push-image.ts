@@ -1,4 +1,4 @@
-/** Getting an image into the registry the way everybody does: docker load, docker tag, docker login, docker push. */
+/** Pushes an image to the registry with the usual commands: docker load, docker tag, docker login, docker push. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,23 +7,23 @@ import { imageId, packImage } from './image.ts';
 import type { Image } from './image.ts';
 
 export interface PushOptions {
-  /** The engine, as DOCKER_HOST names it. */
+  /** The engine's socket, in the form of DOCKER_HOST. */
   readonly dockerHost: string;
   readonly image: Image;
   /** `<registry>/<account>/<service>:<tag>`. */
   readonly target: string;
   readonly account: string;
-  /** A file that holds the access token and nothing else. */
+  /** A file that contains only the access token. */
   readonly tokenFile: string;
-  /** Hears what is being done. */
+  /** Called with a description of each step. */
   readonly onStep?: (words: string) => void;
   readonly signal?: AbortSignal;
 }
 
-/** Pushes an image, and returns the digest by which the registry knows it. Loads it only if the engine has another one. */
+/** Pushes an image and returns its digest in the registry. Loads it into the engine only if the engine does not have it. */
 export async function pushImage(options: PushOptions): Promise<string> {
   const { image, target, account, tokenFile, onStep = () => {} } = options;
-  // The person's own docker log-ins, and credential helpers, stay out of this.
+  // A separate configuration, so that the user's own logins and credential helpers are not used or changed.
   const configFolder = await mkdtemp(join(tmpdir(), 'berth-docker-'));
   const common = {
     env: { DOCKER_HOST: options.dockerHost, DOCKER_CONFIG: configFolder, DOCKER_CONTEXT: undefined },
@@ -44,7 +44,7 @@ export async function pushImage(options: PushOptions): Promise<string> {
     onStep('docker push');
     const said = await runCommand('docker', ['push', target], { ...common, onLine: layerCounter(onStep) });
     const digest = /digest: (sha256:[0-9a-f]{64})/.exec(said)?.[1];
-    if (digest === undefined) throw new Error(`docker push did not say which digest it pushed: ${said}`);
+    if (digest === undefined) throw new Error(`docker push did not report the digest that it pushed: ${said}`);
     return digest;
   } finally {
     await rm(configFolder, { recursive: true, force: true });
@@ -56,7 +56,7 @@ async function loadedId(tag: string, common: Parameters<typeof tryCommand>[2]): 
   return stdout.trim();
 }
 
-/** Counts layers in what docker push prints where there is no terminal: `<id>: Preparing`, `<id>: Pushed` and so on. */
+/** Counts layers in the output of docker push without a terminal: `<id>: Preparing`, `<id>: Pushed` and so on. */
 function layerCounter(onStep: (words: string) => void): (line: string) => void {
   const states = new Map<string, string>();
   return (line) => {

@@ -1,4 +1,4 @@
-/** The sample application as an image: no base image can be assumed, so it stands on this machine's own Node. */
+/** The image of the sample application. It contains this machine's own Node.js, because no base image may be available. */
 import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,14 +7,14 @@ import type { Image, LayerEntry } from './image.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Applications look up who they are; there is no other system in the image. */
+/** Programs look up their user and group, and the image has no base system with these files. */
 const accountFiles: readonly LayerEntry[] = [
   { path: '/etc/passwd', text: 'root:x:0:0:root:/tmp:/\nnode:x:1000:1000:node:/tmp:/\n' },
   { path: '/etc/group', text: 'root:x:0:\nnode:x:1000:\n' },
   { path: '/tmp', folder: true, mode: 0o1777 },
 ];
 
-/** The image of `examples/pad`: Node with its libraries in one layer, the application in another. */
+/** The image of `examples/pad`: Node.js and its libraries in one layer, the application in another. */
 export async function sampleImage(tag: string): Promise<Image> {
   const libraries = await sharedLibraries(process.execPath);
   const folders = [...new Set(libraries.map((path) => dirname(path)))];
@@ -47,16 +47,16 @@ export async function sampleImage(tag: string): Promise<Image> {
 async function sharedLibraries(program: string): Promise<string[]> {
   const lines = (await runCommand('ldd', [program], { env: { LC_ALL: 'C' } })).split('\n');
   const missing = lines.find((line) => line.includes('not found'));
-  if (missing) throw new Error(`Node cannot be packed into an image, a library is missing: ${missing.trim()}`);
+  if (missing) throw new Error(`Cannot pack Node.js into an image, a library is missing: ${missing.trim()}`);
   return lines.flatMap((line) => /(?:^|\s)(\/\S+) \(0x/.exec(line)?.[1] ?? []).sort();
 }
 
-/** The application's one dependency. */
+/** The only dependency of the application. */
 async function webSocketLibrary(): Promise<LayerEntry[]> {
   return await folderEntries(join(root, 'node_modules/ws'), '/app/node_modules/ws');
 }
 
-/** What an application is made of below a folder, without its tests and without what somebody installed there. */
+/** The source files of an application in a folder, without its node_modules. */
 async function folderEntries(folder: string, target: string): Promise<LayerEntry[]> {
   const found = await readdir(folder, { withFileTypes: true, recursive: true });
   return found

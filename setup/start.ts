@@ -1,6 +1,6 @@
 /**
- * What `npm start` runs: the whole platform in this process, with a Docker Engine made ready below it and the sample
- * application pushed, connected and answering on top. Stays up until it is asked to stop.
+ * The program of `npm start`: prepares a Docker Engine, opens the whole platform in this process, and pushes and connects to the
+ * sample application. Runs until it receives a stop signal.
  */
 import { readFile } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
@@ -26,16 +26,16 @@ import type { Terminal } from './terminal.ts';
 
 const usage = `Usage: npm start [-- OPTIONS], or berth start [OPTIONS]
 
-Starts Berth on this machine, with a sample application to look at. Installs what is missing: dependencies here, and as
-root Docker Engine, if there is none. Configuration comes from the environment, see docs/configuration.md.
+Starts Berth on this machine, with a sample application. Installs what is missing: the dependencies in this folder and,
+as root, Docker Engine. Configuration comes from the environment, see docs/configuration.md.
 
-  --json         when all is ready, write one line of JSON to standard output that says where everything is
-                 ("npm start --json" keeps npm's own lines out of it)
-  --no-install   install no packages on this machine
-  --help         this text
+  --json         when everything is ready, write all addresses as one line of JSON to standard output
+                 ("npm start --json" omits npm's own lines)
+  --no-install   do not install packages on this machine
+  --help         print this text
 `;
 
-/** A process of its own: what packing a hundred megabytes leaves behind in memory goes with it. */
+/** Runs in a separate process, so that the memory for packing a hundred megabytes is freed with it. */
 const pushSample = join(import.meta.dirname, 'push-sample.ts');
 
 sizeThreadPool(process.env);
@@ -62,7 +62,7 @@ interface Options {
   readonly help: boolean;
 }
 
-/** `npm start --json` gives the option to npm, which hands it on in the environment. */
+/** Parses the options. npm passes on the option of `npm start --json` as an environment variable. */
 function parseOptions(args: string[], environment: NodeJS.ProcessEnv): Options | undefined {
   try {
     const { values } = parseArgs({
@@ -86,12 +86,12 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
   const stopped = stopSignal();
   void stopped.then(() => interrupted.abort());
 
-  // Checked before anything is installed: a misspelt variable should not cost a minute.
+  // Checked before anything is installed, so that a misspelt variable is reported at once.
   loadConfig(environment);
   const engine = await ensureDockerEngine({ terminal, environment, mayInstall: options.install });
   if (interrupted.signal.aborted) return exitCodeOf(await stopped);
   const config = loadConfig({
-    BERTH_LOG_LEVEL: 'warn', // Lines about each request would bury what is said here.
+    BERTH_LOG_LEVEL: 'warn', // Lines about each request would hide the output of this program.
     ...environment,
     ...(engine.running && { DOCKER_HOST: engine.host }),
   });
@@ -105,7 +105,7 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
   terminal.say(summaryForPeople(result, terminal));
   if (options.json) process.stdout.write(`${summaryForPrograms(result)}\n`);
   await stopped;
-  terminal.say('Stopping. Once more forces it.');
+  terminal.say('Stopping. Press Ctrl-C again to force it.');
   return 0;
 }
 
@@ -117,7 +117,7 @@ interface SampleOptions {
   readonly signal: AbortSignal;
 }
 
-/** Brings the sample application up. Whatever stands in its way is told; the platform stays up without it. */
+/** Starts the sample application. Returns the problem if it cannot be started; the platform runs without it. */
 async function startSample(options: SampleOptions): Promise<Result['sample']> {
   const { platform, engine } = options;
   if (!engine.running) return { problem: engine.reason };

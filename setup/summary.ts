@@ -1,4 +1,4 @@
-/** What `npm start` says when all is ready: for people, and with --json for programs. */
+/** The output of `npm start` when everything is ready: for people, and with --json for programs. */
 import type { WholePlatform } from '../main/platform.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -8,11 +8,11 @@ export const sampleKey = 'welcome';
 
 export interface Result {
   readonly platform: WholePlatform;
-  /** The sample application's connection URL, or why there is none. */
+  /** The connection URL of the sample application, or the reason why there is none. */
   readonly sample: { readonly url: string } | { readonly problem: string };
 }
 
-/** Everything on one line of JSON. */
+/** All addresses as one line of JSON. */
 export function summaryForPrograms({ platform, sample }: Result): string {
   const { urls, account, worker } = platform;
   return JSON.stringify({
@@ -29,8 +29,8 @@ export function summaryForPrograms({ platform, sample }: Result): string {
 }
 
 /**
- * Where everything is, and what to try next. Where no person reads along it holds no secret, and says how to ask for them: the
- * session's URL has a token in it.
+ * The addresses, and commands to try next. Without a terminal the text contains no secrets (the session URL contains a token), but
+ * the commands that print them.
  */
 export function summaryForPeople({ platform, sample }: Result, terminal: Terminal): string {
   const { urls, account } = platform;
@@ -46,7 +46,7 @@ export function summaryForPeople({ platform, sample }: Result, terminal: Termina
       `${faint('Token')}      in ${account.tokenFile}${shownToken(account, terminal)}`,
     ].join('\n'),
     ...('url' in sample ? [connectCommands(platform, terminal), pushCommands(platform, terminal)] : []),
-    faint(`Ctrl-C stops Berth. Sessions run on, and the next start finds them.`),
+    faint(`Ctrl-C stops Berth. Sessions keep running, and the next start adopts them.`),
   ];
   return `\n${sections.join('\n\n')}\n`;
 }
@@ -57,17 +57,17 @@ function shownToken({ newToken }: WholePlatform['account'], { isInteractive }: T
 
 function openSample(url: string, { isInteractive, bold, faint }: Terminal): string {
   if (!isInteractive)
-    return 'The sample application runs. Its URL lets in all who have it, so this log does not hold it.';
+    return 'The sample application is running. Its URL gives access to everyone who has it, so this log does not contain it.';
   return [
     `${bold('Open this in two browser tabs:')} ${url}`,
-    faint('Both reach the same container. Five minutes after the last tab is closed it is stopped, and saves first.'),
+    faint('Both reach the same container. It saves and stops five minutes after the last tab is closed.'),
   ].join('\n');
 }
 
 function connectCommands(platform: WholePlatform, { isInteractive, faint }: Terminal): string {
   return [
     ...(isInteractive ? [] : [faint('The URL of its session:'), connectCommand(platform, sampleKey), '']),
-    faint('A session of another key (the same key again gives the same session):'),
+    faint('A session with another key (the same key returns the same session):'),
     connectCommand(platform, 'room-2'),
   ].join('\n');
 }
@@ -83,13 +83,13 @@ function connectCommand({ urls, account }: WholePlatform, key: string): string {
 function pushCommands({ urls, account }: WholePlatform, { faint }: Terminal): string {
   const image = `${urls.registry}/${account.name}/my-app`;
   return [
-    faint('An application of your own, any image that listens on port 8080:'),
+    faint('Your own application, any image that listens on port 8080:'),
     `  docker login -u ${account.name} --password-stdin ${urls.registry} < ${shellWord(account.tokenFile)}`,
     `  docker build -t ${image} . && docker push ${image}`,
   ].join('\n');
 }
 
-/** A path as one word of a shell, quoted only where it must be. */
+/** A path as one word of a shell command, quoted only if necessary. */
 function shellWord(path: string): string {
   return /^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

@@ -1,29 +1,29 @@
-/** How set-up talks to the person who started it: plain lines, and progress for whatever takes longer than a second. */
+/** The output of setup: plain lines, and progress for steps that take longer than a second. */
 import { clearLine, cursorTo } from 'node:readline';
 import type { WriteStream } from 'node:tty';
 import { styleText } from 'node:util';
 
 export interface Terminal {
-  /** Whether a person reads along, and not a file, which others may read later. */
+  /** Whether the output is a terminal, and not a file that others may read later. */
   readonly isInteractive: boolean;
-  /** One line, or several. */
+  /** Prints one or several lines. */
   readonly say: (text: string) => void;
-  /** Does `work`, and shows that it goes on once it has taken a second. `detail` adds a few words, such as a percentage. */
+  /** Runs `work`, and shows progress after a second. `detail` adds a few words to it, such as a percentage. */
   readonly during: <T>(what: string, work: (detail: (words: string) => void) => Promise<T>) => Promise<T>;
   readonly bold: (text: string) => string;
   readonly faint: (text: string) => string;
 }
 
-/** What is over sooner needs no progress. */
+/** Progress is shown only for steps that take longer than this. */
 const quietMs = 1_000;
 
 const spinnerFrames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const spinnerMs = 100;
 
-/** Where nothing can be animated (a pipe, a CI log), a line this often. */
+/** How often a line is printed where nothing can be animated (a pipe, a CI log). */
 const lineMs = 10_000;
 
-/** Talks on a stream, in colours and with a spinner only if it is a terminal (and, for colours, NO_COLOR is not set). */
+/** Writes to a stream, with a spinner if it is a terminal, and with colours if NO_COLOR is not set, too. */
 export function openTerminal(stream: WriteStream): Terminal {
   const style = (format: 'bold' | 'dim' | 'green' | 'red', text: string) => styleText(format, text, { stream });
   const say = (text: string) => void stream.write(`${text}\n`);
@@ -47,7 +47,7 @@ export function openTerminal(stream: WriteStream): Terminal {
   return { isInteractive, say, during, bold: (text) => style('bold', text), faint: (text) => style('dim', text) };
 }
 
-/** Shows a changing line from the first second on. `stop` says whether anything was shown. */
+/** Shows a line that changes, after the first second. `stop` returns whether anything was shown. */
 function showProgress(stream: WriteStream, line: () => string): { stop: () => boolean } {
   const animated = stream.isTTY;
   let shown = false;
