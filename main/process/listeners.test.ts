@@ -40,7 +40,7 @@ test.each(['BERTH_API_PORT', 'BERTH_REGISTRY_PORT', 'BERTH_PROXY_PORT', 'BERTH_O
       name: 'ConfigError',
       message: expect.stringMatching(
         new RegExp(
-          `^${variable}: port ${port} of 127.0.0.1 is in use by process ${process.pid} \\(.+\\): stop that one, or`,
+          `^${variable}: port ${port} of 127.0.0.1 is in use by process ${process.pid} \\(.+\\): stop that process, or`,
         ),
       ) as string,
     });

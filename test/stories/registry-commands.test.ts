@@ -46,7 +46,7 @@ test('verify ends with 1 where a problem is left, whether a platform runs or not
   const repair = await runPlainBerth(platform, 'verify', '--repair');
   expect([repair.code, repair.stdout]).toEqual([
     1,
-    expect.stringContaining('home/paint (v1) needs it, push that again'),
+    expect.stringContaining('home/paint (v1) needs it: push that again, or delete it'),
   ]);
   await platform.restart();
   await client.push(image);
@@ -73,7 +73,7 @@ test('quota tells what accounts store, and lets one store as much as it says, ru
   await expect.poll(push, { timeout: 20_000 }).toBe('taken');
   expect(await quota('nobody', '1GB')).toEqual([1, 'There is no account "nobody"']);
   const wrong = await runPlainBerth(platform, 'quota', 'home', '0');
-  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Use one such as 50GiB')]);
+  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Use a size such as 50GiB')]);
   await platform.stop();
   expect(await quota('home', 'default')).toEqual([0, expect.stringContaining('MiB, no limit (as all accounts)')]);
   await platform.restart();
