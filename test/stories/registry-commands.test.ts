@@ -46,7 +46,7 @@ test('verify ends with 1 where a problem is left, whether a platform runs or not
   const repair = await runPlainBerth(platform, 'verify', '--repair');
   expect([repair.code, repair.stdout]).toEqual([
     1,
-    expect.stringContaining('home/paint (v1) needs it: push that again, or delete it'),
+    expect.stringContaining('home/paint (v1) needs it, push that again or delete it'),
   ]);
   await platform.restart();
   await client.push(image);
