@@ -3,7 +3,7 @@ import { openTerminal } from '../setup/terminal.ts';
 import { AptPackages } from '../test/kit/apt-packages.ts';
 import { startPlatform } from '../test/kit/platform.ts';
 import type { TestPlatform } from '../test/kit/platform.ts';
-import { openSharedGround } from '../test/kit/shared-ground.ts';
+import { openSharedServers } from '../test/kit/shared-servers.ts';
 import { cpuSeconds } from './cpu-time.ts';
 import { inTurn, median, pairsRow, sizeRow, table } from './figures.ts';
 import type { Pairs, Row } from './figures.ts';
@@ -26,12 +26,12 @@ const blobBytes = 100 * 1024 * 1024;
 const connections = 32;
 
 await using servers = new AsyncDisposableStack();
-const shared = await openSharedGround(new AptPackages(openTerminal(process.stderr)), servers, { isMeasured: true });
+const shared = await openSharedServers(new AptPackages(openTerminal(process.stderr)), servers, { isMeasured: true });
 if ('missing' in shared) throw new Error(`Nothing to measure: ${shared.missing}`);
 const settings = { BERTH_LOG_LEVEL: 'warn' };
 // Without an engine: backends stay scheduled, and what is measured is the API, the store and the queue alone.
-await using ours = await startPlatform({ ground: shared, settings });
-await using uncached = await startPlatform({ ground: shared, settings: { ...settings, BERTH_BLOB_CACHE_MIB: '0' } });
+await using ours = await startPlatform({ drivers: shared, settings });
+await using uncached = await startPlatform({ drivers: shared, settings: { ...settings, BERTH_BLOB_CACHE_MIB: '0' } });
 await using peer = await startPlatform({ settings });
 for (const platform of [ours, uncached, peer]) await pushEmptyImage(repositoryOf(platform, 'empty'));
 // First of all: what pulls leave in memory is not what pushes take.

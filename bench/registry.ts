@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { openTerminal } from '../setup/terminal.ts';
 import { AptPackages } from '../test/kit/apt-packages.ts';
 import { startPlatform } from '../test/kit/platform.ts';
-import { openSharedGround } from '../test/kit/shared-ground.ts';
+import { openSharedServers } from '../test/kit/shared-servers.ts';
 import { startDebianRegistry } from './debian-registry.ts';
 import { openDocker } from './docker-transfer.ts';
 import type { Transfer } from './docker-transfer.ts';
@@ -137,10 +137,10 @@ async function smallRows(): Promise<Row[]> {
 /** The role started twice, a process a core, which needs MongoDB. */
 async function twiceRows(): Promise<Row[]> {
   await using servers = new AsyncDisposableStack();
-  const ground = await openSharedGround(new AptPackages(openTerminal(process.stderr)), servers, { isMeasured: true });
-  if ('missing' in ground) throw new Error(`Nothing to measure: ${ground.missing}`);
+  const drivers = await openSharedServers(new AptPackages(openTerminal(process.stderr)), servers, { isMeasured: true });
+  if ('missing' in drivers) throw new Error(`Nothing to measure: ${drivers.missing}`);
   const registries = ['registry', 'registry2'] as const;
-  await using twins = await startPlatform({ ground, only: [...registries, 'api'], settings });
+  await using twins = await startPlatform({ drivers, only: [...registries, 'api'], settings });
   const hosts = registries.map((each) => twins.announcedBy(each).registry);
   const repositories = async () => await Promise.all(hosts.map(async (host) => await loggedIn(twins, host)));
   const ours = { what: ', from two registries', repositories };

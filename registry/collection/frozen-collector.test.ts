@@ -6,8 +6,8 @@
 import { expect, test, vi } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { collect, patiently } from '../../test/kit/collecting.ts';
-import { testGrounds } from '../../test/kit/grounds.ts';
-import type { Ground } from '../../test/kit/grounds.ts';
+import { testDrivers } from '../../test/kit/drivers.ts';
+import type { TestDrivers } from '../../test/kit/drivers.ts';
 import { openTestRegistry, pushBlob, sha256, withPauses } from '../../test/kit/registry.ts';
 import type { TestRegistry } from '../../test/kit/registry.ts';
 import { blobLinks, tombstones } from '../documents.ts';
@@ -40,11 +40,11 @@ interface Scene {
   readonly clock: ManualClock;
 }
 
-for (const ground of testGrounds()) {
+for (const drivers of testDrivers()) {
   for (const [what, happens] of Object.entries(meanwhile)) {
-    const where = ground === 'embedded' ? 'files' : 'GridFS';
+    const where = drivers === 'embedded' ? 'files' : 'GridFS';
     test(`at any step of a collector: ${what} (${where})`, { timeout: 240_000 }, async () => {
-      await using registry = await openScene(ground);
+      await using registry = await openScene(drivers);
       const steps: string[] = [];
       for (let step = 0; ; step += 1) {
         const call = await freezeAt(registry, step, happens);
@@ -61,10 +61,10 @@ for (const ground of testGrounds()) {
   }
 }
 
-async function openScene(ground: Ground) {
+async function openScene(drivers: TestDrivers) {
   const clock = new ManualClock(new Date());
   const collection = { everyMs: 1_000_000 * leaseMs, removalWaitMs: 0, keptUntaggedImages: 0 };
-  return Object.assign(await openTestRegistry({ ground, clock, collection }), { clock });
+  return Object.assign(await openTestRegistry({ drivers, clock, collection }), { clock });
 }
 
 /** @returns before which call the collector stood still; nothing if it came to its end. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { services } from '../../model/service.ts';
-import { sharedGroundVariable } from '../kit/grounds.ts';
+import { sharedServersVariable } from '../kit/drivers.ts';
 import { testMongo } from '../kit/mongodb.ts';
 import type { TestDatabase } from '../kit/mongodb.ts';
 import { outerAddress } from './certificate.ts';
@@ -44,7 +44,7 @@ export function describeClient<Client extends RegistryClient>(
 
 /** As `describeClient`, of the essentials only, with a registry that keeps everything in MongoDB. */
 export function describeClientOnMongo(kind: ClientKind): void {
-  describe.skipIf(!kind.installed || !process.env[sharedGroundVariable])(`with ${kind.name}, on MongoDB`, () => {
+  describe.skipIf(!kind.installed || !process.env[sharedServersVariable])(`with ${kind.name}, on MongoDB`, () => {
     inScene(kind, { mongo: true }, (scene) => describePushAndPull(kind, scene));
   });
 }

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { imageOf, layoutOf, tarOf } from '../kit/archives.ts';
 import { runBerth } from '../kit/berth-command.ts';
 import { api } from '../kit/client.ts';
-import { testGrounds } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
 import { startPlatform } from '../kit/platform.ts';
 import type { TestPlatform } from '../kit/platform.ts';
 import { RefusedError, RegistryClient } from '../kit/registry-client.ts';
@@ -54,10 +54,10 @@ async function uploadArchive(platform: TestPlatform, layerBytes: number): Promis
 }
 
 /** The stores beside blobs in files. */
-const stores = testGrounds().map((ground) =>
-  ground === 'embedded'
+const stores = testDrivers().map((drivers) =>
+  drivers === 'embedded'
     ? { store: 'SQLite', settings: {} }
-    : { store: 'MongoDB', settings: { BERTH_STORE: 'mongodb', BERTH_MONGODB_URL: ground.mongodbUrl } },
+    : { store: 'MongoDB', settings: { BERTH_STORE: 'mongodb', BERTH_MONGODB_URL: drivers.mongodbUrl } },
 );
 
 describe.runIf(canMount).each(stores)('with $store', ({ settings: storeSettings }) => {

@@ -2,7 +2,7 @@
 /** The platform is killed (kill -9) amid pushes and collections: what was acknowledged is there, nothing else is half there. */
 import { describe, expect, test } from 'vitest';
 import { runBerth } from '../kit/berth-command.ts';
-import { testGrounds } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
 import { startPlatform } from '../kit/platform.ts';
 import type { PlatformOptions, TestPlatform } from '../kit/platform.ts';
 import { RegistryClient } from '../kit/registry-client.ts';
@@ -12,11 +12,11 @@ import type { PushedImage } from '../kit/registry-client.ts';
 const timeout = 240_000;
 const pushesAtATime = 50;
 
-for (const ground of testGrounds()) {
-  describe(`on ${ground === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS'}`, () => {
+for (const drivers of testDrivers()) {
+  describe(`on ${drivers === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS'}`, () => {
     // A protocol server for tests takes ten times as long.
-    const rounds = ground === 'embedded' ? 3 : 1;
-    const start = async (settings: PlatformOptions['settings'] = {}) => await startPlatform({ ground, settings });
+    const rounds = drivers === 'embedded' ? 3 : 1;
+    const start = async (settings: PlatformOptions['settings'] = {}) => await startPlatform({ drivers, settings });
 
     test(
       'killed amid 50 pushes, some rounds: acknowledged pushes pull, retries succeed, all is whole',

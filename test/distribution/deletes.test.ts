@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import { services } from '../../model/service.ts';
 import { sha256 } from '../kit/registry.ts';
-import { json, onEveryGround, types } from './stage.ts';
+import { json, onAllDrivers, types } from './stage.ts';
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test('a tag: the tag only', async () => {
     const repository = stage.repository();
     const image = await repository.image();

@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { sha256, sha512 } from '../kit/registry.ts';
-import { json, onEveryGround, types } from './stage.ts';
+import { json, onAllDrivers, types } from './stage.ts';
 import type { Document } from './stage.ts';
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test.each([
     ['announced', '?digest-algorithm=sha512', sha512],
     ['not announced', '', sha512],

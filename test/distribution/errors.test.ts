@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { registryErrors } from '../../registry/errors.ts';
 import { sha256 } from '../kit/registry.ts';
-import { json, onEveryGround } from './stage.ts';
+import { json, onAllDrivers } from './stage.ts';
 
 /** The table of the specification. */
 const codes = [
@@ -27,7 +27,7 @@ test('every refusal of the catalogue that is the client’s has a code of the ta
   expect(refusals.map(({ code }) => code).filter((code) => !codes.includes(code))).toEqual([]);
 });
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test.each([
     ['GET', `blobs/${sha256('x')}`, 404, 'BLOB_UNKNOWN'],
     ['GET', 'blobs/sha256:x', 400, 'DIGEST_INVALID'],

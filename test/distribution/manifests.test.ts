@@ -2,7 +2,7 @@
 /** end-7: pushing manifests of every kind, which are kept byte for byte. */
 import { expect, test } from 'vitest';
 import { sha256, sha512 } from '../kit/registry.ts';
-import { onEveryGround, types } from './stage.ts';
+import { onAllDrivers, types } from './stage.ts';
 import type { Descriptor, Document, Repository } from './stage.ts';
 
 const absent: Descriptor = { mediaType: types.layer, digest: sha256('never pushed'), size: 12 };
@@ -65,7 +65,7 @@ const kinds: Record<string, (repository: Repository) => Promise<Document>> = {
   'a type that nobody knows': async () => ({ mediaType: 'application/vnd.example.thing.v3+json', anything: [true] }),
 };
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test.each(Object.entries(kinds))('%s', async (_name, make) => {
     const repository = stage.repository();
     const manifest = await make(repository);

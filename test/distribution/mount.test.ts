@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import type { AccessRight } from '../../model/access-token.ts';
 import { blobLinks, contentId } from '../../registry/documents.ts';
 import { sha256 } from '../kit/registry.ts';
-import { json, onEveryGround } from './stage.ts';
+import { json, onAllDrivers } from './stage.ts';
 import type { Repository } from './stage.ts';
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   const mount = async (repository: Repository, query: string) =>
     await repository.send(`blobs/uploads/?${query}`, { method: 'POST', headers: { 'content-length': 0 } });
 

@@ -1,9 +1,9 @@
 /** end-1, end-2, end-3: determining support; pulling blobs and manifests, and asking whether they are there. */
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry.ts';
-import { onEveryGround, types } from './stage.ts';
+import { onAllDrivers, types } from './stage.ts';
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test('who is logged in is told that this is a registry', async () => {
     for (const path of ['/v2/', '/v2']) {
       for (const method of ['GET', 'HEAD']) {

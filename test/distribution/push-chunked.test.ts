@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry.ts';
-import { onEveryGround } from './stage.ts';
+import { onAllDrivers } from './stage.ts';
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test.each([1, 2, 5])('%i chunks, and an empty PUT', async (count) => {
     const repository = stage.repository();
     const bytes = randomBytes(count * 60_000);

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry.ts';
 import { sha256, sha512 } from '../kit/registry.ts';
-import { onEveryGround, types } from './stage.ts';
+import { onAllDrivers, types } from './stage.ts';
 import type { Repository } from './stage.ts';
 
 /** The ways to push a blob in one piece. */
@@ -23,7 +23,7 @@ const ways = {
     await repository.send(`blobs/uploads/?digest=${digest}`, { method: 'POST', body: Readable.from([body]) }),
 } satisfies Record<string, (repository: Repository, digest: string, body: Buffer) => Promise<Answer>>;
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test.each(Object.entries(ways))('%s', async (_name, push) => {
     const repository = stage.repository();
     for (const bytes of [Buffer.from('in one piece'), Buffer.from('{}'), Buffer.alloc(0), randomBytes(400_000)]) {

@@ -1,9 +1,9 @@
 /** end-2 with `Range` (RFC 9110, section 14): how pulls go on where they stopped, and how clients read in parallel. */
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry.ts';
-import { onEveryGround } from './stage.ts';
+import { onAllDrivers } from './stage.ts';
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   const content = '0123456789';
 
   test.each([

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry.ts';
 import { sha256, sha512 } from '../kit/registry.ts';
-import { json, nextOf, onEveryGround, types } from './stage.ts';
+import { json, nextOf, onAllDrivers, types } from './stage.ts';
 import type { Descriptor, Document, Repository } from './stage.ts';
 
 interface Index {
@@ -16,7 +16,7 @@ const indexOf = (answer: Answer) => json(answer) as Index;
 const sbom = 'application/vnd.example.sbom.v1';
 const signature = 'application/vnd.example.signature.v1';
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   async function list(repository: Repository, digest: string, query = ''): Promise<Descriptor[] & { answer: Answer }> {
     const answer = await repository.send(`referrers/${digest}${query}`);
     expect([answer.status, answer.headers['content-type']]).toEqual([200, types.index]);

@@ -1,18 +1,18 @@
 /** Two registries in processes of their own, over one store: what one begins the other ends, also when one is killed. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { testGrounds } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
 import { startPlatform } from '../kit/platform.ts';
 import type { ProcessName, TestPlatform } from '../kit/platform.ts';
 import { sendTo, sha256, sha512 } from '../kit/registry.ts';
 import type { Sent } from '../kit/registry.ts';
 
-const ground = testGrounds().find((each) => each !== 'embedded');
+const drivers = testDrivers().find((each) => each !== 'embedded');
 
-describe.skipIf(!ground)('two registry processes', () => {
+describe.skipIf(!drivers)('two registry processes', () => {
   let platform: TestPlatform;
   beforeAll(async () => {
-    if (ground) platform = await startPlatform({ ground, only: ['api', 'registry', 'registry2'] });
+    if (drivers) platform = await startPlatform({ drivers, only: ['api', 'registry', 'registry2'] });
   });
   afterAll(async () => await platform?.[Symbol.asyncDispose]());
 

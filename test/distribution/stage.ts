@@ -1,7 +1,7 @@
-/** Where the cases of the OCI distribution specification are put to a registry, over a socket, on every ground of the run. */
+/** Where the cases of the OCI distribution specification are put to a registry, over a socket, on all drivers of the run. */
 import { afterAll, beforeAll, describe } from 'vitest';
-import { testGrounds } from '../kit/grounds.ts';
-import type { Ground } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
+import type { TestDrivers } from '../kit/drivers.ts';
 import { openTestRegistry, sha256 } from '../kit/registry.ts';
 import type { Answer, Sent, TestRegistry } from '../kit/registry.ts';
 
@@ -28,14 +28,14 @@ export interface Document {
   readonly [field: string]: unknown;
 }
 
-/** Tells cases on every ground. On the shared one there are two registries, and requests go to them by turns. */
-export function onEveryGround(tell: (stage: Stage) => void): void {
-  for (const ground of testGrounds()) {
+/** Tells cases on all drivers. On the shared drivers there are two registries, and requests go to them by turns. */
+export function onAllDrivers(tell: (stage: Stage) => void): void {
+  for (const drivers of testDrivers()) {
     const name =
-      ground === 'embedded' ? 'one registry, SQLite and files' : 'two registries by turns, MongoDB and GridFS';
+      drivers === 'embedded' ? 'one registry, SQLite and files' : 'two registries by turns, MongoDB and GridFS';
     describe(`On ${name}`, () => {
       const stage = new Stage();
-      beforeAll(async () => await stage.open(ground));
+      beforeAll(async () => await stage.open(drivers));
       afterAll(async () => await stage.close());
       tell(stage);
     });
@@ -47,8 +47,8 @@ export class Stage {
   #registry: TestRegistry | undefined;
   #repositories = 0;
 
-  async open(ground: Ground): Promise<void> {
-    this.#registry = await openTestRegistry({ ground });
+  async open(drivers: TestDrivers): Promise<void> {
+    this.#registry = await openTestRegistry({ drivers });
   }
 
   async close(): Promise<void> {

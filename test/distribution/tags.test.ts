@@ -1,7 +1,7 @@
 /** end-8: the tags of a repository, in order, whole and in pages. */
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry.ts';
-import { json, nextOf, onEveryGround } from './stage.ts';
+import { json, nextOf, onAllDrivers } from './stage.ts';
 import type { Repository } from './stage.ts';
 
 interface TagList {
@@ -14,7 +14,7 @@ const tagListOf = (answer: Answer) => json(answer) as TagList;
 /** In the order of their bytes. Some begin like others: listings of other registries have lost such. */
 const sorted = ['V1', '_x', 'a', 'a-', 'a-b', 'a.b', 'aa', 'v1', 'v1.0', 'v10', 'v2'];
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   const tagged = async (): Promise<Repository> => {
     const repository = stage.repository();
     const image = await repository.image();

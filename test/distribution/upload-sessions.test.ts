@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry.ts';
-import { onEveryGround } from './stage.ts';
+import { onAllDrivers } from './stage.ts';
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test('a session is a relative location with a UUID, and its answers say where it goes on', async () => {
     const repository = stage.repository();
     const answer = await repository.send('blobs/uploads/', { method: 'POST' });

@@ -55,7 +55,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   let stage: Stage;
   beforeAll(async () => {
     if (!engine) return;
-    stage = await Stage.open({ engine, ground: 'embedded' }, { BERTH_START_TIMEOUT_SECONDS: '3600' });
+    stage = await Stage.open({ engine, drivers: 'embedded' }, { BERTH_START_TIMEOUT_SECONDS: '3600' });
     const { platform } = stage;
     await pushTestImage(engine, platform, { image: await rawBackendImage(), service: 'raw' });
     await stage.push('deaf');

@@ -1,15 +1,15 @@
 /** What is in a repository that one may not read cannot be told from what is not there, by whichever door one tries. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { testGrounds } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
 import { openTestRegistry, pushBlob, pushImage, sha256 } from '../kit/registry.ts';
 import type { Answer, TestRegistry } from '../kit/registry.ts';
 
-const names = testGrounds().map((ground) => ({
-  ground,
-  name: ground === 'embedded' ? 'one process' : 'two processes',
+const names = testDrivers().map((drivers) => ({
+  drivers,
+  name: drivers === 'embedded' ? 'one process' : 'two processes',
 }));
 
-describe.each(names)('In $name', ({ ground }) => {
+describe.each(names)('In $name', ({ drivers }) => {
   let registry: TestRegistry;
   let secret: string;
   let manifest: string;
@@ -17,7 +17,7 @@ describe.each(names)('In $name', ({ ground }) => {
   let strangers: Record<string, string | undefined>;
 
   beforeAll(async () => {
-    registry = await openTestRegistry({ ground });
+    registry = await openTestRegistry({ drivers });
     secret = (await pushBlob(registry, 'acme/here', 'a secret layer')).digest;
     manifest = (await pushImage(registry, { repository: 'acme/here', reference: 'latest' })).digest;
     const access = [{ type: 'repository' as const, name: 'other/mine', actions: ['pull' as const, 'push' as const] }];

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry.ts';
 import type { Answer } from '../kit/registry.ts';
-import { onEveryGround } from './stage.ts';
+import { onAllDrivers } from './stage.ts';
 
 const imageType = 'application/vnd.oci.image.manifest.v1+json';
 const indexType = 'application/vnd.oci.image.index.v1+json';
@@ -65,7 +65,7 @@ const refused: Record<string, () => string | Uint8Array> = {
     JSON.stringify({ schemaVersion: 2, mediaType: indexType, manifests: Array.from({ length: 100_000 }, () => ({})) }),
 };
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   const put = async (reference: string, body: string | Uint8Array | Readable, type = imageType): Promise<Answer> =>
     await stage.send(`/v2/home/hostile/manifests/${reference}`, {
       method: 'PUT',

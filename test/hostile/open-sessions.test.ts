@@ -2,7 +2,7 @@
 /** Upload sessions that are begun and never ended: they may cost a little disk until they are swept, and nothing else. */
 import { expect, test } from 'vitest';
 import { residentMiB } from './memory.ts';
-import { onEveryGround } from './stage.ts';
+import { onAllDrivers } from './stage.ts';
 
 /** Each is two durable writes, which a database of tests is slow at; and far more than a process may have files open. */
 const sessionsOn = { embedded: 10_000, shared: 300 } as const;
@@ -10,12 +10,12 @@ const sessionsOn = { embedded: 10_000, shared: 300 } as const;
 /** A process that warms up grows by a hundred, however many sessions there are. A buffer of 64 KiB each would be more. */
 const allowedMiB = 160;
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test(
     'thousands of open sessions hold no files and little memory, and can be gone on with',
     { timeout: 300_000 },
     async () => {
-      const count = sessionsOn[stage.ground === 'embedded' ? 'embedded' : 'shared'];
+      const count = sessionsOn[stage.drivers === 'embedded' ? 'embedded' : 'shared'];
       const before = await residentMiB(stage.platform.registryPid);
       const locations: string[] = [];
       while (locations.length < count) {

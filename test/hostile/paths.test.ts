@@ -1,11 +1,11 @@
 /** Names, digests and sessions that are made to reach something else. On raw sockets: HTTP clients would tidy them up. */
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry.ts';
-import { onEveryGround, refusalIn } from './stage.ts';
+import { onAllDrivers, refusalIn } from './stage.ts';
 
 const digest = sha256('still here');
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test('paths that climb, hide or overflow', async () => {
     const attempts: [string, number, string][] = [
       [`/v2/..%2f..%2fetc/blobs/${digest}`, 400, 'NAME_INVALID'],

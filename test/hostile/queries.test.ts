@@ -1,11 +1,11 @@
 /** Parameters that come as lists, objects, numbers beyond numbers, and text that would end a header. */
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry.ts';
-import { onEveryGround, refusalIn } from './stage.ts';
+import { onAllDrivers, refusalIn } from './stage.ts';
 
 const digest = sha256('still here');
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   const image = { schemaVersion: 2, mediaType: 'application/vnd.oci.image.manifest.v1+json', layers: [] };
 
   test('one parameter twice, or as an object', async () => {

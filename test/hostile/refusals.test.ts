@@ -1,13 +1,13 @@
 /** Clients whose body is refused while they send it, and that do not stop. */
 import { expect, test } from 'vitest';
-import { onEveryGround } from './stage.ts';
+import { onAllDrivers } from './stage.ts';
 
 const chunkOf = (bytes: Buffer) =>
   Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]);
 
 const part = Buffer.from('--cut\r\nContent-Disposition: form-data; name="archive"; filename="x"\r\n\r\n');
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test.each([
     ['a manifest', 'PUT /v2/home/none/manifests/v1', 'application/vnd.oci.image.manifest.v1+json', 413],
     ['an archive', 'POST /v2/service/home/none/images', 'application/x-tar', 400],

@@ -6,10 +6,10 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
-import { testGrounds } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
 import { openTestRegistry, pushBlob, sendTo } from '../kit/registry.ts';
 import { residentMiB } from './memory.ts';
-import { onEveryGround, waitMs } from './stage.ts';
+import { onAllDrivers, waitMs } from './stage.ts';
 
 /** More than what the system takes in for each connection, so that all of them make the registry wait. */
 const blobBytes = 24 * 1024 * 1024;
@@ -19,9 +19,9 @@ const readersOn = { embedded: 400, shared: 200 } as const;
 /** On GridFS a chunk of a megabyte is the least that a reader can hold; as many as are asked for ahead would be four times that. */
 const allowedMiB = { embedded: 160, shared: 360 } as const;
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test('hundreds of readers that stand still', { timeout: 120_000 }, async () => {
-    const ground = stage.ground === 'embedded' ? 'embedded' : 'shared';
+    const drivers = stage.drivers === 'embedded' ? 'embedded' : 'shared';
     const bytes = randomBytes(blobBytes);
     const { digest } = await stage.blob('home/slow', bytes);
     const path = `/v2/home/slow/blobs/${digest}`;
@@ -29,15 +29,15 @@ onEveryGround((stage) => {
     const { registryPid } = stage.platform;
     const before = await residentMiB(registryPid);
     const readers = await Promise.all(
-      Array.from({ length: readersOn[ground] }, async () => await standStill(stage, path)),
+      Array.from({ length: readersOn[drivers] }, async () => await standStill(stage, path)),
     );
-    expect((await residentMiB(registryPid)) - before).toBeLessThan(allowedMiB[ground]);
+    expect((await residentMiB(registryPid)) - before).toBeLessThan(allowedMiB[drivers]);
     expect((await stage.send(path)).body.equals(bytes)).toBe(true);
     for (const reader of readers) reader.resetAndDestroy();
   });
 
   test('hundreds of downloads of an archive that stand still', { timeout: 120_000 }, async () => {
-    const ground = stage.ground === 'embedded' ? 'embedded' : 'shared';
+    const drivers = stage.drivers === 'embedded' ? 'embedded' : 'shared';
     const { pid, apiUrl, token } = stage.platform;
     const layer = randomBytes(blobBytes);
     const digest = await stage.image('home/slow', layer);
@@ -47,20 +47,20 @@ onEveryGround((stage) => {
     expect((await download()).body.includes(layer)).toBe(true);
     const before = await residentMiB(pid);
     const readers = await Promise.all(
-      Array.from({ length: readersOn[ground] }, async () => await standStill(place, path)),
+      Array.from({ length: readersOn[drivers] }, async () => await standStill(place, path)),
     );
-    expect((await residentMiB(pid)) - before).toBeLessThan(allowedMiB[ground]);
+    expect((await residentMiB(pid)) - before).toBeLessThan(allowedMiB[drivers]);
     expect((await download()).body.includes(layer)).toBe(true);
     for (const reader of readers) reader.resetAndDestroy();
   });
 });
 
-describe.each(testGrounds().map((ground) => ({ ground, name: ground === 'embedded' ? 'files' : 'GridFS' })))(
+describe.each(testDrivers().map((drivers) => ({ drivers, name: drivers === 'embedded' ? 'files' : 'GridFS' })))(
   'With a clock in hand, on $name',
-  ({ ground }) => {
+  ({ drivers }) => {
     test('many that stand still make room; few may, and who reads on is not cut', { timeout: 120_000 }, async () => {
       const clock = new ManualClock(new Date());
-      await using registry = await openTestRegistry({ ground, clock });
+      await using registry = await openTestRegistry({ drivers, clock });
       const { digest } = await pushBlob(registry, 'acme/slow', randomBytes(blobBytes));
       const authorization = registry.basic('acme', registry.token);
       const begin = async () =>

@@ -5,20 +5,20 @@ import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
-import { testGrounds } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
 import { openTestRegistry, sha256 } from '../kit/registry.ts';
 import type { TestRegistry } from '../kit/registry.ts';
 
 const minuteMs = 60_000;
 const uploads = '/v2/acme/slow/blobs/uploads/';
 
-describe.each(testGrounds().map((ground) => ({ ground, name: ground === 'embedded' ? 'files' : 'GridFS' })))(
+describe.each(testDrivers().map((drivers) => ({ drivers, name: drivers === 'embedded' ? 'files' : 'GridFS' })))(
   'On $name',
-  ({ ground }) => {
+  ({ drivers }) => {
     const clock = new ManualClock(new Date());
     let registry: TestRegistry;
     beforeAll(async () => {
-      registry = await openTestRegistry({ ground, clock });
+      registry = await openTestRegistry({ drivers, clock });
     });
     afterAll(async () => await registry[Symbol.asyncDispose]());
 

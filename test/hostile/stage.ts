@@ -1,5 +1,5 @@
 /**
- * Where hostile input is sent to a registry in a process of its own, on every ground of the run. Whatever it was sent, it must
+ * Where hostile input is sent to a registry in a process of its own, on all drivers of the run. Whatever it was sent, it must
  * go on serving, let go of every file and socket, and keep no bytes of uploads that came to nothing.
  */
 import { once } from 'node:events';
@@ -11,20 +11,20 @@ import { afterAll, afterEach, beforeAll, describe, vi } from 'vitest';
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import { openGridFsBlobs } from '../../core/blobs/gridfs.ts';
 import { openLog } from '../../core/log/log.ts';
-import { testGrounds } from '../kit/grounds.ts';
-import type { Ground } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
+import type { TestDrivers } from '../kit/drivers.ts';
 import { startPlatform } from '../kit/platform.ts';
 import type { TestPlatform } from '../kit/platform.ts';
 import { sendTo, sha256 } from '../kit/registry.ts';
 import type { Answer, Sent } from '../kit/registry.ts';
 import { hashing } from '../kit/hashing.ts';
 
-/** Tells what is tried on every ground, and after each try looks whether the registry took harm. */
-export function onEveryGround(tell: (stage: HostileStage) => void): void {
-  for (const ground of testGrounds()) {
-    const name = ground === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS';
+/** Tells what is tried on all drivers, and after each try looks whether the registry took harm. */
+export function onAllDrivers(tell: (stage: HostileStage) => void): void {
+  for (const drivers of testDrivers()) {
+    const name = drivers === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS';
     describe(`Against a registry on ${name}`, () => {
-      const stage = new HostileStage(ground);
+      const stage = new HostileStage(drivers);
       beforeAll(async () => await stage.open());
       afterAll(async () => await stage.close());
       afterEach(async () => await stage.assertUnharmed());
@@ -46,22 +46,22 @@ const threadFiles = 4 * 5;
 const pooledConnections = 220;
 
 export class HostileStage {
-  readonly ground: Ground;
+  readonly drivers: TestDrivers;
   #platform: TestPlatform | undefined;
-  /** Beside the registry's own, on the shared ground. */
+  /** Beside the registry's own, on the shared drivers. */
   #blobs: Blobs | undefined;
   #openFiles = 0;
 
-  constructor(ground: Ground) {
-    this.ground = ground;
+  constructor(drivers: TestDrivers) {
+    this.drivers = drivers;
   }
 
   async open(): Promise<void> {
     // What limits would refuse is tried here all the same: they can be lifted, and the registry must bear it then.
     const settings = { BERTH_REGISTRY_OPEN_UPLOADS: '0', BERTH_REGISTRY_FAILED_LOGINS_PER_MINUTE: '0' };
-    this.#platform = await startPlatform({ ground: this.ground, only: ['registry', 'api'], settings });
-    if (this.ground !== 'embedded') {
-      const place = { url: this.ground.mongodbUrl, database: this.platform.node };
+    this.#platform = await startPlatform({ drivers: this.drivers, only: ['registry', 'api'], settings });
+    if (this.drivers !== 'embedded') {
+      const place = { url: this.drivers.mongodbUrl, database: this.platform.node };
       this.#blobs = await openGridFsBlobs({ hashing, ...place, log: openLog('silent', process.stderr) });
     }
     await this.blob('home/witness', witness);
@@ -159,7 +159,7 @@ export class HostileStage {
 
   /** Throws if the registry's process has more open than at the start. */
   async assertFilesClosed(): Promise<void> {
-    const allowed = this.#openFiles + threadFiles + (this.ground === 'embedded' ? 0 : pooledConnections);
+    const allowed = this.#openFiles + threadFiles + (this.drivers === 'embedded' ? 0 : pooledConnections);
     await eventually('Files or sockets are left open', async () => (await this.#countOpenFiles()) <= allowed);
   }
 

@@ -1,11 +1,11 @@
 /** What comes before HTTP, around it, and in its head: other protocols, forged hosts, requests that run together. */
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry.ts';
-import { onEveryGround, refusalIn, waitMs } from './stage.ts';
+import { onAllDrivers, refusalIn, waitMs } from './stage.ts';
 
 const witness = `/v2/home/witness/blobs/${sha256('still here')}`;
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   test('TLS, noise and half a request', async () => {
     for (const bytes of [
       Buffer.from('16030100b9010000b50303', 'hex'),

@@ -4,9 +4,9 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry.ts';
 import type { Answer } from '../kit/registry.ts';
-import { onEveryGround, refusalIn, waitMs } from './stage.ts';
+import { onAllDrivers, refusalIn, waitMs } from './stage.ts';
 
-onEveryGround((stage) => {
+onAllDrivers((stage) => {
   const head = (method: string, path: string, ...headers: string[]) =>
     `${[`${method} ${path} HTTP/1.1`, 'host: registry', `authorization: ${stage.authorization}`, ...headers].join('\r\n')}\r\n\r\n`;
 

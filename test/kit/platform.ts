@@ -13,7 +13,7 @@ import { tryCommand } from '../../setup/command.ts';
 import type { TestEngine } from './docker-engine.ts';
 import { freePorts } from './free-port.ts';
 import { freeze } from './frozen-process.ts';
-import type { Ground } from './grounds.ts';
+import type { TestDrivers } from './drivers.ts';
 import { shiftedClock } from './shifted-clock.ts';
 
 const entry = fileURLToPath(new URL('../../main/berth.ts', import.meta.url));
@@ -39,10 +39,10 @@ export interface PlatformOptions {
   /** Without one, the platform runs without a worker. */
   readonly engine?: TestEngine | undefined;
   /** Default `embedded`. */
-  readonly ground?: Ground;
-  /** On the shared ground: a second process of every role, with a worker on this engine. */
+  readonly drivers?: TestDrivers;
+  /** On the shared drivers: a second process of every role, with a worker on this engine. */
   readonly twinsOn?: TestEngine | undefined;
-  /** On the shared ground: only these processes. Default: one of every role. */
+  /** On the shared drivers: only these processes. Default: one of every role. */
   readonly only?: readonly ProcessName[];
   /** Further configuration, as `BERTH_...` variables. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -218,9 +218,9 @@ type Environment = Readonly<Record<string, string>>;
 
 /** The environment of each process: nothing of what configures the person's own Berth. */
 async function environmentsOf(options: PlatformOptions, place: Place): Promise<ReadonlyMap<ProcessName, Environment>> {
-  const { ground = 'embedded' } = options;
+  const { drivers = 'embedded' } = options;
   const common = { BERTH_DATA_FOLDER: place.dataFolder, ...(await commonEnvironment(options, place)) };
-  if (ground === 'embedded') return new Map([['registry,api,worker,proxy', common]]);
+  if (drivers === 'embedded') return new Map([['registry,api,worker,proxy', common]]);
   const secretFile = join(place.dataFolder, 'shared-secret');
   await writeFile(secretFile, randomBytes(32).toString('base64url'), { mode: 0o600 });
   const shared = {
@@ -230,8 +230,8 @@ async function environmentsOf(options: PlatformOptions, place: Place): Promise<R
     BERTH_BLOBS: 'gridfs',
     BERTH_QUEUE: 'bullmq',
     BERTH_BUS: 'redis',
-    BERTH_MONGODB_URL: ground.mongodbUrl,
-    BERTH_REDIS_URL: ground.redisUrl,
+    BERTH_MONGODB_URL: drivers.mongodbUrl,
+    BERTH_REDIS_URL: drivers.redisUrl,
     BERTH_MONGODB_DATABASE: place.node,
     BERTH_REDIS_PREFIX: place.node,
   };

@@ -22,7 +22,7 @@ const rows: readonly Row[] = [
   { project: 'docker', folder: /^worker\//, imports: /\/testing\// },
   { project: 'docker', imports: /\/kit\/engines\.ts$/ },
   // Runs MongoDB or Redis, or mounts a small disk, which only root may.
-  { project: 'drivers', imports: /\/kit\/(?:mongodb|redis|grounds|small-disk)/ },
+  { project: 'drivers', imports: /\/kit\/(?:mongodb|redis|drivers|small-disk)/ },
   // All units together take at most 20 seconds on two cores.
   { project: 'drivers', minSeconds: 3 },
 ];

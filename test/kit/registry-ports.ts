@@ -13,7 +13,7 @@ import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { registryCollections } from '../../registry/index.ts';
-import type { Ground } from './grounds.ts';
+import type { TestDrivers } from './drivers.ts';
 import { newDatabaseAt } from './mongodb.ts';
 
 export interface RegistryPorts {
@@ -27,7 +27,7 @@ const collections = [...registryCollections, ...modelCollections];
 
 interface Where {
   /** Default `embedded`. On a shared one there are two registries. */
-  readonly ground?: Ground;
+  readonly drivers?: TestDrivers;
   /** One registry on a database of the caller's. */
   readonly mongo?: { readonly url: string; readonly database: string } | undefined;
 }
@@ -38,9 +38,9 @@ interface Common {
   readonly hashing: HashThreads;
 }
 
-/** Opens the ports of one registry; on the shared ground those of two, as two processes would. `resources` closes them. */
+/** Opens the ports of one registry; on the shared drivers those of two, as two processes would. `resources` closes them. */
 export async function openRegistryPorts(
-  { ground = 'embedded', mongo }: Where,
+  { drivers = 'embedded', mongo }: Where,
   common: Common,
   resources: AsyncDisposableStack,
 ): Promise<readonly [RegistryPorts, ...RegistryPorts[]]> {
@@ -50,8 +50,8 @@ export async function openRegistryPorts(
     blobs: resources.use(await openGridFsBlobs({ ...place, log, clock, hashing })),
   });
   if (mongo) return [await openOn(mongo)];
-  if (ground !== 'embedded') {
-    const { url, database } = resources.use(newDatabaseAt(ground.mongodbUrl));
+  if (drivers !== 'embedded') {
+    const { url, database } = resources.use(newDatabaseAt(drivers.mongodbUrl));
     return [await openOn({ url, database }), await openOn({ url, database })];
   }
   const folder = await mkdtemp(join(tmpdir(), 'registry-test-'));

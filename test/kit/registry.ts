@@ -20,7 +20,7 @@ import { RegistryGrants } from '../../model/registry-grant.ts';
 import { openRegistry } from '../../registry/index.ts';
 import type { CollectionSettings, Registry, RegistryLimits } from '../../registry/index.ts';
 import { defaultCollectionSettings } from '../../registry/testing/collection-settings.ts';
-import type { Ground } from './grounds.ts';
+import type { TestDrivers } from './drivers.ts';
 import { openRegistryPorts } from './registry-ports.ts';
 
 export interface Sent {
@@ -41,7 +41,7 @@ export type TestRegistry = Awaited<ReturnType<typeof openTestRegistry>>;
 
 export interface TestRegistryOptions {
   /** Default `embedded`. On a shared one there are two registries, and requests go to them by turns. */
-  readonly ground?: Ground;
+  readonly drivers?: TestDrivers;
   /** Tells the store's time, too. */
   readonly clock?: Clock;
   readonly collection?: Partial<CollectionSettings>;

@@ -8,7 +8,7 @@ import { installClients } from '../kit/client-packages.ts';
 import type { EngineKind } from '../kit/docker-engine.ts';
 import { installBusybox, installEngine } from '../kit/docker-packages.ts';
 import type { Missing } from '../kit/required.ts';
-import { installSharedGround } from '../kit/shared-ground.ts';
+import { installSharedServers } from '../kit/shared-servers.ts';
 import { hasPackages, installTools, linkPrograms, systemPath } from '../kit/test-programs.ts';
 
 /** Why no engine of a kind can be started. */
@@ -28,7 +28,7 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
   };
   for (const why of await installClients(packages)) missing.push({ part: 'clients', ...why });
   // What it lacks is said once more where it is started.
-  await installSharedGround(packages);
+  await installSharedServers(packages);
   await packages.terminal.during('Making images for the deployment with docker-compose', prepareStandIns);
   if (packaged) {
     await linkPrograms(programs, { node: process.execPath, ...(npm !== undefined && { npm }) });

@@ -7,10 +7,10 @@ import type { EngineKind, TestEngine } from '../kit/docker-engine.ts';
 import { staticBusybox } from '../kit/docker-packages.ts';
 import { watchEngine } from '../kit/engine-watch.ts';
 import { enginesVariable } from '../kit/engines.ts';
-import { sharedGroundVariable } from '../kit/grounds.ts';
-import type { SharedGround } from '../kit/grounds.ts';
+import { sharedServersVariable } from '../kit/drivers.ts';
+import type { SharedServers } from '../kit/drivers.ts';
 import type { Missing } from '../kit/required.ts';
-import { openSharedGround } from '../kit/shared-ground.ts';
+import { openSharedServers } from '../kit/shared-servers.ts';
 import type { EngineProblems } from './installs.ts';
 
 /** An engine that had locked itself up. */
@@ -36,7 +36,7 @@ export async function openServers(
 ): Promise<Readonly<Record<string, string>>> {
   const [engines, shared] = await Promise.all([
     options.needsEngines ? openEngines(options, owned) : [],
-    openSharedGround(options.packages, owned),
+    openSharedServers(options.packages, owned),
   ]);
   if (!('missing' in shared)) return { ...environmentOf(engines), ...urlsOf(shared) };
   options.missing.push({ part: 'stores', what: 'what needs MongoDB and Redis', why: shared.missing });
@@ -102,9 +102,9 @@ function environmentOf(engines: readonly TestEngine[]): Record<string, string> {
 }
 
 /** How stories, and the drivers' own tests, learn where MongoDB and Redis are. */
-function urlsOf(shared: SharedGround): Record<string, string> {
+function urlsOf(shared: SharedServers): Record<string, string> {
   return {
-    [sharedGroundVariable]: JSON.stringify(shared),
+    [sharedServersVariable]: JSON.stringify(shared),
     MONGODB_URL: shared.mongodbUrl,
     REDIS_URL: shared.redisUrl,
   };

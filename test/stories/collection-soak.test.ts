@@ -6,8 +6,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { runBerth } from '../kit/berth-command.ts';
-import { testGrounds } from '../kit/grounds.ts';
-import type { Ground } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
+import type { TestDrivers } from '../kit/drivers.ts';
 import { startPlatform } from '../kit/platform.ts';
 import type { TestPlatform } from '../kit/platform.ts';
 import { RegistryClient } from '../kit/registry-client.ts';
@@ -34,8 +34,8 @@ const settings = {
 /** Twins need an engine's address, and no engine. */
 const noEngine = { kind: 'stable', host: 'unix:///dev/null/no-engine.sock', version: '' } as const;
 
-async function open(ground: Ground): Promise<TestPlatform> {
-  return await startPlatform({ ground, settings, ...(ground !== 'embedded' && { twinsOn: noEngine }) });
+async function open(drivers: TestDrivers): Promise<TestPlatform> {
+  return await startPlatform({ drivers, settings, ...(drivers !== 'embedded' && { twinsOn: noEngine }) });
 }
 
 /** A client for each registry process. */
@@ -81,13 +81,13 @@ class Held {
   }
 }
 
-for (const ground of testGrounds()) {
-  describe(`collected ${ground === 'embedded' ? 'in one process' : 'by two registries on MongoDB and GridFS'}`, () => {
+for (const drivers of testDrivers()) {
+  describe(`collected ${drivers === 'embedded' ? 'in one process' : 'by two registries on MongoDB and GridFS'}`, () => {
     test(
       'pushes, mounts, moved tags and deletions beside collection without a pause',
       { timeout: soakMs + 180_000 },
       async () => {
-        await using platform = await open(ground);
+        await using platform = await open(drivers);
         const clients = clientsOf(platform);
         const held = new Held();
         const shared = Array.from({ length: 5 }, (_, i) => RegistryClient.layer(20_000 + i));

@@ -22,7 +22,7 @@ describe.skipIf(!canStart).each(kinds)(`while containerd restarts below an engin
   afterAll(async () => await engine?.[Symbol.asyncDispose]());
 
   test('a session goes on, and every backend that is asked for becomes ready', async () => {
-    await using stage = await Stage.open({ engine, ground: 'embedded' }, { BERTH_START_TIMEOUT_SECONDS: '60' });
+    await using stage = await Stage.open({ engine, drivers: 'embedded' }, { BERTH_START_TIMEOUT_SECONDS: '60' });
     await stage.push('serve');
     const before = await stage.connectReady('serve');
     // Two are being started when it goes, the others are asked for while it is away.

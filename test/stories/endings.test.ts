@@ -3,9 +3,9 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { onEveryGround, Stage } from './stage.ts';
+import { onAllDrivers, Stage } from './stage.ts';
 
-onEveryGround((setting) => {
+onAllDrivers((setting) => {
   let stage: Stage;
 
   beforeAll(async () => {

@@ -35,7 +35,7 @@ describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
     platform.log.split('\n').filter((line) => line.includes(words)).length;
 
   test('/readyz is red meanwhile and says what to do; sessions go on; what is asked for starts later', async () => {
-    await using stage = await Stage.open({ engine, ground: 'embedded' });
+    await using stage = await Stage.open({ engine, drivers: 'embedded' });
     await stage.push('serve');
     const before = await stage.connectReady('serve');
     expect(await readiness(stage)).toEqual({ status: 200, worker: 'ok' });
@@ -59,7 +59,7 @@ describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
   });
 
   test('a platform that is started meanwhile opens, and has a worker as soon as the engine answers', async () => {
-    await using stage = await Stage.open({ engine, ground: 'embedded' });
+    await using stage = await Stage.open({ engine, drivers: 'embedded' });
     await stage.push('serve');
     await stage.platform.stop();
     thaw = await engine.freeze();

@@ -6,8 +6,8 @@ import { tryCommand } from '../../setup/command.ts';
 import { api } from '../kit/client.ts';
 import type { TestEngine } from '../kit/docker-engine.ts';
 import { testEngines } from '../kit/engines.ts';
-import { testGrounds } from '../kit/grounds.ts';
-import { onEveryGround, Stage } from './stage.ts';
+import { testDrivers } from '../kit/drivers.ts';
+import { onAllDrivers, Stage } from './stage.ts';
 
 const soon = { timeout: 30_000 };
 
@@ -39,7 +39,7 @@ async function expectReadyAtOnce(stage: Stage, connection: ConnectResponse, dige
   expect(pulled(stage, connection)).toEqual([]);
 }
 
-onEveryGround((setting) => {
+onAllDrivers((setting) => {
   let stage: Stage;
 
   beforeAll(async () => {
@@ -71,13 +71,13 @@ onEveryGround((setting) => {
 });
 
 const [engine, otherEngine] = testEngines();
-const ground = testGrounds().find((each) => each !== 'embedded');
+const drivers = testDrivers().find((each) => each !== 'embedded');
 
-describe.skipIf(!engine || !otherEngine || !ground)('two processes of every role, on two engines', () => {
+describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every role, on two engines', () => {
   let stage: Stage;
 
   beforeAll(async () => {
-    if (engine && otherEngine && ground) stage = await Stage.open({ engine, ground, twinsOn: otherEngine });
+    if (engine && otherEngine && drivers) stage = await Stage.open({ engine, drivers, twinsOn: otherEngine });
   });
   afterAll(() => stage?.[Symbol.asyncDispose]());
 

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { testEngines } from '../kit/engines.ts';
-import { testGrounds } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
 import { nodeLeaseMs } from '../../model/node.ts';
 import { Stage } from './stage.ts';
 
@@ -29,15 +29,15 @@ async function echo(connection: ConnectResponse): Promise<string> {
 }
 
 const [engine] = testEngines();
-const grounds = engine ? testGrounds() : [];
+const allDrivers = engine ? testDrivers() : [];
 
-// On all grounds at the same time: it takes as long as one.
+// On all drivers at the same time: it takes as long as one.
 describe.skipIf(!engine)(`a platform that stood still for ${freezeMs / 1000} seconds`, () => {
   let stages: Stage[] = [];
 
   beforeAll(async () => {
     if (!engine) return;
-    stages = await Promise.all(grounds.map((ground) => Stage.open({ engine, ground })));
+    stages = await Promise.all(allDrivers.map((drivers) => Stage.open({ engine, drivers })));
     for (const stage of stages) await stage.pushSample();
   });
   afterAll(async () => {
@@ -56,7 +56,7 @@ describe.skipIf(!engine)(`a platform that stood still for ${freezeMs / 1000} sec
         await delay(freezeMs);
         thaw();
         const again = await stage.connect('pad', { key: 'room' });
-        const isShared = grounds[i] !== 'embedded';
+        const isShared = allDrivers[i] !== 'embedded';
         expect([again.spawned, again.backend_id === keyed.backend_id]).toEqual([isShared, !isShared]);
         await delay(passesMs);
         for (const session of [...keyless, again]) {

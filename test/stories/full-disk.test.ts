@@ -20,7 +20,7 @@ const why = engines.length === 0 ? ' (skipped: there is no Docker Engine)' : why
 
 async function openStage(engine: TestEngine, disk: SmallDisk): Promise<Stage> {
   const settings = { BERTH_DATA_FOLDER: disk.path, BERTH_DISK_RESERVE_MIB: String(reserveMib) };
-  return await Stage.open({ engine, ground: 'embedded' }, settings);
+  return await Stage.open({ engine, drivers: 'embedded' }, settings);
 }
 
 /** The status of `/readyz`, and what it says of the disk and the store. */

@@ -15,14 +15,14 @@ import { connect, connectReady, terminate, waitFor } from '../kit/client.ts';
 import { startEngine, withoutFirewall } from '../kit/docker-engine.ts';
 import type { RunningEngine, TestEngine } from '../kit/docker-engine.ts';
 import { testEngines } from '../kit/engines.ts';
-import { testGrounds } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
 import { pushTestImage, testImage } from '../kit/images.ts';
 import type { Behaviour } from '../kit/images.ts';
 import { startPlatform } from '../kit/platform.ts';
 import type { PlatformOptions, TestPlatform } from '../kit/platform.ts';
 import { shiftedClock } from '../kit/shifted-clock.ts';
 
-const ground = testGrounds().find((each) => each !== 'embedded');
+const drivers = testDrivers().find((each) => each !== 'embedded');
 
 /** A lease, what the API waits before it calls a node dead, and a busy machine. */
 const successionMs = 4 * leaseMs;
@@ -50,7 +50,7 @@ const breakable = new Map<string, RunningEngine>();
 const engines = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  if (!ground) return;
+  if (!drivers) return;
   for (const { kind } of testEngines()) {
     for (const fault of faults)
       breakable.set(`${kind} ${fault}`, engines.use(await startEngine(kind, withoutFirewall)));
@@ -63,7 +63,7 @@ for (const engine of testEngines()) {
   const other = testEngines().find(({ kind }) => kind !== engine.kind);
   const breakableEngine = (fault: Fault) => breakable.get(`${engine.kind} ${fault}`) as RunningEngine;
 
-  describe.skipIf(!ground || !other).concurrent(`the holder of a key on Docker Engine ${engine.version}`, () => {
+  describe.skipIf(!drivers || !other).concurrent(`the holder of a key on Docker Engine ${engine.version}`, () => {
     test.for(workerFaults)(
       'is succeeded after its end when $who is $fault',
       { timeout: successionMs },
@@ -144,11 +144,11 @@ class Story implements AsyncDisposable {
     other: TestEngine | undefined,
     { service = 'record', clocks = {} }: { service?: Behaviour; clocks?: NonNullable<PlatformOptions['clocks']> } = {},
   ): Promise<Story> {
-    if (!ground) throw new Error('Nodes need a store that they share');
+    if (!drivers) throw new Error('Nodes need a store that they share');
     const folder = await mkdtemp(join(tmpdir(), 'berth-records-'));
     const platform = await startPlatform({
       engine,
-      ground,
+      drivers,
       ...(other && { twinsOn: other }),
       only: ['registry', 'api', 'worker', ...(other ? (['worker2'] as const) : [])],
       settings: { BERTH_MOUNT_FOLDER: folder },

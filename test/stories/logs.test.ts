@@ -8,9 +8,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { metricsRecord } from '../../contract/backend.ts';
 import { api, eventStream } from '../kit/client.ts';
 import type { StreamEvent } from '../kit/client.ts';
-import { onEveryGround, Stage, where } from './stage.ts';
+import { onAllDrivers, Stage, where } from './stage.ts';
 
-onEveryGround((setting) => {
+onAllDrivers((setting) => {
   let stage: Stage;
 
   beforeAll(async () => {
@@ -134,7 +134,7 @@ onEveryGround((setting) => {
     expect(await rest(eventStream(stage.platform, path))).toEqual([]);
   });
 
-  test.for(where(setting.ground !== 'embedded'))(
+  test.for(where(setting.drivers !== 'embedded'))(
     'while its node is away, a log cannot be read, and says so',
     async () => {
       const connection = await stage.connectReady('serve');
@@ -156,7 +156,7 @@ onEveryGround((setting) => {
   );
 
   // In processes of their own, whichever stops first decides how the stream ends.
-  test.for(where(setting.ground === 'embedded'))('a platform that is asked to stop ends its streams', async () => {
+  test.for(where(setting.drivers === 'embedded'))('a platform that is asked to stop ends its streams', async () => {
     const connection = await stage.connectReady('serve');
     const follower = log(connection);
     expect(await next(follower)).toBe('serving');

@@ -6,18 +6,18 @@ import { WebSocket } from 'ws';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { eventStream } from '../kit/client.ts';
 import { testEngines } from '../kit/engines.ts';
-import { testGrounds } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
 import { Stage } from './stage.ts';
 
 const [engine, otherEngine] = testEngines();
-const ground = testGrounds().find((each) => each !== 'embedded');
+const drivers = testDrivers().find((each) => each !== 'embedded');
 
-describe.skipIf(!engine || !otherEngine || !ground)('two processes of every role, on two engines', () => {
+describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every role, on two engines', () => {
   let stage: Stage;
 
   beforeAll(async () => {
-    if (!engine || !otherEngine || !ground) return;
-    stage = await Stage.open({ engine, ground, twinsOn: otherEngine });
+    if (!engine || !otherEngine || !drivers) return;
+    stage = await Stage.open({ engine, drivers, twinsOn: otherEngine });
     await stage.push('serve');
     await stage.pushSample();
   });

@@ -5,13 +5,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { api } from '../kit/client.ts';
 import { testEngines } from '../kit/engines.ts';
-import { testGrounds } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
 import { describeOnMongo } from '../kit/mongodb-tests.ts';
 import { stoppableMongo } from '../kit/mongodb.ts';
 import { Stage } from './stage.ts';
 
 const [engine] = testEngines();
-const shared = testGrounds().find((each) => each !== 'embedded');
+const shared = testDrivers().find((each) => each !== 'embedded');
 const roles = ['registry', 'api', 'worker', 'proxy'] as const;
 const soon = { interval: 200, timeout: 50_000 };
 
@@ -24,7 +24,7 @@ await describeOnMongo('A platform', open, (mongo) => {
 
   beforeAll(async () => {
     if (!engine || !shared) return;
-    stage = await Stage.open({ engine, ground: { ...shared, mongodbUrl: mongo.url } });
+    stage = await Stage.open({ engine, drivers: { ...shared, mongodbUrl: mongo.url } });
     await stage.push('serve');
     await stage.pushSample();
   });

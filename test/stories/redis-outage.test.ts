@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { leaseMs } from '../../model/key.ts';
 import { testEngines } from '../kit/engines.ts';
-import { testGrounds } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
 import { startRedis } from '../kit/redis.ts';
 import type { RedisServer } from '../kit/redis.ts';
 import { Stage } from './stage.ts';
@@ -13,7 +13,7 @@ import { Stage } from './stage.ts';
 const outageMs = leaseMs + 5_000;
 
 const [engine] = testEngines();
-const shared = testGrounds().find((each) => each !== 'embedded');
+const shared = testDrivers().find((each) => each !== 'embedded');
 
 describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
   let redis: RedisServer;
@@ -22,7 +22,7 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
   beforeAll(async () => {
     if (!engine || !shared) return;
     redis = await startRedis();
-    stage = await Stage.open({ engine, ground: { ...shared, redisUrl: redis.url } });
+    stage = await Stage.open({ engine, drivers: { ...shared, redisUrl: redis.url } });
     await stage.push('serve');
   });
   afterAll(async () => {

@@ -18,7 +18,7 @@ describe.skipIf(!engine)('a data folder that is replaced', () => {
     const inspect = async (...args: string[]) => (await tryCommand('docker', [...args], at)).code;
     // Nodes are named by their data folder.
     const stage = await Stage.open(
-      { engine: engine ?? { kind: 'stable', host: '', version: '' }, ground: 'embedded' },
+      { engine: engine ?? { kind: 'stable', host: '', version: '' }, drivers: 'embedded' },
       { BERTH_NODE: '' },
     );
     const { platform } = stage;

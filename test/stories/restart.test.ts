@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { onEveryGround, Stage, where } from './stage.ts';
+import { onAllDrivers, Stage, where } from './stage.ts';
 
-onEveryGround((setting) => {
+onAllDrivers((setting) => {
   let stage: Stage;
 
   beforeAll(async () => {
@@ -80,7 +80,7 @@ onEveryGround((setting) => {
     expect((await stage.connect('serve', { key: 'through' })).spawned).toBe(false);
   });
 
-  test.for(where(setting.ground === 'embedded'))(
+  test.for(where(setting.drivers === 'embedded'))(
     'a second platform on the same data is refused, and says who holds it',
     () => {
       const berth = join(import.meta.dirname, '../../main/berth.ts');

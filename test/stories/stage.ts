@@ -8,8 +8,8 @@ import { sampleImage } from '../../setup/sample-image.ts';
 import { api, backendOf, connect, connectReady, statusStream, terminate } from '../kit/client.ts';
 import type { TestEngine } from '../kit/docker-engine.ts';
 import { testEngines } from '../kit/engines.ts';
-import { testGrounds } from '../kit/grounds.ts';
-import type { Ground } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
+import type { TestDrivers } from '../kit/drivers.ts';
 import { pushTestImage, testImage } from '../kit/images.ts';
 import type { Behaviour } from '../kit/images.ts';
 import { startPlatform } from '../kit/platform.ts';
@@ -18,37 +18,37 @@ import type { TestPlatform } from '../kit/platform.ts';
 /** Where a story is told. */
 export interface Setting {
   readonly engine: TestEngine;
-  readonly ground: Ground;
+  readonly drivers: TestDrivers;
 }
 
-/** Tells stories on every ground of this run, on the first engine. */
-export function onEveryGround(tell: (setting: Setting) => void): void {
+/** Tells stories on all drivers of this run, on the first engine. */
+export function onAllDrivers(tell: (setting: Setting) => void): void {
   tellIn(
     testEngines()
       .slice(0, 1)
-      .flatMap((engine) => testGrounds().map((ground): Setting => ({ engine, ground }))),
+      .flatMap((engine) => testDrivers().map((drivers): Setting => ({ engine, drivers }))),
     tell,
   );
 }
 
-/** The same, and on every other engine on the embedded ground: for stories in which the release of the engine matters. */
+/** The same, and on every other engine on the embedded drivers: for stories in which the release of the engine matters. */
 export function inEverySetting(tell: (setting: Setting) => void): void {
   tellIn(
     testEngines().flatMap((engine, i) =>
-      (i === 0 ? testGrounds() : (['embedded'] as const)).map((ground): Setting => ({ engine, ground })),
+      (i === 0 ? testDrivers() : (['embedded'] as const)).map((drivers): Setting => ({ engine, drivers })),
     ),
     tell,
   );
 }
 
 function tellIn(settings: readonly Setting[], tell: (setting: Setting) => void): void {
-  const nowhere: Setting = { engine: { kind: 'stable', host: '', version: '' }, ground: 'embedded' };
+  const nowhere: Setting = { engine: { kind: 'stable', host: '', version: '' }, drivers: 'embedded' };
   describe.skipIf(settings.length > 0)('without a Docker Engine', () => {
     if (settings.length === 0) tell(nowhere);
   });
   for (const setting of settings) {
-    const ground = setting.ground === 'embedded' ? 'in one process' : 'on MongoDB and Redis';
-    describe(`on Docker Engine ${setting.engine.version}, ${ground}`, () => {
+    const drivers = setting.drivers === 'embedded' ? 'in one process' : 'on MongoDB and Redis';
+    describe(`on Docker Engine ${setting.engine.version}, ${drivers}`, () => {
       tell(setting);
     });
   }
@@ -73,10 +73,10 @@ export class Stage implements AsyncDisposable {
   }
 
   static async open(
-    { engine, ground, twinsOn }: Setting & { readonly twinsOn?: TestEngine },
+    { engine, drivers, twinsOn }: Setting & { readonly twinsOn?: TestEngine },
     settings: Readonly<Record<string, string>> = {},
   ): Promise<Stage> {
-    return new Stage(await startPlatform({ engine, ground, twinsOn, settings }), engine);
+    return new Stage(await startPlatform({ engine, drivers, twinsOn, settings }), engine);
   }
 
   /** Pushes a test image as the service of its behaviour's name, and returns its digest. A variant is an image of its own. */

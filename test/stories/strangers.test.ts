@@ -10,11 +10,11 @@ import { linkConnect } from '../../core/link/link-connect.ts';
 import { linkIdentity, linkTerms } from '../../core/link/link-terms.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { testEngines } from '../kit/engines.ts';
-import { testGrounds } from '../kit/grounds.ts';
+import { testDrivers } from '../kit/drivers.ts';
 import { Stage } from './stage.ts';
 
 const [engine, otherEngine] = testEngines();
-const ground = testGrounds().find((each) => each !== 'embedded');
+const drivers = testDrivers().find((each) => each !== 'embedded');
 
 /** An address of this machine from which callers look like another machine. */
 const outside = Object.values(networkInterfaces())
@@ -34,12 +34,12 @@ const doorsOf = {
 type Name = keyof typeof doorsOf;
 const names = Object.keys(doorsOf) as Name[];
 
-describe.skipIf(!engine || !ground)('a process of every role', () => {
+describe.skipIf(!engine || !drivers)('a process of every role', () => {
   let stage: Stage;
   beforeAll(async () => {
-    if (!engine || !ground) return;
+    if (!engine || !drivers) return;
     const settings = { BERTH_OPERATIONS_HOST: '0.0.0.0' };
-    stage = await Stage.open({ engine, ground, twinsOn: otherEngine ?? engine }, settings);
+    stage = await Stage.open({ engine, drivers, twinsOn: otherEngine ?? engine }, settings);
   });
   afterAll(() => stage?.[Symbol.asyncDispose]());
 

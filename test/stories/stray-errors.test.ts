@@ -13,7 +13,7 @@ describe.skipIf(!engine)('a process in which errors stray', () => {
   let stage: Stage;
   beforeAll(async () => {
     if (!engine) return;
-    stage = await Stage.open({ engine, ground: 'embedded' }, { NODE_OPTIONS: `--import=${preload}` });
+    stage = await Stage.open({ engine, drivers: 'embedded' }, { NODE_OPTIONS: `--import=${preload}` });
     await stage.pushSample();
   });
   afterAll(() => stage?.[Symbol.asyncDispose]());

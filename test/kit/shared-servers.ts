@@ -1,19 +1,19 @@
-/** The servers of the shared ground, for a whole run of tests. */
+/** The servers of the shared drivers, for a whole run of tests. */
 import { findProgram } from '../../setup/command.ts';
 import type { AptPackages } from './apt-packages.ts';
-import type { SharedGround } from './grounds.ts';
+import type { SharedServers } from './drivers.ts';
 import { javaPrograms } from './mongodb-install.ts';
 import type { ServerUse } from './mongodb-install.ts';
 import { testMongo } from './mongodb.ts';
 import { openTestRedis, redisProblem } from './redis.ts';
 
 /** Starts a MongoDB and a Redis, or takes those that MONGODB_URL and REDIS_URL name. Returns why not where it cannot. */
-export async function openSharedGround(
+export async function openSharedServers(
   packages: AptPackages,
   owned: AsyncDisposableStack,
   use?: ServerUse,
-): Promise<SharedGround | { readonly missing: string }> {
-  const problem = await installSharedGround(packages);
+): Promise<SharedServers | { readonly missing: string }> {
+  const problem = await installSharedServers(packages);
   if (problem !== undefined) return { missing: problem };
   return await packages.terminal.during('Starting MongoDB and Redis for tests', async () => {
     const mongo = await testMongo(use);
@@ -25,7 +25,7 @@ export async function openSharedGround(
 }
 
 /** Makes sure that the servers can be started. Returns why not, or nothing. */
-export async function installSharedGround(packages: AptPackages): Promise<string | undefined> {
+export async function installSharedServers(packages: AptPackages): Promise<string | undefined> {
   const missing: string[] = [];
   const redis = process.env['REDIS_URL'] ? undefined : await redisProblem();
   if (redis !== undefined) missing.push('redis-server');
