@@ -6,14 +6,14 @@ import { expect, test } from 'vitest';
 import { runPlainBerth } from '../test/kit/berth-command.ts';
 import { freePort } from '../test/kit/free-port.ts';
 
-test('a process whose MongoDB is away says so in a sentence, and what to look at', async () => {
+test('a process whose MongoDB is unavailable prints one sentence, and what to check', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'berth-'));
   const environment = {
     PATH: process.env['PATH'] ?? '',
     BERTH_DATA_FOLDER: folder,
     BERTH_STORE: 'mongodb',
     BERTH_BLOBS: 'gridfs',
-    // Of a registry whose pushes nobody hears it would say something else as well.
+    // Otherwise there would be a warning that no API is notified of pushes.
     BERTH_FETCH_AHEAD: 'no',
     BERTH_MONGODB_URL: `mongodb://berth:s3cret@127.0.0.1:${await freePort()}`,
   };

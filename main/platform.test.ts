@@ -8,7 +8,7 @@ import { openPlatform } from './platform.ts';
 import { allRoles } from './config/roles.ts';
 import type * as proxyComponent from './components/proxy.ts';
 
-/** The real one, which cannot be closed. */
+/** The real proxy, except that closing it fails. */
 vi.mock('./components/proxy.ts', async (importOriginal) => {
   const { startProxy } = await importOriginal<typeof proxyComponent>();
   return {
@@ -25,7 +25,7 @@ vi.mock('./components/proxy.ts', async (importOriginal) => {
   };
 });
 
-test('all that a process has opened is closed, though one component cannot be: the error is logged, and thrown', async () => {
+test('if one component fails to close, all others are closed, and the error is logged and thrown', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'berth-'));
   const config = loadConfig({
     BERTH_DATA_FOLDER: folder,

@@ -53,22 +53,19 @@ test('a file that is not there fails the stream', async () => {
   await expect(buffer(packImage(imageOf(join(folder, 'missing'))))).rejects.toThrow('ENOENT');
 });
 
-test.each(testEngines())(
-  'Docker Engine $version ($kind) loads it, and says the ID that was foretold',
-  async ({ host }) => {
-    const file = join(folder, 'program');
-    await writeFile(file, 'content', { mode: 0o755 });
-    const image = imageOf(file);
-    const at = { env: { DOCKER_HOST: host } };
-    await runCommand('docker', ['load'], { ...at, input: packImage(image) });
-    try {
-      const id = await runCommand('docker', ['image', 'inspect', '--format', '{{.Id}}', image.tag], at);
-      expect(id.trim()).toBe(await imageId(image));
-    } finally {
-      await runCommand('docker', ['image', 'rm', image.tag], at);
-    }
-  },
-);
+test.each(testEngines())('Docker Engine $version ($kind) loads it, and reports the predicted ID', async ({ host }) => {
+  const file = join(folder, 'program');
+  await writeFile(file, 'content', { mode: 0o755 });
+  const image = imageOf(file);
+  const at = { env: { DOCKER_HOST: host } };
+  await runCommand('docker', ['load'], { ...at, input: packImage(image) });
+  try {
+    const id = await runCommand('docker', ['image', 'inspect', '--format', '{{.Id}}', image.tag], at);
+    expect(id.trim()).toBe(await imageId(image));
+  } finally {
+    await runCommand('docker', ['image', 'rm', image.tag], at);
+  }
+});
 
 function imageOf(file: string): Image {
   return {

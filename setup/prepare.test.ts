@@ -12,7 +12,7 @@ const here = fileURLToPath(new URL('.', import.meta.url));
 
 let folder: string;
 
-/** A project of its own, whose npm is a script: it notes each call, and makes what the real one would. */
+/** A separate project, whose npm is a script that records each call and creates the same files as npm. */
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'berth-prepare-test-'));
   await mkdir(join(folder, 'setup'));
@@ -30,7 +30,7 @@ beforeEach(async () => {
 
 afterEach(async () => await rm(folder, { recursive: true }));
 
-test('installs what the lock file says, once, and hands arguments and the exit code on', async () => {
+test('installs the lock file once, and passes on arguments and the exit code', async () => {
   const first = await run(['hello.ts', 'a', 'b c']);
   expect(first).toMatchObject({ code: 0, stdout: 'a|b c\n' });
   expect(first.stderr).toContain('Installing the dependencies');
@@ -40,7 +40,7 @@ test('installs what the lock file says, once, and hands arguments and the exit c
   expect((await run(['missing.ts'])).code).toBe(1);
 });
 
-test('installs again when the lock file has changed, not when npm was run by hand', async () => {
+test('installs again when the lock file has changed, not when npm was run manually', async () => {
   await run(['hello.ts']);
   await writeLock('1.0.1');
   await run(['hello.ts']);
@@ -51,7 +51,7 @@ test('installs again when the lock file has changed, not when npm was run by han
   expect(await calls()).toBe(2);
 });
 
-test('of several at once, one installs and the others wait', async () => {
+test('of several processes at once, one installs and the others wait', async () => {
   const results = await Promise.all(['a', 'b', 'c'].map(async (word) => await run(['hello.ts', word])));
   expect(results.map(({ code, stdout }) => [code, stdout])).toEqual([
     [0, 'a\n'],
@@ -69,7 +69,7 @@ test('a lock whose owner has died is taken over', async () => {
   expect((await run(['hello.ts', 'x'])).stdout).toBe('x\n');
 });
 
-test('a failure is told in one sentence with what npm said, and nothing is run', async () => {
+test('a failure is reported in one sentence with the output of npm, and nothing is run', async () => {
   await writeNpm('echo "npm error the disk is full" >&2; exit 7');
   const { code, stdout, stderr } = await run(['hello.ts']);
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -79,7 +79,7 @@ test('a failure is told in one sentence with what npm said, and nothing is run',
   expect((await run(['hello.ts', 'x'])).stdout).toBe('x\n');
 });
 
-test('a registry that does not answer is given up soon', async () => {
+test('a registry that does not answer causes an error soon', async () => {
   await writeNpm(
     'while :; do echo "npm http fetch GET http://r/x attempt 1 failed with ECONNREFUSED" >&2; sleep 0.01; done',
   );
@@ -110,7 +110,7 @@ test('a signal while npm installs ends npm and what waits for it', async () => {
   await eventually(async () => !(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')).includes(') S '));
 });
 
-/** Asks until the answer says something. */
+/** Polls until the answer is truthy. */
 async function eventually<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   for (let answer = await ask(); ; answer = await ask()) {
     if (answer) return answer;

@@ -15,7 +15,7 @@ const berth = join(root, 'bin/berth');
 
 let folder: string;
 
-/** Those that a test has started, each the leader of its process group. */
+/** The processes that a test has started, each the leader of its process group. */
 const started: ChildProcess[] = [];
 
 beforeEach(async () => {
@@ -26,7 +26,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Ends what a failed test has left. */
+/** Kills the processes that a failed test has left. */
 function endGroup(leader: number | undefined): void {
   try {
     if (leader !== undefined) process.kill(-leader, 'SIGKILL');
@@ -41,7 +41,7 @@ function start(program: string, args: readonly string[], cwd: string): ChildProc
   return child;
 }
 
-/** A platform of its own without an engine, which is up soonest, and nothing of what configures the person's own. */
+/** The environment of a separate platform without an engine, which starts fastest, and without the user's own settings. */
 function environment(): NodeJS.ProcessEnv {
   const ports = ['API', 'REGISTRY', 'PROXY', 'OPERATIONS'].map((name) => [`BERTH_${name}_PORT`, '0']);
   const { PATH, HOME } = process.env;
@@ -49,11 +49,11 @@ function environment(): NodeJS.ProcessEnv {
   return { PATH, HOME, ...data, ...Object.fromEntries(ports) };
 }
 
-/** What `--json` writes once all is up. */
+/** The line that `--json` writes when everything is open. */
 async function announced(child: ChildProcess): Promise<{ api_url: string; token_file: string }> {
-  if (!child.stdout) throw new Error('Nothing is heard of it');
+  if (!child.stdout) throw new Error('The process has no standard output');
   for await (const line of createInterface({ input: child.stdout })) if (line.startsWith('{')) return JSON.parse(line);
-  throw new Error('It ended before it was up');
+  throw new Error('The process ended before it was open');
 }
 
 test('npm start ends in order when npm gets SIGTERM, as process managers send it', async () => {
@@ -62,7 +62,7 @@ test('npm start ends in order when npm gets SIGTERM, as process managers send it
   npm.stderr?.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
   const { api_url: apiUrl } = await announced(npm);
   expect((await fetch(apiUrl)).status).toBe(404);
-  // Until nothing holds its outputs: a platform that outlives npm does.
+  // `close` comes when no process holds the output any more; a platform that outlived npm would.
   const closed = once(npm, 'close');
   npm.kill('SIGTERM');
   await closed;
@@ -70,7 +70,7 @@ test('npm start ends in order when npm gets SIGTERM, as process managers send it
   await expect(fetch(apiUrl)).rejects.toThrow('fetch failed');
 });
 
-test('without a Docker Engine, npm start says first what to do about it, and its log holds no token', async () => {
+test('without a Docker Engine, npm start first prints what to do about it, and its log contains no token', async () => {
   const child = start(berth, ['start', '--json'], folder);
   let said = '';
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
@@ -87,7 +87,7 @@ test('without a Docker Engine, npm start says first what to do about it, and its
   expect(said).not.toContain((await readFile(tokenFile, 'utf8')).trim());
 });
 
-test('every npm script that starts Berth, its tests or its benchmarks lets that replace its shell', async () => {
+test('every npm script that starts Berth, its tests or its benchmarks replaces its shell with exec', async () => {
   const { scripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>;
   };

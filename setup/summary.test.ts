@@ -29,7 +29,7 @@ test('a terminal shows the URL of the session, and the access token once', () =>
   expect(summaryOn(true)).toContain('in /srv/.berth/token, shown this once: the-access-token');
 });
 
-test('a redirected log holds neither, and says where they are', () => {
+test('a redirected log contains neither, but the commands that print them', () => {
   const text = summaryOn(false);
   expect(text).not.toMatch(/the-connection-token|the-access-token/);
   expect(text).toContain('in /srv/.berth/token\n');

@@ -14,7 +14,7 @@ test.each([
   expect(loadConfig({ BERTH_REDIS_URL: url }).redisUrl).toBe(url);
 });
 
-test('what is wrong with the URL of a Redis is told with all other problems, without its secrets', () => {
+test('problems with the URL of a Redis are reported with all other problems, without its secrets', () => {
   const load = () => loadConfig({ BERTH_REDIS_URL: 'redis+sentinel://:secret@one,two', BERTH_API_PORT: 'x' });
   expect(load).toThrow(
     /BERTH_REDIS_URL: Name the master: [^]*BERTH_API_PORT|BERTH_API_PORT[^]*BERTH_REDIS_URL: Name the master: /,
@@ -23,7 +23,7 @@ test('what is wrong with the URL of a Redis is told with all other problems, wit
   expect(() => loadConfig({ BERTH_REDIS_URL: 'unix:///run/redis.sock' })).toThrow('BERTH_REDIS_URL: ');
 });
 
-test('logs go at the latest with their backends', () => {
+test('logs are kept no longer than their backends', () => {
   expect(keptLogSeconds(loadConfig({}))).toBe(7 * 24 * 3600);
   expect(keptLogSeconds(loadConfig({ BERTH_BACKEND_HISTORY_SECONDS: '7200' }))).toBe(7200);
 });

@@ -10,14 +10,14 @@ const shared = {
   BERTH_REDIS_URL: 'redis://127.0.0.1',
 };
 
-test('roles are read as they are written; all of them is the default', () => {
+test('roles are parsed from a list; the default is all of them', () => {
   expect(parseRoles(undefined)).toEqual(allRoles);
   expect(parseRoles('api, proxy')).toEqual(new Set(['api', 'proxy']));
   expect(() => parseRoles('api,porxy')).toThrow('"porxy"');
   expect(() => parseRoles('')).toThrow('no role');
 });
 
-test('one process with every role needs nothing but itself', () => {
+test('one process with every role needs no shared drivers', () => {
   expect(() => assertShared(loadConfig({}), allRoles)).not.toThrow();
 });
 
@@ -32,13 +32,13 @@ test('a process with some roles says what it must share with the others', () => 
   expect(() => assertShared(config, parseRoles('api,worker'))).not.toThrow('BERTH_QUEUE');
 });
 
-test('an engine without its URL is a problem, told before anything opens', () => {
+test('a driver without its URL is reported before anything opens', () => {
   expect(() => loadConfig({ BERTH_STORE: 'mongodb', BERTH_BUS: 'redis' })).toThrow(
     /BERTH_MONGODB_URL: Needed for BERTH_STORE=mongodb[^]*BERTH_REDIS_URL: Needed for BERTH_BUS=redis/,
   );
 });
 
-test('a registry that nobody hears is told so, unless nobody wants to', () => {
+test('a registry whose pushes no API is notified of causes a warning, unless prefetching is off', () => {
   const warning = (roles: string, more = {}) =>
     doubtfulSharing(loadConfig({ ...shared, BERTH_BUS: 'process', ...more }), parseRoles(roles));
   expect(warning('registry')).toContain('BERTH_BUS=redis');
@@ -47,7 +47,7 @@ test('a registry that nobody hears is told so, unless nobody wants to', () => {
   expect(warning('registry,api')).toBeUndefined();
 });
 
-test('a worker without a proxy beside it, and without an address for others, is told what it lacks', () => {
+test('a worker without a proxy in its process and without an advertised host causes a warning', () => {
   const warning = (roles: string, more = {}) => doubtfulSharing(loadConfig({ ...shared, ...more }), parseRoles(roles));
   expect(warning('worker')).toMatch(/^Only proxies on this machine can reach .* set BERTH_ADVERTISED_HOST/);
   expect(warning('api,worker')).toContain('BERTH_ADVERTISED_HOST');

@@ -16,7 +16,7 @@ const container = (volume: string) => `700 600 0:53 / / rw - overlay overlay rw,
 701 700 254:0 /var/lib/docker/volumes/${volume}/_data /data rw - ext4 /dev/vda rw
 `;
 
-test('a data folder is known by its device and its path on that', () => {
+test('a data folder is identified by its device and its path on that', () => {
   expect(placeOnDisk('/home/ada/.berth', host)).toBe('/dev/vda:/home/ada/.berth');
   expect(placeOnDisk('/srv/my data/berth', host)).toBe('/dev/vdb:/berth');
   expect(placeOnDisk('/srv/my data', host)).toBe('/dev/vdb:/');
@@ -28,17 +28,17 @@ test('the same path in two containers is two places, and the same as that of the
   expect(placeOnDisk('/var/lib/docker/volumes/one/_data', host)).toBe('/dev/vda:/var/lib/docker/volumes/one/_data');
 });
 
-test('what is kept in memory or in a container has no place', () => {
+test('a folder in memory or in a container has no place', () => {
   expect(placeOnDisk('/run/berth', host)).toBeUndefined();
   expect(placeOnDisk('/app/.berth', container('one'))).toBeUndefined();
   expect(placeOnDisk('/home/ada/.berth', '')).toBeUndefined();
 });
 
-test('a platform is seen while its process lives, under whatever name its folder is by then', async () => {
+test('a platform is visible while its process runs, even under another name of its folder', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'berth-home-test-'));
   const id = randomUUID();
   const isAlive = async () => (await homeOf({ dataFolder: folder, dataFolderId: 'ours' }))?.isAlive(id);
-  // Where temporary files are in memory, there is no home at all.
+  // There is no home if temporary files are in memory.
   const known = (await isAlive()) !== undefined;
   const presence = await showPresence(id);
   expect(await isAlive()).toBe(known ? true : undefined);

@@ -20,7 +20,7 @@ const allFree = {
   BERTH_OPERATIONS_PORT: '0',
 };
 
-/** What keeps listeners of these settings from opening. */
+/** The error with which listeners of these settings fail to open. */
 async function problemWith(environment: Readonly<Record<string, string>>): Promise<unknown> {
   await using opening = new AsyncDisposableStack();
   return await openListeners(loadConfig({ ...allFree, ...environment }), allRoles, opening).catch(
@@ -29,7 +29,7 @@ async function problemWith(environment: Readonly<Record<string, string>>): Promi
 }
 
 test.each(['BERTH_API_PORT', 'BERTH_REGISTRY_PORT', 'BERTH_PROXY_PORT', 'BERTH_OPERATIONS_PORT'])(
-  'a port that is taken: the message names %s, and the process that listens there',
+  'the error about a port in use names %s, and the process that listens there',
   async (variable) => {
     const holder = createServer().listen(0, '127.0.0.1');
     await once(holder, 'listening');
@@ -47,7 +47,7 @@ test.each(['BERTH_API_PORT', 'BERTH_REGISTRY_PORT', 'BERTH_PROXY_PORT', 'BERTH_O
   },
 );
 
-test('the process that has taken a port is found among others, on any address', async () => {
+test('the process that uses a port is found among others, on any address', async () => {
   const script = "const s = require('net').createServer().listen(0, '::', () => console.log(s.address().port))";
   const child = spawn(process.execPath, ['--eval', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [port] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
@@ -58,7 +58,7 @@ test('the process that has taken a port is found among others, on any address', 
   });
 });
 
-test('an address that the machine does not have: the message names the setting', async () => {
+test('the error about an address that the machine does not have names the setting', async () => {
   const problem = await problemWith({ BERTH_LISTEN_HOST: '192.0.2.1' });
   expect(problem).toMatchObject({
     name: 'ConfigError',
@@ -66,7 +66,7 @@ test('an address that the machine does not have: the message names the setting',
   });
 });
 
-test('a port that this user may not have, and the port of a gateway, are named too; other errors stay what they are', async () => {
+test('errors about a forbidden port and about the port of a gateway name the setting; other errors are unchanged', async () => {
   const place = placeOf(loadConfig({ BERTH_GATEWAY_PORT: '80' }), 'gatewayHost', 'gatewayPort');
   const refused = Object.assign(new Error('listen EACCES'), { code: 'EACCES', errno: -13 });
   expect(await listenProblem(refused, place)).toMatchObject({
@@ -76,7 +76,7 @@ test('a port that this user may not have, and the port of a gateway, are named t
   expect(await listenProblem(other, place)).toBe(other);
 });
 
-test.skipIf(!engine)('the port of a gateway that is taken is named, as all others, and ends the start', async () => {
+test.skipIf(!engine)('the port of a gateway in use is named, too, and ends the start', async () => {
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');
   const { port } = holder.address() as AddressInfo;

@@ -10,7 +10,7 @@ import { allRoles } from '../config/roles.ts';
 
 const isRoot = process.getuid?.() === 0;
 
-describe('the folder of mounts', () => {
+describe('the mount folder', () => {
   let parent: string;
   let folder: string;
   const log = silentLog();
@@ -23,7 +23,7 @@ describe('the folder of mounts', () => {
   const modeOf = async (path: string) => (await stat(path)).mode & 0o7777;
 
   test.each([0o755, 0o750, 0o701, 0o777])(
-    'is closed to other users of the machine, which it was open to: %o',
+    'is closed to other users of the machine if they had access: %o',
     async (mode) => {
       await mkdir(folder);
       await chmod(folder, mode);
@@ -35,7 +35,7 @@ describe('the folder of mounts', () => {
     },
   );
 
-  test('stays as it is when only its owner can enter it, or it is not there yet', async () => {
+  test('is unchanged if only its owner has access, or if it does not exist yet', async () => {
     const warned = vi.spyOn(log, 'warn');
     await guardMountFolder(folder, log);
     await mkdir(folder, { mode: 0o700 });
@@ -50,7 +50,7 @@ describe('the folder of mounts', () => {
     await expect(guardMountFolder(folder, log)).rejects.toThrow(`BERTH_MOUNT_FOLDER (${folder}): It is not a folder`);
   });
 
-  test('is closed by a process with a worker before it does anything else with it', async () => {
+  test('is closed by a process with a worker at its start', async () => {
     await mkdir(folder);
     await chmod(folder, 0o755);
     const config = loadConfig({
@@ -66,10 +66,13 @@ describe('the folder of mounts', () => {
     expect(await modeOf(folder)).toBe(0o700);
   });
 
-  test.skipIf(!isRoot)('is refused when it belongs to another user, who could open it again', async () => {
-    await mkdir(folder, { mode: 0o700 });
-    await chown(folder, 12_345, 12_345);
-    await expect(guardMountFolder(folder, log)).rejects.toThrow(/BERTH_MOUNT_FOLDER .* belongs to user 12345/);
-    expect(await modeOf(folder)).toBe(0o700);
-  });
+  test.skipIf(!isRoot)(
+    'is refused when it belongs to another user, because that user could open it again',
+    async () => {
+      await mkdir(folder, { mode: 0o700 });
+      await chown(folder, 12_345, 12_345);
+      await expect(guardMountFolder(folder, log)).rejects.toThrow(/BERTH_MOUNT_FOLDER .* belongs to user 12345/);
+      expect(await modeOf(folder)).toBe(0o700);
+    },
+  );
 });
