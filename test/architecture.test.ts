@@ -65,6 +65,10 @@ test('rooms and the model know ports, never drivers', () => {
   expect(imports.filter(({ file, target }) => rooms.includes(folderOf(file)) && drivers.test(target))).toEqual([]);
 });
 
+test.each(['worker'])('the folders of %s form no cycle', (component) => {
+  expect(cycleAmong(foldersOf(component))).toBeUndefined();
+});
+
 test('the contract imports zod and nothing else from outside, so that it runs in a browser', () => {
   const outside = imports.filter(({ file, target }) => folderOf(file) === 'contract' && isPackage(target));
   expect(new Set(outside.map(({ target }) => packageOf(target)))).toEqual(new Set(['zod']));
@@ -82,6 +86,35 @@ test('the environment is read by those who start processes, and handed on', () =
   const readers = sources.filter((file) => /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8')));
   expect(readers.filter((file) => !/^(?:main\/berth\.ts|setup\/|examples\/)/.test(file))).toEqual([]);
 });
+
+/** Which folders of a component each of them imports. Files beside the folders put them together: they may import all of them. */
+function foldersOf(component: string): ReadonlyMap<string, ReadonlySet<string>> {
+  const folderIn = (file: string) => (file.startsWith(`${component}/`) ? file.split('/').slice(1, -1)[0] : undefined);
+  const graph = new Map<string, Set<string>>();
+  for (const { file, target } of imports) {
+    const [from, to] = [folderIn(file), folderIn(target)];
+    if (from === undefined || to === undefined || from === to) continue;
+    graph.set(from, (graph.get(from) ?? new Set()).add(to));
+  }
+  return graph;
+}
+
+/** Folders of which each imports the next, and the last the first. */
+function cycleAmong(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] | undefined {
+  const visit = (folder: string, path: readonly string[]): string[] | undefined => {
+    if (path.includes(folder)) return [...path.slice(path.indexOf(folder)), folder];
+    for (const next of graph.get(folder) ?? []) {
+      const found = visit(next, [...path, folder]);
+      if (found) return found;
+    }
+    return undefined;
+  };
+  for (const folder of graph.keys()) {
+    const found = visit(folder, []);
+    if (found) return found;
+  }
+  return undefined;
+}
 
 function importsOf(file: string): Import[] {
   const code = readFileSync(join(root, file), 'utf8');

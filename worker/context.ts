@@ -9,19 +9,17 @@ import type { Store } from '../core/store/store.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
 import type { Backend } from '../model/backend.ts';
 import type { RegistryGrants } from '../model/registry-grant.ts';
-import type { Connections } from './connections.ts';
-import type { ContainerLeases } from './container-lease.ts';
+import type { Connections } from './idle/connections.ts';
+import type { ContainerLeases } from './leases/container-lease.ts';
 import type { Engine } from './docker/engine.ts';
 import type { Figures } from './figures.ts';
-import type { KeptLogs } from './kept-logs.ts';
-import type { Measurements } from './measurements.ts';
-import type { Pulls } from './pulls.ts';
-import type { Pulse } from './pulse.ts';
-import { Run } from './run.ts';
-import type { RunParts } from './run.ts';
+import type { KeptLogs } from './logs/kept-logs.ts';
+import type { Measurements } from './usage/measurements.ts';
+import type { Pulls } from './images/pulls.ts';
+import type { Pulse } from './node/pulse.ts';
+import type { Run } from './lifecycle/run.ts';
 import type { WorkerSettings } from './settings.ts';
 import type { Slots } from '../core/async/slots.ts';
-import { Statuses } from './statuses.ts';
 
 /** What the worker is handed. */
 export interface WorkerDeps {
@@ -63,17 +61,4 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly figures: Figures;
   /** Aborts when the worker closes. Containers go on. */
   readonly closing: AbortSignal;
-}
-
-/** Begins to look after a backend of this node. */
-export function newRun(worker: WorkerContext, backend: Backend, adopted?: RunParts['adopted']): Run {
-  const { closing, containerLeases } = worker;
-  const run = new Run(backend, {
-    statuses: new Statuses(worker, backend.id, closing),
-    containerLease: backend.key === undefined ? undefined : containerLeases?.of(backend.id),
-    closing,
-    ...(adopted && { adopted }),
-  });
-  worker.runs.set(run.id, run);
-  return run;
 }

@@ -6,9 +6,9 @@ import { upsert } from '../../core/store/upsert.ts';
 import { assign, backends, becomeReady } from '../../model/backend.ts';
 import { nodes } from '../../model/node.ts';
 import type { Node } from '../../model/node.ts';
-import { openGateway } from '../../worker/gateway.ts';
-import { Run } from '../../worker/run.ts';
-import { Statuses } from '../../worker/statuses.ts';
+import { openGateway } from '../../worker/gateway/gateway.ts';
+import { Run } from '../../worker/lifecycle/run.ts';
+import { Statuses } from '../../worker/lifecycle/statuses.ts';
 import type { House, Program } from './house.ts';
 
 export interface TestNode extends AsyncDisposable {

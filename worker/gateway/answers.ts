@@ -1,0 +1,84 @@
+/** What this node answers, through its gateway, to processes that ask what its backends say and use. */
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { nodeQuestion } from '../../contract/node-streams.ts';
+import type { NodeQuestion } from '../../contract/node-streams.ts';
+import { readBackendLog } from '../logs/backend-log.ts';
+import type { WorkerContext } from '../context.ts';
+import { EngineError } from '../docker/engine-error.ts';
+
+/**
+ * Many more than people look at a backend. Each one that follows a log is work for the engine with every line that is written.
+ */
+export const maxStreamsOfBackend = 32;
+
+/** Answers questions about the backends of a node. */
+export class Answers {
+  readonly #worker: WorkerContext;
+  readonly #open = new Map<string, number>();
+
+  constructor(worker: WorkerContext) {
+    this.#worker = worker;
+  }
+
+  /** Answers a question. Never rejects. */
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const question = nodeQuestion(request.url ?? '');
+    // By an old address one may come to another node.
+    if (request.headers.host !== this.#worker.settings.node) response.writeHead(421).end();
+    else if (!question || request.method !== 'GET') response.writeHead(404).end();
+    else if (this.#openOf(question) >= maxStreamsOfBackend) response.writeHead(429).end();
+    else await this.#stream(question, response);
+  }
+
+  #openOf({ backend }: NodeQuestion): number {
+    return this.#open.get(backend) ?? 0;
+  }
+
+  async #stream(question: NodeQuestion, response: ServerResponse): Promise<void> {
+    const { backend } = question;
+    const gone = new AbortController();
+    response.once('close', () => gone.abort(new Error('Whoever asked has left')));
+    const signal = AbortSignal.any([gone.signal, this.#worker.closing]);
+    this.#open.set(backend, this.#openOf(question) + 1);
+    try {
+      await sendRecords(recordsOf(this.#worker, question, signal), response, signal);
+    } catch (error) {
+      if (!signal.aborted) this.#worker.log.warn({ err: error, ...question }, 'Stream of a backend broke');
+      if (response.headersSent || signal.aborted) response.destroy();
+      else response.writeHead(error instanceof EngineError ? 503 : 500).end();
+    } finally {
+      const left = this.#openOf(question) - 1;
+      if (left > 0) this.#open.set(backend, left);
+      else this.#open.delete(backend);
+    }
+  }
+}
+
+async function* recordsOf(
+  worker: WorkerContext,
+  { about, backend, after }: NodeQuestion,
+  signal: AbortSignal,
+): AsyncGenerator<readonly unknown[], void, void> {
+  if (about === 'log') {
+    yield* readBackendLog(worker, { backend, after, signal });
+    return;
+  }
+  const run = worker.runs.get(backend);
+  if (run?.container?.started && !run.isConcluding) yield* worker.measurements.follow(run, signal);
+}
+
+/** Sends records as they come, no faster than they are taken. Only what comes to its end is ended: the rest looks broken. */
+export async function sendRecords(
+  batches: AsyncIterable<readonly unknown[]>,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const records of batches) {
+    if (!response.headersSent) response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
+    if (records.length === 0) continue;
+    const isTaken = response.write(records.map((record) => `${JSON.stringify(record)}\n`).join(''));
+    if (!isTaken) await once(response, 'drain', { signal });
+  }
+  response.end();
+}

@@ -1,0 +1,254 @@
+// Runs on every engine
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { request as send } from 'node:http';
+import type { IncomingMessage, RequestOptions } from 'node:http';
+import { createServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { openInProcessBus } from '../../core/bus/in-process.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { linkConnect } from '../../core/link/link-connect.ts';
+import { silentLog } from '../../core/log/log.ts';
+import { PlatformSecret } from '../../core/secret/platform-secret.ts';
+import type { Store } from '../../core/store/store.ts';
+import { end, newBackend } from '../../model/backend.ts';
+import type { BackendChange } from '../../model/change-backend.ts';
+import { nodes } from '../../model/node.ts';
+import { openGateway } from './gateway.ts';
+import type { Gateway } from './gateway.ts';
+import { Run } from '../lifecycle/run.ts';
+import { Statuses } from '../lifecycle/statuses.ts';
+import { eventually, openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
+import type { TestPlatform } from '../testing/test-platform.ts';
+import { endedGraceMs } from './tunnel.ts';
+
+const secret = new PlatformSecret(randomBytes(32));
+const settings = { host: '127.0.0.1', port: 0, advertisedHost: '127.0.0.1' };
+
+interface TestGateway extends AsyncDisposable {
+  readonly gateway: Gateway;
+  readonly clock: ManualClock;
+  readonly runs: Map<string, Run>;
+  /** Looks after a backend that listens on a port of loopback. */
+  run(id: string, port: number, change?: BackendChange): Run;
+}
+
+async function openTestGateway(): Promise<TestGateway> {
+  const closing = new AbortController();
+  const clock = new ManualClock();
+  const log = silentLog();
+  const runs = new Map<string, Run>();
+  const gateway = await openGateway(
+    { runs, clock, log, closing: closing.signal },
+    { settings, secret, answer: async (_request, response) => void response.writeHead(404).end() },
+  );
+  const bus = openInProcessBus({ log });
+  return {
+    gateway,
+    clock,
+    runs,
+    run: (id, port, change = (backend) => backend) => {
+      const statuses = new Statuses({ store: {} as Store, bus, clock, log }, id, closing.signal);
+      const run = new Run(change(backendOf(id, port)), { statuses, closing: closing.signal });
+      run.useAddress('127.0.0.1');
+      run.containerStarted(id);
+      runs.set(id, run);
+      return run;
+    },
+    [Symbol.asyncDispose]: async () => {
+      closing.abort();
+      await gateway[Symbol.asyncDispose]();
+      await bus[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function backendOf(id: string, port: number) {
+  const names = {
+    account: 'acme',
+    service: 'draw',
+    environment: 'default',
+    cluster: 'default',
+    imageDigest: 'sha256:0',
+  };
+  return newBackend({ id, ...names, limits: {}, maxIdleSeconds: 300, port }, new Date());
+}
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly socket: Socket;
+}
+
+async function ask({ address }: Gateway, options: RequestOptions, has = secret): Promise<Answer> {
+  const link = await linkConnect({ ...address, secret: has, signal: AbortSignal.timeout(5_000) });
+  link.allowHalfOpen = true;
+  link.on('error', () => {});
+  const request = send({ ...options, createConnection: () => link });
+  request.end();
+  const event = options.method === 'CONNECT' ? 'connect' : 'response';
+  const [answer, , head] = (await once(request, event)) as [IncomingMessage, Socket, Buffer?];
+  if (head?.length) link.unshift(head);
+  return { status: answer.statusCode, socket: link };
+}
+
+function connectTo(gateway: Gateway, path: string, has = secret): Promise<Answer> {
+  return ask(gateway, { method: 'CONNECT', path }, has);
+}
+
+async function listen(onConnection: (socket: Socket) => void) {
+  const sockets = new Set<Socket>();
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.once('close', () => sockets.delete(socket));
+    onConnection(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const close = async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+  };
+  return { port: (server.address() as AddressInfo).port, sockets, [Symbol.asyncDispose]: close };
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  await eventually(async () => holds() || undefined);
+}
+
+test('only what runs here is connected to, and only for who has the secret', async () => {
+  await using node = await openTestGateway();
+  await using program = await listen((socket) => void socket.end('hello'));
+  node.gateway.open();
+  node.run('there', program.port);
+  const { status, socket } = await connectTo(node.gateway, 'there');
+  expect([status, await text(socket)]).toEqual([200, 'hello']);
+  socket.end();
+  const created = node.run('created', program.port);
+  created.containerMade('created');
+  const unknownYet = node.run('scheduled', program.port);
+  unknownYet.useAddress(undefined);
+  node.run('ended', program.port, (backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, new Date()));
+  await node.run('concluding', program.port).conclude(async () => {});
+  for (const id of ['created', 'scheduled', 'ended', 'concluding', 'unheard-of', `127.0.0.1:${program.port}`]) {
+    const refused = await connectTo(node.gateway, id);
+    expect([id, refused.status, await text(refused.socket)]).toEqual([id, 404, '']);
+  }
+  expect((await ask(node.gateway, { path: `http://127.0.0.1:${program.port}/` })).status).toBe(404);
+  await expect(connectTo(node.gateway, 'there', new PlatformSecret(randomBytes(32)))).rejects.toThrow(/SSL/i);
+  await until(() => program.sockets.size === 0);
+});
+
+test('a container that takes no connection is a bad gateway', async () => {
+  await using node = await openTestGateway();
+  node.gateway.open();
+  node.run('deaf', 1);
+  expect((await connectTo(node.gateway, 'deaf')).status).toBe(502);
+});
+
+test('what comes before the worker knows its backends waits', async () => {
+  await using node = await openTestGateway();
+  await using program = await listen((socket) => void socket.end('hello'));
+  const early = connectTo(node.gateway, 'there');
+  let isAnswered = false;
+  void early.then(() => (isAnswered = true));
+  // Long enough for a handshake and what is answered at once.
+  const link = await linkConnect({ ...node.gateway.address, secret, signal: AbortSignal.timeout(5_000) });
+  link.end('This is no HTTP\r\n\r\n');
+  expect(await text(link)).toContain('400');
+  expect(isAnswered).toBe(false);
+  node.run('there', program.port);
+  node.gateway.open();
+  const { status, socket } = await early;
+  expect(status).toBe(200);
+  socket.destroy();
+});
+
+test('each side may end before the other', async () => {
+  await using node = await openTestGateway();
+  const heard: string[] = [];
+  await using program = await listen((socket) => {
+    socket.on('data', (chunk) => heard.push(chunk.toString()));
+    socket.once('end', () => setImmediate(() => socket.end('bye')));
+  });
+  node.gateway.open();
+  node.run('there', program.port);
+  const { socket } = await connectTo(node.gateway, 'there');
+  socket.end('my last word');
+  expect(await text(socket)).toBe('bye');
+  expect(heard.join('')).toBe('my last word');
+  await until(() => program.sockets.size === 0);
+});
+
+test('what breaks on one side breaks on the other', async () => {
+  await using node = await openTestGateway();
+  await using program = await listen((socket) => socket.resume());
+  node.gateway.open();
+  node.run('there', program.port);
+  const first = await connectTo(node.gateway, 'there');
+  const broken = once(first.socket, 'error');
+  await until(() => program.sockets.size === 1);
+  for (const socket of program.sockets) socket.resetAndDestroy();
+  first.socket.resume();
+  expect(((await broken) as [NodeJS.ErrnoException])[0].code).toBe('ECONNRESET');
+});
+
+test('a backend that has ended has a while to say its last, then its tunnels are cut', async () => {
+  await using node = await openTestGateway();
+  await using program = await listen((socket) => socket.resume());
+  node.gateway.open();
+  const run = node.run('there', program.port);
+  const { socket } = await connectTo(node.gateway, 'there');
+  run.finish();
+  node.runs.delete('there');
+  for (const each of program.sockets) each.write('last words');
+  const [words] = (await once(socket, 'data')) as [Buffer];
+  expect(words.toString()).toBe('last words');
+  const cut = once(socket, 'error');
+  await node.clock.advance(endedGraceMs);
+  expect(((await cut) as [NodeJS.ErrnoException])[0].code).toBe('ECONNRESET');
+  await until(() => program.sockets.size === 0);
+});
+
+const why = await whyNoTests();
+
+describe.skipIf(why !== undefined)(`a gateway before a real engine ${why ?? ''}`, () => {
+  let platform: TestPlatform;
+  beforeAll(async () => {
+    platform = await openTestPlatform();
+  });
+  afterAll(async () => {
+    await platform?.[Symbol.asyncDispose]();
+  });
+
+  const gatewayOf = async (): Promise<Gateway> => {
+    const address = (await platform.store.get(nodes, platform.node))?.gateway;
+    if (!address) throw new Error('The node says nothing of a gateway');
+    return { address } as Gateway;
+  };
+
+  async function get(id: string): Promise<{ status: number | undefined; body: string }> {
+    const { status, socket } = await connectTo(await gatewayOf(), id, platform.secret);
+    if (status === 200) socket.write('GET /hello.txt HTTP/1.0\r\n\r\n');
+    return { status, body: await text(socket) };
+  }
+
+  it('lets in to a container, goes on after a restart of the worker, and says when the backend has ended', async () => {
+    const imageDigest = await platform.images.add(
+      'echo hello > hello.txt; trap "exit 0" TERM; httpd -p $PORT; sleep 999 & wait',
+    );
+    const worker = await platform.openWorker({ settings: { gateway: settings } });
+    const id = await platform.schedule({ imageDigest });
+    await platform.until(id, 'ready');
+    expect(await get(id)).toMatchObject({ status: 200, body: expect.stringContaining('hello\n') as string });
+    const port = (await gatewayOf()).address.port;
+    await worker[Symbol.asyncDispose]();
+    await expect(get(id)).rejects.toThrow('ECONNREFUSED');
+    await using _successor = await platform.openWorker({ settings: { gateway: settings } });
+    expect((await gatewayOf()).address.port).not.toBe(port);
+    expect((await get(id)).status).toBe(200);
+    await platform.end(id);
+    expect((await get(id)).status).toBe(404);
+  });
+});

@@ -1,0 +1,278 @@
+// Takes about 20 s
+import { statfs } from 'node:fs/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { fetchJob, nodeQueue } from '../../contract/jobs.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { openLog } from '../../core/log/log.ts';
+import { upsert } from '../../core/store/upsert.ts';
+import { imageId, images } from '../../model/image.ts';
+import { newService, services } from '../../model/service.ts';
+import type { FetchResult } from '../figures.ts';
+import { openEngineGate } from '../testing/engine-gate.ts';
+import type { EngineGate } from '../testing/engine-gate.ts';
+import { testEngineHost } from '../testing/test-engine.ts';
+import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
+import type { TestPlatform, TestWorkerOptions } from '../testing/test-platform.ts';
+import type { Worker } from '../worker.ts';
+
+const why = await whyNoTests();
+
+const repository = 'acme/draw';
+
+/** How the engine is asked to fetch an image. */
+const pulling = /^POST \S*\/images\/create/;
+
+describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}`, () => {
+  let gate: EngineGate;
+  let platform: TestPlatform;
+  let worker: Worker | undefined;
+  beforeEach(async () => {
+    gate = await openEngineGate(testEngineHost);
+    platform = await openTestPlatform(gate.host);
+  });
+  afterEach(async () => {
+    await worker?.[Symbol.asyncDispose]();
+    worker = undefined;
+    await platform?.[Symbol.asyncDispose]();
+    await gate?.[Symbol.asyncDispose]();
+  });
+
+  async function open(options?: TestWorkerOptions): Promise<void> {
+    worker = await platform.openWorker(options);
+  }
+
+  /** Stores an image, as a push does. */
+  async function addImage(tag: string, given?: string, sizeBytes = 1): Promise<string> {
+    const digest = given ?? (await platform.images.add(polite));
+    const uploadTime = await platform.store.now();
+    await platform.store.insert(images, {
+      id: imageId(repository, tag, digest),
+      repository,
+      tag,
+      digest,
+      uploadTime,
+      sizeBytes,
+    });
+    return digest;
+  }
+
+  /** Lets environments of these names spawn the tags that are named so. */
+  async function spawnTags(tags: readonly string[]): Promise<void> {
+    const createdAt = await platform.store.now();
+    const { cluster } = platform;
+    const environments = tags.map((tag) => ({ name: tag, imageTag: tag, cluster, createdAt }));
+    await upsert(platform.store, services, repository, () => ({
+      ...newService({ account: 'acme', name: 'draw', cluster }, createdAt),
+      environments,
+    }));
+  }
+
+  async function nudge(tag: string, digest: string): Promise<void> {
+    const image = imageId(repository, tag, digest);
+    await platform.queue.add(nodeQueue(platform.node), fetchJob, { image }, { id: `fetch-${repository}@${digest}` });
+  }
+
+  async function figure(name: string, label: string): Promise<number> {
+    const text = await platform.metrics.metrics();
+    return Number(new RegExp(`^${name}\\{${label}\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
+  }
+
+  async function untilCounted(result: FetchResult, count = 1): Promise<void> {
+    await eventually(async () =>
+      (await figure('berth_images_fetched_ahead_total', `result="${result}"`)) === count ? true : undefined,
+    );
+  }
+
+  const untilHeld = async (count: number) =>
+    await eventually(async () => (platform.images.heldRequests === count ? true : undefined));
+  const has = async (digest: string) =>
+    await platform.engine.engine.images.has(`${platform.images.host}/${repository}@${digest}`);
+
+  it('has an image before its first backend comes, fetched once', async () => {
+    await open();
+    const digest = await addImage('latest');
+    await spawnTags(['latest']);
+    expect(await has(digest)).toBe(false);
+    await nudge('latest', digest);
+    await untilCounted('fetched');
+    expect(await has(digest)).toBe(true);
+    await nudge('latest', digest);
+    await untilCounted('present');
+    const id = await platform.schedule({ imageDigest: digest });
+    await platform.until(id, 'ready');
+    expect(platform.images.layerRequests).toBe(1);
+    expect(platform.images.subjects).toEqual(new Set([`node:${platform.node}`]));
+    await platform.end(id);
+  });
+
+  it('leaves alone what nothing spawns any more', async () => {
+    await open();
+    const old = await addImage('latest');
+    const next = await addImage('latest');
+    await spawnTags(['latest']);
+    await nudge('latest', old);
+    await untilCounted('unneeded', 1);
+    await nudge('latest', 'sha256:gone');
+    await untilCounted('unneeded', 2);
+    await nudge('latest', next);
+    await untilCounted('fetched');
+    expect(await has(old)).toBe(false);
+  });
+
+  it('does not even look where it is turned off', async () => {
+    await open({ settings: { fetchesAhead: false } });
+    const digest = await addImage('latest');
+    await spawnTags(['latest']);
+    const id = await platform.schedule({ imageDigest: digest });
+    await platform.until(id, 'ready');
+    await nudge('latest', digest);
+    // Its job comes after the nudge, and takes longer.
+    await platform.end(id);
+    expect(gate.asked(/^GET \S*\/images\/\S+\/json/)).toBe(0);
+  });
+
+  it('fetches two at a time, and holds up neither terminations nor the starts of backends', async () => {
+    // Its time stands still, so that nothing is found in the store instead.
+    const clock = new ManualClock(new Date());
+    const ample = { startTimeoutSeconds: 3_600, pullTimeoutSeconds: 3_600 };
+    await open({ clock, settings: { maxConcurrentStarts: 1, ...ample } });
+    const untilReady = async (id: string) =>
+      await eventually(async () => {
+        await clock.advance(5);
+        return (await platform.get(id)).readyAt;
+      });
+    const imageDigest = await platform.images.add(polite);
+    const running = await platform.schedule({ imageDigest });
+    await untilReady(running);
+    const release = Promise.withResolvers<void>();
+    platform.images.holdLayers(release.promise);
+    // More than there are places for the jobs of a node.
+    const tags = Array.from({ length: 18 }, (_, i) => `v${i}`);
+    await spawnTags(tags);
+    for (const tag of tags) await nudge(tag, await addImage(tag));
+    await untilHeld(2);
+    await platform.end(running);
+    const started = await platform.schedule({ imageDigest });
+    await untilReady(started);
+    await platform.end(started);
+    expect(platform.images.layerRequests).toBe(3);
+    release.resolve();
+    await untilCounted('fetched', tags.length);
+  });
+
+  it('is joined by a backend that needs the image, and makes way for one that needs another', async () => {
+    await open();
+    const [wanted, other] = [await addImage('wanted'), await platform.images.add(polite)];
+    await spawnTags(['wanted']);
+    const first = Promise.withResolvers<void>();
+    platform.images.holdLayers(first.promise);
+    await nudge('wanted', wanted);
+    await untilHeld(1);
+    const joining = await platform.schedule({ imageDigest: wanted });
+    // It finds out that it lacks the image.
+    await eventually(async () => (gate.asked(/^POST \S*\/containers\/create/) > 0 ? true : undefined));
+    first.resolve();
+    await platform.until(joining, 'ready');
+    expect(platform.images.layerRequests).toBe(1);
+
+    const next = await addImage('next');
+    await spawnTags(['next']);
+    const second = Promise.withResolvers<void>();
+    platform.images.holdLayers(second.promise);
+    await nudge('next', next);
+    await untilHeld(1);
+    const passing = await platform.schedule({ imageDigest: other });
+    // The third is the backend's, and the second has gone.
+    await eventually(async () => (gate.asked(pulling) === 3 && gate.openAfter(pulling) === 1 ? true : undefined));
+    second.resolve();
+    await platform.until(passing, 'ready');
+    // It is gone on with later.
+    await untilCounted('fetched', 2);
+    expect(await has(next)).toBe(true);
+    await Promise.all([platform.end(joining), platform.end(passing)]);
+  });
+
+  it('gives up an image that the registry does not give, after pauses that grow', async () => {
+    const clock = new ManualClock(new Date());
+    await open({ clock });
+    const digest = await addImage('latest', `sha256:${'0'.repeat(64)}`);
+    await spawnTags(['latest']);
+    await nudge('latest', digest);
+    const untilFailed = async (times: number) =>
+      await eventually(async () =>
+        (await figure('berth_docker_errors_total', 'op="image-pull"')) === times ? true : undefined,
+      );
+    for (const [times, pauseMs] of [2_000, 10_000, 60_000, 300_000].entries()) {
+      await untilFailed(times + 1);
+      await clock.advance(pauseMs - 1);
+      expect(await figure('berth_docker_errors_total', 'op="image-pull"')).toBe(times + 1);
+      await clock.advance(1);
+    }
+    await untilCounted('failed');
+    await untilFailed(5);
+  });
+
+  it('leaves a disk alone that is too full, says so once, and refuses no backend for it', async () => {
+    const told: Record<string, unknown>[] = [];
+    const log = openLog('warn', { write: (line) => void told.push(JSON.parse(line) as Record<string, unknown>) });
+    await open({ log, settings: { fetchReserveBytes: Number.MAX_SAFE_INTEGER } });
+    const digest = await addImage('latest');
+    await spawnTags(['latest']);
+    await nudge('latest', digest);
+    await untilCounted('no-space');
+    const [folder] = platform.engine.engine.imageFolders;
+    const image = imageId(repository, 'latest', digest);
+    const facts = { image, folder, neededBytes: 4, reserveBytes: Number.MAX_SAFE_INTEGER };
+    expect(told).toEqual([
+      expect.objectContaining({ level: 'warn', freeBytes: expect.any(Number) as number, ...facts }),
+    ]);
+    expect(await has(digest)).toBe(false);
+    const id = await platform.schedule({ imageDigest: digest });
+    await platform.until(id, 'ready');
+    await platform.end(id);
+  });
+
+  it('counts what is just being fetched, and fetches what it left as soon as there is room', async () => {
+    await open({ settings: { fetchReserveBytes: 0 } });
+    const { bavail, bsize } = await statfs(platform.engine.engine.imageFolders[0] ?? '');
+    // One of them fits, and two do not: an image needs four times its size.
+    const sizeBytes = Math.floor((bavail * bsize * 0.6) / 4);
+    const first = await addImage('first', undefined, sizeBytes);
+    const second = await addImage('second', undefined, sizeBytes);
+    await spawnTags(['first', 'second']);
+    const release = Promise.withResolvers<void>();
+    platform.images.holdLayers(release.promise);
+    await nudge('first', first);
+    await untilHeld(1);
+    await nudge('second', second);
+    await untilCounted('no-space');
+    expect(await has(second)).toBe(false);
+    release.resolve();
+    await untilCounted('fetched', 1);
+    await nudge('second', second);
+    await untilCounted('fetched', 2);
+    expect(await has(second)).toBe(true);
+  });
+
+  it('fetches where nothing is known of the disk of the engine', async () => {
+    const engine = { ...platform.engine.engine, imageFolders: [] };
+    await open({ engine, settings: { fetchReserveBytes: Number.MAX_SAFE_INTEGER } });
+    const digest = await addImage('latest');
+    await spawnTags(['latest']);
+    await nudge('latest', digest);
+    await untilCounted('fetched');
+    expect(await has(digest)).toBe(true);
+  });
+
+  it('stops with the worker', async () => {
+    await open({ settings: { pullTimeoutSeconds: 300 } });
+    const digest = await addImage('latest');
+    await spawnTags(['latest']);
+    platform.images.holdLayers(Promise.withResolvers<void>().promise);
+    await nudge('latest', digest);
+    await untilHeld(1);
+    expect(gate.openAfter(pulling)).toBe(1);
+    await worker?.[Symbol.asyncDispose]();
+    await eventually(async () => (gate.openAfter(pulling) === 0 ? true : undefined));
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+import type { PullOptions } from '../docker/images.ts';
+import { PullYielded, Pulls } from './pulls.ts';
+
+/** An engine's images, whose pulls a test ends. */
+function heldImages() {
+  const pulls: { reference: string; options: PullOptions; done: PromiseWithResolvers<void> }[] = [];
+  const pull = (reference: string, options: PullOptions) => {
+    const done = Promise.withResolvers<void>();
+    options.signal.addEventListener('abort', () => done.reject(options.signal.reason));
+    pulls.push({ reference, options, done });
+    return done.promise;
+  };
+  return { pulls, pull };
+}
+
+const token = () => Promise.resolve('token');
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('Pulls', () => {
+  it('fetches an image once for all who wait, and again for who comes later', async () => {
+    const images = heldImages();
+    const pulls = new Pulls(images);
+    const { signal } = new AbortController();
+    const waiting = [pulls.pull('a', token, signal), pulls.pull('a', token, signal), pulls.pull('b', token, signal)];
+    await settle();
+    expect(images.pulls.map(({ reference }) => reference)).toEqual(['a', 'b']);
+    for (const { done } of images.pulls) done.resolve();
+    await Promise.all(waiting);
+    void pulls.pull('a', token, signal);
+    await settle();
+    expect(images.pulls).toHaveLength(3);
+  });
+
+  it('stops when nobody waits any more, and not before', async () => {
+    const images = heldImages();
+    const pulls = new Pulls(images);
+    const [one, other] = [new AbortController(), new AbortController()];
+    const waiting = [pulls.pull('a', token, one.signal), pulls.pull('a', token, other.signal)];
+    await settle();
+    one.abort(new Error('one left'));
+    await expect(waiting[0]).rejects.toThrow('one left');
+    expect(images.pulls[0]?.options.signal.aborted).toBe(false);
+    other.abort(new Error('other left'));
+    await expect(waiting[1]).rejects.toThrow('other left');
+    expect(images.pulls[0]?.options.signal.aborted).toBe(true);
+  });
+
+  it('fails for all who wait', async () => {
+    const images = heldImages();
+    const pulls = new Pulls(images);
+    const { signal } = new AbortController();
+    const waiting = [pulls.pull('a', token, signal), pulls.pull('a', token, signal)];
+    await settle();
+    images.pulls[0]?.done.reject(new Error('no such manifest'));
+    for (const pull of waiting) await expect(pull).rejects.toThrow('no such manifest');
+  });
+
+  it('makes way for backends with what was begun ahead, unless one of them waits for it', async () => {
+    const images = heldImages();
+    const pulls = new Pulls(images);
+    const { signal } = new AbortController();
+    const ahead = [pulls.pullAhead('a', token, signal), pulls.pullAhead('b', token, signal)];
+    await settle();
+    // The second one finds its image just making way for the first.
+    const needed = [pulls.pull('b', token, signal), pulls.pull('a', token, signal)];
+    await expect(ahead[0]).rejects.toThrow(PullYielded);
+    expect(images.pulls.slice(0, 2).map(({ options }) => options.signal.aborted)).toEqual([true, false]);
+    await expect(pulls.pullAhead('c', token, signal)).rejects.toThrow(PullYielded);
+    await settle();
+    expect(images.pulls.map(({ reference }) => reference)).toEqual(['a', 'b', 'a']);
+    for (const { done } of images.pulls) done.resolve();
+    await Promise.all([ahead[1], ...needed]);
+    const again = pulls.pullAhead('c', token, signal);
+    await settle();
+    images.pulls[3]?.done.resolve();
+    await again;
+  });
+
+  it('does not fail a backend for what was begun ahead, but begins once more', async () => {
+    const images = heldImages();
+    const pulls = new Pulls(images);
+    const { signal } = new AbortController();
+    const ahead = pulls.pullAhead('a', token, signal);
+    const needed = [pulls.pull('a', token, signal), pulls.pull('a', token, signal)];
+    await settle();
+    images.pulls[0]?.done.reject(new Error('grant has run out'));
+    await expect(ahead).rejects.toThrow('grant has run out');
+    await settle();
+    expect(images.pulls).toHaveLength(2);
+    images.pulls[1]?.done.reject(new Error('no such manifest'));
+    for (const pull of needed) await expect(pull).rejects.toThrow('no such manifest');
+    expect(images.pulls).toHaveLength(2);
+  });
+});

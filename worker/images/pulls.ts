@@ -1,0 +1,92 @@
+import { abortable } from '../../core/async/abortable.ts';
+import type { Images } from '../docker/images.ts';
+
+interface Pull {
+  readonly done: Promise<void>;
+  readonly controller: AbortController;
+  /** Whether it was begun before anybody asked for the image. */
+  readonly begunAhead: boolean;
+  /** Whether a backend waits for it, or did. */
+  isNeeded: boolean;
+  waiting: number;
+}
+
+type NewToken = () => Promise<string>;
+
+/** A pull ahead of time has made way: a backend needs the engine to fetch another image. */
+export class PullYielded extends Error {
+  override readonly name = 'PullYielded';
+
+  constructor() {
+    super('Backends wait for other images');
+  }
+}
+
+/**
+ * Pulls in flight, one for each image, shared by all who wait for it. An engine fetches a few layers at a time, whoever wants
+ * them, so what nobody has asked for yet makes way for what a backend waits for.
+ */
+export class Pulls {
+  readonly #images: Pick<Images, 'pull'>;
+  readonly #byReference = new Map<string, Pull>();
+
+  constructor(images: Pick<Images, 'pull'>) {
+    this.#images = images;
+  }
+
+  /**
+   * Fetches an image for a backend, or waits for the pull that does. Rejects with the signal's reason when it aborts; when
+   * nobody waits any more, the engine stops fetching.
+   */
+  async pull(reference: string, newToken: NewToken, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const pull = this.#join(reference, newToken);
+    try {
+      await this.#wait(reference, pull, signal);
+    } catch (error) {
+      // It may have begun long ago: its grant has run out, or what was away is back. Or it was just making way. All who
+      // waited have left it by now, so nobody joins it again.
+      if (!pull.begunAhead || signal.aborted) throw error;
+      await this.#wait(reference, this.#join(reference, newToken), signal);
+    }
+  }
+
+  /** Fetches an image that no backend waits for, as `pull` does. Rejects with `PullYielded` when backends wait for others. */
+  async pullAhead(reference: string, newToken: NewToken, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const shared = this.#byReference.get(reference);
+    if (!shared && [...this.#byReference.values()].some(({ isNeeded }) => isNeeded)) throw new PullYielded();
+    await this.#wait(reference, shared ?? this.#begin(reference, newToken, false), signal);
+  }
+
+  #join(reference: string, newToken: NewToken): Pull {
+    const pull = this.#byReference.get(reference) ?? this.#begin(reference, newToken, true);
+    pull.isNeeded = true;
+    for (const other of this.#byReference.values()) if (!other.isNeeded) other.controller.abort(new PullYielded());
+    return pull;
+  }
+
+  async #wait(reference: string, pull: Pull, signal: AbortSignal): Promise<void> {
+    pull.waiting += 1;
+    try {
+      await abortable(pull.done, signal);
+    } finally {
+      pull.waiting -= 1;
+      if (pull.waiting === 0) this.#end(reference, pull);
+    }
+  }
+
+  #begin(reference: string, newToken: NewToken, isNeeded: boolean): Pull {
+    const controller = new AbortController();
+    const done = newToken().then((token) => this.#images.pull(reference, { token, signal: controller.signal }));
+    done.catch(() => {});
+    const pull = { done, controller, begunAhead: !isNeeded, isNeeded, waiting: 0 };
+    this.#byReference.set(reference, pull);
+    return pull;
+  }
+
+  #end(reference: string, pull: Pull): void {
+    if (this.#byReference.get(reference) === pull) this.#byReference.delete(reference);
+    pull.controller.abort();
+  }
+}

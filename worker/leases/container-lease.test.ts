@@ -1,0 +1,137 @@
+import { copyFile, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Backend } from '../../model/backend.ts';
+import { bootTimeMs } from './boot-time.ts';
+import { ContainerLeases } from './container-lease.ts';
+import { cutStore } from '../testing/cut-store.ts';
+import { eventually, openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
+import type { TestPlatform } from '../testing/test-platform.ts';
+import type { Worker } from '../worker.ts';
+
+const why = await whyNoTests();
+
+describe.skipIf(why !== undefined)(`a container that enforces the lease of its key ${why ?? ''}`, () => {
+  let platform: TestPlatform;
+  let worker: Worker;
+  beforeAll(async () => {
+    platform = await openTestPlatform();
+    const { store } = cutStore(platform.store, { isShared: true });
+    worker = await platform.openWorker({ store });
+  });
+  afterAll(async () => {
+    await worker?.[Symbol.asyncDispose]();
+    await platform?.[Symbol.asyncDispose]();
+  });
+
+  let keys = 0;
+
+  async function schedule(config: Readonly<Record<string, unknown>>, isKeyed = true): Promise<string> {
+    const key = isKeyed ? await platform.claim(`room-${keys++}`) : {};
+    return await platform.schedule({ imageDigest: await platform.images.addConfigured(config), ...key });
+  }
+
+  async function ended(id: string): Promise<Backend> {
+    return await platform.until(id, 'terminated');
+  }
+
+  /** What a script writes in the container of a backend. */
+  async function outputOf(script: string, isKeyed: boolean): Promise<string[]> {
+    const served = `(${script}) > /www/index.html 2>&1; exec httpd -f -p $PORT -h /www`;
+    const id = await schedule({ Cmd: ['/bin/sh', '-c', served] }, isKeyed);
+    const { address } = await platform.until(id, 'ready');
+    const text = await (await fetch(`http://${address?.host}:${address?.port}/`)).text();
+    await platform.end(id);
+    return text.trimEnd().split('\n');
+  }
+
+  it.each([
+    ['looked up in PATH', { Entrypoint: ['httpd', '-f'], Cmd: ['-p', '8080', '-h', '/www'] }],
+    ['relative to WORKDIR', { WorkingDir: '/bin', Cmd: ['./busybox', 'httpd', '-f', '-p', '8080', '-h', '/www'] }],
+    ['of a user without rights', { User: '12345:23456', Cmd: ['/bin/httpd', '-f', '-p', '8080'] }],
+    ['that is an entrypoint alone', { Entrypoint: ['/bin/httpd', '-f', '-p', '8080'] }],
+  ])('runs a program %s', async (_what, config) => {
+    const id = await schedule(config);
+    expect(await platform.until(id, 'ready')).toMatchObject({ status: 'ready' });
+    await platform.end(id);
+  });
+
+  it('says what is wrong with an image without a command', async () => {
+    expect((await ended(await schedule({}))).history.at(-1)).toMatchObject({
+      failure: 'The container did not start: No command specified',
+    });
+  });
+
+  it.each([
+    ['exit 7', 7],
+    ['kill -9 $$', 137],
+    ['no-such-program', 127],
+  ])('reports the exit code of "%s"', async (script, exitCode) => {
+    expect((await ended(await schedule({ Cmd: ['/bin/sh', '-c', script] }))).history.at(-1)).toMatchObject({
+      exitCode,
+      terminationReason: null,
+    });
+  });
+
+  it('sees the environment that it would see without', async () => {
+    const own = /^(?:SESSION_BACKEND_|HOSTNAME=)/;
+    const [keyed, keyless] = await Promise.all([outputOf('env', true), outputOf('env', false)]);
+    const others = (lines: string[]) => lines.filter((line) => !own.test(line)).toSorted();
+    expect(others(keyed)).toEqual(others(keyless));
+    expect(others(keyed)).toContain('PATH=/bin');
+  });
+
+  it('cannot write its lease, nor its init', async () => {
+    const script = 'touch /.berth/lease; echo 1 > /.berth/init; mv /.berth/lease /tmp';
+    const lines = await outputOf(script, true);
+    expect(lines).toHaveLength(3);
+    expect(lines.every((line) => line.includes('Read-only file system'))).toBe(true);
+  });
+
+  it('leaves no folder behind when its backend has ended', async () => {
+    const id = await schedule({ Cmd: ['/bin/httpd', '-f', '-p', '8080'] });
+    await platform.until(id, 'ready');
+    const folder = join(platform.folder, 'leases');
+    expect((await readdir(join(folder, id))).toSorted()).toEqual(['init', 'lease']);
+    await platform.end(id);
+    await eventually(async () => ((await readdir(folder)).includes(id) ? undefined : true));
+  });
+});
+
+describe('the lease that a container enforces', () => {
+  it('is read back to say how the container ended', async () => {
+    await using platform = await openFolder();
+    const lease = platform.leases.of('backend');
+    await lease.open();
+    expect(await lease.endedBy(0)).toBeUndefined();
+    await lease.renew(bootTimeMs());
+    expect(await lease.endedBy(0)).toBeUndefined();
+    await lease.renew(bootTimeMs() - 50_000);
+    expect(await lease.endedBy(0)).toBe('soft');
+    expect(await lease.endedBy(20_000)).toBeUndefined();
+    await lease.renew(bootTimeMs() - 60_000);
+    expect(await lease.endedBy(0)).toBe('hard');
+  });
+
+  it('goes with the folders of backends that need none', async () => {
+    await using platform = await openFolder();
+    for (const lease of ['one', 'two'].map((id) => platform.leases.of(id))) {
+      await lease.open();
+      await lease.renew(0);
+    }
+    await platform.leases.removeAllBut((id) => id === 'two');
+    expect((await readdir(platform.folder)).toSorted()).toEqual(['init', 'two']);
+    expect((await stat(join(platform.folder, 'two', 'init'))).nlink).toBe(2);
+  });
+
+  async function openFolder() {
+    const folder = await mkdtemp(join(tmpdir(), 'berth-leases-'));
+    await copyFile(join(import.meta.dirname, '../init/init-amd64'), join(folder, 'init'));
+    return {
+      folder,
+      leases: new ContainerLeases(folder, folder),
+      [Symbol.asyncDispose]: async () => await rm(folder, { recursive: true }),
+    };
+  }
+});

@@ -1,0 +1,229 @@
+// Takes about 25 s
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { hardStopBeforeMs, keyId, keys, leaseMs, renewEveryMs, softStopBeforeMs } from '../../model/key.ts';
+import { nodeLeaseMs, nodes } from '../../model/node.ts';
+import { cutStore } from '../testing/cut-store.ts';
+import type { Cut } from '../testing/cut-store.ts';
+import { eventually, openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
+import type { TestPlatform } from '../testing/test-platform.ts';
+import type { Worker } from '../worker.ts';
+
+const why = await whyNoTests();
+const polite = 'trap "exit 0" TERM; httpd -p $PORT; while sleep 0.02; do :; done';
+const stubborn = 'trap "" TERM; httpd -p $PORT; while sleep 0.02; do :; done';
+
+describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
+  let platform: TestPlatform;
+  let clock: ManualClock;
+  let worker: Worker;
+  let away: Cut;
+  beforeEach(async () => {
+    platform = await openTestPlatform();
+    clock = new ManualClock(new Date());
+    await openWorker({ isShared: true });
+  });
+  afterEach(async () => {
+    away.isOff = false;
+    await worker?.[Symbol.asyncDispose]();
+    await platform?.[Symbol.asyncDispose]();
+  });
+
+  async function openWorker({ isShared }: { isShared: boolean }): Promise<void> {
+    const { store, cut } = cutStore(platform.store, { isShared });
+    away = cut;
+    worker = await platform.openWorker({ clock, store, settings: { stopGraceSeconds: 30, startTimeoutSeconds: 3600 } });
+  }
+
+  const isRunning = async (id: string) =>
+    (await platform.engine.engine.containers.list()).some(
+      ({ backend, phase }) => backend === id && phase === 'running',
+    );
+
+  /** Lets the time of the worker pass, a little at a time, until something is so. */
+  async function passUntil<T>(ask: () => Promise<T | undefined>): Promise<T> {
+    return await eventually(async () => {
+      await clock.advance(20);
+      return await ask();
+    });
+  }
+
+  /** Lets that much time of the worker pass, with time enough for a renewal in between: the store answers, and the lease is written. */
+  async function pass(ms: number): Promise<void> {
+    for (let passedMs = 0; passedMs < ms; passedMs += 250) {
+      await clock.advance(250);
+      await platform.store.update(keys, 'acme/draw/room', (key) => ({ ...key }));
+      await writeFile(join(platform.folder, 'renewal'), '');
+      await rename(join(platform.folder, 'renewal'), join(platform.folder, 'renewed'));
+    }
+  }
+
+  async function readyBackend(script: string): Promise<string> {
+    const claimed = await platform.claim('room');
+    const id = await platform.schedule({ imageDigest: await platform.images.add(script), ...claimed });
+    await passUntil(async () => ((await platform.get(id)).readyAt ? true : undefined));
+    return id;
+  }
+
+  it('is renewed as long as the backend runs', async () => {
+    const id = await readyBackend(polite);
+    const name = keyId('acme', 'draw', 'room');
+    const before = (await platform.store.get(keys, name))?.leaseUntil.getTime() ?? Infinity;
+    await clock.advance(renewEveryMs);
+    await passUntil(async () => {
+      const now = (await platform.store.get(keys, name))?.leaseUntil.getTime() ?? 0;
+      return now > before ? true : undefined;
+    });
+    await pass(2 * leaseMs);
+    expect(await platform.get(id)).toMatchObject({ status: 'ready', live: true });
+    expect(await isRunning(id)).toBe(true);
+    expect((await platform.store.get(nodes, platform.node))?.cluster).toBe(platform.cluster);
+  });
+
+  it('ends the backend softly before it ends itself, though nothing can be written', async () => {
+    const id = await readyBackend(polite);
+    away.isOff = true;
+    await clock.advance(leaseMs - softStopBeforeMs - renewEveryMs - 1_000);
+    expect(await isRunning(id)).toBe(true);
+    await clock.advance(renewEveryMs + 1_000);
+    await eventually(async () => ((await isRunning(id)) ? undefined : true));
+    expect((await platform.get(id)).status).toBe('ready');
+    away.isOff = false;
+    const ended = await passUntil(async () => {
+      const backend = await platform.get(id);
+      return backend.live ? undefined : backend;
+    });
+    expect(ended.history.slice(5)).toMatchObject([
+      { status: 'terminating', terminationKind: 'soft', terminationReason: 'keyexpired' },
+      { status: 'terminated', terminationKind: 'soft', terminationReason: 'keyexpired', exitCode: 0 },
+    ]);
+  });
+
+  it('ends a backend by force when it does not obey in time', async () => {
+    const id = await readyBackend(stubborn);
+    away.isOff = true;
+    await clock.advance(leaseMs - hardStopBeforeMs - renewEveryMs - 1_000);
+    expect(await isRunning(id)).toBe(true);
+    await clock.advance(renewEveryMs + 1_000);
+    await eventually(async () => ((await isRunning(id)) ? undefined : true));
+    away.isOff = false;
+    const ended = await passUntil(async () => {
+      const backend = await platform.get(id);
+      return backend.live ? undefined : backend;
+    });
+    expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'keyexpired' });
+  });
+
+  it('survives a store that is away for less', async () => {
+    const id = await readyBackend(polite);
+    for (let round = 0; round < 3; round += 1) {
+      away.isOff = true;
+      await pass(20_000);
+      away.isOff = false;
+      await pass(3_000);
+    }
+    await pass(10_000);
+    expect(await platform.get(id)).toMatchObject({ status: 'ready', live: true });
+    expect(await isRunning(id)).toBe(true);
+  });
+
+  it('does not help a backend whose node counts as dead: it is ended before that', async () => {
+    const keyed = await readyBackend(polite);
+    const keyless = await platform.schedule({ imageDigest: await platform.images.add(polite) });
+    await passUntil(async () => ((await platform.get(keyless)).readyAt ? true : undefined));
+    away.collection = nodes.name;
+    away.isOff = true;
+    const leaseUntil = (await platform.store.get(nodes, platform.node))?.leaseUntil;
+    await pass(nodeLeaseMs - softStopBeforeMs - renewEveryMs - 1_000);
+    expect(await platform.get(keyed)).toMatchObject({ status: 'ready' });
+    await pass(renewEveryMs + 1_000);
+    await eventually(async () => ((await platform.get(keyed)).live ? undefined : true));
+    expect((await platform.get(keyed)).history.at(-1)).toMatchObject({ terminationReason: 'keyexpired' });
+    expect((await platform.store.get(nodes, platform.node))?.leaseUntil).toEqual(leaseUntil);
+    expect(await platform.get(keyless)).toMatchObject({ status: 'ready' });
+    away.isOff = false;
+    await platform.end(keyless);
+  });
+
+  it('is renewed first when the worker stood still, and ends nothing that it still holds', async () => {
+    const id = await readyBackend(polite);
+    await clock.freeze(leaseMs);
+    await pass(leaseMs);
+    expect(await platform.get(id)).toMatchObject({ status: 'ready', live: true });
+    expect(await isRunning(id)).toBe(true);
+  });
+
+  it('ends the backend soon after the worker stood still, if it cannot be renewed then', async () => {
+    const id = await readyBackend(stubborn);
+    away.isOff = true;
+    await clock.freeze(leaseMs);
+    expect(await isRunning(id)).toBe(true);
+    await clock.advance(6_000);
+    await eventually(async () => ((await isRunning(id)) ? undefined : true));
+    away.isOff = false;
+    const ended = await passUntil(async () => {
+      const backend = await platform.get(id);
+      return backend.live ? undefined : backend;
+    });
+    expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'keyexpired' });
+  });
+
+  it('ends no backend because the store cannot be written, where no other process shares the store', async () => {
+    await worker[Symbol.asyncDispose]();
+    await openWorker({ isShared: false });
+    const id = await readyBackend(polite);
+    const leaseUntil = async () =>
+      (await platform.store.get(keys, keyId('acme', 'draw', 'room')))?.leaseUntil.getTime() ?? 0;
+    away.isOff = true;
+    const before = await leaseUntil();
+    await pass(leaseMs + nodeLeaseMs);
+    expect(await isRunning(id)).toBe(true);
+    expect(await leaseUntil()).toBe(before);
+    away.isOff = false;
+    await passUntil(async () => ((await leaseUntil()) > before ? true : undefined));
+    expect(await platform.get(id)).toMatchObject({ status: 'ready', live: true });
+  });
+
+  it('ends the backend at once when the key was given to another one', async () => {
+    const id = await readyBackend(stubborn);
+    await platform.claim('room');
+    await clock.advance(renewEveryMs);
+    const ended = await passUntil(async () => {
+      const backend = await platform.get(id);
+      return backend.live ? undefined : backend;
+    });
+    expect(ended.history.slice(5).map(({ status }) => status)).toEqual(['hard-terminating', 'terminated']);
+    expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'keyexpired' });
+  });
+
+  it('is needed to start: a backend whose key was given to another one before never runs', async () => {
+    const late = await platform.claim('room');
+    const holder = await readyBackend(polite);
+    const id = await platform.schedule({ imageDigest: await platform.images.add(polite), ...late });
+    const ended = await passUntil(async () => {
+      const backend = await platform.get(id);
+      return backend.live ? undefined : backend;
+    });
+    expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'keyexpired' });
+    expect(ended.history.map(({ status }) => status)).not.toContain('waiting');
+    expect(await isRunning(id)).toBe(false);
+    expect(await platform.get(holder)).toMatchObject({ status: 'ready', live: true });
+  });
+
+  it('lets a backend that is ending anyway finish, with its successor named', async () => {
+    const id = await readyBackend(stubborn);
+    await platform.stop(id, 'soft');
+    await passUntil(async () => ((await platform.get(id)).status === 'terminating' ? true : undefined));
+    await platform.claim('room');
+    await clock.advance(25_000);
+    expect(await isRunning(id)).toBe(true);
+    await clock.advance(10_000);
+    const ended = await passUntil(async () => {
+      const backend = await platform.get(id);
+      return backend.live ? undefined : backend;
+    });
+    expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'external' });
+  });
+});

@@ -1,0 +1,106 @@
+// Takes about 10 s
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { backendChanged } from '../../contract/messages.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { assign, backends } from '../../model/backend.ts';
+import { nodes } from '../../model/node.ts';
+import { isRemoved } from '../testing/outside.ts';
+import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
+import type { TestPlatform } from '../testing/test-platform.ts';
+
+const why = await whyNoTests();
+
+describe.skipIf(why !== undefined)(`the next holder of a key ${why ?? ''}`, () => {
+  let platform: TestPlatform;
+  let clock: ManualClock;
+  let imageDigest: string;
+  beforeEach(async () => {
+    platform = await openTestPlatform();
+    clock = new ManualClock(new Date());
+    imageDigest = await platform.images.add(polite);
+  });
+  afterEach(async () => {
+    await platform?.[Symbol.asyncDispose]();
+  });
+
+  /** A backend that holds the key `room`, as a connect schedules it that finds the key free. */
+  async function nextHolder(): Promise<string> {
+    return await platform.schedule({ imageDigest, ...(await platform.claim('room')) });
+  }
+
+  async function untilReady(id: string): Promise<void> {
+    await eventually(async () => {
+      await clock.advance(20);
+      return (await platform.get(id)).readyAt;
+    });
+  }
+
+  /** Waits until a backend without a key runs, which was scheduled last: any other one that may start has started by then. */
+  async function untilOthersStart(): Promise<void> {
+    const id = await platform.schedule({ imageDigest });
+    const list = () => platform.engine.engine.containers.list();
+    const isRunning = async () => (await list()).some(({ backend, phase }) => backend === id && phase === 'running');
+    await eventually(async () => ((await isRunning()) ? true : undefined));
+  }
+
+  /** Which containers of these backends started and died, in order. */
+  async function startsAndEnds(...ids: string[]): Promise<string[]> {
+    const seconds = Math.ceil(Date.now() / 1000);
+    const filters = { label: [`berth.node=${platform.node}`], event: ['start', 'die'] };
+    const stream = await platform.engine.docker.getEvents({ since: seconds - 120, until: seconds, filters });
+    const events = (await text(stream)).split('\n').filter(Boolean);
+    return events.flatMap((line) => {
+      const { Action, Actor } = JSON.parse(line) as { Action: string; Actor: { Attributes: Record<string, string> } };
+      const backend = Actor.Attributes['berth.backend'] ?? '';
+      return ids.includes(backend) ? [`${Action} ${backend}`] : [];
+    });
+  }
+
+  it('starts when the one before has gone from this node, though the store says that it ended long ago', async () => {
+    await using _worker = await platform.openWorker({ clock });
+    const first = await nextHolder();
+    await untilReady(first);
+    await platform.declareLost(first);
+    const second = await nextHolder();
+    await untilOthersStart();
+    await untilReady(second);
+    expect(await startsAndEnds(first, second)).toEqual([`start ${first}`, `die ${first}`, `start ${second}`]);
+  });
+
+  it('starts after a restart of the worker when the one before has gone, too', async () => {
+    let first: string;
+    {
+      await using _worker = await platform.openWorker({ clock });
+      first = await nextHolder();
+      await untilReady(first);
+    }
+    await platform.declareLost(first);
+    const second = await nextHolder();
+    await platform.store.update(backends, second, (backend) => assign(backend, platform.node));
+    await using _worker = await platform.openWorker({ clock });
+    await untilOthersStart();
+    await untilReady(second);
+    expect(await startsAndEnds(first, second)).toEqual([`start ${first}`, `die ${first}`, `start ${second}`]);
+  });
+
+  it('need not wait for the next pass: an end that another part writes stops the backend at once', async () => {
+    await using _worker = await platform.openWorker({ clock });
+    const first = await nextHolder();
+    await untilReady(first);
+    await platform.declareLost(first);
+    await platform.bus.publish(backendChanged, { backend: first, status: 'terminated' });
+    // The clock stands still, and with it every pass.
+    expect(await eventually(() => isRemoved(platform, first))).toBe(true);
+  });
+
+  it('finds its node alive: a heartbeat is due as soon as the time of day has passed it', async () => {
+    await using _worker = await platform.openWorker({ clock });
+    const leaseUntil = async () => (await platform.store.get(nodes, platform.node))?.leaseUntil.getTime() ?? 0;
+    const before = await leaseUntil();
+    clock.set(60_000);
+    await clock.advance(1_000);
+    const isRenewed = async () => ((await leaseUntil()) > before ? true : undefined);
+    expect(await eventually(isRenewed)).toBe(true);
+  });
+});

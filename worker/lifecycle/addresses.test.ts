@@ -1,0 +1,67 @@
+// Takes about 10 s
+import { expect, it } from 'vitest';
+import { formatAddress, parseAddress } from '../docker/subnets.ts';
+import { describeAtWork, leftBehind, openAtWork } from '../testing/outside.ts';
+import { polite } from '../testing/test-platform.ts';
+
+await describeAtWork('addresses of backends', (work) => {
+  it('gives no address twice in a row', async () => {
+    const imageDigest = await work.platform.images.add(polite);
+    const hosts = new Set<string | undefined>();
+    for (let round = 0; round < 3; round += 1) {
+      const id = await work.platform.schedule({ imageDigest });
+      hosts.add((await work.platform.until(id, 'ready')).address?.host);
+      await work.platform.end(id);
+    }
+    expect(hosts.size).toBe(3);
+  });
+
+  it('runs many at once, each at an address of its own', async () => {
+    const imageDigest = await work.platform.images.add(polite);
+    const ids = await Promise.all(Array.from({ length: 12 }, () => work.platform.schedule({ imageDigest })));
+    const all = await Promise.all(ids.map((id) => work.platform.until(id, 'ready')));
+    expect(new Set(all.map(({ address }) => address?.host)).size).toBe(12);
+    await Promise.all(ids.map((id) => work.platform.end(id)));
+  });
+
+  it('makes its network anew when somebody has taken it', async () => {
+    await using other = await openAtWork();
+    const { engine, docker } = other.platform.engine;
+    await docker.getNetwork(engine.network.name).remove();
+    const id = await other.platform.schedule({ imageDigest: await other.platform.images.add(polite) });
+    expect((await other.platform.until(id, 'ready')).status).toBe('ready');
+  });
+
+  it('takes another address when somebody has the one it chose', async () => {
+    await using other = await openAtWork();
+    const { engine, docker } = other.platform.engine;
+    const [next, squatted, after] = addressesAhead(engine.network);
+    const imageDigest = await other.platform.images.add(polite);
+    const first = await other.platform.schedule({ imageDigest });
+    expect((await other.platform.until(first, 'ready')).address?.host).toBe(next);
+    // Behind the worker's back, at the address that comes next.
+    const squatter = await docker.createContainer({
+      Image: (await other.platform.containerOf(first).inspect()).Image,
+      Env: ['PORT=8080'],
+      Labels: { 'berth.node': other.platform.node },
+      HostConfig: { NetworkMode: engine.network.name, Init: true },
+      NetworkingConfig: { EndpointsConfig: { [engine.network.name]: { IPAMConfig: { IPv4Address: squatted } } } },
+    });
+    await squatter.start();
+    const second = await other.platform.schedule({ imageDigest });
+    const host = (await other.platform.until(second, 'ready')).address?.host;
+    expect(host).toBe(after);
+  });
+
+  it('leaves nothing behind', async () => {
+    expect(await leftBehind(work.platform)).toEqual([]);
+  });
+});
+
+/** The three addresses that a network gives out next; it is moved to a place where its end does not come before them. */
+function addressesAhead(network: { takeAddress(): string }): [string, string, string] {
+  for (;;) {
+    const taken = parseAddress(network.takeAddress()) ?? 0;
+    if (taken % 256 <= 250) return [formatAddress(taken + 1), formatAddress(taken + 2), formatAddress(taken + 3)];
+  }
+}

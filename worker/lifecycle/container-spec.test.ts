@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { newBackend } from '../../model/backend.ts';
+import type { Backend } from '../../model/backend.ts';
+import { containerSpec } from './container-spec.ts';
+import { mountName } from './mount.ts';
+import type { WorkerSettings } from '../settings.ts';
+
+const settings: WorkerSettings = {
+  node: 'n',
+  cluster: 'default',
+  registryHost: 'registry:5000',
+  startTimeoutSeconds: 300,
+  fetchesAhead: true,
+  pullTimeoutSeconds: 600,
+  stopGraceSeconds: 30,
+  pidsLimit: 512,
+  capabilities: ['CHOWN'],
+  maxConcurrentStarts: 4,
+  dataFolder: '/nowhere',
+  leaseFolder: '/nowhere/leases',
+  keptLogs: { folder: '/nowhere', maxBytes: 0, seconds: 0, totalBytes: 0 },
+};
+
+function backendWith(more: Partial<Backend>): Backend {
+  const plan = {
+    id: 'backend00001',
+    account: 'acme',
+    service: 'draw',
+    environment: 'default',
+    cluster: 'default',
+    imageDigest: `sha256:${'a'.repeat(64)}`,
+    limits: {},
+    maxIdleSeconds: 300,
+    port: 8080,
+  };
+  return { ...newBackend(plan, new Date(0)), ...more };
+}
+
+describe('containerSpec', () => {
+  it('names the image by digest, at the registry of this platform', () => {
+    expect(containerSpec(backendWith({}), settings, {}).image).toBe(`registry:5000/acme/draw@sha256:${'a'.repeat(64)}`);
+  });
+
+  it('lets the platform win over the user', () => {
+    const env = { PORT: '1', SESSION_BACKEND_KEY: 'forged', SESSION_BACKEND_FENCING_TOKEN: '9', MORE: 'x' };
+    const keyed = containerSpec(backendWith({ env, key: 'k', fencingToken: 7 }), settings, {});
+    expect(keyed.env).toEqual({
+      PORT: '8080',
+      SESSION_BACKEND_ID: 'backend00001',
+      SESSION_BACKEND_KEY: 'k',
+      SESSION_BACKEND_FENCING_TOKEN: '7',
+      MORE: 'x',
+    });
+  });
+
+  it('takes the share of a CPU from percent and period, and the memory from the platform where nothing was asked', () => {
+    const cpuOf = (limits: Backend['limits']) => containerSpec(backendWith({ limits }), settings, {}).cpu;
+    expect(cpuOf({})).toBeUndefined();
+    expect(cpuOf({ cpuPeriodPercent: 50 })).toEqual({ periodMicroseconds: 100_000, quotaMicroseconds: 50_000 });
+    expect(cpuOf({ cpuPeriodPercent: 25, cpuPeriodMicroseconds: 20_000 })).toEqual({
+      periodMicroseconds: 20_000,
+      quotaMicroseconds: 5_000,
+    });
+    expect(cpuOf({ cpuPeriodPercent: 0 })?.quotaMicroseconds).toBe(1_000);
+    const memoryOf = (limits: Backend['limits']) =>
+      containerSpec(backendWith({ limits }), { ...settings, defaultMemoryBytes: 5e8 }, {}).memoryBytes;
+    expect(memoryOf({})).toBe(5e8);
+    expect(memoryOf({ memoryBytes: 1e8 })).toBe(1e8);
+    expect(containerSpec(backendWith({}), settings, {})).not.toHaveProperty('memoryBytes');
+  });
+});
+
+describe('mountName', () => {
+  const nameOf = (more: Partial<Backend>) => mountName(backendWith(more));
+
+  it('is a plain name, whatever the key or the path', () => {
+    for (const text of ['../../etc', '/etc', '..', 'a\0b', '--privileged', 'ü'.repeat(200)]) {
+      expect(nameOf({ mount: true, key: text })).toMatch(/^[a-f0-9]{64}$/);
+      expect(nameOf({ mount: text })).toMatch(/^[a-f0-9]{64}$/);
+    }
+  });
+
+  it('is the same for the same key, and differs by account, service, key, and between keys and paths', () => {
+    const key = { mount: true, key: 'k' } as const;
+    expect(nameOf({ ...key, id: 'backend00002' })).toBe(nameOf(key));
+    expect(nameOf({ mount: 'k', key: 'other' })).toBe(nameOf({ mount: 'k' }));
+    const names = [
+      nameOf(key),
+      nameOf({ ...key, account: 'else' }),
+      nameOf({ ...key, service: 'else' }),
+      nameOf({ ...key, key: 'l' }),
+      nameOf({ mount: 'k' }),
+      nameOf({ mount: true }),
+      nameOf({ mount: true, id: 'backend00002' }),
+    ];
+    expect(new Set(names).size).toBe(names.length);
+  });
+});

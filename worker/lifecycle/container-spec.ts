@@ -1,0 +1,56 @@
+import type { Backend, BackendLimits } from '../../model/backend.ts';
+import type { ContainerSpec } from '../docker/containers.ts';
+import { imageReference } from '../images/reference.ts';
+import type { WorkerSettings } from '../settings.ts';
+
+/** The engine's own default, and the API document's. */
+const defaultCpuPeriodMicroseconds = 100_000;
+
+/** The kernel refuses less. */
+const minCpuQuotaMicroseconds = 1_000;
+
+/** What a backend's container is made of, all but its address. */
+export function containerSpec(
+  backend: Backend,
+  settings: WorkerSettings,
+  { mountFolder, leaseFolder }: { mountFolder?: string | undefined; leaseFolder?: string | undefined },
+): Omit<ContainerSpec, 'address'> {
+  const memoryBytes = memoryLimitOf(backend.limits, settings);
+  const cpu = cpuQuota(backend.limits);
+  return {
+    backend: backend.id,
+    image: imageReference(settings.registryHost, backend),
+    env: environmentOf(backend),
+    labels: { 'berth.account': backend.account, 'berth.service': backend.service },
+    ...(memoryBytes > 0 && { memoryBytes }),
+    ...(cpu && { cpu }),
+    pidsLimit: settings.pidsLimit,
+    capabilities: settings.capabilities,
+    ...(settings.runtime !== undefined && { runtime: settings.runtime }),
+    ...(mountFolder !== undefined && { mountFolder }),
+    ...(leaseFolder !== undefined && { leaseFolder }),
+  };
+}
+
+/** What a backend may take of the node's memory; 0 where nothing limits it. */
+export function memoryLimitOf({ memoryBytes }: BackendLimits, { defaultMemoryBytes }: WorkerSettings): number {
+  return memoryBytes ?? defaultMemoryBytes ?? 0;
+}
+
+/** The user's variables, and over them the platform's. */
+function environmentOf(backend: Backend): Record<string, string> {
+  return {
+    ...backend.env,
+    PORT: String(backend.port),
+    SESSION_BACKEND_ID: backend.id,
+    ...(backend.key !== undefined && { SESSION_BACKEND_KEY: backend.key }),
+    ...(backend.fencingToken !== undefined && { SESSION_BACKEND_FENCING_TOKEN: String(backend.fencingToken) }),
+  };
+}
+
+function cpuQuota(limits: BackendLimits): ContainerSpec['cpu'] {
+  if (limits.cpuPeriodPercent === undefined) return undefined;
+  const periodMicroseconds = limits.cpuPeriodMicroseconds ?? defaultCpuPeriodMicroseconds;
+  const quota = Math.round((periodMicroseconds * limits.cpuPeriodPercent) / 100);
+  return { periodMicroseconds, quotaMicroseconds: Math.max(quota, minCpuQuotaMicroseconds) };
+}

@@ -1,0 +1,54 @@
+import { TimeoutError, withTimeout } from '../../core/async/with-timeout.ts';
+import { serviceId } from '../../model/service.ts';
+import type { WorkerContext } from '../context.ts';
+import { EngineError, isEngineError } from '../docker/engine-error.ts';
+import { newPullToken } from '../images/pull-token.ts';
+import type { Run } from './run.ts';
+import { StartFailure } from './start-failure.ts';
+
+/** The engine is restarting, most likely. */
+const engineAwayPauseMs = 500;
+
+/** Fetches a backend's image. Throws a `StartFailure` when that fails, or takes too long. */
+export async function pullImage(worker: WorkerContext, run: Run, reference: string): Promise<void> {
+  const { clock, settings } = worker;
+  const startedAt = clock.now();
+  const limit = { clock, ms: settings.pullTimeoutSeconds * 1000, signal: run.startUpSignal };
+  try {
+    using _pull = run.pull(clock);
+    await withTimeout(limit, async (signal) => await pullUntilDone(worker, run, { reference, signal }));
+    worker.log.info({ backend: run.id, reference, ms: msSince(clock.now(), startedAt) }, 'Image pulled');
+  } catch (error) {
+    run.startUpSignal.throwIfAborted();
+    throw new StartFailure(failureOf(error, settings.pullTimeoutSeconds), { cause: error });
+  }
+}
+
+/** An engine that restarts in the middle does not end the backend. */
+async function pullUntilDone(
+  worker: WorkerContext,
+  run: Run,
+  { reference, signal }: { reference: string; signal: AbortSignal },
+): Promise<void> {
+  const { account, service } = run.backend;
+  for (;;) {
+    try {
+      await worker.pulls.pull(reference, () => newPullToken(worker, serviceId(account, service)), signal);
+      return;
+    } catch (error) {
+      if (signal.aborted || !isEngineError(error, 'unavailable')) throw error;
+      worker.log.warn({ err: error, backend: run.id }, 'The engine does not answer, pulling again');
+    }
+    await worker.clock.sleep(engineAwayPauseMs, signal);
+  }
+}
+
+function failureOf(error: unknown, limitSeconds: number): string {
+  if (error instanceof TimeoutError) return `The image could not be fetched within ${limitSeconds} seconds`;
+  const why = error instanceof EngineError ? error.message : 'an error of the platform';
+  return `The image could not be fetched: ${why}`;
+}
+
+function msSince(now: Date, then: Date): number {
+  return Math.max(now.getTime() - then.getTime(), 0);
+}

@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { openInProcessBus } from '../../core/bus/in-process.ts';
+import { silentLog } from '../../core/log/log.ts';
+import type { Store } from '../../core/store/store.ts';
+import { newBackend } from '../../model/backend.ts';
+import { Run } from './run.ts';
+import { Statuses } from './statuses.ts';
+
+const backend = newBackend(
+  {
+    id: 'backend00001',
+    account: 'acme',
+    service: 'draw',
+    environment: 'default',
+    cluster: 'default',
+    imageDigest: 'sha256:',
+    limits: {},
+    maxIdleSeconds: 300,
+    port: 8080,
+  },
+  new Date(),
+);
+
+/** Of a backend whose document is not written. */
+function newRun(closing = new AbortController().signal): Run {
+  const log = silentLog();
+  const deps = { store: {} as Store, bus: openInProcessBus({ log }), clock: systemClock, log };
+  return new Run(backend, { statuses: new Statuses(deps, backend.id, closing), closing });
+}
+
+test('a stop is soft until it is made hard', () => {
+  const run = newRun();
+  expect([run.stopKind, run.hardStop.aborted]).toEqual([undefined, false]);
+  run.beginStop('soft');
+  expect([run.stopKind, run.hardStop.aborted]).toEqual(['soft', false]);
+  run.hardenStop();
+  expect([run.stopKind, run.hardStop.aborted]).toEqual(['hard', true]);
+});
+
+test('a start-up that is ended is waited for, and cannot go on', async () => {
+  const run = newRun();
+  const steps: string[] = [];
+  const { promise: cancelled, resolve } = Promise.withResolvers<void>();
+  run.startUpSignal.addEventListener('abort', () => resolve());
+  run.startUp(cancelled.then(() => void steps.push('start-up is over')));
+  await run.endStartUp();
+  steps.push('ended');
+  expect(steps).toEqual(['start-up is over', 'ended']);
+  expect(run.signal.aborted).toBe(false);
+});
+
+test('the time of pulls adds up, and only while one goes on is the image being pulled', async () => {
+  const clock = new ManualClock();
+  const run = newRun();
+  for (const ms of [300, 500]) {
+    using _pull = run.pull(clock);
+    await clock.advance(ms);
+    expect(run.isPulling).toBe(true);
+  }
+  expect([run.isPulling, run.pulledMs]).toEqual([false, 800]);
+});
+
+test('the first failure and the highest use of memory are kept', () => {
+  const run = newRun();
+  run.fail('first');
+  run.fail('second');
+  for (const bytes of [10, 30, 20]) run.memoryUsed(bytes);
+  expect([run.failure, run.peakMemoryBytes]).toEqual(['first', 30]);
+});
+
+test('an end is written once, and a run that is finished is gone', async () => {
+  const run = newRun();
+  let times = 0;
+  const conclude = () => run.conclude(async () => void (times += 1));
+  await Promise.all([conclude(), conclude()]);
+  expect([times, run.isConcluding, run.isGone]).toEqual([1, true, false]);
+  run.finish();
+  await run.gone;
+  expect([run.isGone, run.signal.aborted]).toEqual([true, true]);
+});

@@ -1,0 +1,201 @@
+/** How a backend gets from `scheduled` to `ready`. */
+import { abortable } from '../../core/async/abortable.ts';
+import { settledWithin } from '../../core/async/with-timeout.ts';
+import { advance } from '../../model/backend.ts';
+import { leaseMs } from '../../model/key.ts';
+import { becomeReadyWhenListening } from './become-ready.ts';
+import { conclude } from './conclude.ts';
+import { containerSpec } from './container-spec.ts';
+import { imageReference } from '../images/reference.ts';
+import type { WorkerContext } from '../context.ts';
+import type { ContainerSpec } from '../docker/containers.ts';
+import { EngineError, isEngineError } from '../docker/engine-error.ts';
+import { keepKey } from '../leases/leases.ts';
+import { openMount } from './mount.ts';
+import { pullImage } from './pull-image.ts';
+import type { Run } from './run.ts';
+import { StartFailure } from './start-failure.ts';
+import { terminate } from './terminate.ts';
+
+/** One mishap may follow another (no image, then no network), but not for ever. */
+const maxMishaps = 5;
+
+/** Between two looks at a store that does not answer. */
+const storeAwayPauseMs = 500;
+
+/** The engine is restarting, most likely. */
+const engineAwayPauseMs = 500;
+
+/**
+ * Starts a backend. Goes on by itself; how it ends stands in the run.
+ *
+ * @returns what resolves when the start needs no permit, or none for now: its container runs, or it waits for something else
+ */
+export function beginSpawn(worker: WorkerContext, run: Run): Promise<void> {
+  const { promise: needsNoPermit, resolve: onWait } = Promise.withResolvers<void>();
+  const spawned = spawn(worker, run, onWait).catch((error: unknown) => {
+    if (run.startUpSignal.aborted) return;
+    worker.log.warn({ err: error, backend: run.id }, 'Backend did not start');
+    void conclude(worker, run, { exitCode: null, failure: failureOf(error) });
+  });
+  run.startUp(spawned.finally(onWait));
+  return needsNoPermit;
+}
+
+/** @param onWait - called before each wait for something else than a permit */
+async function spawn(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
+  await run.containerLease?.open();
+  const keyHeld = keepKey(worker, run, (kind) => terminate(worker, run, kind, 'keyexpired'));
+  await waitForPredecessor(worker, run, onWait);
+  await waitForHolderHere(worker, run, onWait);
+  if (run.backend.status === 'scheduled') beginLoading(worker, run);
+  await startContainer(worker, run, { keyHeld, onWait });
+  onWait();
+  await becomeReadyWhenListening(worker, run);
+}
+
+function beginLoading({ clock }: WorkerContext, run: Run): void {
+  const now = clock.now();
+  void run.write((backend) => advance(backend, 'loading', now));
+}
+
+/** The backend that held the key before is still ending. When its last lease is over it may not act any more: no need to wait. */
+async function waitForPredecessor(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
+  const { waitsFor } = run.backend;
+  if (waitsFor === undefined) return;
+  onWait();
+  const limit = { clock: worker.clock, ms: leaseMs, signal: run.startUpSignal };
+  await settledWithin(limit, async (signal) => await untilEnded(worker, waitsFor, signal));
+  run.startUpSignal.throwIfAborted();
+}
+
+/** Resolves when a backend of this node or another one has ended. While the store is away, it may not have. */
+async function untilEnded({ watch, clock, log }: WorkerContext, id: string, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      for await (const { live } of watch.follow(id, signal)) if (!live) return;
+      return;
+    } catch (error) {
+      log.warn({ err: error, backend: id }, 'Predecessor cannot be looked at');
+    }
+    await clock.sleep(storeAwayPauseMs, signal);
+  }
+}
+
+/** Whatever the documents say of those that held the key before: on one node no two containers run with the same key. */
+async function waitForHolderHere(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
+  for (let holder = holderBefore(worker, run); holder; holder = holderBefore(worker, run)) {
+    onWait();
+    await abortable(holder.gone, run.startUpSignal);
+  }
+}
+
+/** A run of this node to which the key of another one was assigned earlier, and which is not gone yet. */
+function holderBefore({ runs }: WorkerContext, { backend }: Run): Run | undefined {
+  const { account, service, key, fencingToken = 0 } = backend;
+  if (key === undefined) return undefined;
+  return Array.from(runs.values()).find(({ backend: other, isGone }) => {
+    const isSameKey = other.key === key && other.service === service && other.account === account;
+    return isSameKey && !isGone && (other.fencingToken ?? 0) < fencingToken;
+  });
+}
+
+/** Makes the container and starts it, mending on the way what can be mended. */
+async function startContainer(
+  worker: WorkerContext,
+  run: Run,
+  { keyHeld, onWait }: { readonly keyHeld: Promise<void>; readonly onWait: () => void },
+): Promise<void> {
+  const folders = { mountFolder: await mountOf(worker, run), leaseFolder: run.containerLease?.engineFolder };
+  const spec = containerSpec(run.backend, worker.settings, folders);
+  for (let mishaps = 0; ;) {
+    try {
+      await attemptStart(worker, run, { spec, keyHeld });
+      return;
+    } catch (error) {
+      run.startUpSignal.throwIfAborted();
+      if (!isEngineError(error, 'unavailable')) mishaps += 1;
+      if (mishaps > maxMishaps) throw error;
+      onWait();
+      await mend(worker, run, error);
+    }
+  }
+}
+
+/** The phase of a start for which a permit is needed: it takes much of the engine's and the machine's CPU. */
+async function attemptStart(
+  worker: WorkerContext,
+  run: Run,
+  { spec, keyHeld }: { readonly spec: Omit<ContainerSpec, 'address'>; readonly keyHeld: Promise<void> },
+): Promise<void> {
+  using _permit = await worker.starts.take(run.startUpSignal);
+  if (await hasStarted(worker, run)) return;
+  const id = await createContainer(worker, run, spec);
+  await abortable(keyHeld, run.startUpSignal);
+  await worker.engine.containers.start(id);
+  run.containerStarted(id);
+}
+
+/** Whether the container of an earlier attempt was started after all: an engine whose containerd went away may have said nothing. */
+async function hasStarted(worker: WorkerContext, run: Run): Promise<boolean> {
+  const { container } = run;
+  const state = container && (await worker.engine.containers.inspect(container.id));
+  if (!container || !state || state.phase === 'created') return false;
+  run.containerStarted(container.id);
+  run.useAddress(run.address ?? state.address);
+  return true;
+}
+
+async function createContainer(worker: WorkerContext, run: Run, spec: Omit<ContainerSpec, 'address'>): Promise<string> {
+  run.startUpSignal.throwIfAborted();
+  const address = run.address ?? worker.engine.network.takeAddress();
+  run.useAddress(address);
+  const id = await worker.engine.containers.create({ ...spec, address });
+  run.containerMade(id);
+  const now = worker.clock.now();
+  void run.write((backend) => advance(backend, 'starting', now));
+  run.startUpSignal.throwIfAborted();
+  return id;
+}
+
+/** Throws what cannot be mended. */
+async function mend(worker: WorkerContext, run: Run, error: unknown): Promise<void> {
+  if (!(error instanceof EngineError)) throw error;
+  switch (error.code) {
+    case 'no-image':
+      await pullImage(worker, run, imageReference(worker.settings.registryHost, run.backend));
+      return;
+    case 'no-network':
+      await worker.engine.network.ensure();
+      if (run.address !== undefined) worker.engine.network.releaseAddress(run.address);
+      run.useAddress(undefined);
+      return;
+    case 'address-taken':
+      // Not given back: somebody else has it.
+      run.useAddress(undefined);
+      return;
+    case 'unavailable':
+      worker.log.warn({ err: error, backend: run.id }, 'The engine does not answer, trying again');
+      await worker.clock.sleep(engineAwayPauseMs, run.startUpSignal);
+      return;
+    case 'adjusted':
+    case 'no-container':
+    case 'name-taken':
+      return;
+    case 'refused':
+      throw error;
+  }
+}
+
+async function mountOf(worker: WorkerContext, run: Run): Promise<string | undefined> {
+  if (run.backend.mount === undefined) return undefined;
+  const { mountFolder } = worker.settings;
+  if (mountFolder === undefined) throw new StartFailure('A mount was asked for, and this node has none configured');
+  return await openMount(mountFolder, run.backend);
+}
+
+function failureOf(error: unknown): string {
+  if (error instanceof StartFailure) return error.message;
+  if (error instanceof EngineError) return `The container did not start: ${error.message}`;
+  return 'The container did not start because of an error of the platform';
+}

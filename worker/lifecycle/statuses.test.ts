@@ -1,0 +1,109 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { backendChanged } from '../../contract/messages.ts';
+import { openInProcessBus } from '../../core/bus/in-process.ts';
+import type { Bus } from '../../core/bus/bus.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { silentLog } from '../../core/log/log.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import type { Store } from '../../core/store/store.ts';
+import { advance, backends, end, newBackend } from '../../model/backend.ts';
+import type { BackendStatus } from '../../contract/statuses.ts';
+import { Statuses } from './statuses.ts';
+import { cutStore } from '../testing/cut-store.ts';
+
+const log = silentLog();
+const now = new Date('2026-01-01T00:00:00.000Z');
+const plan = {
+  id: 'backend00001',
+  account: 'acme',
+  service: 'draw',
+  environment: 'default',
+  cluster: 'default',
+  imageDigest: `sha256:${'0'.repeat(64)}`,
+  limits: {},
+  maxIdleSeconds: 300,
+  port: 8080,
+};
+
+describe('Statuses', () => {
+  let folder: string;
+  let store: Store;
+  let bus: Bus;
+  let away: { isOff: boolean };
+  let told: BackendStatus[];
+  let clock: ManualClock;
+  let closing: AbortController;
+  let statuses: Statuses;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'berth-statuses-'));
+    store = await openSqliteStore({ folder, collections: [backends], log });
+    await store.insert(backends, newBackend(plan, now));
+    bus = openInProcessBus({ log });
+    told = [];
+    await bus.subscribe(backendChanged, ({ status }) => told.push(status));
+    const cut = cutStore(store);
+    away = cut.cut;
+    clock = new ManualClock();
+    closing = new AbortController();
+    statuses = new Statuses({ store: cut.store, bus, clock, log }, plan.id, closing.signal);
+  });
+  afterEach(async () => {
+    closing.abort();
+    await store[Symbol.asyncDispose]();
+    await bus[Symbol.asyncDispose]();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it('writes changes in their order, and tells what came of them', async () => {
+    void statuses.write((backend) => advance(backend, 'loading', now));
+    void statuses.write((backend) => advance(backend, 'starting', now));
+    const written = await statuses.write((backend) => advance(backend, 'waiting', now));
+    expect(written?.history.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'starting', 'waiting']);
+    await vi.waitFor(() => expect(told.at(-1)).toBe('waiting'));
+    expect(await store.get(backends, plan.id)).toEqual(written);
+  });
+
+  it('tells nothing when nothing changed', async () => {
+    await statuses.write((backend) => backend);
+    await statuses.write((backend) => advance(backend, 'loading', now));
+    await vi.waitFor(() => expect(told).toEqual(['loading']));
+  });
+
+  it('writes when the store is back what it could not write before', async () => {
+    away.isOff = true;
+    const loading = statuses.write((backend) => advance(backend, 'loading', now));
+    const ended = statuses.write((backend) => end(backend, { kind: null, reason: null, exitCode: 1 }, now));
+    await clock.advance(10_000);
+    expect((await store.get(backends, plan.id))?.status).toBe('scheduled');
+    away.isOff = false;
+    await clock.advance(5_000);
+    await loading;
+    expect((await ended)?.history.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'terminated']);
+  });
+
+  it('gives up a change that fails by itself, and writes those beside it', async () => {
+    const first = statuses.write((backend) => advance(backend, 'loading', now));
+    const wrong = statuses.write(() => {
+      throw new TypeError('A bug');
+    });
+    const last = statuses.write((backend) => advance(backend, 'starting', now));
+    await expect(wrong).rejects.toThrow('A bug');
+    await first;
+    expect((await last)?.history.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'starting']);
+    const refused = statuses.write((backend) => ({ ...backend, failure: Symbol('no data') }));
+    await expect(refused).rejects.toThrow(TypeError);
+    expect((await statuses.write((backend) => advance(backend, 'waiting', now)))?.status).toBe('waiting');
+  });
+
+  it('gives up when the worker closes', async () => {
+    away.isOff = true;
+    const written = statuses.write((backend) => advance(backend, 'loading', now));
+    await clock.advance(1_000);
+    closing.abort(new Error('closing'));
+    await expect(written).rejects.toThrow('closing');
+    await statuses.settled();
+  });
+});

@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { logPosition, maxLineBytes } from '../../contract/node-streams.ts';
+import { LogFrames } from '../docker/log-frames.ts';
+import type { LogEntry } from '../docker/log-frames.ts';
+import { LogLines } from './log-lines.ts';
+import { LogReplays } from './log-replays.ts';
+
+/** A frame as the engine sends it. */
+function frame(text: string | Buffer, { second = 0, source = 1 } = {}): Buffer {
+  const time = `2026-01-01T00:00:${String(second).padStart(2, '0')}.123456789Z `;
+  const payload = Buffer.concat([Buffer.from(time), Buffer.from(text)]);
+  const head = Buffer.alloc(8);
+  head[0] = source;
+  head.writeUInt32BE(payload.length, 4);
+  return Buffer.concat([head, payload]);
+}
+
+function linesOf(...frames: Buffer[]): string[] {
+  return recordsOf(frames).map(({ line }) => line);
+}
+
+function recordsOf(frames: readonly Buffer[]) {
+  const lines = new LogLines();
+  const entries = new LogFrames().take(Buffer.concat(frames));
+  return [...lines.take(entries), ...lines.end()];
+}
+
+describe('LogFrames', () => {
+  it('takes the same from a log wherever it is cut', () => {
+    const bytes = Buffer.concat([
+      frame('grüße 🙂\n'),
+      frame('', { source: 2 }),
+      frame('\n'),
+      frame('more', { second: 59 }),
+    ]);
+    const whole = new LogFrames().take(bytes);
+    expect(whole.map(({ source, text, endsLine }) => [source, text.toString(), endsLine])).toEqual([
+      ['stdout', 'grüße 🙂', true],
+      ['stderr', '', false],
+      ['stdout', '', true],
+      ['stdout', 'more', false],
+    ]);
+    expect(whole.map(({ time }) => time)).toEqual([
+      ...Array<string>(3).fill('1767225600.123456789'),
+      '1767225659.123456789',
+    ]);
+    for (let size = 1; size < 12; size += 1) {
+      const frames = new LogFrames();
+      const entries: LogEntry[] = [];
+      for (let at = 0; at < bytes.length; at += size) entries.push(...frames.take(bytes.subarray(at, at + size)));
+      expect(entries).toEqual(whole);
+    }
+  });
+});
+
+describe('LogLines', () => {
+  it('puts a line together that the engine has cut in the middle of a character', () => {
+    const smile = Buffer.from('🙂');
+    expect(linesOf(frame(smile.subarray(0, 2)), frame(Buffer.concat([smile.subarray(2), Buffer.from('\n')])))).toEqual([
+      '🙂',
+    ]);
+  });
+
+  it('keeps the two streams apart, also where one writes in the middle of a line of the other', () => {
+    const frames = [frame('out '), frame('error\n', { source: 2 }), frame('and more\n')];
+    expect(linesOf(...frames)).toEqual(['error', 'out and more']);
+  });
+
+  it('ends with what no newline ended', () => {
+    expect(linesOf(frame('one\n'), frame('two'))).toEqual(['one', 'two']);
+    expect(linesOf(frame('one\r\n'), frame('\r\n'), frame('a\rb\n'))).toEqual(['one', '', 'a\rb']);
+  });
+
+  it('splits what is longer than 64 KiB, and nothing else', () => {
+    const exact = 'a'.repeat(maxLineBytes);
+    expect(linesOf(frame(`${exact}\n`))).toEqual([exact]);
+    expect(linesOf(frame(`${exact}b\n`))).toEqual([exact, 'b']);
+    const parts = Array.from({ length: 64 }, () => frame('0123456789abcdef'.repeat(1024)));
+    expect(linesOf(...parts, frame('\n')).map(({ length }) => length)).toEqual(Array<number>(16).fill(maxLineBytes));
+  });
+
+  it('splits between characters, and what is no text where it must', () => {
+    const pieces = linesOf(frame(`a${'🙂'.repeat(maxLineBytes / 4)}\n`));
+    expect(pieces.map((piece) => Buffer.byteLength(piece))).toEqual([maxLineBytes - 3, 4]);
+    expect(pieces.join('')).not.toContain('\ufffd');
+    expect(linesOf(frame(Buffer.alloc(maxLineBytes + 1, 0x80)))).toHaveLength(2);
+  });
+
+  it('gives each line a place after the one before, the same whenever it is read', () => {
+    const log = [
+      frame('one\n', { second: 10 }),
+      frame('earlier\n', { second: 9, source: 2 }),
+      frame('same time\n', { second: 10 }),
+      frame(`${'x'.repeat(2 * maxLineBytes + 1)}\n`, { second: 11 }),
+      frame('last\n', { second: 12 }),
+    ];
+    const places = recordsOf(log).map(({ at }) => at);
+    expect(places).toEqual([...new Set(places)].sort());
+    expect(places).toHaveLength(7);
+    for (const place of places) expect(logPosition.safeParse(place).success).toBe(true);
+    // What the engine leaves out changes nothing for what is later.
+    expect(recordsOf(log.slice(3)).map(({ at }) => at)).toEqual(places.slice(3));
+  });
+});
+
+describe('LogReplays', () => {
+  it('leaves out what an engine tells again, and nothing that the other output wrote meanwhile', () => {
+    const told = [1, 2, 2, 3].map((second) => frame(`${second}\n`, { second }));
+    const other = frame('other\n', { second: 2, source: 2 });
+    const entries = new LogFrames().take(Buffer.concat([...told, other, ...told, frame('4\n', { second: 4 })]));
+    const replays = new LogReplays();
+    const kept = entries.filter((entry) => replays.isNew(entry)).map(({ text }) => text.toString());
+    expect(kept).toEqual(['1', '2', '2', '3', 'other', '4']);
+  });
+});

@@ -1,0 +1,124 @@
+// Takes about 15 s
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { EngineError } from '../docker/engine-error.ts';
+import { testEngineHost } from '../testing/test-engine.ts';
+import { openEngineGate } from '../testing/engine-gate.ts';
+import type { EngineGate } from '../testing/engine-gate.ts';
+import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
+import type { TestPlatform } from '../testing/test-platform.ts';
+import type { Worker } from '../worker.ts';
+
+const why = await whyNoTests();
+
+describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while ${why ?? ''}`, () => {
+  let gate: EngineGate;
+  let platform: TestPlatform;
+  let worker: Worker;
+  beforeEach(async () => {
+    gate = await openEngineGate(testEngineHost);
+    platform = await openTestPlatform(gate.host);
+    worker = await platform.openWorker();
+  });
+  afterEach(async () => {
+    gate?.open();
+    await worker?.[Symbol.asyncDispose]();
+    await platform?.[Symbol.asyncDispose]();
+    await gate?.[Symbol.asyncDispose]();
+  });
+
+  const containerOf = (id: string) => platform.containerOf(id);
+
+  it('finds out what ended meanwhile', async () => {
+    const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
+    await platform.until(id, 'ready');
+    gate.close();
+    await containerOf(id).kill({ signal: 'SIGKILL' });
+    await containerOf(id).wait();
+    expect((await platform.get(id)).status).toBe('ready');
+    gate.open();
+    const ended = await platform.until(id, 'terminated');
+    expect(ended.history.at(-1)).toMatchObject({ terminationReason: null, exitCode: 137 });
+  });
+
+  it('goes on starting and stopping when it is back', async () => {
+    const imageDigest = await platform.images.add(polite);
+    const running = await platform.schedule({ imageDigest });
+    await platform.until(running, 'ready');
+    gate.close();
+    const late = await platform.schedule({ imageDigest });
+    await eventually(async () => (await platform.get(late)).node);
+    await platform.stop(running, 'soft');
+    await platform.until(running, 'terminating');
+    gate.open();
+    expect((await platform.until(late, 'ready')).status).toBe('ready');
+    const ended = await platform.until(running, 'terminated');
+    expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'soft', exitCode: 0 });
+    await platform.end(late);
+  });
+
+  it('goes on with a pull when it is back', async () => {
+    const release = Promise.withResolvers<void>();
+    platform.images.holdLayers(release.promise);
+    const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
+    await eventually(async () => (platform.images.heldRequests > 0 ? true : undefined));
+    gate.close();
+    release.resolve();
+    gate.open();
+    expect((await platform.until(id, 'ready')).status).toBe('ready');
+    await platform.end(id);
+  });
+
+  it('cuts a start in the middle, and no container is left over from it', async () => {
+    const imageDigest = await platform.images.add(polite);
+    await platform.pull(imageDigest);
+    const id = await platform.schedule({ imageDigest });
+    await platform.until(id, 'starting');
+    gate.close();
+    gate.open();
+    expect((await platform.until(id, 'ready')).status).toBe('ready');
+    expect(await platform.engine.engine.containers.list()).toHaveLength(1);
+    const { address } = await platform.get(id);
+    expect((await fetch(`http://${address?.host}:${address?.port}/`)).status).toBe(404);
+    await platform.end(id);
+  });
+
+  it('goes on with a container that was started by an attempt without an answer', async () => {
+    const { engine } = platform.engine;
+    let startedFirst: string | undefined;
+    const start = engine.containers.start.bind(engine.containers);
+    const silentOnce = async (container: string) => {
+      await start(container);
+      if (startedFirst !== undefined) return;
+      startedFirst = container;
+      throw new EngineError('unavailable', 'EOF');
+    };
+    vi.spyOn(engine.containers, 'start').mockImplementation(silentOnce);
+    const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
+    const started = await eventually(async () => startedFirst);
+    await platform.until(id, 'ready');
+    expect((await containerOf(id).inspect()).Id).toBe(started);
+    await platform.end(id);
+  });
+
+  it('does not tell the end of a backend that may have started, before it is gone', async () => {
+    const imageDigest = await platform.images.add(polite);
+    // The first one finds out which limits this engine can set.
+    const first = await platform.schedule({ imageDigest });
+    await platform.until(first, 'ready');
+    await platform.end(first);
+    const id = await platform.schedule({ imageDigest });
+    await platform.until(id, 'starting');
+    gate.close();
+    await platform.stop(id, 'hard');
+    await platform.until(id, 'hard-terminating');
+    // As it is when the engine's answer was lost on the way.
+    await containerOf(id)
+      .start()
+      .catch(() => {});
+    expect((await containerOf(id).inspect()).State.Running).toBe(true);
+    expect((await platform.get(id)).live).toBe(true);
+    gate.open();
+    await platform.until(id, 'terminated');
+    await expect(containerOf(id).inspect()).rejects.toThrow('no such container');
+  });
+});

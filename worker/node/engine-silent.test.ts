@@ -1,0 +1,91 @@
+// Takes about 35 s
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { testEngineHost } from '../testing/test-engine.ts';
+import { openEngineGate } from '../testing/engine-gate.ts';
+import type { EngineGate } from '../testing/engine-gate.ts';
+import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
+import type { TestPlatform } from '../testing/test-platform.ts';
+import type { Worker } from '../worker.ts';
+
+const why = await whyNoTests();
+
+/** What an engine 20.10 that has locked itself up leaves without an answer: all that touches networks. */
+const lockedUp = /^(?:\w+ \/networks|POST \/containers\/\w+\/(?:start|stop|kill)|DELETE \/containers)/;
+
+describe.skipIf(why !== undefined)(`a worker whose engine falls silent ${why ?? ''}`, () => {
+  let gate: EngineGate;
+  let platform: TestPlatform;
+  let worker: Worker;
+  beforeEach(async () => {
+    gate = await openEngineGate(testEngineHost);
+    platform = await openTestPlatform(gate.host);
+    worker = await platform.openWorker();
+  });
+  afterEach(async () => {
+    gate?.open();
+    await worker?.[Symbol.asyncDispose]();
+    await platform?.[Symbol.asyncDispose]();
+    await gate?.[Symbol.asyncDispose]();
+  });
+
+  const untilItSays = async (problem: RegExp | undefined) => {
+    await eventually(async () => {
+      const said = await worker.ping().then(
+        () => undefined,
+        (error: Error) => error.message,
+      );
+      return (problem === undefined ? said === undefined : problem.test(said ?? '')) || undefined;
+    });
+  };
+
+  it('says so, leaves what is new to other nodes, and goes on by itself when the engine answers', async () => {
+    const imageDigest = await platform.images.add(polite);
+    await platform.pull(imageDigest);
+    await worker.ping();
+    gate.silence(lockedUp);
+    await untilItSays(/has not answered for 10 seconds/);
+    const nudged = await platform.schedule({ imageDigest });
+    const unnudged = await platform.schedule({ imageDigest }, false);
+    // Each pass over all backends begins with a list: one whole pass has gone by.
+    const passes = gate.asked(/^GET \/containers\/json/);
+    await eventually(async () => gate.asked(/^GET \/containers\/json/) > passes + 1 || undefined);
+    for (const id of [nudged, unnudged]) {
+      expect(await platform.get(id)).toMatchObject({ status: 'scheduled', live: true });
+      expect((await platform.get(id)).node).toBeUndefined();
+    }
+    gate.open();
+    await untilItSays(undefined);
+    await Promise.all([nudged, unnudged].map((id) => platform.until(id, 'ready')));
+    await Promise.all([nudged, unnudged].map((id) => platform.end(id)));
+  });
+
+  it('closes all the same, in the middle of a start', async () => {
+    const imageDigest = await platform.images.add(polite);
+    await platform.pull(imageDigest);
+    gate.silence();
+    const id = await platform.schedule({ imageDigest });
+    await eventually(async () => gate.asked(/^POST \/containers\/create/) > 0 || undefined);
+    await worker[Symbol.asyncDispose]();
+    gate.open();
+    worker = await platform.openWorker();
+    expect((await platform.until(id, 'ready')).history.map(({ status }) => status)).not.toContain('terminated');
+    await platform.end(id);
+  });
+});
+
+describe.skipIf(why !== undefined)(`calls to an engine that falls silent ${why ?? ''}`, () => {
+  it('end in time, so that a backend can be ended whose start has no answer', async () => {
+    await using gate = await openEngineGate(testEngineHost);
+    await using platform = await openTestPlatform(gate.host, { silenceMs: 500 });
+    await using _worker = await platform.openWorker();
+    const imageDigest = await platform.images.add(polite);
+    await platform.pull(imageDigest);
+    gate.silence(/^POST \/containers\/\w+\/start/);
+    const id = await platform.schedule({ imageDigest });
+    await eventually(async () => gate.asked(/^POST \/containers\/\w+\/start/) > 0 || undefined);
+    await platform.stop(id, 'hard');
+    const ended = await platform.until(id, 'terminated');
+    expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'external', exitCode: null });
+    expect(await platform.engine.engine.containers.list()).toEqual([]);
+  });
+});

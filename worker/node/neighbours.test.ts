@@ -1,0 +1,63 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openLog, silentLog } from '../../core/log/log.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import type { Store } from '../../core/store/store.ts';
+import { nodes } from '../../model/node.ts';
+import { Neighbours } from './neighbours.ts';
+import type { WorkerSettings } from '../settings.ts';
+
+let folder: string;
+let store: Store;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-nodes-'));
+  store = await openSqliteStore({ folder, collections: [nodes], log: silentLog() });
+});
+afterEach(async () => {
+  await store[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true });
+});
+
+async function addNode(id: string, leaseUntil = new Date(Date.now() + 60_000)): Promise<void> {
+  await store.insert(nodes, { id, cluster: id, leaseUntil, startedAt: leaseUntil, engineVersion: '' });
+}
+
+function lookFrom(gatewayHost: string | undefined) {
+  const told: string[] = [];
+  const log = openLog('warn', { write: (line) => void told.push((JSON.parse(line) as { msg: string }).msg) });
+  const settings = { node: 'here' } as WorkerSettings;
+  const gateway = gatewayHost === undefined ? undefined : { host: gatewayHost, port: 7104 };
+  const neighbours = new Neighbours({ store, log, settings }, gateway);
+  return { look: () => neighbours.look(), told };
+}
+
+test('a node alone, or beside dead ones, hears nothing', async () => {
+  await addNode('here');
+  await addNode('long-gone', new Date(0));
+  const { look, told } = lookFrom(undefined);
+  await look();
+  expect(told).toEqual([]);
+});
+
+test.each([undefined, '127.0.0.1', 'localhost', '::1', 'host.docker.internal'])(
+  'a node that tells others to reach it at %s hears once, when another one comes, what to set',
+  async (host) => {
+    await addNode('here');
+    const { look, told } = lookFrom(host);
+    await look();
+    expect(told).toEqual([]);
+    await addNode('there');
+    await look();
+    await look();
+    expect(told).toEqual([expect.stringMatching(/set BERTH_ADVERTISED_HOST to the name or address/)]);
+  },
+);
+
+test.each(['10.0.0.1', 'node-1.internal', '2001:db8::1'])('one that others reach at %s hears nothing', async (host) => {
+  await addNode('there');
+  const { look, told } = lookFrom(host);
+  await look();
+  expect(told).toEqual([]);
+});

@@ -1,0 +1,75 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { openLog, silentLog } from '../../core/log/log.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import type { Store } from '../../core/store/store.ts';
+import { upsert } from '../../core/store/upsert.ts';
+import { nodeLeaseMs, nodes } from '../../model/node.ts';
+import type { Node } from '../../model/node.ts';
+import { NodeNameError, assertOwnName, heardWithinMs } from './node-name.ts';
+
+let folder: string;
+let store: Store;
+let clock: ManualClock;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-nodes-'));
+  store = await openSqliteStore({ folder, collections: [nodes], log: silentLog() });
+  clock = new ManualClock();
+});
+afterEach(async () => {
+  await store[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true });
+});
+
+async function beat(machine: string, leaseUntil = new Date(Date.now() + nodeLeaseMs)): Promise<void> {
+  const node: Node = {
+    id: 'node-1',
+    cluster: 'default',
+    leaseUntil,
+    startedAt: leaseUntil,
+    engineVersion: '',
+    machine,
+  };
+  await upsert(store, nodes, node.id, () => node);
+}
+
+/** Asks, and when the answer has to wait for a heartbeat, lets that time pass; `meanwhile` happens in it. */
+async function ask(meanwhile = async () => {}): Promise<unknown> {
+  const settings = { node: 'node-1', machine: 'here' };
+  const isWaiting = Promise.withResolvers<void>();
+  const log = openLog('warn', { write: () => isWaiting.resolve() });
+  const asked = assertOwnName({ store, clock, log, settings }).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  await isWaiting.promise;
+  await meanwhile();
+  await clock.advance(heardWithinMs);
+  return await asked;
+}
+
+test('a name that nobody has, that was ours, or whose machine is long gone, is ours at once', async () => {
+  const startedAt = clock.now();
+  const settings = { node: 'node-1', machine: 'here' };
+  await assertOwnName({ store, clock, log: silentLog(), settings });
+  await beat('here');
+  await assertOwnName({ store, clock, log: silentLog(), settings });
+  await beat('there', new Date(Date.now() - 1_000));
+  await assertOwnName({ store, clock, log: silentLog(), settings });
+  expect(clock.now()).toEqual(startedAt);
+});
+
+test('a name that another machine has is refused, in words that say what to set', async () => {
+  await beat('there');
+  const problem = await ask(async () => await beat('there', new Date(Date.now() + 2 * nodeLeaseMs)));
+  expect(problem).toBeInstanceOf(NodeNameError);
+  expect((problem as Error).message).toContain('set BERTH_NODE to a name that no other node has');
+});
+
+test('a machine that does not tell any more that it lives leaves its name to this one', async () => {
+  await beat('there');
+  expect(await ask()).toBeUndefined();
+});

@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { openLog } from '../../core/log/log.ts';
+import { Pulse } from './pulse.ts';
+import { openEngineGate } from '../testing/engine-gate.ts';
+import type { EngineGate } from '../testing/engine-gate.ts';
+import { openTestEngine, testEngineHost, whyNoEngine } from '../testing/test-engine.ts';
+import type { TestEngine } from '../testing/test-engine.ts';
+import { eventually } from '../testing/test-platform.ts';
+
+const why = await whyNoEngine();
+
+describe.skipIf(why !== undefined)(`the pulse of an engine ${why ?? ''}`, () => {
+  let gate: EngineGate;
+  let engine: TestEngine;
+  let pulse: Pulse;
+  let clock: ManualClock;
+  let lines: { level: string; msg: string; err?: { message: string } }[];
+  let changes: boolean[];
+  let answers: number;
+  beforeEach(async () => {
+    gate = await openEngineGate(testEngineHost);
+    engine = await openTestEngine(`test-${randomBytes(5).toString('hex')}`, gate.host);
+    clock = new ManualClock();
+    lines = [];
+    changes = [];
+    const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
+    answers = 0;
+    const ping = async (signal: AbortSignal) => {
+      await engine.engine.ping(signal);
+      answers += 1;
+    };
+    pulse = new Pulse({ engine: { ping }, clock, log });
+    pulse.onChange(() => changes.push(pulse.problem === undefined));
+  });
+  afterEach(async () => {
+    gate?.open();
+    await pulse?.[Symbol.asyncDispose]();
+    await engine?.[Symbol.asyncDispose]();
+    await gate?.[Symbol.asyncDispose]();
+  });
+
+  /** Until the pulse has changed this often. */
+  const untilChanged = async (times: number) => {
+    await eventually(async () => {
+      if (changes.length >= times) return true;
+      await clock.advance(1_000);
+      return undefined;
+    });
+  };
+
+  it('is felt again and again, and nothing is said while it is there', async () => {
+    for (let asked = 1; asked <= 5; asked += 1) {
+      await clock.advance(5_000);
+      await eventually(async () => answers === asked || undefined);
+    }
+    expect([pulse.problem, changes, lines]).toEqual([undefined, [], []]);
+  });
+
+  it('is missed when networks are never told, though all else is answered, and felt when they are', async () => {
+    gate.silence(/^GET \/networks\?/);
+    await untilChanged(1);
+    expect(pulse.problem?.message).toMatch(/has not answered for 10 seconds, so no backend is started here; .*restart/);
+    expect(await engine.engine.containers.list()).toEqual([]);
+    const asked = gate.asked(/networks/);
+    await eventually(async () => {
+      await clock.advance(1_000);
+      return gate.asked(/networks/) > asked + 2 || undefined;
+    });
+    gate.open();
+    await untilChanged(2);
+    expect([pulse.problem, changes]).toEqual([undefined, [false, true]]);
+    // Once for each change, however often it was asked.
+    expect(lines.map(({ level, msg }) => `${level}: ${msg}`)).toEqual([
+      'error: Docker Engine does not answer, no backends are taken until it does',
+      'info: Docker Engine answers again',
+    ]);
+    expect(lines[0]?.err?.message).toContain('10 seconds');
+  });
+
+  it('is missed at once when nobody is there', async () => {
+    gate.close();
+    await clock.advance(5_000);
+    await eventually(async () => changes.length > 0 || undefined);
+    expect(pulse.problem?.message).toContain('The Docker Engine of this node does not answer, so');
+  });
+});

@@ -1,0 +1,82 @@
+/** Whether the engine of this node answers: it is asked regularly, since one that has locked itself up does not say so. */
+import { TimeoutError, withTimeout } from '../../core/async/with-timeout.ts';
+import type { Clock } from '../../core/clock/clock.ts';
+import type { Log } from '../../core/log/log.ts';
+import { EngineError } from '../docker/engine-error.ts';
+import type { Engine } from '../docker/engine.ts';
+
+const askEveryMs = 5_000;
+
+/** A busy engine answers within a second or two; one that needs longer than this should not be given more to do. */
+const answerLimitMs = 10_000;
+
+export interface PulseDeps {
+  readonly engine: Pick<Engine, 'ping'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Asks the engine, again and again, until disposed. It counts as answering until it does not. */
+export class Pulse implements AsyncDisposable {
+  readonly #deps: PulseDeps;
+  readonly #over = new AbortController();
+  readonly #listeners = new Set<() => void>();
+  readonly #asking: Promise<void>;
+  #problem: EngineError | undefined;
+
+  constructor(deps: PulseDeps) {
+    this.#deps = deps;
+    this.#asking = this.#goOnAsking();
+  }
+
+  /** Why nothing can be started now; `undefined` while the engine answers. */
+  get problem(): EngineError | undefined {
+    return this.#problem;
+  }
+
+  /** Is called each time the engine has stopped answering, or answers again. */
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listeners.clear();
+    this.#over.abort();
+    await this.#asking;
+  }
+
+  async #goOnAsking(): Promise<void> {
+    for (;;) {
+      await this.#deps.clock.sleep(askEveryMs, this.#over.signal).catch(() => {});
+      if (this.#over.signal.aborted) return;
+      const problem = await this.#ask();
+      if (this.#over.signal.aborted) return;
+      if ((problem === undefined) !== (this.#problem === undefined)) this.#change(problem);
+    }
+  }
+
+  async #ask(): Promise<EngineError | undefined> {
+    const { clock, engine } = this.#deps;
+    try {
+      const limit = { clock, ms: answerLimitMs, signal: this.#over.signal };
+      await withTimeout(limit, async (signal) => await engine.ping(signal));
+      return undefined;
+    } catch (error) {
+      const isLate = error instanceof TimeoutError;
+      const how = isLate ? `has not answered for ${answerLimitMs / 1000} seconds` : 'does not answer';
+      return new EngineError(
+        'unavailable',
+        `The Docker Engine of this node ${how}, so no backend is started here; if it stays like that, restart the engine`,
+        { cause: error },
+      );
+    }
+  }
+
+  #change(problem: EngineError | undefined): void {
+    const { log } = this.#deps;
+    this.#problem = problem;
+    if (problem) log.error({ err: problem }, 'Docker Engine does not answer, no backends are taken until it does');
+    else log.info('Docker Engine answers again');
+    for (const listener of this.#listeners) listener();
+  }
+}

@@ -1,0 +1,68 @@
+import type { Clock } from '../../core/clock/clock.ts';
+import type { Log } from '../../core/log/log.ts';
+import type { Store } from '../../core/store/store.ts';
+
+/** Clocks that drift by 500 ppm, which is a lot, are 5 ms apart by then. A clock that was set is noticed by then, too. */
+const compareEveryMs = 10_000;
+
+/**
+ * The store's time on this node's timers: what a worker writes into documents, and compares with them, is dated by one clock on all
+ * nodes, however wrong a node's own clock is. Where no other process shares the store, the store has the clock of its process.
+ */
+export class StoreClock implements Clock, Disposable {
+  readonly #machine: Clock;
+  readonly #store: Store;
+  readonly #log: Log;
+  readonly #comparing: Disposable;
+  /** By how much the store's clock is ahead of the machine's. */
+  #aheadMs = 0;
+
+  private constructor({ clock, store, log }: { clock: Clock; store: Store; log: Log }) {
+    this.#machine = clock;
+    this.#store = store;
+    this.#log = log;
+    this.#comparing = clock.every(compareEveryMs, () => void this.#compareOrWarn());
+  }
+
+  /** Compares the two clocks, and then regularly until disposed. Throws `StoreError` if the store does not answer. */
+  static async open(deps: { clock: Clock; store: Store; log: Log }): Promise<StoreClock> {
+    using opening = new DisposableStack();
+    const clock = opening.use(new StoreClock(deps));
+    await clock.#compare();
+    opening.move();
+    return clock;
+  }
+
+  now(): Date {
+    return new Date(this.#machine.now().getTime() + this.#aheadMs);
+  }
+
+  after(delayMs: number, action: () => void): Disposable {
+    return this.#machine.after(delayMs, action);
+  }
+
+  every(periodMs: number, action: () => void): Disposable {
+    return this.#machine.every(periodMs, action);
+  }
+
+  async sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+    await this.#machine.sleep(delayMs, signal);
+  }
+
+  [Symbol.dispose](): void {
+    this.#comparing[Symbol.dispose]();
+  }
+
+  async #compare(): Promise<void> {
+    const storeNow = await this.#store.now();
+    this.#aheadMs = storeNow.getTime() - this.#machine.now().getTime();
+  }
+
+  async #compareOrWarn(): Promise<void> {
+    try {
+      await this.#compare();
+    } catch (error) {
+      this.#log.debug({ err: error }, 'Clock of the store cannot be read');
+    }
+  }
+}

@@ -1,0 +1,49 @@
+/** How the worker learns that containers have ended. */
+import type { WorkerContext } from '../context.ts';
+import type { ContainerEvent } from '../docker/events.ts';
+import { checkContainer, outOfMemoryFailure } from '../lifecycle/exit.ts';
+import { findDead } from './reconcile.ts';
+
+/** Follows the engine's events until disposed. Resolves when the stream is open for the first time. */
+export async function beginWatching(worker: WorkerContext): Promise<AsyncDisposable> {
+  const opened = Promise.withResolvers<void>();
+  const over = new AbortController();
+  const following = worker.engine.events.follow(
+    {
+      onOpen: () => {
+        opened.resolve();
+        // What ended before the stream was open is looked up.
+        findDead(worker).catch((error: unknown) => logFailure(worker, error));
+      },
+      onEvent: (event) => {
+        onEvent(worker, event).catch((error: unknown) => logFailure(worker, error));
+      },
+    },
+    over.signal,
+  );
+  await Promise.race([opened.promise, following]);
+  return {
+    [Symbol.asyncDispose]: async () => {
+      over.abort();
+      await following;
+    },
+  };
+}
+
+async function onEvent(worker: WorkerContext, event: ContainerEvent): Promise<void> {
+  const run = worker.runs.get(event.backend);
+  if (!run || run.container?.id !== event.container) return;
+  if (event.kind === 'died') {
+    await checkContainer(worker, run, event.exitCode);
+    return;
+  }
+  // Whichever process was killed: a backend that has exceeded its limit ends, by itself or by us.
+  run.fail(outOfMemoryFailure(worker, run));
+  worker.log.warn({ backend: run.id }, 'Backend exceeded its memory limit');
+  await worker.engine.containers.signal(event.container, 'SIGKILL');
+}
+
+function logFailure(worker: WorkerContext, error: unknown): void {
+  if (!worker.closing.aborted)
+    worker.log.warn({ err: error }, 'Containers cannot be looked at, the next pass tries again');
+}

@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto';
+import { Registry } from 'prom-client';
+import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { silentLog } from '../../core/log/log.ts';
+import { openInProcessQueue } from '../../core/queue/in-process.ts';
+import { newBackend } from '../../model/backend.ts';
+import type { Backend } from '../../model/backend.ts';
+import { newBackendId } from '../../model/ids.ts';
+import type { Engine } from '../docker/engine.ts';
+import { hasRoom, hasRoomFor, offeredMemory, promisedMemory } from './room.ts';
+import type { Run } from '../lifecycle/run.ts';
+import type { WorkerSettings } from '../settings.ts';
+import { openAtWork } from '../testing/outside.ts';
+import { openTestEngine } from '../testing/test-engine.ts';
+import { eventually, polite, whyNoTests } from '../testing/test-platform.ts';
+
+const mib = 1024 * 1024;
+
+function backendOf(memoryBytes?: number): Backend {
+  const about = { account: 'acme', service: 'draw', environment: 'default', cluster: 'default', maxIdleSeconds: 300 };
+  const limits = memoryBytes === undefined ? {} : { memoryBytes };
+  return newBackend({ id: newBackendId(), ...about, imageDigest: 'sha256:0', limits, port: 8080 }, new Date());
+}
+
+function nodeOf(running: readonly Backend[], taken: readonly Backend[], settings: Partial<WorkerSettings>) {
+  return {
+    engine: { memoryBytes: 1000 * mib },
+    runs: new Map(running.map((backend) => [backend.id, { backend } as Run])),
+    taking: new Map(taken.map((backend) => [backend.id, backend])),
+    settings: { defaultMemoryBytes: 100 * mib, ...settings } as WorkerSettings,
+  } as Parameters<typeof hasRoom>[0];
+}
+
+describe('the room of a node', () => {
+  it('is twice the memory of its machine, unless somebody says how much', () => {
+    expect(offeredMemory(nodeOf([], [], {}))).toBe(2000 * mib);
+    expect(offeredMemory(nodeOf([], [], { offeredMemoryBytes: 5 * mib }))).toBe(5 * mib);
+    expect(offeredMemory({ ...nodeOf([], [], {}), engine: { memoryBytes: 0 } as Engine })).toBe(Infinity);
+  });
+
+  it('is used up by the limits of what runs and of what is being taken', () => {
+    const node = nodeOf([backendOf(300 * mib), backendOf()], [backendOf(50 * mib)], { offeredMemoryBytes: 500 * mib });
+    expect(promisedMemory(node)).toBe(450 * mib);
+    expect(hasRoomFor(node, { memoryBytes: 50 * mib })).toBe(true);
+    expect(hasRoomFor(node, { memoryBytes: 50 * mib + 1 })).toBe(false);
+    expect(hasRoomFor(node, {})).toBe(false);
+    expect(hasRoom(node)).toBe(true);
+    expect(hasRoom(nodeOf([backendOf(500 * mib)], [], { offeredMemoryBytes: 500 * mib }))).toBe(false);
+  });
+
+  it('is limited by their number, too', () => {
+    const node = nodeOf([backendOf()], [backendOf()], { maxBackends: 2 });
+    expect(hasRoom(node)).toBe(false);
+    expect(hasRoomFor(node, { memoryBytes: 1 })).toBe(false);
+    expect(hasRoom(nodeOf([backendOf()], [backendOf()], { maxBackends: 3 }))).toBe(true);
+  });
+
+  it('has no end where memory is not limited', () => {
+    const crowd = Array.from({ length: 100 }, () => backendOf(1e12));
+    expect(hasRoomFor(nodeOf(crowd, [], { offeredMemoryBytes: Infinity }), { memoryBytes: 1e12 })).toBe(true);
+  });
+});
+
+const why = await whyNoTests();
+
+describe.skipIf(why !== undefined)(`a node whose memory is promised ${why ?? ''}`, () => {
+  it('takes what fits, past what does not, and that when there is room again', async () => {
+    await using small = await openAtWork({ offeredMemoryBytes: 300 * mib });
+    const { platform } = small;
+    const imageDigest = await platform.images.add(polite);
+    const schedule = async (sizeMib: number) =>
+      await platform.schedule({ imageDigest, limits: { memoryBytes: sizeMib * mib } });
+    const first = await schedule(200);
+    await platform.until(first, 'ready');
+    const large = await schedule(150);
+    const fits = await schedule(100);
+    await platform.until(fits, 'ready');
+    expect(await platform.get(large)).toMatchObject({ status: 'scheduled' });
+    expect(await platform.get(large)).not.toHaveProperty('node');
+    const metrics = await platform.metrics.metrics();
+    expect(metrics).toContain(`berth_node_memory_offered_bytes ${300 * mib}`);
+    expect(metrics).toContain(`berth_node_memory_promised_bytes ${300 * mib}`);
+    await platform.end(first);
+    await platform.until(large, 'ready');
+    for (const id of [large, fits]) await platform.end(id);
+  });
+
+  it('tells the others of what it has no room for, and the one that has takes it at once', async () => {
+    const node = `test-${randomBytes(5).toString('hex')}`;
+    await using small = await openAtWork({ offeredMemoryBytes: 100 * mib });
+    const { platform } = small;
+    // Its time stands still and nobody nudges it: it looks at the store when it is told, and not by itself.
+    const clock = new ManualClock(new Date());
+    await using queue = openInProcessQueue({ clock, log: silentLog() });
+    await using other = await openTestEngine(node);
+    const settings = { node, offeredMemoryBytes: 1000 * mib };
+    const { engine } = other;
+    await using _worker = await platform.openWorker({ settings, clock, queue, engine, metrics: new Registry() });
+    const imageDigest = await platform.images.add(polite);
+    const large = await platform.schedule({ imageDigest, limits: { memoryBytes: 200 * mib } });
+    const taken = await eventually(async () => {
+      const backend = await platform.get(large);
+      return backend.node === undefined ? undefined : backend;
+    });
+    expect(taken.node).toBe(node);
+    await platform.declareLost(large);
+  });
+});

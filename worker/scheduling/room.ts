@@ -1,0 +1,37 @@
+/** What this node has room for: so many backends, and so much memory that they may come to need together. */
+import type { BackendLimits } from '../../model/backend.ts';
+import type { WorkerContext } from '../context.ts';
+import { memoryLimitOf } from '../lifecycle/container-spec.ts';
+
+type Node = Pick<WorkerContext, 'engine' | 'runs' | 'settings' | 'taking'>;
+
+/**
+ * The limits of all backends may add up to so many times the memory of the machine. A limit says what a backend takes at worst:
+ * few come near it, and hardly ever at the same time.
+ */
+const memoryShare = 2;
+
+/** Memory that this node offers to its backends, all together; infinite where that is not limited. */
+export function offeredMemory({ engine, settings }: Pick<Node, 'engine' | 'settings'>): number {
+  return settings.offeredMemoryBytes ?? (engine.memoryBytes * memoryShare || Infinity);
+}
+
+/** Memory that the backends of this node may take, all together. */
+export function promisedMemory({ runs, taking, settings }: Omit<Node, 'engine'>): number {
+  const all = [...Array.from(runs.values(), ({ backend }) => backend), ...taking.values()];
+  return all.reduce((bytes, { limits }) => bytes + memoryLimitOf(limits, settings), 0);
+}
+
+/** Whether there is room for anything. */
+export function hasRoom(node: Node): boolean {
+  return hasPlace(node) && promisedMemory(node) < offeredMemory(node);
+}
+
+/** Whether there is room for a backend with these limits. */
+export function hasRoomFor(node: Node, limits: BackendLimits): boolean {
+  return hasPlace(node) && promisedMemory(node) + memoryLimitOf(limits, node.settings) <= offeredMemory(node);
+}
+
+function hasPlace({ runs, taking, settings }: Node): boolean {
+  return runs.size + taking.size < (settings.maxBackends ?? Infinity);
+}
