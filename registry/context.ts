@@ -9,12 +9,12 @@ import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Store } from '../core/store/store.ts';
 import type { RegistryGrants, RepositoryAccess } from '../model/registry-grant.ts';
-import type { CollectionSettings } from './collection/settings.ts';
+import type { CollectionSettings } from './gc/settings.ts';
 import type { RegistryLimits } from './quota/limits.ts';
 import type { Quota } from './quota/quota.ts';
 import type { RateLimits } from './access/rate-limits.ts';
-import type { PullWatch } from './blobs/pull-watch.ts';
-import type { BusyUploads } from './blobs/busy-uploads.ts';
+import type { PullWatch } from './http/pull-watch.ts';
+import type { BusyUploads } from './content/busy-uploads.ts';
 
 export interface RegistryDeps {
   readonly store: Store;

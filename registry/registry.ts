@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { requestId } from '../core/http/request-id.ts';
 import type { Unreadable } from '../core/http/unreadable.ts';
 import type { Log } from '../core/log/log.ts';
-import { answerError, errorBody } from './answer.ts';
-import { authorize } from './access/caller.ts';
-import { openCollector } from './collection/collector.ts';
-import type { Collector } from './collection/collector.ts';
+import { answerError, errorBody } from './http/answer.ts';
+import { authorize } from './http/caller.ts';
+import { openCollector } from './gc/collector.ts';
+import type { Collector } from './gc/collector.ts';
 import type { Exchange, RegistryContext, RegistryDeps } from './context.ts';
 import { RegistryError, registryErrors } from './errors.ts';
 import type { RegistryErrorName } from './errors.ts';
@@ -16,11 +16,11 @@ import { AccountQuotas } from './quota/account-quotas.ts';
 import { Quota } from './quota/quota.ts';
 import { RateLimits } from './access/rate-limits.ts';
 import { asRegistryError, isLeaving } from './refusals.ts';
-import type { FoundRoute, PathParameters } from './request-target.ts';
-import { findRoute } from './routes.ts';
-import type { Route } from './routes.ts';
-import { PullWatch } from './blobs/pull-watch.ts';
-import { BusyUploads } from './blobs/busy-uploads.ts';
+import type { FoundRoute, PathParameters } from './http/request-target.ts';
+import { findRoute } from './http/routes.ts';
+import type { Route } from './http/routes.ts';
+import { PullWatch } from './http/pull-watch.ts';
+import { BusyUploads } from './content/busy-uploads.ts';
 
 export interface Registry extends AsyncDisposable {
   /** Answers one request to the registry: `/v2/…` and `/token`. Rejects only for an error of ours that could not be answered. */

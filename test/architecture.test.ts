@@ -65,7 +65,7 @@ test('rooms and the model know ports, never drivers', () => {
   expect(imports.filter(({ file, target }) => rooms.includes(folderOf(file)) && drivers.test(target))).toEqual([]);
 });
 
-test.each(['worker'])('the folders of %s form no cycle', (component) => {
+test.each(['registry', 'worker'])('the folders of %s form no cycle', (component) => {
   expect(cycleAmong(foldersOf(component))).toBeUndefined();
 });
 

@@ -5,7 +5,7 @@ import multer from 'multer';
 import type { Options, StorageEngine } from 'multer';
 import { z } from 'zod';
 import { Refusal } from '../../model/refusal.ts';
-import { hasBody } from '../request-body.ts';
+import { hasBody } from '../http/request-body.ts';
 
 /** The field of the form that holds the archive. */
 const fieldName = 'archive';

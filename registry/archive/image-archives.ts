@@ -1,12 +1,12 @@
-import { tagId, tags } from '../documents.ts';
+import { tagId, tags } from '../content/documents.ts';
 import type { RegistryContext, RegistryDeps, RemovalFinisher } from '../context.ts';
 import { RegistryError } from '../errors.ts';
 import { images } from '../../model/image.ts';
 import type { Image } from '../../model/image.ts';
 import { Quota } from '../quota/quota.ts';
 import { RateLimits } from '../access/rate-limits.ts';
-import { PullWatch } from '../blobs/pull-watch.ts';
-import { BusyUploads } from '../blobs/busy-uploads.ts';
+import { PullWatch } from '../http/pull-watch.ts';
+import { BusyUploads } from '../content/busy-uploads.ts';
 import { archiveLimits } from './limits.ts';
 import type { ArchiveLimits } from './limits.ts';
 import { ArchivePlaces } from './places.ts';

@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import { digestPattern } from '../../contract/names.ts';
 import type { RegistryContext } from '../context.ts';
-import { digestOfBytes } from '../digests.ts';
-import { indexMediaType, maxManifestBytes, parseManifest } from '../manifests/manifest.ts';
-import type { Descriptor } from '../manifests/manifest.ts';
-import { readBlob } from '../manifests/pushed-image.ts';
+import { digestOfBytes } from '../content/digests.ts';
+import { indexMediaType, maxManifestBytes, parseManifest } from '../content/manifest.ts';
+import type { Descriptor } from '../content/manifest.ts';
+import { readBlob } from '../content/pushed-image.ts';
 import { RegistryError } from '../errors.ts';
 import type { Candidate, Wish } from './candidates.ts';
 import type { ArchiveContents, ArchiveFile } from './contents.ts';

@@ -5,7 +5,7 @@ import { untilAborted } from '../../core/blobs/until-aborted.ts';
 import { imageId, images } from '../../model/image.ts';
 import type { Image } from '../../model/image.ts';
 import type { RegistryContext } from '../context.ts';
-import { paced } from '../blobs/pace.ts';
+import { paced } from '../http/pace.ts';
 import { checkedTag, choose } from './candidates.ts';
 import type { Wish } from './candidates.ts';
 import { decompress } from './decompress.ts';

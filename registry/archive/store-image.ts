@@ -1,12 +1,12 @@
 /** Checks everything that an image of an archive refers to, and takes it as a push of its manifests would. */
 import { z } from 'zod';
 import type { RegistryContext } from '../context.ts';
-import { contentId, manifests } from '../documents.ts';
+import { contentId, manifests } from '../content/documents.ts';
 import { RegistryError } from '../errors.ts';
-import { isContainerImage, kindOf, parseManifest } from '../manifests/manifest.ts';
-import type { Descriptor, Manifest } from '../manifests/manifest.ts';
-import { acceptManifest } from '../manifests/manifest-push.ts';
-import { maxConfigBytes, readBlob } from '../manifests/pushed-image.ts';
+import { isContainerImage, kindOf, parseManifest } from '../content/manifest.ts';
+import type { Descriptor, Manifest } from '../content/manifest.ts';
+import { acceptManifest } from '../http/manifest-push.ts';
+import { maxConfigBytes, readBlob } from '../content/pushed-image.ts';
 import type { Choice } from './candidates.ts';
 import type { ArchiveContents } from './contents.ts';
 import { readManifestBlob } from './images-in-archive.ts';

@@ -12,11 +12,11 @@ import type { ServerResponse } from 'node:http';
 import { pack } from 'tar-stream';
 import { keptQuiet, send } from '../../core/blobs/send.ts';
 import type { RegistryContext } from '../context.ts';
-import { linkedBlobSize } from '../blobs/blob-links.ts';
-import { contentId, manifests } from '../documents.ts';
-import { indexMediaType, isForeign, kindOf, parseManifest } from '../manifests/manifest.ts';
-import type { Descriptor, Manifest } from '../manifests/manifest.ts';
-import { resolveImage } from '../manifests/pushed-image.ts';
+import { linkedBlobSize } from '../content/blob-links.ts';
+import { contentId, manifests } from '../content/documents.ts';
+import { indexMediaType, isForeign, kindOf, parseManifest } from '../content/manifest.ts';
+import type { Descriptor, Manifest } from '../content/manifest.ts';
+import { resolveImage } from '../content/pushed-image.ts';
 import { Refusal } from '../../model/refusal.ts';
 import { maxIndexDepth } from './limits.ts';
 

@@ -7,7 +7,7 @@ import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { accounts, withMaxStored } from '../../model/account.ts';
 import { openTestRegistry, pushBlob, sha256 } from '../../test/kit/registry.ts';
 import type { Answer, TestRegistry } from '../../test/kit/registry.ts';
-import { manifests, uploadSessions } from '../documents.ts';
+import { manifests, uploadSessions } from '../content/documents.ts';
 
 const mediaType = 'application/vnd.oci.image.index.v1+json';
 const uploads = '/v2/acme/draw/blobs/uploads/';

@@ -7,7 +7,7 @@ import type { Blobs, ByteSource } from '../../core/blobs/blobs.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { sizeText } from '../../core/text/size-text.ts';
 import type { Store } from '../../core/store/store.ts';
-import { contentId, manifests } from '../documents.ts';
+import { contentId, manifests } from '../content/documents.ts';
 import { RegistryError } from '../errors.ts';
 import type { RegistryLimits } from './limits.ts';
 import { Allowances } from './allowances.ts';

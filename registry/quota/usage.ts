@@ -1,8 +1,8 @@
 /** What an account stores. Everything is found by the names of its repositories, whether or not their services are there. */
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import type { Store } from '../../core/store/store.ts';
-import { blobLinks, manifestBatchSize, manifests, uploadSessions } from '../documents.ts';
-import { repositoriesOf } from '../repositories.ts';
+import { blobLinks, manifestBatchSize, manifests, uploadSessions } from '../content/documents.ts';
+import { repositoriesOf } from '../content/repositories.ts';
 
 /** Uploads beyond this many are not looked at: where no limit of uploads is set, one of bytes still holds roughly. */
 const maxUploadsMeasured = 10_000;

@@ -1,4 +1,4 @@
-import type { CollectionSettings } from '../collection/settings.ts';
+import type { CollectionSettings } from '../gc/settings.ts';
 
 /** As documented in `docs/collection.md`. */
 export const defaultCollectionSettings: CollectionSettings = {

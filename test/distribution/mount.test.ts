@@ -1,7 +1,7 @@
 /** end-11: a blob of another repository, without sending it again. */
 import { describe, expect, test } from 'vitest';
 import type { AccessRight } from '../../model/access-token.ts';
-import { blobLinks, contentId } from '../../registry/documents.ts';
+import { blobLinks, contentId } from '../../registry/content/documents.ts';
 import { sha256 } from '../kit/registry.ts';
 import { json, onAllDrivers } from './stage.ts';
 import type { Repository } from './stage.ts';

@@ -1,0 +1,136 @@
+import { images } from '../../model/image.ts';
+import { algorithmOf, digestOfBytes } from '../content/digests.ts';
+import { blobLinks, contentId, manifestBatchSize, manifests, ofRepository, tags } from '../content/documents.ts';
+import type { StoredManifest } from '../content/documents.ts';
+import { RegistryError } from '../errors.ts';
+import { parseManifest, referencesOf } from '../content/manifest.ts';
+import { removeManifest } from '../content/removal.ts';
+import type { Problem } from './events.ts';
+import type { Verifying } from './verifying.ts';
+
+type About = Omit<Problem, 'type' | 'repaired'>;
+
+/**
+ * Checks the documents of one repository. While others push and delete, each finding is looked at once more, as it stands
+ * then, before it is told.
+ */
+export async function* verifyRepository(
+  verifying: Verifying,
+  repository: string,
+): AsyncGenerator<Problem, void, undefined> {
+  const { store, seen, signal, pace } = verifying;
+  const needed = new Set<string>();
+  for await (const stored of store.scan(manifests, { ...ofRepository(repository), batchSize: manifestBatchSize })) {
+    signal.throwIfAborted();
+    await pace.step();
+    seen.manifests += 1;
+    yield* verifyManifest(verifying, stored, needed);
+  }
+  yield* verifyLinks(verifying, repository, needed);
+  yield* verifyNames(verifying, repository);
+}
+
+async function* verifyManifest(
+  verifying: Verifying,
+  stored: StoredManifest,
+  needed: Set<string>,
+): AsyncGenerator<Problem, void, undefined> {
+  const { store, turn } = verifying;
+  const { repository, digest } = stored;
+  const references = referencesIfWhole(stored);
+  if (!references) {
+    const repaired = turn ? await dropDamaged(verifying, stored) : false;
+    const message = repaired ? 'It was removed, push it again' : 'Its bytes are not those that were pushed';
+    yield problem({ kind: 'manifest-damaged', digest, repository, message }, repaired);
+    return;
+  }
+  for (const reference of references) {
+    needed.add(reference);
+    if (await isHere(verifying, repository, reference)) continue;
+    if (!(await store.get(manifests, stored.id))) return;
+    const names = await store.find(tags, { index: 'byDigest', equals: { repository, digest }, limit: 3 });
+    const name = names.length > 0 ? names.map(({ tag }) => tag).join(', ') : digest;
+    const message = `${repository} (${name}) needs it, push that again or delete it`;
+    yield problem({ kind: 'content-missing', digest: reference, repository, message }, false);
+  }
+}
+
+/** What a manifest refers to, or `undefined` if its bytes are not those that were pushed. */
+function referencesIfWhole({ bytes, mediaType, digest }: StoredManifest): string[] | undefined {
+  if (digestOfBytes(bytes, algorithmOf(digest)) !== digest) return undefined;
+  try {
+    const references = referencesOf(parseManifest(bytes, mediaType)).map((reference) => reference.digest);
+    return [...new Set(references)];
+  } catch (error) {
+    if (error instanceof RegistryError) return undefined;
+    throw error;
+  }
+}
+
+/** As a blob with its bytes, or as a manifest. */
+async function isHere({ store, blobs }: Verifying, repository: string, digest: string): Promise<boolean> {
+  const id = contentId(repository, digest);
+  if ((await store.get(blobLinks, id)) && (await blobs.stat(digest))) return true;
+  return (await store.get(manifests, id)) !== undefined;
+}
+
+/** With its names, but not if it is pushed again at this moment. @returns whether it was deleted. */
+async function dropDamaged({ store }: Verifying, stored: StoredManifest): Promise<boolean> {
+  const now = await store.now();
+  return await removeManifest(store, stored, {
+    image: ({ uploadTime }) => uploadTime < now,
+    tag: ({ pushedAt }) => pushedAt < now,
+    manifest: ({ pushedAt }) => pushedAt.getTime() === stored.pushedAt.getTime(),
+  });
+}
+
+async function* verifyLinks(
+  verifying: Verifying,
+  repository: string,
+  needed: ReadonlySet<string>,
+): AsyncGenerator<Problem, void, undefined> {
+  const { store, blobs, before, turn, pace, signal } = verifying;
+  for await (const { id, digest, sizeBytes, usedAt } of store.scan(blobLinks, ofRepository(repository))) {
+    signal.throwIfAborted();
+    await pace.step();
+    const found = await blobs.stat(digest);
+    const about = { digest, repository };
+    if (found && found.sizeBytes !== sizeBytes) {
+      const message = `${repository} has it with ${sizeBytes} bytes, and there are ${found.sizeBytes}`;
+      const change = async () => await store.update(blobLinks, id, (link) => ({ ...link, sizeBytes: found.sizeBytes }));
+      yield problem({ kind: 'link-size', ...about, message }, turn ? Boolean(await change()) : false);
+    }
+    // What a manifest needs was told there. What was linked of late may be a push that is under way, or that was cut off.
+    if (found || needed.has(digest) || usedAt >= before) continue;
+    const isSame = (link: { readonly usedAt: Date }) => link.usedAt.getTime() === usedAt.getTime();
+    const repaired = turn ? await store.delete(blobLinks, id, isSame) : false;
+    yield problem({ kind: 'link-without-bytes', ...about, message: `${repository} has lost it` }, repaired);
+  }
+}
+
+/** Tags and images must point to a manifest. */
+async function* verifyNames(verifying: Verifying, repository: string): AsyncGenerator<Problem, void, undefined> {
+  const { store, turn, seen, signal } = verifying;
+  const isGone = async (digest: string) => !(await store.get(manifests, contentId(repository, digest)));
+  for await (const { id, tag, digest } of store.scan(tags, ofRepository(repository))) {
+    signal.throwIfAborted();
+    seen.tags += 1;
+    if (!(await isGone(digest)) || (await store.get(tags, id))?.digest !== digest) continue;
+    if (!(await isGone(digest))) continue;
+    const repaired = turn ? await store.delete(tags, id, (current) => current.digest === digest) : false;
+    const message = `Tag "${tag}" of ${repository} points to nothing, push it again`;
+    yield problem({ kind: 'tag-without-manifest', digest, repository, message }, repaired);
+  }
+  const ofImages = { index: 'byTime', equals: { repository } } as const;
+  for await (const { id, tag, digest, uploadTime } of store.scan(images, ofImages)) {
+    if (!(await isGone(digest)) || !(await store.get(images, id)) || !(await isGone(digest))) continue;
+    const isSame = (image: { readonly uploadTime: Date }) => image.uploadTime.getTime() === uploadTime.getTime();
+    const repaired = turn ? await store.delete(images, id, isSame) : false;
+    const message = `Image "${tag}" of ${repository} points to nothing`;
+    yield problem({ kind: 'image-without-manifest', digest, repository, message }, repaired);
+  }
+}
+
+function problem(about: About, repaired: boolean): Problem {
+  return { type: 'problem', ...about, repaired };
+}

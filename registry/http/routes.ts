@@ -1,0 +1,95 @@
+/** All that the registry serves: each route with the right that it needs and its handler. */
+import { listCatalog } from './catalog.ts';
+import { deleteManifest } from './manifest-delete.ts';
+import { putManifest } from './manifest-push.ts';
+import { readManifest } from './manifest-read.ts';
+import { listReferrers } from './referrers.ts';
+import { listTags } from './tags.ts';
+import { appendChunk, finishUpload, startUpload } from './blob-push.ts';
+import { deleteBlob, getBlob, headBlob } from './blob-read.ts';
+import { cancelUpload, uploadStatus } from './upload-session.ts';
+import { tokenGet, tokenPost } from './token.ts';
+import { answerJson } from './answer.ts';
+import type { Exchange, GrantedExchange, RegistryContext, Right } from '../context.ts';
+import { routeFinder } from './request-target.ts';
+import type { ParametersIn } from './request-target.ts';
+
+const token = '/token';
+const base = '/v2/';
+const catalog = '/v2/_catalog';
+const uploads = '/v2/<repository>/blobs/uploads/';
+const upload = '/v2/<repository>/blobs/uploads/<uploadId>';
+const blob = '/v2/<repository>/blobs/<digest>';
+const manifest = '/v2/<repository>/manifests/<reference>';
+const tags = '/v2/<repository>/tags/list';
+const referrers = '/v2/<repository>/referrers/<digest>';
+
+interface Row<Path extends string> {
+  /** What it is called in logs and metrics. */
+  readonly name: string;
+  readonly method: string;
+  readonly path: Path;
+}
+
+/** A route whose handler finds out itself who asks. */
+interface OpenRoute extends Row<typeof token> {
+  readonly right: 'none';
+  readonly handle: (context: RegistryContext, exchange: Exchange) => Promise<void>;
+}
+
+/** A route whose handler is called for callers with the right, with the parameters that its path has. */
+interface GrantedRoute<Path extends string> extends Row<Path> {
+  readonly right: Right;
+  readonly handle: (
+    context: RegistryContext,
+    exchange: GrantedExchange,
+    parameters: ParametersIn<Path>,
+  ) => Promise<void> | void;
+}
+
+export type Route =
+  | OpenRoute
+  | GrantedRoute<typeof base>
+  | GrantedRoute<typeof catalog>
+  | GrantedRoute<typeof uploads>
+  | GrantedRoute<typeof upload>
+  | GrantedRoute<typeof blob>
+  | GrantedRoute<typeof manifest>
+  | GrantedRoute<typeof tags>
+  | GrantedRoute<typeof referrers>;
+
+/**
+ * The first path that matches counts. Of several rights any is enough, and clients are told to ask for the first.
+ *
+ * - HEAD of content needs `pull` or `push`: clients that push ask what is there already.
+ * - Cancelling an upload does not need `delete`: clients do it with the grant that they pushed with.
+ * - Deleting a manifest needs `delete` or `push`: whoever may push may move a tag, too.
+ */
+const routes: readonly Route[] = [
+  { name: 'token-get', method: 'GET', path: token, right: 'none', handle: tokenGet },
+  { name: 'token-post', method: 'POST', path: token, right: 'none', handle: tokenPost },
+  { name: 'ping', method: 'GET', path: base, right: 'any', handle: ping },
+  { name: 'ping', method: 'HEAD', path: base, right: 'any', handle: ping },
+  { name: 'catalog', method: 'GET', path: catalog, right: 'catalog', handle: listCatalog },
+  { name: 'upload-start', method: 'POST', path: uploads, right: ['push'], handle: startUpload },
+  { name: 'upload-append', method: 'PATCH', path: upload, right: ['push'], handle: appendChunk },
+  { name: 'upload-finish', method: 'PUT', path: upload, right: ['push'], handle: finishUpload },
+  { name: 'upload-status', method: 'GET', path: upload, right: ['push'], handle: uploadStatus },
+  { name: 'upload-cancel', method: 'DELETE', path: upload, right: ['push'], handle: cancelUpload },
+  { name: 'blob-get', method: 'GET', path: blob, right: ['pull'], handle: getBlob },
+  { name: 'blob-head', method: 'HEAD', path: blob, right: ['pull', 'push'], handle: headBlob },
+  { name: 'blob-delete', method: 'DELETE', path: blob, right: ['delete'], handle: deleteBlob },
+  { name: 'manifest-get', method: 'GET', path: manifest, right: ['pull'], handle: readManifest },
+  { name: 'manifest-head', method: 'HEAD', path: manifest, right: ['pull', 'push'], handle: readManifest },
+  { name: 'manifest-delete', method: 'DELETE', path: manifest, right: ['delete', 'push'], handle: deleteManifest },
+  { name: 'manifest-put', method: 'PUT', path: manifest, right: ['push'], handle: putManifest },
+  { name: 'tags-list', method: 'GET', path: tags, right: ['pull'], handle: listTags },
+  { name: 'referrers-list', method: 'GET', path: referrers, right: ['pull'], handle: listReferrers },
+];
+
+/** The route of a request, by its method and target. Throws `RegistryError` where there is none. */
+export const findRoute = routeFinder(routes);
+
+function ping(_context: RegistryContext, { response }: GrantedExchange): void {
+  answerJson(response, 200, {});
+}

@@ -1,0 +1,124 @@
+/**
+ * Where clients trade credentials for a bearer grant: `GET /token` with a basic login (distribution's token
+ * specification) and `POST /token` with a form (its OAuth 2 form). What may not be granted is left out of the grant.
+ */
+import type { Exchange, RegistryContext, RepositoryAction } from '../context.ts';
+import type { AccessToken } from '../../model/access-token.ts';
+import type { Store } from '../../core/store/store.ts';
+import type { CatalogAccess, RepositoryAccess } from '../../model/registry-grant.ts';
+import { answerJson } from './answer.ts';
+import { tokenMay, tokenMayRead } from './caller.ts';
+import { logIn, parseBasic } from '../access/credentials.ts';
+import type { Login } from '../access/credentials.ts';
+import { RegistryError } from '../errors.ts';
+import { realmOf } from './realm.ts';
+import { readBody } from './request-body.ts';
+import { isRepositoryName } from './request-target.ts';
+import { isPublic } from '../access/visibility.ts';
+
+/** Long enough for a push that begins now, short enough that a revoked access token is soon without effect. */
+const grantSeconds = 300;
+
+/** A form with credentials and a few scopes is far smaller. */
+const maxFormBytes = 64 * 1024;
+
+/** A push names one repository, or a few when it mounts; more is no client. */
+const maxScopes = 32;
+
+const allActions: readonly RepositoryAction[] = ['pull', 'push', 'delete'];
+
+/** Answers a grant. Without credentials it allows to pull what is public; with wrong ones, throws `credentials-wrong`. */
+export async function tokenGet(context: RegistryContext, exchange: Exchange): Promise<void> {
+  const { authorization } = exchange.request.headers;
+  let token: AccessToken | undefined;
+  if (authorization !== undefined) {
+    const login = parseBasic(authorization);
+    token = login && (await logIn(context, exchange.request, login));
+    if (!token) throw wrongCredentials(context, exchange);
+  }
+  await grant(context, exchange, { token, scopes: exchange.query.getAll('scope') });
+}
+
+/** As `tokenGet`, with credentials from a form. An access token is taken as the refresh token, too. */
+export async function tokenPost(context: RegistryContext, exchange: Exchange): Promise<void> {
+  const type = exchange.request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  if (type !== 'application/x-www-form-urlencoded') throw new RegistryError('body-invalid');
+  const limit = { maxBytes: maxFormBytes, tooLarge: 'body-invalid' } as const;
+  const body = await readBody(exchange.request, context.clock, limit);
+  const form = new URLSearchParams(body.toString('utf8'));
+  const token = await logIn(context, exchange.request, loginOf(form));
+  if (!token) throw wrongCredentials(context, exchange);
+  await grant(context, exchange, { token, scopes: form.getAll('scope') });
+}
+
+function loginOf(form: URLSearchParams): Login {
+  const kind = form.get('grant_type');
+  if (kind === 'password') return { user: form.get('username') ?? '', password: form.get('password') ?? '' };
+  if (kind === 'refresh_token') return { user: form.get('refresh_token') ?? '', password: '' };
+  throw new RegistryError('body-invalid');
+}
+
+async function grant(
+  context: RegistryContext,
+  { response, facts }: Exchange,
+  { token, scopes }: { token: AccessToken | undefined; scopes: readonly string[] },
+): Promise<void> {
+  const wanted = scopes.flatMap((scope) => scope.split(' ')).filter((scope) => scope !== '');
+  if (wanted.length > maxScopes) throw new RegistryError('parameter-invalid', { detail: 'Too many scopes' });
+  const access = [...(await permitted(context.store, token, wanted)), ...catalogAccess(token, wanted)];
+  facts.subject = token?.account ?? '';
+  const now = context.clock.now();
+  const subject = token?.account ?? '';
+  const mountsOwn = token !== undefined && tokenMayRead(token);
+  const granted = { subject, access, ...(mountsOwn && { mountsOwn }) };
+  const bearer = await context.grants.issue(granted, grantSeconds, now);
+  const scope = access.map(({ type, name, actions }) => `${type}:${name}:${actions.join(',')}`).join(' ');
+  const body = {
+    token: bearer,
+    access_token: bearer,
+    token_type: 'Bearer',
+    expires_in: grantSeconds,
+    issued_at: now.toISOString(),
+    scope,
+  };
+  answerJson(response, 200, body, { 'cache-control': 'no-store' });
+}
+
+/**
+ * Of the scopes asked for, what an access token allows, and what is public. Several scopes for one repository become one.
+ */
+async function permitted(
+  store: Store,
+  token: AccessToken | undefined,
+  scopes: readonly string[],
+): Promise<RepositoryAccess[]> {
+  const actionsByName = new Map<string, Set<RepositoryAction>>();
+  for (const scope of scopes) {
+    const { name, actions } = parseScope(scope);
+    if (!isRepositoryName(name)) continue;
+    const allowed = actions.filter((action) => token && tokenMay(token, name, action));
+    if (actions.includes('pull') && !allowed.includes('pull') && (await isPublic(store, name))) allowed.push('pull');
+    if (allowed.length === 0) continue;
+    const known = actionsByName.get(name) ?? new Set();
+    for (const action of allowed) known.add(action);
+    actionsByName.set(name, known);
+  }
+  return Array.from(actionsByName, ([name, actions]) => ({ type: 'repository' as const, name, actions: [...actions] }));
+}
+
+function catalogAccess(token: AccessToken | undefined, scopes: readonly string[]): CatalogAccess[] {
+  if (!token || !tokenMayRead(token) || !scopes.includes('registry:catalog:*')) return [];
+  return [{ type: 'registry', name: 'catalog', actions: ['*'] }];
+}
+
+/** `repository:<name>:<action>,<action>`; anything else asks for nothing that could be granted. */
+function parseScope(scope: string): { name: string; actions: readonly RepositoryAction[] } {
+  const [, name = '', list = ''] = /^repository(?:\([a-z0-9]+\))?:([^:]+):([a-z,*]+)$/.exec(scope) ?? [];
+  const wanted = list.split(',');
+  return { name, actions: allActions.filter((action) => wanted.includes(action) || wanted.includes('*')) };
+}
+
+function wrongCredentials(context: RegistryContext, { request }: Exchange): RegistryError {
+  const realm = realmOf(context.publicUrl, request);
+  return new RegistryError('credentials-wrong', { headers: { 'www-authenticate': `Basic realm="${realm}"` } });
+}
