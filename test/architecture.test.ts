@@ -1,4 +1,4 @@
-/** Holds the house's import table (ARCHITECTURE.md): who may import whom, and one door for each vendor. */
+/** Holds the import table of ARCHITECTURE.md: who may import whom, and one door for each vendor. */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ interface Import {
   readonly target: string;
 }
 
-/** What the files of each folder may import of the house, besides their own folder. */
+/** What the files of each folder may import of this project, besides their own folder. */
 const mayImport: Readonly<Record<string, RegExp>> = {
   contract: /^contract\//,
   core: /^(?:contract|core)\//,
@@ -24,7 +24,7 @@ const mayImport: Readonly<Record<string, RegExp>> = {
   examples: /^examples\//,
 };
 
-const rooms = ['model', 'registry', 'api', 'worker', 'proxy'];
+const components = ['model', 'registry', 'api', 'worker', 'proxy'];
 
 /** Drivers of the ports: only `main/`, their own kind, and tests may know them. */
 const drivers = /^core\/(?:store|blobs|queue|bus)\/(?:sqlite|mongodb|filesystem|gridfs|s3|in-process|bullmq|redis)/;
@@ -56,13 +56,13 @@ test('every folder with sources has a row in the table', () => {
   expect(sources.filter((file) => !(folderOf(file) in mayImport))).toEqual([]);
 });
 
-test('nobody imports what the table does not allow', () => {
+test('no file imports what the table does not allow', () => {
   const inside = imports.filter(({ target }) => !isPackage(target));
   expect(inside.filter(({ file, target }) => !mayImport[folderOf(file)]?.test(target))).toEqual([]);
 });
 
-test('rooms and the model know ports, never drivers', () => {
-  expect(imports.filter(({ file, target }) => rooms.includes(folderOf(file)) && drivers.test(target))).toEqual([]);
+test('components and the model know ports, never drivers', () => {
+  expect(imports.filter(({ file, target }) => components.includes(folderOf(file)) && drivers.test(target))).toEqual([]);
 });
 
 test.each(['registry', 'worker'])('the folders of %s form no cycle', (component) => {
