@@ -1,4 +1,4 @@
-// Takes about 40 s
+// Takes about 75 s
 /**
  * Clients and backends that leave at every byte of every exchange, and backends whose answers were tampered with: the process
  * lives, sessions beside them stay open, and nothing of what was broken off stays counted.
@@ -23,7 +23,7 @@ import { leavings } from './plan.ts';
 import { Random } from './random.ts';
 
 /** Each case is played once, and all again while this lasts; `BERTH_TEST_FUZZ_SECONDS=3600` looks longer. */
-const fuzzMs = Number(process.env['BERTH_TEST_FUZZ_SECONDS'] ?? '20') * 1000;
+const fuzzMs = Number(process.env['BERTH_TEST_FUZZ_SECONDS'] ?? '60') * 1000;
 
 /** The seed of a run that failed, in `BERTH_TEST_FUZZ_SEED`, does the same again in the same order. */
 const seed = Number(process.env['BERTH_TEST_FUZZ_SEED'] ?? randomBytes(4).readUInt32BE());
