@@ -6,7 +6,7 @@ import type { ApiDependencies } from './room.ts';
 
 interface EndingChange {
   /** The part of the API that writes it, for the log. */
-  readonly endedBy: 'caretaker' | 'connect' | 'request';
+  readonly endedBy: 'orphan-reaper' | 'connect' | 'request';
   readonly change: BackendChange;
 }
 

@@ -5,7 +5,7 @@ import type { Unreadable } from '../core/http/unreadable.ts';
 import { openBackendWatch } from '../model/backend-watch.ts';
 import { Refusal } from '../model/refusal.ts';
 import { newApp } from './app.ts';
-import { startCaretaker } from './caretaker.ts';
+import { startOrphanReaper } from './orphan-reaper.ts';
 import { explainUnreadable } from './errors.ts';
 import { FetchAhead } from './fetch-ahead.ts';
 import { mountReadyPage } from './ready-page.ts';
@@ -33,7 +33,7 @@ export interface ApiComponent extends AsyncDisposable {
 export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
   await using opening = new AsyncDisposableStack();
   const watch = opening.use(await openBackendWatch({ ...deps, lookEveryMs }));
-  opening.use(startCaretaker(deps));
+  opening.use(startOrphanReaper(deps));
   opening.use(new Retention(deps));
   const spawnTimes = opening.use(new SpawnTimes(deps));
   const fetchAhead = opening.use(new FetchAhead(deps));

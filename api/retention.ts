@@ -140,7 +140,7 @@ export class Retention implements AsyncDisposable {
     await this.#inBatches<Node>({
       find: async () => await store.find(nodes, { index: 'byLease', range: { before }, limit: batchSize }),
       remove: async ({ id }) => {
-        // The caretaker ends them as lost, for which it needs the node.
+        // The orphan reaper ends them as lost, for which it needs the node.
         const live = await store.find(backends, { index: 'byNode', equals: { node: id, live: true }, limit: 1 });
         return live.length === 0 && (await store.delete(nodes, id, ({ leaseUntil }) => leaseUntil < before));
       },

@@ -14,7 +14,7 @@ import { modelCollections } from '../model/collections.ts';
 import { newBackendId } from '../model/ids.ts';
 import { keyId, keys } from '../model/key.ts';
 import { nodes } from '../model/node.ts';
-import { Caretaker } from './caretaker.ts';
+import { OrphanReaper } from './orphan-reaper.ts';
 import { spawnRules } from './testing/spawn-rules.ts';
 
 const log = silentLog();
@@ -23,7 +23,7 @@ const closing = new AsyncDisposableStack();
 let store: Store;
 
 beforeAll(async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'berth-caretaker-'));
+  const folder = await mkdtemp(join(tmpdir(), 'berth-orphan-reaper-'));
   closing.defer(() => rm(folder, { recursive: true }));
   store = closing.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
 });
@@ -54,12 +54,12 @@ async function look(id: string): Promise<Backend['history'][number] | undefined>
   return (await store.get(backends, id))?.history.at(-1);
 }
 
-const newCaretaker = (more: { store?: Store; ownNode?: () => string; log?: Log } = {}) =>
-  new Caretaker({ store, bus, clock: new ManualClock(), log, rules: spawnRules, ...more });
+const newReaper = (more: { store?: Store; ownNode?: () => string; log?: Log } = {}) =>
+  new OrphanReaper({ store, bus, clock: new ManualClock(), log, rules: spawnRules, ...more });
 
 /** So many passes that whatever did not change meanwhile is judged. */
-async function watch(caretaker: Caretaker, passes = 60): Promise<void> {
-  for (let pass = 0; pass < passes; pass += 1) await caretaker.pass();
+async function watch(reaper: OrphanReaper, passes = 60): Promise<void> {
+  for (let pass = 0; pass < passes; pass += 1) await reaper.pass();
 }
 
 const renew = async (id: string, leaseUntil = new Date(Date.now() + 60_000)) =>
@@ -67,7 +67,7 @@ const renew = async (id: string, leaseUntil = new Date(Date.now() + 60_000)) =>
 
 test('a backend that no node took in time ends as "startuptimeout", others wait on', async () => {
   const [late, early, taken] = [await insertBackend(301), await insertBackend(240), await insertBackend(301, 'node-1')];
-  await watch(newCaretaker());
+  await watch(newReaper());
   expect(await look(late)).toMatchObject({ status: 'terminated', terminationReason: 'startuptimeout' });
   expect(await look(early)).toMatchObject({ status: 'scheduled' });
   expect(await look(taken)).toMatchObject({ status: 'scheduled' });
@@ -75,9 +75,9 @@ test('a backend that no node took in time ends as "startuptimeout", others wait 
 
 test('after a freeze, what waits is not ended before nodes had their time to take it', async () => {
   const waiting = await insertBackend(301);
-  await watch(newCaretaker(), 59);
+  await watch(newReaper(), 59);
   expect(await look(waiting)).toMatchObject({ status: 'scheduled' });
-  await watch(newCaretaker());
+  await watch(newReaper());
   expect(await look(waiting)).toMatchObject({ status: 'terminated' });
 });
 
@@ -85,10 +85,10 @@ test('backends of a silent node are lost, once nodes had their chance to show th
   await insertNode('silent', -1);
   await insertNode('alive', 60_000);
   const [lost, kept] = [await insertBackend(1, 'silent'), await insertBackend(1, 'alive')];
-  const caretaker = newCaretaker();
-  await watch(caretaker, 11);
+  const reaper = newReaper();
+  await watch(reaper, 11);
   expect(await look(lost)).toMatchObject({ status: 'scheduled' });
-  await watch(caretaker, 1);
+  await watch(reaper, 1);
   expect(await look(lost)).toMatchObject({ status: 'terminated', terminationReason: 'lost', terminationKind: null });
   expect(await look(kept)).toMatchObject({ status: 'scheduled' });
 });
@@ -96,14 +96,14 @@ test('backends of a silent node are lost, once nodes had their chance to show th
 test('after a freeze of this process, a node that has not renewed yet is not taken for dead by its old lease', async () => {
   await insertNode('frozen-too', 60_000);
   const backend = await insertBackend(1, 'frozen-too');
-  const caretaker = newCaretaker();
-  await watch(caretaker, 2);
+  const reaper = newReaper();
+  await watch(reaper, 2);
   // A freeze of more than a lease: the store's time is past it at the next pass.
   await renew('frozen-too', new Date(Date.now() - 1));
-  await watch(caretaker, 2);
+  await watch(reaper, 2);
   expect(await look(backend)).toMatchObject({ status: 'scheduled' });
   await renew('frozen-too');
-  await watch(caretaker);
+  await watch(reaper);
   expect(await look(backend)).toMatchObject({ status: 'scheduled' });
 });
 
@@ -121,7 +121,7 @@ test('a node that renews while its backends are being ended keeps the others', a
       };
     },
   });
-  await watch(newCaretaker({ store: renewing }));
+  await watch(newReaper({ store: renewing }));
   const statuses = [(await look(first))?.status, (await look(second))?.status];
   expect(new Set(statuses)).toEqual(new Set(['scheduled', 'terminated']));
 });
@@ -129,7 +129,7 @@ test('a node that renews while its backends are being ended keeps the others', a
 test('a node whose worker runs in this process is never taken for dead here, whatever its lease says', async () => {
   await insertNode('own', -1);
   const backend = await insertBackend(1, 'own');
-  await watch(newCaretaker({ ownNode: () => 'own' }));
+  await watch(newReaper({ ownNode: () => 'own' }));
   expect(await look(backend)).toMatchObject({ status: 'scheduled' });
 });
 
@@ -144,25 +144,25 @@ test('a store that fails gives nodes their time again', async () => {
       return typeof member === 'function' ? member.bind(target) : member;
     },
   });
-  const caretaker = newCaretaker({ store: failing });
-  await watch(caretaker, 11);
+  const reaper = newReaper({ store: failing });
+  await watch(reaper, 11);
   isAway = true;
-  await expect(caretaker.pass()).rejects.toThrow('Away');
+  await expect(reaper.pass()).rejects.toThrow('Away');
   isAway = false;
-  await watch(caretaker, 11);
+  await watch(reaper, 11);
   expect(await look(backend)).toMatchObject({ status: 'scheduled' });
-  await watch(caretaker, 1);
+  await watch(reaper, 1);
   expect(await look(backend)).toMatchObject({ status: 'terminated' });
 });
 
-test('the log says that the caretaker ended a backend, and why', async () => {
+test('the log says that the orphan reaper ended a backend, and why', async () => {
   await insertNode('away', -1);
   const backend = await insertBackend(1, 'away');
   const lines: Record<string, unknown>[] = [];
   const written = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
-  await watch(newCaretaker({ log: written }));
+  await watch(newReaper({ log: written }));
   expect(lines).toMatchObject([
-    { msg: 'Backend ended', backend, node: 'away', endedBy: 'caretaker', kind: null, reason: 'lost' },
+    { msg: 'Backend ended', backend, node: 'away', endedBy: 'orphan-reaper', kind: null, reason: 'lost' },
   ]);
 });
 
@@ -174,9 +174,9 @@ test('the holder of a key is not called lost before the lease of the key has end
   const name = keyId('acme', 'draw', 'room');
   const leaseUntil = new Date(Date.now() + 60_000);
   await store.insert(keys, { id: name, backend: id, fencingToken: 7, leaseUntil, claimUntil: leaseUntil });
-  await watch(newCaretaker());
+  await watch(newReaper());
   expect(await look(id)).toMatchObject({ status: 'scheduled' });
   await store.update(keys, name, (current) => ({ ...current, leaseUntil: new Date(Date.now() - 1) }));
-  await watch(newCaretaker());
+  await watch(newReaper());
   expect(await look(id)).toMatchObject({ status: 'terminated', terminationReason: 'lost' });
 });

@@ -17,16 +17,16 @@ const passEveryMs = 5_000;
 /** A node that is dead has been seen with the same lease for as long as a lease lasts. */
 const looksAtDeadNode = nodeLeaseMs / passEveryMs;
 
-type CaretakerDependencies = Pick<ApiDependencies, 'store' | 'bus' | 'clock' | 'log' | 'rules' | 'ownNode'>;
+type OrphanReaperDependencies = Pick<ApiDependencies, 'store' | 'bus' | 'clock' | 'log' | 'rules' | 'ownNode'>;
 
 /** Starts the passes. Disposing waits for the one that runs. */
-export function startCaretaker(deps: CaretakerDependencies): AsyncDisposable {
-  const caretaker = new Caretaker(deps);
+export function startOrphanReaper(deps: OrphanReaperDependencies): AsyncDisposable {
+  const reaper = new OrphanReaper(deps);
   let pass: Promise<void> | undefined;
   const timer = deps.clock.every(passEveryMs, () => {
-    pass ??= caretaker
+    pass ??= reaper
       .pass()
-      .catch((error: unknown) => deps.log.warn({ err: error }, 'Caretaker pass failed'))
+      .catch((error: unknown) => deps.log.warn({ err: error }, 'Pass over orphaned backends failed'))
       .finally(() => (pass = undefined));
   });
   return {
@@ -41,12 +41,12 @@ export function startCaretaker(deps: CaretakerDependencies): AsyncDisposable {
  * Judges by what it has seen itself, pass by pass: after a freeze of this process, a restart or a step of a clock, the nodes have
  * as much time to renew, and to take what waits, as at any other moment.
  */
-export class Caretaker {
-  readonly #deps: CaretakerDependencies;
+export class OrphanReaper {
+  readonly #deps: OrphanReaperDependencies;
   readonly #nodes = new SeenUnchanged();
   readonly #waiting = new SeenUnchanged();
 
-  constructor(deps: CaretakerDependencies) {
+  constructor(deps: OrphanReaperDependencies) {
     this.#deps = deps;
   }
 
@@ -78,7 +78,7 @@ export class Caretaker {
     for (const backend of waiting) {
       if (backend.createdAt > oldest || this.#waiting.looksAt(backend.id) * passEveryMs < timeoutMs) continue;
       const change = (current: Backend) => (current.node === undefined ? end(current, ending, now) : current);
-      await endBackend(this.#deps, backend.id, { endedBy: 'caretaker', change });
+      await endBackend(this.#deps, backend.id, { endedBy: 'orphan-reaper', change });
     }
   }
 
@@ -102,7 +102,7 @@ export class Caretaker {
       // The node renews each key by itself: one may outlive the node's own lease, and until then its holder may still act.
       if (await this.#holdsKey(backend, now)) continue;
       const change = (current: Backend) => endAsLost(current, now);
-      await endBackend(this.#deps, backend.id, { endedBy: 'caretaker', change });
+      await endBackend(this.#deps, backend.id, { endedBy: 'orphan-reaper', change });
     }
   }
 
