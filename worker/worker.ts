@@ -36,7 +36,7 @@ import type { GatewaySettings } from './settings.ts';
 import { Slots } from '../core/async/slots.ts';
 import { StoreClock } from './node/store-clock.ts';
 import { beginSweeping } from './idle/sweep.ts';
-import { heed } from './lifecycle/terminate.ts';
+import { applyStopRequest } from './lifecycle/terminate.ts';
 import { closeWithinMs } from './settings.ts';
 import { beginWatching } from './reconcile/watch.ts';
 
@@ -158,7 +158,7 @@ async function hearEnds(worker: WorkerContext): Promise<AsyncDisposable> {
     const run = worker.runs.get(id);
     if (status !== 'terminated' || !run || run.isConcluding) return;
     worker.store.get(backends, id).then(
-      (backend) => heed(worker, run, backend),
+      (backend) => applyStopRequest(worker, run, backend),
       (error: unknown) =>
         worker.log.warn({ err: error, backend: id }, 'Ended backend cannot be read, the next pass will'),
     );
@@ -190,7 +190,7 @@ async function takeNodeJobs(worker: WorkerContext, fetches: Fetches, queue: Queu
   const handlers = new JobHandlers()
     .on(terminateJob, async ({ backend: id }, signal) => {
       const run = worker.runs.get(id);
-      if (run) heed(worker, run, await worker.store.get(backends, id));
+      if (run) applyStopRequest(worker, run, await worker.store.get(backends, id));
       else {
         const containers = await abortable(worker.engine.containers.list(), signal);
         await adopt(

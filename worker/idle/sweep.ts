@@ -6,7 +6,7 @@ import { isIdleTooLong, isPastLifetime } from './idle.ts';
 import { Meter } from '../usage/meter.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { closeWithinMs } from '../settings.ts';
-import { heed, terminate } from '../lifecycle/terminate.ts';
+import { applyStopRequest, terminate } from '../lifecycle/terminate.ts';
 
 /** So that a limit is kept to the second. */
 const sweepEveryMs = 1_000;
@@ -113,7 +113,7 @@ function stopIdle(worker: WorkerContext, run: Run, stopping: Set<Run>): void {
   stopping.add(run);
   void run
     .write((backend) => (isIdle(worker, run) ? sweepIdle(backend, touchedAt, now) : backend))
-    .then((backend) => heed(worker, run, backend))
+    .then((backend) => applyStopRequest(worker, run, backend))
     // The worker closes: the next one goes on.
     .catch(() => {})
     .finally(() => stopping.delete(run));

@@ -34,7 +34,7 @@ export function terminate(worker: WorkerContext, run: Run, kind: TerminationKind
 }
 
 /** Does what stands in a backend's document: a stop that was asked for, or an end that somebody else has written. */
-export function heed(worker: WorkerContext, run: Run, backend: Backend | undefined): void {
+export function applyStopRequest(worker: WorkerContext, run: Run, backend: Backend | undefined): void {
   if (!backend?.live) terminate(worker, run, 'hard', 'lost');
   else if (backend.stop) terminate(worker, run, backend.stop.kind, backend.stop.reason);
 }

@@ -10,7 +10,7 @@ import { checkContainer } from '../lifecycle/exit.ts';
 import { keepKey } from '../leases/leases.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { beginSpawn } from '../lifecycle/spawn.ts';
-import { heed, terminate } from '../lifecycle/terminate.ts';
+import { applyStopRequest, terminate } from '../lifecycle/terminate.ts';
 
 /** Looks after a backend of this node from now on, if it lives, with the container that was found for it, if any. */
 export async function adopt(worker: WorkerContext, id: string, container: ListedContainer | undefined): Promise<void> {
@@ -41,7 +41,7 @@ function isLookedAfter(worker: WorkerContext, id: string): boolean {
 
 function adoptUnstarted(worker: WorkerContext, run: Run, container: ListedContainer | undefined): void {
   if (container) run.containerMade(container.id);
-  if (isEnding(run.backend)) heed(worker, run, run.backend);
+  if (isEnding(run.backend)) applyStopRequest(worker, run, run.backend);
   else if (container || rank(run.backend.status) < rank('starting')) void beginSpawn(worker, run);
   else void conclude(worker, run, { exitCode: null, reason: 'lost' });
 }
@@ -57,7 +57,7 @@ async function adoptStarted(worker: WorkerContext, run: Run, container: ListedCo
   }
   await run.containerLease?.open();
   void keepKey(worker, run, (kind) => terminate(worker, run, kind, 'keyexpired'));
-  if (isEnding(run.backend)) heed(worker, run, run.backend);
+  if (isEnding(run.backend)) applyStopRequest(worker, run, run.backend);
   else if (run.backend.readyAt === undefined) resumeWaiting(worker, run);
 }
 

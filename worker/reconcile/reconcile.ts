@@ -6,7 +6,7 @@ import type { WorkerContext } from '../context.ts';
 import type { ListedContainer } from '../docker/containers.ts';
 import { checkContainer } from '../lifecycle/exit.ts';
 import { takeWaiting } from '../scheduling/take.ts';
-import { heed } from '../lifecycle/terminate.ts';
+import { applyStopRequest } from '../lifecycle/terminate.ts';
 
 /** One pass over everything. Throws when the store or the engine does not answer. */
 export async function reconcile(worker: WorkerContext): Promise<void> {
@@ -44,13 +44,13 @@ async function reconcileBackends(worker: WorkerContext, containers: readonly Lis
   for (const backend of ours.toSorted((one, other) => (one.fencingToken ?? 0) - (other.fencingToken ?? 0))) {
     before.delete(backend.id);
     const run = worker.runs.get(backend.id);
-    if (run) heed(worker, run, backend);
+    if (run) applyStopRequest(worker, run, backend);
     else await oneByOne(worker, backend.id, () => adopt(worker, backend.id, containerOf.get(backend.id)));
   }
   // What was ours and is not among the live ones any more: ended by somebody else, or deleted.
   for (const id of before) {
     const run = worker.runs.get(id);
-    if (run && !run.isConcluding) heed(worker, run, await worker.store.get(backends, id));
+    if (run && !run.isConcluding) applyStopRequest(worker, run, await worker.store.get(backends, id));
   }
 }
 
