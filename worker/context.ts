@@ -16,7 +16,7 @@ import type { Figures } from './figures.ts';
 import type { KeptLogs } from './logs/kept-logs.ts';
 import type { Measurements } from './usage/measurements.ts';
 import type { Pulls } from './images/pulls.ts';
-import type { Pulse } from './node/pulse.ts';
+import type { EngineHealth } from './node/engine-health.ts';
 import type { Run } from './lifecycle/run.ts';
 import type { WorkerSettings } from './settings.ts';
 import type { Slots } from '../core/async/slots.ts';
@@ -50,7 +50,7 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly taking: Map<string, Backend>;
   readonly starts: Slots;
   readonly pulls: Pulls;
-  readonly pulse: Pulse;
+  readonly engineHealth: EngineHealth;
   readonly connections: Connections;
   /** Follows backends of this node and of others. */
   readonly watch: BackendWatch;

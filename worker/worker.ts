@@ -28,7 +28,7 @@ import { Measurements } from './usage/measurements.ts';
 import { assertOwnName } from './node/node-name.ts';
 import { removeLeftOverMounts } from './lifecycle/own-mounts.ts';
 import { Pulls } from './images/pulls.ts';
-import { Pulse } from './node/pulse.ts';
+import { EngineHealth } from './node/engine-health.ts';
 import { reconcile } from './reconcile/reconcile.ts';
 import { offeredMemory, promisedMemory } from './scheduling/room.ts';
 import type { Run } from './lifecycle/run.ts';
@@ -72,7 +72,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   parts.use(worker.figures);
   parts.defer(() => settle(worker));
   parts.defer(() => closing.abort(new Error('The worker is closing')));
-  parts.use(worker.pulse);
+  parts.use(worker.engineHealth);
   await assertOwnName(worker);
   const gateway = parts.use(await openOwnGateway(worker, deps));
   parts.use(await beginHeartbeat(worker, gateway.address));
@@ -92,7 +92,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   const opened = parts.move();
   return {
     ping: async () => {
-      if (worker.pulse.problem) throw worker.pulse.problem;
+      if (worker.engineHealth.problem) throw worker.engineHealth.problem;
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
@@ -107,10 +107,10 @@ function newContext(
   const { store, bus, grants, settings, clock: machineClock } = deps;
   const { clock, closing, watch, containerLeases } = opened;
   const log = deps.log.child({ node: settings.node });
-  const pulse = new Pulse({ engine: deps.engine, clock: machineClock, log });
+  const engineHealth = new EngineHealth({ engine: deps.engine, clock: machineClock, log });
   const figures = openFigures(deps.metrics, {
     statuses: () => Array.from(runs.values(), ({ backend }) => backend.status),
-    engineAnswers: () => pulse.problem === undefined,
+    engineAnswers: () => engineHealth.problem === undefined,
     offeredMemory: () => offeredMemory(deps),
     promisedMemory: () => promisedMemory({ runs, taking, settings }),
   });
@@ -128,7 +128,7 @@ function newContext(
     closing,
     watch,
     log,
-    pulse,
+    engineHealth,
     taking,
     starts: new Slots(settings.maxConcurrentStarts),
     pulls: new Pulls(engine.images),

@@ -25,7 +25,7 @@ export async function takeSpawns(worker: WorkerContext, queue: Queue): Promise<A
       if (message.cluster === cluster) intake.lookForWaiting();
     }),
   );
-  worker.pulse.onChange(() => intake.look());
+  worker.engineHealth.onChange(() => intake.look());
   parts.use(worker.clock.every(lookEveryMs, () => intake.look()));
   const opened = parts.move();
   return { [Symbol.asyncDispose]: () => opened.disposeAsync() };

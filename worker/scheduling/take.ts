@@ -12,12 +12,12 @@ const lookedAt = 200;
 
 /** Whether this node takes backends now: its engine answers, and it has room. */
 export function isTaking(worker: WorkerContext): boolean {
-  return worker.pulse.problem === undefined && hasRoom(worker);
+  return worker.engineHealth.problem === undefined && hasRoom(worker);
 }
 
 /** Whether this node takes a backend like this now. */
 export function canTake(worker: WorkerContext, { limits }: Backend): boolean {
-  return worker.pulse.problem === undefined && hasRoomFor(worker, limits);
+  return worker.engineHealth.problem === undefined && hasRoomFor(worker, limits);
 }
 
 /**

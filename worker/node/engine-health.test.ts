@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { openLog } from '../../core/log/log.ts';
-import { Pulse } from './pulse.ts';
+import { EngineHealth } from './engine-health.ts';
 import { openEngineGate } from '../testing/engine-gate.ts';
 import type { EngineGate } from '../testing/engine-gate.ts';
 import { openTestEngine, testEngineHost, whyNoEngine } from '../testing/test-engine.ts';
@@ -11,10 +11,10 @@ import { eventually } from '../testing/test-platform.ts';
 
 const why = await whyNoEngine();
 
-describe.skipIf(why !== undefined)(`the pulse of an engine ${why ?? ''}`, () => {
+describe.skipIf(why !== undefined)(`the health of an engine ${why ?? ''}`, () => {
   let gate: EngineGate;
   let engine: TestEngine;
-  let pulse: Pulse;
+  let health: EngineHealth;
   let clock: ManualClock;
   let lines: { level: string; msg: string; err?: { message: string } }[];
   let changes: boolean[];
@@ -31,17 +31,17 @@ describe.skipIf(why !== undefined)(`the pulse of an engine ${why ?? ''}`, () => 
       await engine.engine.ping(signal);
       answers += 1;
     };
-    pulse = new Pulse({ engine: { ping }, clock, log });
-    pulse.onChange(() => changes.push(pulse.problem === undefined));
+    health = new EngineHealth({ engine: { ping }, clock, log });
+    health.onChange(() => changes.push(health.problem === undefined));
   });
   afterEach(async () => {
     gate?.open();
-    await pulse?.[Symbol.asyncDispose]();
+    await health?.[Symbol.asyncDispose]();
     await engine?.[Symbol.asyncDispose]();
     await gate?.[Symbol.asyncDispose]();
   });
 
-  /** Until the pulse has changed this often. */
+  /** Until the health has changed this often. */
   const untilChanged = async (times: number) => {
     await eventually(async () => {
       if (changes.length >= times) return true;
@@ -55,13 +55,15 @@ describe.skipIf(why !== undefined)(`the pulse of an engine ${why ?? ''}`, () => 
       await clock.advance(5_000);
       await eventually(async () => answers === asked || undefined);
     }
-    expect([pulse.problem, changes, lines]).toEqual([undefined, [], []]);
+    expect([health.problem, changes, lines]).toEqual([undefined, [], []]);
   });
 
   it('is missed when networks are never told, though all else is answered, and felt when they are', async () => {
     gate.silence(/^GET \/networks\?/);
     await untilChanged(1);
-    expect(pulse.problem?.message).toMatch(/has not answered for 10 seconds, so no backend is started here; .*restart/);
+    expect(health.problem?.message).toMatch(
+      /has not answered for 10 seconds, so no backend is started here; .*restart/,
+    );
     expect(await engine.engine.containers.list()).toEqual([]);
     const asked = gate.asked(/networks/);
     await eventually(async () => {
@@ -70,7 +72,7 @@ describe.skipIf(why !== undefined)(`the pulse of an engine ${why ?? ''}`, () => 
     });
     gate.open();
     await untilChanged(2);
-    expect([pulse.problem, changes]).toEqual([undefined, [false, true]]);
+    expect([health.problem, changes]).toEqual([undefined, [false, true]]);
     // Once for each change, however often it was asked.
     expect(lines.map(({ level, msg }) => `${level}: ${msg}`)).toEqual([
       'error: Docker Engine does not answer, no backends are taken until it does',
@@ -83,6 +85,6 @@ describe.skipIf(why !== undefined)(`the pulse of an engine ${why ?? ''}`, () => 
     gate.close();
     await clock.advance(5_000);
     await eventually(async () => changes.length > 0 || undefined);
-    expect(pulse.problem?.message).toContain('The Docker Engine of this node does not answer, so');
+    expect(health.problem?.message).toContain('The Docker Engine of this node does not answer, so');
   });
 });

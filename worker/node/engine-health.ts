@@ -10,21 +10,21 @@ const askEveryMs = 5_000;
 /** A busy engine answers within a second or two; one that needs longer than this should not be given more to do. */
 const answerLimitMs = 10_000;
 
-export interface PulseDeps {
+export interface EngineHealthDeps {
   readonly engine: Pick<Engine, 'ping'>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /** Asks the engine, again and again, until disposed. It counts as answering until it does not. */
-export class Pulse implements AsyncDisposable {
-  readonly #deps: PulseDeps;
+export class EngineHealth implements AsyncDisposable {
+  readonly #deps: EngineHealthDeps;
   readonly #over = new AbortController();
   readonly #listeners = new Set<() => void>();
   readonly #asking: Promise<void>;
   #problem: EngineError | undefined;
 
-  constructor(deps: PulseDeps) {
+  constructor(deps: EngineHealthDeps) {
     this.#deps = deps;
     this.#asking = this.#goOnAsking();
   }
