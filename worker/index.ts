@@ -5,4 +5,4 @@ export type { WorkerSettings } from './settings.ts';
 export { openEngine } from './docker/engine.ts';
 export type { Home } from './docker/home.ts';
 export { EngineError } from './docker/engine-error.ts';
-export { NodeNameError } from './node/node-name.ts';
+export { NodeNameError } from './node/node-identity.ts';

@@ -25,7 +25,7 @@ import { beginHeartbeat } from './node/heartbeat.ts';
 import { takeSpawns } from './scheduling/intake.ts';
 import { KeptLogs } from './logs/kept-logs.ts';
 import { Measurements } from './usage/measurements.ts';
-import { assertOwnName } from './node/node-name.ts';
+import { assertOwnName } from './node/node-identity.ts';
 import { removeLeftOverMounts } from './lifecycle/own-mounts.ts';
 import { Pulls } from './images/pulls.ts';
 import { EngineHealth } from './node/engine-health.ts';

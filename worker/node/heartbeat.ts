@@ -4,7 +4,7 @@ import { nodeHeartbeatMs, nodeLeaseMs, nodes } from '../../model/node.ts';
 import type { Node, NodeGateway } from '../../model/node.ts';
 import type { WorkerContext } from '../context.ts';
 import { LeaseDeadlines } from '../leases/lease-deadlines.ts';
-import { Neighbours } from './neighbours.ts';
+import { NodeReachability } from './node-reachability.ts';
 import { terminate } from '../lifecycle/terminate.ts';
 import { untilDue } from '../leases/until-due.ts';
 
@@ -28,10 +28,10 @@ export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway
     }
   });
   const over = new AbortController();
-  const neighbours = new Neighbours(worker, isForAll ? gateway : undefined);
+  const reachability = new NodeReachability(worker, isForAll ? gateway : undefined);
   const beatAndLook = async () => {
     await beat(worker, deadlines, about);
-    await neighbours.look();
+    await reachability.look();
   };
   await beatAndLook();
   const beating = goOnBeating(worker, beatAndLook, over.signal);

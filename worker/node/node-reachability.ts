@@ -15,7 +15,7 @@ export function isReachable(gateway: NodeGateway | undefined): boolean {
  * Says what to do, once, when this node cannot be reached from other machines and another node lives. Each of the others may be
  * on this machine, too, so it is no more than a warning.
  */
-export class Neighbours {
+export class NodeReachability {
   readonly #worker: Pick<WorkerContext, 'store' | 'log' | 'settings'>;
   readonly #gateway: NodeGateway | undefined;
   #isDone: boolean;

@@ -9,7 +9,7 @@ import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { nodeLeaseMs, nodes } from '../../model/node.ts';
 import type { Node } from '../../model/node.ts';
-import { NodeNameError, assertOwnName, heardWithinMs } from './node-name.ts';
+import { NodeNameError, assertOwnName, heardWithinMs } from './node-identity.ts';
 
 let folder: string;
 let store: Store;

@@ -6,7 +6,7 @@ import { openLog, silentLog } from '../../core/log/log.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { nodes } from '../../model/node.ts';
-import { Neighbours } from './neighbours.ts';
+import { NodeReachability } from './node-reachability.ts';
 import type { WorkerSettings } from '../settings.ts';
 
 let folder: string;
@@ -29,8 +29,8 @@ function lookFrom(gatewayHost: string | undefined) {
   const log = openLog('warn', { write: (line) => void told.push((JSON.parse(line) as { msg: string }).msg) });
   const settings = { node: 'here' } as WorkerSettings;
   const gateway = gatewayHost === undefined ? undefined : { host: gatewayHost, port: 7104 };
-  const neighbours = new Neighbours({ store, log, settings }, gateway);
-  return { look: () => neighbours.look(), told };
+  const reachability = new NodeReachability({ store, log, settings }, gateway);
+  return { look: () => reachability.look(), told };
 }
 
 test('a node alone, or beside dead ones, hears nothing', async () => {
