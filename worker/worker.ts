@@ -156,7 +156,7 @@ async function hearConnections({ bus, connections, clock }: WorkerContext): Prom
 async function hearEnds(worker: WorkerContext): Promise<AsyncDisposable> {
   return await worker.bus.subscribe(backendChanged, ({ backend: id, status }) => {
     const run = worker.runs.get(id);
-    if (status !== 'terminated' || !run || run.isConcluding) return;
+    if (status !== 'terminated' || !run || run.isFinalizing) return;
     worker.store.get(backends, id).then(
       (backend) => applyStopRequest(worker, run, backend),
       (error: unknown) =>

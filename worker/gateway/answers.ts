@@ -65,7 +65,7 @@ async function* recordsOf(
     return;
   }
   const run = worker.runs.get(backend);
-  if (run?.container?.started && !run.isConcluding) yield* worker.measurements.follow(run, signal);
+  if (run?.container?.started && !run.isFinalizing) yield* worker.measurements.follow(run, signal);
 }
 
 /** Sends records as they come, no faster than they are taken. Only what comes to its end is ended: the rest looks broken. */

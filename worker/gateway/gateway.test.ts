@@ -130,8 +130,8 @@ test('only what runs here is connected to, and only for who has the secret', asy
   const unknownYet = node.run('scheduled', program.port);
   unknownYet.useAddress(undefined);
   node.run('ended', program.port, (backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, new Date()));
-  await node.run('concluding', program.port).conclude(async () => {});
-  for (const id of ['created', 'scheduled', 'ended', 'concluding', 'unheard-of', `127.0.0.1:${program.port}`]) {
+  await node.run('finalizing', program.port).finalize(async () => {});
+  for (const id of ['created', 'scheduled', 'ended', 'finalizing', 'unheard-of', `127.0.0.1:${program.port}`]) {
     const refused = await connectTo(node.gateway, id);
     expect([id, refused.status, await text(refused.socket)]).toEqual([id, 404, '']);
   }

@@ -71,7 +71,7 @@ export async function openGateway(
 /** `CONNECT <backend>`: from here on the link is a connection to the backend's container. */
 async function enter(worker: GatewayContext, request: IncomingMessage, link: IncomingLink): Promise<void> {
   const run = worker.runs.get(request.url ?? '');
-  const isThere = run?.container?.started === true && run.backend.live && !run.isConcluding;
+  const isThere = run?.container?.started === true && run.backend.live && !run.isFinalizing;
   if (!isThere || run.address === undefined) {
     refuse(link.socket, '404 Not Found');
     return;

@@ -50,7 +50,7 @@ function sweep(worker: WorkerContext, { still, stopping }: { still: Stillness | 
   const now = worker.clock.now();
   worker.connections.forgetSilent(now);
   for (const run of worker.runs.values()) {
-    if (run.stopKind || run.isConcluding) continue;
+    if (run.stopKind || run.isFinalizing) continue;
     if (isStartOverdue(run, worker.settings.startTimeoutSeconds, { now, still })) {
       run.fail(whyOverdue(run, worker.settings.startTimeoutSeconds));
       terminate(worker, run, 'hard', 'startuptimeout');
@@ -122,7 +122,7 @@ function stopIdle(worker: WorkerContext, run: Run, stopping: Set<Run>): void {
 async function measureAll(worker: WorkerContext, meter: Meter): Promise<void> {
   await Promise.all(
     Array.from(worker.runs.values(), async (run) => {
-      if (run.isConcluding) return;
+      if (run.isFinalizing) return;
       await meter.measure(run).catch((error: unknown) => {
         if (!run.signal.aborted) worker.log.debug({ err: error, backend: run.id }, 'Backend cannot be measured');
       });

@@ -73,9 +73,9 @@ test('the first failure and the highest use of memory are kept', () => {
 test('an end is written once, and a run that is finished is gone', async () => {
   const run = newRun();
   let times = 0;
-  const conclude = () => run.conclude(async () => void (times += 1));
-  await Promise.all([conclude(), conclude()]);
-  expect([times, run.isConcluding, run.isGone]).toEqual([1, true, false]);
+  const finalize = () => run.finalize(async () => void (times += 1));
+  await Promise.all([finalize(), finalize()]);
+  expect([times, run.isFinalizing, run.isGone]).toEqual([1, true, false]);
   run.finish();
   await run.gone;
   expect([run.isGone, run.signal.aborted]).toEqual([true, true]);

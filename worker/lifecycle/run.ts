@@ -29,7 +29,7 @@ export interface RunParts {
  *     startUp             its image is pulled, its container made and started, its port listens; `endStartUp` cancels what is left
  *     beginStop           this worker ends it, softly or hard; `hardenStop` makes a soft stop hard
  *     processDied         its process has ended, by itself or not
- *     conclude            its end is written, and what it leaves is cleared up
+ *     finalize            its end is written, and what it leaves is cleared up
  *     containerGone       no container of it runs, nor will one: the next holder of its key may start
  *     finish              nothing is left of it here
  */
@@ -58,7 +58,7 @@ export class Run {
   #peakMemoryBytes: number;
   #failure: string | undefined;
   #isStopping = false;
-  #concluded: Promise<void> | undefined;
+  #finalized: Promise<void> | undefined;
   #isGone = false;
 
   constructor(backend: Backend, { statuses, containerLease, closing, adopted }: RunParts) {
@@ -195,14 +195,14 @@ export class Run {
   }
 
   /** Whether its end is being written and cleared up. */
-  get isConcluding(): boolean {
-    return this.#concluded !== undefined;
+  get isFinalizing(): boolean {
+    return this.#finalized !== undefined;
   }
 
   /** Only the first call counts; all resolve when that one's work is done. */
-  async conclude(work: () => Promise<void>): Promise<void> {
-    this.#concluded ??= work();
-    await this.#concluded;
+  async finalize(work: () => Promise<void>): Promise<void> {
+    this.#finalized ??= work();
+    await this.#finalized;
   }
 
   get isGone(): boolean {

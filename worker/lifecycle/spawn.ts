@@ -4,7 +4,7 @@ import { settledWithin } from '../../core/async/with-timeout.ts';
 import { advance } from '../../model/backend.ts';
 import { leaseMs } from '../../model/key.ts';
 import { becomeReadyWhenListening } from './become-ready.ts';
-import { conclude } from './conclude.ts';
+import { finalize } from './finalize.ts';
 import { containerSpec } from './container-spec.ts';
 import { imageReference } from '../images/reference.ts';
 import type { WorkerContext } from '../context.ts';
@@ -36,7 +36,7 @@ export function beginSpawn(worker: WorkerContext, run: Run): Promise<void> {
   const spawned = spawn(worker, run, onWait).catch((error: unknown) => {
     if (run.startUpSignal.aborted) return;
     worker.log.warn({ err: error, backend: run.id }, 'Backend did not start');
-    void conclude(worker, run, { exitCode: null, failure: failureOf(error) });
+    void finalize(worker, run, { exitCode: null, failure: failureOf(error) });
   });
   run.startUp(spawned.finally(onWait));
   return needsNoPermit;

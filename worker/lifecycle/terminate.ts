@@ -4,10 +4,10 @@ import { settledWithin } from '../../core/async/with-timeout.ts';
 import { beginStop, requestStop } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import type { BackendChange } from '../../model/change-backend.ts';
-import { conclude } from './conclude.ts';
+import { finalize } from './finalize.ts';
 import type { WorkerContext } from '../context.ts';
 import type { StopSignal } from '../docker/containers.ts';
-import { checkContainer } from './exit.ts';
+import { checkContainer } from './container-exit.ts';
 import type { Run } from './run.ts';
 
 /** How long the store may hold up a stop: long enough that new connections learn of it first, when it answers at all. */
@@ -21,7 +21,7 @@ const lookEveryMs = 1_000;
  * is left.
  */
 export function terminate(worker: WorkerContext, run: Run, kind: TerminationKind, reason: TerminationReason): void {
-  if (run.isConcluding || run.signal.aborted) return;
+  if (run.isFinalizing || run.signal.aborted) return;
   if (run.stopKind) {
     if (kind === 'hard') harden(worker, run, reason);
     return;
@@ -49,7 +49,7 @@ async function stop(worker: WorkerContext, run: Run, kind: TerminationKind, reas
   const written = run.write(begun(kind, reason, worker.clock.now()));
   await run.endStartUp();
   if (!run.container?.started) {
-    void conclude(worker, run, { exitCode: null });
+    void finalize(worker, run, { exitCode: null });
     return;
   }
   // A lease ends whether or not the store can be told. Otherwise nobody should be sent to what is about to end.
@@ -90,7 +90,7 @@ async function signalUntilGone(
   signal: StopSignal,
   giveUp: AbortSignal = run.signal,
 ): Promise<void> {
-  while (!run.isConcluding && !run.signal.aborted && !giveUp.aborted) {
+  while (!run.isFinalizing && !run.signal.aborted && !giveUp.aborted) {
     try {
       await worker.engine.containers.signal(run.container?.id ?? '', signal);
       if (signal === 'SIGTERM') return;
@@ -110,7 +110,7 @@ async function isGone(worker: WorkerContext, run: Run, hurry: AbortSignal): Prom
       worker.log.warn({ err: error, backend: run.id }, 'Container cannot be looked at, trying again');
     });
   }
-  return run.isConcluding;
+  return run.isFinalizing;
 }
 
 /** The stop is asked for, and begun, in one step. An ended backend stays as it is. */

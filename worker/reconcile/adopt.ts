@@ -2,11 +2,11 @@
 import { backends, isEnding, rank } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { becomeReadyWhenListening } from '../lifecycle/become-ready.ts';
-import { conclude } from '../lifecycle/conclude.ts';
+import { finalize } from '../lifecycle/finalize.ts';
 import { newRun } from '../lifecycle/new-run.ts';
 import type { WorkerContext } from '../context.ts';
 import type { ListedContainer } from '../docker/containers.ts';
-import { checkContainer } from '../lifecycle/exit.ts';
+import { checkContainer } from '../lifecycle/container-exit.ts';
 import { keepKey } from '../leases/leases.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { beginSpawn } from '../lifecycle/spawn.ts';
@@ -43,7 +43,7 @@ function adoptUnstarted(worker: WorkerContext, run: Run, container: ListedContai
   if (container) run.containerMade(container.id);
   if (isEnding(run.backend)) applyStopRequest(worker, run, run.backend);
   else if (container || rank(run.backend.status) < rank('starting')) void beginSpawn(worker, run);
-  else void conclude(worker, run, { exitCode: null, reason: 'lost' });
+  else void finalize(worker, run, { exitCode: null, reason: 'lost' });
 }
 
 async function adoptStarted(worker: WorkerContext, run: Run, container: ListedContainer): Promise<void> {

@@ -1,10 +1,10 @@
 /** Level-triggered: what the store and the engine hold is compared with what this worker does, and mended. */
 import { backends } from '../../model/backend.ts';
 import { adopt } from './adopt.ts';
-import { clearAway } from '../lifecycle/clear-away.ts';
+import { removeContainer } from '../lifecycle/remove-container.ts';
 import type { WorkerContext } from '../context.ts';
 import type { ListedContainer } from '../docker/containers.ts';
-import { checkContainer } from '../lifecycle/exit.ts';
+import { checkContainer } from '../lifecycle/container-exit.ts';
 import { takeWaiting } from '../scheduling/take.ts';
 import { applyStopRequest } from '../lifecycle/terminate.ts';
 
@@ -50,7 +50,7 @@ async function reconcileBackends(worker: WorkerContext, containers: readonly Lis
   // What was ours and is not among the live ones any more: ended by somebody else, or deleted.
   for (const id of before) {
     const run = worker.runs.get(id);
-    if (run && !run.isConcluding) applyStopRequest(worker, run, await worker.store.get(backends, id));
+    if (run && !run.isFinalizing) applyStopRequest(worker, run, await worker.store.get(backends, id));
   }
 }
 
@@ -79,7 +79,7 @@ async function killAll(worker: WorkerContext, leftOver: readonly ListedContainer
 async function removeAll(worker: WorkerContext, leftOver: readonly ListedContainer[]): Promise<void> {
   for (const { id, backend } of leftOver) {
     worker.log.warn({ backend, container: id }, 'Container was left over, removing it');
-    await oneByOne(worker, backend, () => clearAway(worker, backend, id));
+    await oneByOne(worker, backend, () => removeContainer(worker, backend, id));
   }
 }
 

@@ -1,7 +1,7 @@
 /** How the worker learns that containers have ended. */
 import type { WorkerContext } from '../context.ts';
 import type { ContainerEvent } from '../docker/events.ts';
-import { checkContainer, outOfMemoryFailure } from '../lifecycle/exit.ts';
+import { checkContainer, outOfMemoryFailure } from '../lifecycle/container-exit.ts';
 import { findDead } from './reconcile.ts';
 
 /** Follows the engine's events until disposed. Resolves when the stream is open for the first time. */

@@ -1,5 +1,5 @@
 /** What each pass of the sweep measures of a running backend, and the limit that follows from it. */
-import { withPeak } from '../lifecycle/conclude.ts';
+import { withPeak } from '../lifecycle/finalize.ts';
 import type { WorkerContext } from '../context.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { terminate } from '../lifecycle/terminate.ts';

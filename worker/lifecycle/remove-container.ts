@@ -12,7 +12,7 @@ const readLimitMs = 60_000;
  * the rest when it is started again. Throws when the
  * engine does not answer, and when the worker closes.
  */
-export async function clearAway(worker: WorkerContext, backend: string, container: string): Promise<void> {
+export async function removeContainer(worker: WorkerContext, backend: string, container: string): Promise<void> {
   const { containers } = worker.engine;
   // What it would still write while its log is read would be lost.
   if ((await containers.inspect(container))?.phase === 'running') await containers.signal(container, 'SIGKILL');

@@ -1,6 +1,6 @@
 /** What is done when a container's process has ended. */
 import type { TerminationKind } from '../../contract/statuses.ts';
-import { conclude } from './conclude.ts';
+import { finalize } from './finalize.ts';
 import type { WorkerContext } from '../context.ts';
 import type { ContainerState } from '../docker/containers.ts';
 import type { Run } from './run.ts';
@@ -12,7 +12,7 @@ import type { Run } from './run.ts';
  */
 export async function checkContainer(worker: WorkerContext, run: Run, saidCode?: number): Promise<void> {
   const { container } = run;
-  if (!container || run.isConcluding) return;
+  if (!container || run.isFinalizing) return;
   const state = await worker.engine.containers.inspect(container.id);
   // While the start-up goes on, another container may have taken its place.
   if (run.container?.id !== container.id || state?.phase === 'running' || state?.phase === 'created') return;
@@ -24,7 +24,7 @@ export async function checkContainer(worker: WorkerContext, run: Run, saidCode?:
   const fencedBy = state && (await howLeaseEnded(worker, run, state));
   if (fencedBy)
     worker.log.warn({ backend: run.id, kind: fencedBy }, 'Container ended by itself: its key was not renewed');
-  void conclude(worker, run, {
+  void finalize(worker, run, {
     exitCode,
     failure,
     ...(fencedBy && { kind: fencedBy, reason: 'keyexpired' }),

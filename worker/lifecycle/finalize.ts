@@ -2,7 +2,7 @@
 import type { TerminationKind, TerminationReason } from '../../contract/statuses.ts';
 import { end, endingOf, factsOfEnd } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
-import { clearAway } from './clear-away.ts';
+import { removeContainer } from './remove-container.ts';
 import type { WorkerContext } from '../context.ts';
 import { removeOwnMount } from './own-mounts.ts';
 import type { Run } from './run.ts';
@@ -23,10 +23,10 @@ const removeAgainAfterMs = 2_000;
  * The container of a run does not run, or never did: writes the end, removes what is left, and forgets the run. Only the first
  * call counts. Must not be awaited by the start-up itself.
  */
-export function conclude(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
-  return run.conclude(async () => {
+export function finalize(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
+  return run.finalize(async () => {
     try {
-      await concludeOnce(worker, run, outcome);
+      await finalizeOnce(worker, run, outcome);
     } catch (error) {
       if (worker.closing.aborted) return;
       worker.log.error({ err: error, backend: run.id }, 'End of a backend failed, the next pass tries again');
@@ -36,13 +36,13 @@ export function conclude(worker: WorkerContext, run: Run, outcome: Outcome): Pro
   });
 }
 
-async function concludeOnce(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
+async function finalizeOnce(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
   const now = worker.clock.now();
   const failure = outcome.failure ?? run.failure;
   run.processDied();
   await run.endStartUp();
   // One that was not seen to start may run all the same, if the engine's answer was lost: it goes before its end is told.
-  if (run.container && !run.container.started) await removeContainer(worker, run);
+  if (run.container && !run.container.started) await removeContainerOf(worker, run);
   run.containerGone();
   const wasReady = run.backend.readyAt !== undefined;
   let wasLive = false;
@@ -58,7 +58,7 @@ async function concludeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
     const result = last?.terminationReason ? 'stopped' : 'failed';
     worker.figures.spawned(result, (now.getTime() - run.backend.createdAt.getTime()) / 1000);
   }
-  if (run.container?.started) await removeContainer(worker, run);
+  if (run.container?.started) await removeContainerOf(worker, run);
   if (!run.container) await removeOwnMount(worker, run.id);
   await run.containerLease?.remove().catch((error: unknown) => {
     worker.log.warn({ err: error, backend: run.id }, 'Lease folder cannot be removed, the next pass tries again');
@@ -81,12 +81,12 @@ export function withPeak(backend: Backend, peakMemoryBytes: number): Backend {
   return peakMemoryBytes > (backend.peakMemoryBytes ?? 0) ? { ...backend, peakMemoryBytes } : backend;
 }
 
-async function removeContainer(worker: WorkerContext, run: Run): Promise<void> {
+async function removeContainerOf(worker: WorkerContext, run: Run): Promise<void> {
   const { container } = run;
   if (!container) return;
   for (;;) {
     try {
-      await clearAway(worker, run.id, container.id);
+      await removeContainer(worker, run.id, container.id);
       return;
     } catch (error) {
       worker.closing.throwIfAborted();
