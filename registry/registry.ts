@@ -10,8 +10,8 @@ import type { Collector } from './gc/collector.ts';
 import type { Exchange, RegistryContext, RegistryDeps } from './context.ts';
 import { RegistryError, registryErrors } from './errors.ts';
 import type { RegistryErrorName } from './errors.ts';
-import { openMeasures } from './measures.ts';
-import type { Measures } from './measures.ts';
+import { openRegistryMetrics } from './metrics.ts';
+import type { RegistryMetrics } from './metrics.ts';
 import { AccountQuotas } from './quota/account-quotas.ts';
 import { Quota } from './quota/quota.ts';
 import { RateLimits } from './access/rate-limits.ts';
@@ -57,7 +57,7 @@ export function openRegistry(deps: RegistryDeps): Registry {
     collector,
     signal: closing.signal,
   };
-  const measures = openMeasures(deps.metrics);
+  const metrics = openRegistryMetrics(deps.metrics);
   const underWay = new Set<Promise<void>>();
   const track = async (work: Promise<void>) => {
     underWay.add(work);
@@ -73,11 +73,11 @@ export function openRegistry(deps: RegistryDeps): Registry {
     quota: context.quota,
     quotas: new AccountQuotas(deps),
     explain: (problem) => errorBody(unreadable[problem]),
-    handle: (request, response) => track(serve(context, measures, { request, response })),
+    handle: (request, response) => track(serve(context, metrics, { request, response })),
     [Symbol.asyncDispose]: async () => {
       closing.abort(new RegistryError('unavailable', { headers: { 'retry-after': '5' } }));
       await Promise.allSettled([...underWay, collector[Symbol.asyncDispose]()]);
-      measures[Symbol.dispose]();
+      metrics[Symbol.dispose]();
     },
   };
 }
@@ -87,7 +87,7 @@ interface RawExchange {
   readonly response: ServerResponse;
 }
 
-async function serve(context: RegistryContext, measures: Measures, raw: RawExchange): Promise<void> {
+async function serve(context: RegistryContext, metrics: RegistryMetrics, raw: RawExchange): Promise<void> {
   const { request, response } = raw;
   const begunMs = performance.now();
   const id = requestId(request, response);
@@ -102,14 +102,14 @@ async function serve(context: RegistryContext, measures: Measures, raw: RawExcha
     await perform(context, { request, response, query: found.query, facts }, found);
   } catch (error) {
     refusal = asRegistryError(error);
-    measures.refused(refusal.entry);
+    metrics.refused(refusal.entry);
     await refuse({ ...context, log }, raw, { refusal, id });
   }
   await finished(response);
   const operation = found?.route.name ?? 'none';
   const code = response.writableFinished ? response.statusCode : 'gone';
   const durationMs = Math.round(performance.now() - begunMs);
-  const traffic = measures.count(request, { operation, code, durationMs });
+  const traffic = metrics.count(request, { operation, code, durationMs });
   const about = { operation, ...(found && factsOf(found)), ...facts, code };
   const answered = code === 'gone' ? {} : { refusal: refusal?.entry };
   log.info({ ...about, ...answered, durationMs, ...traffic }, 'Registry request');

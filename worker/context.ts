@@ -12,7 +12,7 @@ import type { RegistryGrants } from '../model/registry-grant.ts';
 import type { Connections } from './idle/connections.ts';
 import type { ContainerLeases } from './leases/container-lease.ts';
 import type { Engine } from './docker/engine.ts';
-import type { Figures } from './figures.ts';
+import type { WorkerMetrics } from './metrics.ts';
 import type { KeptLogs } from './logs/kept-logs.ts';
 import type { Measurements } from './usage/measurements.ts';
 import type { Pulls } from './images/pulls.ts';
@@ -58,7 +58,7 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   /** Absent where no other process can give a key away. */
   readonly containerLeases?: ContainerLeases;
   readonly measurements: Measurements;
-  readonly figures: Figures;
+  readonly metrics: WorkerMetrics;
   /** Aborts when the worker closes. Containers go on. */
   readonly closing: AbortSignal;
 }

@@ -18,7 +18,7 @@ import type { ContainerLeases } from './leases/container-lease.ts';
 import type { WorkerContext, WorkerDeps } from './context.ts';
 import { countedEngine } from './counted-engine.ts';
 import { Fetches } from './images/fetch.ts';
-import { openFigures } from './figures.ts';
+import { openWorkerMetrics } from './metrics.ts';
 import { openGateway } from './gateway/gateway.ts';
 import type { Gateway } from './gateway/gateway.ts';
 import { beginHeartbeat } from './node/heartbeat.ts';
@@ -69,7 +69,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   const clock = deps.store.isShared ? parts.use(await StoreClock.open(deps)) : deps.clock;
   const watch = parts.use(await openBackendWatch({ ...deps, lookEveryMs: lookAtPredecessorEveryMs }));
   const worker = newContext(deps, { clock, closing: closing.signal, watch, containerLeases });
-  parts.use(worker.figures);
+  parts.use(worker.metrics);
   parts.defer(() => settle(worker));
   parts.defer(() => closing.abort(new Error('The worker is closing')));
   parts.use(worker.engineHealth);
@@ -108,13 +108,13 @@ function newContext(
   const { clock, closing, watch, containerLeases } = opened;
   const log = deps.log.child({ node: settings.node });
   const engineHealth = new EngineHealth({ engine: deps.engine, clock: machineClock, log });
-  const figures = openFigures(deps.metrics, {
+  const metrics = openWorkerMetrics(deps.metrics, {
     statuses: () => Array.from(runs.values(), ({ backend }) => backend.status),
     engineAnswers: () => engineHealth.problem === undefined,
     offeredMemory: () => offeredMemory(deps),
     promisedMemory: () => promisedMemory({ runs, taking, settings }),
   });
-  const engine = countedEngine(deps.engine, (operation) => figures.dockerFailed(operation));
+  const engine = countedEngine(deps.engine, (operation) => metrics.dockerFailed(operation));
   return {
     store,
     bus,
@@ -123,7 +123,7 @@ function newContext(
     grants,
     settings,
     engine,
-    figures,
+    metrics,
     runs,
     closing,
     watch,

@@ -4,8 +4,8 @@ import { finishRemovals, hasBegunRemovals, removeCondemned } from './bytes.ts';
 import { collect } from './collect.ts';
 import type { CollectorDeps } from './collecting.ts';
 import type { CollectionEvent, CollectionSummary, VerificationEvent } from './events.ts';
-import { openCollectionMeasures } from './measures.ts';
-import type { CollectionMeasures } from './measures.ts';
+import { openCollectionMetrics } from './metrics.ts';
+import type { CollectionMetrics } from './metrics.ts';
 import { takeTurn } from './turn.ts';
 import type { Turn } from './turn.ts';
 import { verify } from './verify.ts';
@@ -44,12 +44,12 @@ const jitter = 0.2;
 
 /** Opens a collector. Disposing it cuts what is under way and waits for it. */
 export function openCollector(deps: CollectorDeps & { readonly metrics: Metrics }): Collector {
-  return new OpenCollector(deps, openCollectionMeasures(deps.metrics));
+  return new OpenCollector(deps, openCollectionMetrics(deps.metrics));
 }
 
 class OpenCollector implements Collector {
   readonly #deps: CollectorDeps;
-  readonly #measures: CollectionMeasures;
+  readonly #metrics: CollectionMetrics;
   readonly #closing = new AbortController();
   readonly #underWay = new Set<Promise<unknown>>();
   #nextLook: Disposable | undefined;
@@ -57,9 +57,9 @@ class OpenCollector implements Collector {
   #isScheduled = false;
   #hasTurn = false;
 
-  constructor(deps: CollectorDeps, measures: CollectionMeasures) {
+  constructor(deps: CollectorDeps, metrics: CollectionMetrics) {
     this.#deps = deps;
-    this.#measures = measures;
+    this.#metrics = metrics;
   }
 
   async *collect(options: { readonly isDry: boolean }, signal: AbortSignal): AsyncGenerator<CollectionEvent, void> {
@@ -102,7 +102,7 @@ class OpenCollector implements Collector {
     this.#removal?.[Symbol.dispose]();
     this.#closing.abort(new Error('The collector closes'));
     await Promise.allSettled(this.#underWay);
-    this.#measures[Symbol.dispose]();
+    this.#metrics[Symbol.dispose]();
   }
 
   async *#collect(turn: Turn, signal: AbortSignal): AsyncGenerator<CollectionEvent, void, undefined> {
@@ -113,10 +113,10 @@ class OpenCollector implements Collector {
         yield event;
       }
     } finally {
-      if (!summary) this.#measures.countFailure();
+      if (!summary) this.#metrics.countFailure();
     }
     if (!summary) return;
-    this.#measures.count(summary, await this.#deps.store.now());
+    this.#metrics.count(summary, await this.#deps.store.now());
     this.#deps.log.info(summary, 'Garbage collected');
     if (summary.condemned.blobs > 0) this.#removeLater();
   }
@@ -156,7 +156,7 @@ class OpenCollector implements Collector {
     await using turn = await this.#takeTurn();
     if (!turn) return;
     const removed = await removeCondemned({ ...this.#deps, turn }, AbortSignal.any([signal, turn.lost]));
-    this.#measures.countRemoved(removed);
+    this.#metrics.countRemoved(removed);
     if (removed.blobs > 0) this.#deps.log.info({ removed }, 'Condemned blobs removed');
   }
 

@@ -14,7 +14,7 @@ import type { Backend } from '../../model/backend.ts';
 import { Connections } from './connections.ts';
 import { newRun } from '../lifecycle/new-run.ts';
 import type { WorkerContext } from '../context.ts';
-import { openFigures } from '../figures.ts';
+import { openWorkerMetrics } from '../metrics.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { beginSweeping } from './sweep.ts';
 
@@ -117,7 +117,7 @@ async function watchedBackend(on: { store: Store; bus: Bus; clock: ManualClock; 
   await clock.advance(1_000);
   await insertion;
   const runs = new Map<string, Run>();
-  const figures = openFigures(new Registry(), {
+  const metrics = openWorkerMetrics(new Registry(), {
     statuses: () => [],
     engineAnswers: () => true,
     offeredMemory: () => 0,
@@ -130,7 +130,7 @@ async function watchedBackend(on: { store: Store; bus: Bus; clock: ManualClock; 
     clock,
     log,
     runs,
-    figures,
+    metrics,
     connections: new Connections((each) => runs.has(each)),
     closing: new AbortController().signal,
     settings: { startTimeoutSeconds: 30 },

@@ -7,7 +7,7 @@ import { openLog } from '../../core/log/log.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { imageId, images } from '../../model/image.ts';
 import { newService, services } from '../../model/service.ts';
-import type { FetchResult } from '../figures.ts';
+import type { FetchResult } from '../metrics.ts';
 import { openEngineGate } from '../testing/engine-gate.ts';
 import type { EngineGate } from '../testing/engine-gate.ts';
 import { testEngineHost } from '../testing/test-engine.ts';

@@ -6,7 +6,7 @@ import type { Image } from '../../model/image.ts';
 import { services } from '../../model/service.ts';
 import { referenceTo } from './reference.ts';
 import type { WorkerContext } from '../context.ts';
-import type { FetchResult } from '../figures.ts';
+import type { FetchResult } from '../metrics.ts';
 import { bytesOnDisk, disksOf, findLack } from './image-space.ts';
 import { newPullToken } from './pull-token.ts';
 import { closeWithinMs } from '../settings.ts';
@@ -47,17 +47,17 @@ export class Fetches implements AsyncDisposable {
   }
 
   async #fetch(id: string): Promise<void> {
-    const { clock, figures, log } = this.#worker;
+    const { clock, metrics, log } = this.#worker;
     const { signal } = this.#over;
     for (const pauseMs of [...pausesMs, undefined]) {
       try {
-        figures.fetchedAhead(await this.#attempt(id));
+        metrics.fetchedAhead(await this.#attempt(id));
         return;
       } catch (error) {
         if (signal.aborted) return;
         if (pauseMs === undefined) {
           log.warn({ err: error, image: id }, 'Image cannot be fetched ahead, its next spawn will fetch it');
-          figures.fetchedAhead('failed');
+          metrics.fetchedAhead('failed');
           return;
         }
         log.debug({ err: error, image: id, pauseMs }, 'Image cannot be fetched ahead, trying again');

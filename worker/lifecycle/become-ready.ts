@@ -20,6 +20,6 @@ export async function becomeReadyWhenListening(worker: WorkerContext, run: Run):
   });
   if (!ready?.readyAt || !isChanged) return;
   const ms = ready.readyAt.getTime() - ready.createdAt.getTime();
-  worker.figures.spawned('ready', ms / 1000);
+  worker.metrics.spawned('ready', ms / 1000);
   worker.log.info({ backend: run.id, ms }, 'Backend is ready');
 }

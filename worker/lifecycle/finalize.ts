@@ -53,10 +53,10 @@ async function finalizeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
   if (ended && wasLive) worker.log.info({ backend: run.id, endedBy: 'worker', ...factsOfEnd(ended) }, 'Backend ended');
   else worker.log.info({ backend: run.id }, 'Container of an ended backend is removed');
   const last = ended?.history.at(-1);
-  worker.figures.terminated(last?.terminationReason ?? null);
+  worker.metrics.terminated(last?.terminationReason ?? null);
   if (!wasReady) {
     const result = last?.terminationReason ? 'stopped' : 'failed';
-    worker.figures.spawned(result, (now.getTime() - run.backend.createdAt.getTime()) / 1000);
+    worker.metrics.spawned(result, (now.getTime() - run.backend.createdAt.getTime()) / 1000);
   }
   if (run.container?.started) await removeContainerOf(worker, run);
   if (!run.container) await removeOwnMount(worker, run.id);

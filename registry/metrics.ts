@@ -10,7 +10,7 @@ interface Traffic {
   readonly bytesOut: number;
 }
 
-export interface Measures extends Disposable {
+export interface RegistryMetrics extends Disposable {
   /** Counts a request that has ended. `code` is its status, or `gone` if the client left before it had its answer. */
   count(
     request: IncomingMessage,
@@ -24,7 +24,7 @@ export interface Measures extends Disposable {
 const secondsBuckets = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300];
 
 /** The registry's figures, registered until disposed. */
-export function openMeasures(metrics: Metrics): Measures {
+export function openRegistryMetrics(metrics: Metrics): RegistryMetrics {
   const registers = [metrics];
   const requests = new Histogram({
     name: 'berth_registry_request_seconds',

@@ -13,7 +13,7 @@ type SpawnResult = 'ready' | 'failed' | 'stopped';
 export type FetchResult = 'fetched' | 'present' | 'unneeded' | 'no-space' | 'failed';
 
 /** Disposing them takes them off the metrics, where the next worker of the process puts its own. */
-export interface Figures extends Disposable {
+export interface WorkerMetrics extends Disposable {
   spawned(result: SpawnResult, seconds: number): void;
   terminated(reason: TerminationReason | null): void;
   /** An image was to be fetched before somebody asks for it. */
@@ -36,7 +36,7 @@ const names = {
 } as const;
 
 /** What is asked for whenever metrics are read. */
-export interface FiguresNow {
+export interface MetricsNow {
   /** The status of each backend on this node. */
   readonly statuses: () => Iterable<BackendStatus>;
   readonly engineAnswers: () => boolean;
@@ -45,7 +45,7 @@ export interface FiguresNow {
   readonly promisedMemory: () => number;
 }
 
-export function openFigures(metrics: Metrics, now: FiguresNow): Figures {
+export function openWorkerMetrics(metrics: Metrics, now: MetricsNow): WorkerMetrics {
   const spawns = new Histogram({
     name: names.spawns,
     help: 'Time from scheduled until ready, or until the backend ended without it',
@@ -83,7 +83,7 @@ export function openFigures(metrics: Metrics, now: FiguresNow): Figures {
   };
 }
 
-function openGauges(metrics: Metrics, now: FiguresNow): void {
+function openGauges(metrics: Metrics, now: MetricsNow): void {
   const backends = new Gauge({
     name: names.backends,
     help: 'Backends on this node, by status',

@@ -2,7 +2,7 @@ import { Counter, Gauge } from 'prom-client';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { CollectionSummary } from './events.ts';
 
-export interface CollectionMeasures extends Disposable {
+export interface CollectionMetrics extends Disposable {
   /** Counts a collection that came to its end. */
   count(summary: CollectionSummary, finishedAt: Date): void;
   /** Counts a collection that broke off. */
@@ -14,7 +14,7 @@ export interface CollectionMeasures extends Disposable {
 const prefix = 'berth_registry_collection';
 
 /** The figures of garbage collection, registered until disposed. */
-export function openCollectionMeasures(metrics: Metrics): CollectionMeasures {
+export function openCollectionMetrics(metrics: Metrics): CollectionMetrics {
   const registers = [metrics];
   const runs = new Counter({
     name: `${prefix}_runs_total`,
