@@ -11,7 +11,7 @@ beforeAll(async () => void (api = await openTestApi()));
 afterAll(async () => await api[Symbol.asyncDispose]());
 
 describe('connect', () => {
-  test('without a key spawns a backend and nudges the cluster', async () => {
+  test('without a key spawns a backend and notifies the cluster', async () => {
     const { status, headers, body } = await api.post(connectPath);
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('application/json');
@@ -25,7 +25,7 @@ describe('connect', () => {
       status: 'scheduled',
       spawned: true,
     });
-    await expect.poll(() => api.nudged).toContain(body.backend_id);
+    await expect.poll(() => api.notified).toContain(body.backend_id);
   });
 
   test('with a key that is held returns its backend, with a token for each user, and for each client without a name', async () => {

@@ -17,7 +17,7 @@ import type { Environment, Service } from '../model/service.ts';
 import { ClaimWait } from './claim-wait.ts';
 import { endBackend } from './end-backend.ts';
 import { LapseWait } from './lapse-wait.ts';
-import { nudge } from './nudge.ts';
+import { notify } from './notify.ts';
 import type { Api } from './room.ts';
 import { planSpawn } from './spawn-plan.ts';
 
@@ -35,7 +35,7 @@ export interface Connection {
 }
 
 /**
- * Connects to the backend that holds the key, or to a new one. The order of writes is claim, backend, route, nudge: after a
+ * Connects to the backend that holds the key, or to a new one. The order of writes is claim, backend, route, notification: after a
  * crash between any two, the claim's short lease runs out, or the worker finds the backend in the store, and no route leads nowhere.
  *
  * Throws `Refusal` with `ServiceNotFound`, `EnvironmentNotFound`, `ImageNotFound`, `NoImage`, `KeyNotHeld`, `MountsDisabled`,
@@ -180,7 +180,7 @@ async function spawn(api: Api, { service, environment, request, claim }: Spawn &
     await withdraw(api, backend);
     return undefined;
   }
-  await nudge(api, clusterQueue(backend.cluster), spawnJob, { backend: id });
+  await notify(api, clusterQueue(backend.cluster), spawnJob, { backend: id });
   api.noteSpawn(service.id, environment.name, now);
   return { backend, token, spawned: true };
 }

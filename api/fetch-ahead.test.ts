@@ -28,8 +28,8 @@ let closing: AsyncDisposableStack;
 let store: Store;
 let queue: Queue;
 let bus: Bus;
-/** `<node> <image>` of each nudge. */
-let nudged: string[];
+/** `<node> <image>` of each notification. */
+let notified: string[];
 
 beforeEach(async () => {
   closing = new AsyncDisposableStack();
@@ -38,7 +38,7 @@ beforeEach(async () => {
   store = closing.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
   queue = closing.use(openInProcessQueue({ clock: systemClock, log }));
   bus = closing.use(openInProcessBus({ log }));
-  nudged = [];
+  notified = [];
   await store.insert(services, newService({ account: 'acme', name: 'draw', cluster: 'main' }, new Date()));
   for (const node of ['node-1', 'node-2']) await addNode(node);
 });
@@ -52,7 +52,7 @@ async function addNode(id: string, { cluster = 'main', leaseMs = 60_000 } = {}):
 }
 
 async function takeJobs(id: string): Promise<void> {
-  const handlers = new JobHandlers().on(fetchJob, async ({ image }) => void nudged.push(`${id} ${image}`));
+  const handlers = new JobHandlers().on(fetchJob, async ({ image }) => void notified.push(`${id} ${image}`));
   closing.use(await queue.consume(nodeQueue(id), handlers, { concurrency: 1 }));
 }
 
@@ -86,7 +86,7 @@ async function close(fetchAhead: FetchAhead): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-test('a push of what an environment spawns nudges the living nodes that spawned it', async () => {
+test('a push of what an environment spawns notifies the living nodes that spawned it', async () => {
   await addNode('dead', { leaseMs: -1 });
   await addNode('moved', { cluster: 'other' });
   for (const node of ['node-1', 'node-1', 'dead', 'moved', 'forgotten']) await spawnOn(node);
@@ -94,10 +94,10 @@ test('a push of what an environment spawns nudges the living nodes that spawned 
   const fetchAhead = await open();
   const image = await push('latest', 'sha256:1');
   await close(fetchAhead);
-  expect(nudged).toEqual([`node-1 ${image}`]);
+  expect(notified).toEqual([`node-1 ${image}`]);
 });
 
-test('an image waits in a node’s queue once, whoever nudges and by whatever tag', async () => {
+test('an image waits in a node’s queue once, whoever notifies and by whatever tag', async () => {
   await spawnOn('node-3');
   const leaseUntil = new Date((await store.now()).getTime() + 60_000);
   await store.insert(nodes, { id: 'node-3', cluster: 'main', leaseUntil, startedAt: leaseUntil, engineVersion: '28' });
@@ -107,14 +107,14 @@ test('an image waits in a node’s queue once, whoever nudges and by whatever ta
   one.begin(repository, () => true);
   await Promise.all([close(one), close(other)]);
   await takeJobs('node-3');
-  await expect.poll(() => nudged).toEqual([`node-3 ${image}`]);
+  await expect.poll(() => notified).toEqual([`node-3 ${image}`]);
 });
 
-test('another tag nudges nobody before an environment is moved to it', async () => {
+test('another tag notifies nobody before an environment is moved to it', async () => {
   await spawnOn('node-1');
   const fetchAhead = await open();
   const latest = await push('latest', 'sha256:1');
-  await expect.poll(() => nudged).toEqual([`node-1 ${latest}`]);
+  await expect.poll(() => notified).toEqual([`node-1 ${latest}`]);
   const image = await push('v2', 'sha256:2');
   await store.update(services, repository, (service) => ({
     ...service,
@@ -123,10 +123,10 @@ test('another tag nudges nobody before an environment is moved to it', async () 
   fetchAhead.begin(repository, ({ name }) => name === 'default');
   fetchAhead.begin('acme/unknown', () => true);
   await close(fetchAhead);
-  expect(nudged).toEqual([`node-1 ${latest}`, `node-1 ${image}`]);
+  expect(notified).toEqual([`node-1 ${latest}`, `node-1 ${image}`]);
 });
 
-test('nobody is nudged for a service that nobody uses, or where it is turned off', async () => {
+test('nobody is notified for a service that nobody uses, or where it is turned off', async () => {
   const used = await open();
   await push('latest', 'sha256:1');
   await close(used);
@@ -134,7 +134,7 @@ test('nobody is nudged for a service that nobody uses, or where it is turned off
   const off = await open({ fetchesAhead: false });
   await push('latest', 'sha256:2');
   await close(off);
-  expect(nudged).toEqual([]);
+  expect(notified).toEqual([]);
 });
 
 test('a queue that is away is in nobody’s way, and the next push is not lost', async () => {
@@ -153,10 +153,10 @@ test('a queue that is away is in nobody’s way, and the next push is not lost',
   const away = await open({ on: unreliable });
   await push('latest', 'sha256:1');
   await close(away);
-  expect(nudged).toEqual([]);
+  expect(notified).toEqual([]);
   isAway = false;
   const back = await open({ on: unreliable });
   const image = await push('latest', 'sha256:2');
   await close(back);
-  expect(nudged).toEqual([`node-1 ${image}`]);
+  expect(notified).toEqual([`node-1 ${image}`]);
 });

@@ -1,7 +1,7 @@
 /**
- * Lets nodes fetch what an environment is going to spawn, when it was pushed or the environment was moved to it. Only nudges,
+ * Lets nodes fetch what an environment is going to spawn, when it was pushed or the environment was moved to it. Only notifies,
  * and nobody repeats them: one that is lost costs the next spawn the time to fetch its image. Every API process hears of every
- * push and nudges; a node's queue holds an image once.
+ * push and notifies; a node's queue holds an image once.
  */
 import { fetchJob, nodeQueue } from '../contract/jobs.ts';
 import { manifestPushed } from '../contract/messages.ts';
@@ -15,7 +15,7 @@ import type { ApiDependencies } from './room.ts';
 
 type FetchAheadDependencies = Pick<ApiDependencies, 'store' | 'queue' | 'bus' | 'log' | 'rules'>;
 
-/** Nudges beside answers and never in their way, one service after the other. Disposing waits for what was begun. */
+/** Notifies beside answers and never in their way, one service after the other. Disposing waits for what was begun. */
 export class FetchAhead implements AsyncDisposable {
   readonly #deps: FetchAheadDependencies;
   #subscription: AsyncDisposable | undefined;
@@ -36,7 +36,7 @@ export class FetchAhead implements AsyncDisposable {
   begin(service: string, isMeant: (environment: Environment) => boolean): void {
     if (!this.#deps.rules.fetchesAhead) return;
     this.#last = this.#last
-      .then(() => this.#nudgeFor(service, isMeant))
+      .then(() => this.#notifyFor(service, isMeant))
       .catch((error: unknown) => {
         this.#deps.log.warn({ err: error, service }, 'No node fetches the image ahead, its next spawn will');
       });
@@ -47,13 +47,13 @@ export class FetchAhead implements AsyncDisposable {
     await this.#last;
   }
 
-  async #nudgeFor(id: string, isMeant: (environment: Environment) => boolean): Promise<void> {
+  async #notifyFor(id: string, isMeant: (environment: Environment) => boolean): Promise<void> {
     const service = await this.#deps.store.get(services, id);
     if (!service) return;
-    for (const environment of service.environments.filter(isMeant)) await this.#nudgeNodes(service, environment);
+    for (const environment of service.environments.filter(isMeant)) await this.#notifyNodes(service, environment);
   }
 
-  async #nudgeNodes(service: Service, environment: Environment): Promise<void> {
+  async #notifyNodes(service: Service, environment: Environment): Promise<void> {
     const { store, queue, log } = this.#deps;
     const image = await findImage(store, service.id, environment.imageTag);
     if (!image) return;

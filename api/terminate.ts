@@ -4,7 +4,7 @@ import { rank, requestStop } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { Refusal } from '../model/refusal.ts';
 import { endBackend } from './end-backend.ts';
-import { nudge } from './nudge.ts';
+import { notify } from './notify.ts';
 import type { Api } from './room.ts';
 
 /** How long an answer waits to be able to say that the signal was sent; the wish stands in the store either way. */
@@ -20,7 +20,7 @@ export async function terminate(api: Api, id: string, kind: TerminationKind, sig
   const backend = await endBackend(api, id, { endedBy: 'request', change });
   if (!backend) throw new Refusal('BackendNotFound', `There is no backend "${id}"`);
   if (!backend.live || backend.node === undefined) return;
-  await nudge(api, nodeQueue(backend.node), terminateJob, { backend: id, priority: 'high' });
+  await notify(api, nodeQueue(backend.node), terminateJob, { backend: id, priority: 'high' });
   const begun = rank(kind === 'soft' ? 'terminating' : 'hard-terminating');
   const patience = new AbortController();
   using _timer = api.clock.after(signalWaitMs, () => patience.abort());

@@ -96,8 +96,8 @@ async function openRoom(parts: AsyncDisposableStack, options: TestApiOptions) {
   const bus = parts.use(openInProcessBus({ log }));
   const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
   /** The backends that the cluster was told to spawn. */
-  const nudged: string[] = [];
-  const handlers = new JobHandlers().on(spawnJob, async ({ backend }) => void nudged.push(backend));
+  const notified: string[] = [];
+  const handlers = new JobHandlers().on(spawnJob, async ({ backend }) => void notified.push(backend));
   parts.use(await queue.consume('cluster-main', handlers, { concurrency: 1 }));
   const server = newServer();
   const { port } = parts.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 }));
@@ -116,7 +116,7 @@ async function openRoom(parts: AsyncDisposableStack, options: TestApiOptions) {
     }),
   );
   server.on('request', room.handle);
-  return { store, bus, secret, nudged, port, base, room };
+  return { store, bus, secret, notified, port, base, room };
 }
 
 function clientOf(base: string, token: string) {

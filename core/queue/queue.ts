@@ -1,5 +1,5 @@
 /**
- * The port to jobs. A job is a nudge: it carries IDs only, may run twice, may be lost with the queue, and what it asks for
+ * The port to jobs. A job is a notification: it carries IDs only, may run twice, may be lost with the queue, and what it asks for
  * stands in the store all the same.
  */
 import type { ZodType } from 'zod';
@@ -65,7 +65,7 @@ export interface Queue extends AsyncDisposable {
 
   /**
    * Adds a job to a queue; resolves when the queue has it. Rejects with `QueueError` within a second or two if the queue is
-   * away: the nudge is lost then, and whoever reconciles with the store finds what it was about.
+   * away: the notification is lost then, and whoever reconciles with the store finds what it was about.
    */
   add<Payload>(queue: string, kind: JobKind<Payload>, payload: Payload, options: AddOptions): Promise<void>;
 

@@ -30,7 +30,7 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     await redis?.[Symbol.asyncDispose]();
   });
 
-  test('stopped while connects go on: every one is answered, and its backend comes up without a nudge', async () => {
+  test('stopped while connects go on: every one is answered, and its backend comes up without a notification', async () => {
     const before = await stage.connectReady('serve', { key: 'before' });
     await redis.stop('SIGKILL');
     const during = await Promise.all(

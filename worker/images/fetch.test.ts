@@ -67,7 +67,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     }));
   }
 
-  async function nudge(tag: string, digest: string): Promise<void> {
+  async function notify(tag: string, digest: string): Promise<void> {
     const image = imageId(repository, tag, digest);
     await platform.queue.add(nodeQueue(platform.node), fetchJob, { image }, { id: `fetch-${repository}@${digest}` });
   }
@@ -93,10 +93,10 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     const digest = await addImage('latest');
     await spawnTags(['latest']);
     expect(await has(digest)).toBe(false);
-    await nudge('latest', digest);
+    await notify('latest', digest);
     await untilCounted('fetched');
     expect(await has(digest)).toBe(true);
-    await nudge('latest', digest);
+    await notify('latest', digest);
     await untilCounted('present');
     const id = await platform.schedule({ imageDigest: digest });
     await platform.until(id, 'ready');
@@ -110,11 +110,11 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     const old = await addImage('latest');
     const next = await addImage('latest');
     await spawnTags(['latest']);
-    await nudge('latest', old);
+    await notify('latest', old);
     await untilCounted('unneeded', 1);
-    await nudge('latest', 'sha256:gone');
+    await notify('latest', 'sha256:gone');
     await untilCounted('unneeded', 2);
-    await nudge('latest', next);
+    await notify('latest', next);
     await untilCounted('fetched');
     expect(await has(old)).toBe(false);
   });
@@ -125,8 +125,8 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await spawnTags(['latest']);
     const id = await platform.schedule({ imageDigest: digest });
     await platform.until(id, 'ready');
-    await nudge('latest', digest);
-    // Its job comes after the nudge, and takes longer.
+    await notify('latest', digest);
+    // Its job comes after the notification, and takes longer.
     await platform.end(id);
     expect(gate.asked(/^GET \S*\/images\/\S+\/json/)).toBe(0);
   });
@@ -149,7 +149,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     // More than there are places for the jobs of a node.
     const tags = Array.from({ length: 18 }, (_, i) => `v${i}`);
     await spawnTags(tags);
-    for (const tag of tags) await nudge(tag, await addImage(tag));
+    for (const tag of tags) await notify(tag, await addImage(tag));
     await untilHeld(2);
     await platform.end(running);
     const started = await platform.schedule({ imageDigest });
@@ -166,7 +166,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await spawnTags(['wanted']);
     const first = Promise.withResolvers<void>();
     platform.images.holdLayers(first.promise);
-    await nudge('wanted', wanted);
+    await notify('wanted', wanted);
     await untilHeld(1);
     const joining = await platform.schedule({ imageDigest: wanted });
     // It finds out that it lacks the image.
@@ -179,7 +179,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await spawnTags(['next']);
     const second = Promise.withResolvers<void>();
     platform.images.holdLayers(second.promise);
-    await nudge('next', next);
+    await notify('next', next);
     await untilHeld(1);
     const passing = await platform.schedule({ imageDigest: other });
     // The third is the backend's, and the second has gone.
@@ -197,7 +197,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await open({ clock });
     const digest = await addImage('latest', `sha256:${'0'.repeat(64)}`);
     await spawnTags(['latest']);
-    await nudge('latest', digest);
+    await notify('latest', digest);
     const untilFailed = async (times: number) =>
       await eventually(async () =>
         (await figure('berth_docker_errors_total', 'op="image-pull"')) === times ? true : undefined,
@@ -218,7 +218,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await open({ log, settings: { fetchReserveBytes: Number.MAX_SAFE_INTEGER } });
     const digest = await addImage('latest');
     await spawnTags(['latest']);
-    await nudge('latest', digest);
+    await notify('latest', digest);
     await untilCounted('no-space');
     const [folder] = platform.engine.engine.imageFolders;
     const image = imageId(repository, 'latest', digest);
@@ -242,14 +242,14 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await spawnTags(['first', 'second']);
     const release = Promise.withResolvers<void>();
     platform.images.holdLayers(release.promise);
-    await nudge('first', first);
+    await notify('first', first);
     await untilHeld(1);
-    await nudge('second', second);
+    await notify('second', second);
     await untilCounted('no-space');
     expect(await has(second)).toBe(false);
     release.resolve();
     await untilCounted('fetched', 1);
-    await nudge('second', second);
+    await notify('second', second);
     await untilCounted('fetched', 2);
     expect(await has(second)).toBe(true);
   });
@@ -259,7 +259,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await open({ engine, settings: { fetchReserveBytes: Number.MAX_SAFE_INTEGER } });
     const digest = await addImage('latest');
     await spawnTags(['latest']);
-    await nudge('latest', digest);
+    await notify('latest', digest);
     await untilCounted('fetched');
     expect(await has(digest)).toBe(true);
   });
@@ -269,7 +269,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     const digest = await addImage('latest');
     await spawnTags(['latest']);
     platform.images.holdLayers(Promise.withResolvers<void>().promise);
-    await nudge('latest', digest);
+    await notify('latest', digest);
     await untilHeld(1);
     expect(gate.openAfter(pulling)).toBe(1);
     await worker?.[Symbol.asyncDispose]();

@@ -44,19 +44,19 @@ describe.skipIf(why !== undefined)(`a worker whose engine falls silent ${why ?? 
     await worker.ping();
     gate.silence(lockedUp);
     await untilItSays(/has not answered for 10 seconds/);
-    const nudged = await platform.schedule({ imageDigest });
-    const unnudged = await platform.schedule({ imageDigest }, false);
+    const notified = await platform.schedule({ imageDigest });
+    const unnotified = await platform.schedule({ imageDigest }, false);
     // Each pass over all backends begins with a list: one whole pass has gone by.
     const passes = gate.asked(/^GET \/containers\/json/);
     await eventually(async () => gate.asked(/^GET \/containers\/json/) > passes + 1 || undefined);
-    for (const id of [nudged, unnudged]) {
+    for (const id of [notified, unnotified]) {
       expect(await platform.get(id)).toMatchObject({ status: 'scheduled', live: true });
       expect((await platform.get(id)).node).toBeUndefined();
     }
     gate.open();
     await untilItSays(undefined);
-    await Promise.all([nudged, unnudged].map((id) => platform.until(id, 'ready')));
-    await Promise.all([nudged, unnudged].map((id) => platform.end(id)));
+    await Promise.all([notified, unnotified].map((id) => platform.until(id, 'ready')));
+    await Promise.all([notified, unnotified].map((id) => platform.end(id)));
   });
 
   it('closes all the same, in the middle of a start', async () => {

@@ -85,7 +85,10 @@ class Intake implements AsyncDisposable {
 
   async #open(): Promise<void> {
     const { cluster, maxConcurrentStarts } = this.#worker.settings;
-    const handlers = new JobHandlers().on(spawnJob, async ({ backend }, signal) => await this.#nudged(backend, signal));
+    const handlers = new JobHandlers().on(
+      spawnJob,
+      async ({ backend }, signal) => await this.#notified(backend, signal),
+    );
     this.#consumer = await this.#queue.consume(clusterQueue(cluster), handlers, { concurrency: maxConcurrentStarts });
     this.#someWait = true;
   }
@@ -96,7 +99,7 @@ class Intake implements AsyncDisposable {
     await consumer?.[Symbol.asyncDispose]();
   }
 
-  async #nudged(id: string, signal: AbortSignal): Promise<void> {
+  async #notified(id: string, signal: AbortSignal): Promise<void> {
     const { store, bus, settings } = this.#worker;
     const backend = await store.get(backends, id);
     if (!backend?.live || (backend.node ?? settings.node) !== settings.node) return;

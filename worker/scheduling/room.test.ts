@@ -90,7 +90,7 @@ describe.skipIf(why !== undefined)(`a node whose memory is promised ${why ?? ''}
     const node = `test-${randomBytes(5).toString('hex')}`;
     await using small = await openAtWork({ offeredMemoryBytes: 100 * mib });
     const { platform } = small;
-    // Its time stands still and nobody nudges it: it looks at the store when it is told, and not by itself.
+    // Its time stands still and nobody notifies it: it looks at the store when it is told, and not by itself.
     const clock = new ManualClock(new Date());
     await using queue = openInProcessQueue({ clock, log: silentLog() });
     await using other = await openTestEngine(node);

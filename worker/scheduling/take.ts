@@ -48,7 +48,7 @@ export async function take(worker: WorkerContext, backend: Backend): Promise<voi
 
 /**
  * Takes the oldest backends of the cluster that no node has taken, as far as there are room and permits to start them. One that does not fit holds
- * up none that does. The queue is only a nudge. Throws when the store does not answer.
+ * up none that does. The queue is only a notification. Throws when the store does not answer.
  *
  * @returns whether some may be left that this node could not take now
  */

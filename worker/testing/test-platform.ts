@@ -142,19 +142,19 @@ export class TestPlatform implements AsyncDisposable {
   }
 
   /** Stores a new backend; unless told otherwise, adds its job too. */
-  async schedule(plan: Partial<BackendPlan> & { imageDigest: string }, nudge = true): Promise<string> {
+  async schedule(plan: Partial<BackendPlan> & { imageDigest: string }, notify = true): Promise<string> {
     const backend = newBackend({ ...this.#emptyPlan(), ...plan }, await this.store.now());
     await this.store.insert(backends, backend);
     const { id } = backend;
-    if (nudge) await this.queue.add(clusterQueue(this.cluster), spawnJob, { backend: id }, { id });
+    if (notify) await this.queue.add(clusterQueue(this.cluster), spawnJob, { backend: id }, { id });
     return id;
   }
 
-  /** Asks for a stop; unless told otherwise, nudges the node too. */
-  async stop(id: string, kind: TerminationKind, nudge = true): Promise<void> {
+  /** Asks for a stop; unless told otherwise, notifies the node too. */
+  async stop(id: string, kind: TerminationKind, notify = true): Promise<void> {
     const now = await this.store.now();
     await this.store.update(backends, id, (backend) => requestStop(backend, kind, 'external', now));
-    if (nudge) await this.queue.add(nodeQueue(this.node), terminateJob, { backend: id }, { id: `stop-${id}` });
+    if (notify) await this.queue.add(nodeQueue(this.node), terminateJob, { backend: id }, { id: `stop-${id}` });
   }
 
   /** Assigns a key anew, as a connect does. */

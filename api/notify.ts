@@ -3,7 +3,7 @@ import type { AddOptions, JobKind } from '../core/queue/queue.ts';
 import type { Api } from './room.ts';
 
 /** Tells workers that there is something to do. Where the queue is away, they find it in the store a few seconds later. */
-export async function nudge(
+export async function notify(
   api: Pick<Api, 'queue' | 'log'>,
   queue: string,
   kind: JobKind<{ backend: string }>,
