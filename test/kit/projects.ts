@@ -10,17 +10,18 @@ export type ProjectName = 'unit' | 'drivers' | 'docker' | 'e2e';
 
 interface Row {
   readonly project: ProjectName;
-  readonly folder?: RegExp;
+  readonly path?: RegExp;
   readonly imports?: RegExp;
   readonly minSeconds?: number;
 }
 
 const rows: readonly Row[] = [
   // Crosses components.
-  { project: 'e2e', folder: /^test\/(?!kit\/|[^/]+$)/ },
+  { project: 'e2e', path: /^test\/(?!kit\/|[^/]+$)/ },
   // Runs containers.
-  { project: 'docker', folder: /^worker\//, imports: /\/testing\// },
+  { project: 'docker', path: /^worker\//, imports: /\/testing\// },
   { project: 'docker', imports: /\/kit\/engines\.ts$/ },
+  { project: 'docker', path: /\/docker-engine\.test\.ts$/ },
   // Runs MongoDB or Redis, or mounts a small disk, which only root may.
   { project: 'drivers', imports: /\/kit\/(?:mongodb|redis|drivers|small-disk)/ },
   // All units together take at most 20 seconds on two cores.
@@ -52,8 +53,8 @@ function testFiles(): { file: string; text: string }[] {
 function projectOf(file: string, text: string): ProjectName {
   const imported = Array.from(text.matchAll(/^import [^;]*? from '([^']+)'/gm), ([, path = '']) => path);
   const row = rows.find(
-    ({ folder, imports, minSeconds = 0 }) =>
-      (!folder || folder.test(file)) &&
+    ({ path, imports, minSeconds = 0 }) =>
+      (!path || path.test(file)) &&
       (!imports || imported.some((path) => imports.test(path))) &&
       secondsIn(text) >= minSeconds,
   );
