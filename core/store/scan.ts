@@ -21,15 +21,9 @@ export async function* scanInBatches<T extends StoredDocument, Index extends str
   collection: Collection<T, Index>,
   { batchSize = defaultBatchSize, ...query }: Scan<T, Index>,
 ): AsyncGenerator<T, void, undefined> {
-  const reported = new Set<string>();
   let batch: T[] = await store.find(collection, { ...query, limit: batchSize });
   for (;;) {
-    for (const document of batch) {
-      // It has moved to a later place in the index.
-      if (reported.has(document.id)) continue;
-      reported.add(document.id);
-      yield document;
-    }
+    yield* batch;
     const last = batch.at(-1);
     if (!last || batch.length < batchSize) return;
     // An embedded store answers at once: requests that came meanwhile go first.

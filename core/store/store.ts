@@ -106,10 +106,9 @@ export interface Store extends AsyncDisposable {
   ): Promise<T[]>;
 
   /**
-   * Goes through all documents that `find` would find, in batches. One that nobody writes to meanwhile is reported exactly once,
-   * as it stood when its batch was read; one that is inserted, changed or deleted meanwhile at most once. Remembers the IDs
-   * of what it has reported, and holds nothing in the database: a scan may take hours, or be left at any document.
-   * Throws as `find`.
+   * Goes through all documents that `find` would find, in batches. A document whose fields of the index do not change meanwhile is
+   * reported once, as it stood when its batch was read; one that moves within the index may be reported again, or not at all.
+   * A scan holds nothing in the database: it may take hours, or be left at any document. Throws as `find`.
    */
   scan<T extends StoredDocument, Index extends string>(
     collection: Collection<T, Index>,
