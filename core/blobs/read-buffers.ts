@@ -11,7 +11,7 @@ interface Tier {
  * readers may stand still, if they mean harm.
  */
 const tiers: readonly Tier[] = [
-  { bufferBytes: 1024 * 1024, maxUsed: 16, maxKept: 8 },
+  { bufferBytes: 1024 * 1024, maxUsed: 16, maxKept: 16 },
   { bufferBytes: 256 * 1024, maxUsed: 64, maxKept: 16 },
   { bufferBytes: 64 * 1024, maxUsed: Number.POSITIVE_INFINITY, maxKept: 0 },
 ];
