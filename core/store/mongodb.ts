@@ -7,6 +7,7 @@
  * driver had it come a moment earlier or later; each document it gives is as it stood at some moment of the search.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { serialize } from 'node:v8';
 import type { Db, MongoClient } from 'mongodb';
 import type { Log } from '../log/log.ts';
 import { connectMongo, serverHello, withPatientMongo } from './mongodb-client.ts';
@@ -23,6 +24,7 @@ import { Turns } from './turns.ts';
 import { assertIndexable } from './query-plan.ts';
 import type { AnyCollection } from './query-plan.ts';
 import { scanInBatches } from './scan.ts';
+import { SharedQuestions } from './shared-questions.ts';
 import { StoreError } from './store.ts';
 import type { Collection, Query, Scan, Store, StoredDocument } from './store.ts';
 
@@ -68,6 +70,7 @@ class MongoStore implements Store {
   readonly #collections: ReadonlyMap<string, AnyCollection>;
   readonly #time: ServerTime;
   readonly #turns = new Turns();
+  readonly #searches = new SharedQuestions<readonly MongoRecord[]>();
   readonly #opened = new Map<string, MongoRecords>();
   #closed: Promise<void> | undefined;
 
@@ -138,7 +141,7 @@ class MongoStore implements Store {
     // MongoDB takes a limit of 0 for none.
     if (planned.limit === 0) return [];
     for (;;) {
-      const found = await this.#run(async () => await this.#search(records, planned));
+      const found = await this.#run(async () => await this.#searchOnce(records, planned));
       // A document that moves within the index during the search may come twice; it counts as it stood the last time.
       const distinct = new Map(found.map((record) => [record._id, record]));
       // Fewer than the limit would say that there are no more.
@@ -157,6 +160,11 @@ class MongoStore implements Store {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed ??= this.#turns.done().then(async () => await this.#client.close());
     await this.#closed;
+  }
+
+  async #searchOnce(records: MongoRecords, planned: MongoQuery): Promise<readonly MongoRecord[]> {
+    const name = `${records.collection.collectionName} ${serialize(planned).toString('latin1')}`;
+    return await this.#searches.ask(name, async () => await this.#search(records, planned));
   }
 
   async #search({ collection }: MongoRecords, { filter, sort, hint, limit }: MongoQuery): Promise<MongoRecord[]> {
