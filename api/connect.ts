@@ -35,8 +35,8 @@ export interface Connection {
 }
 
 /**
- * Connects to the backend that holds the key, or to a new one. The order of writes is claim, backend, route, notification: after a
- * crash between any two, the claim's short lease runs out, or the worker finds the backend in the store, and no route leads nowhere.
+ * Connects to the backend that holds the key, or to a new one. The order of writes is claim, backend and route, notification:
+ * after a crash between any two, the claim's short lease runs out, or the worker finds the backend in the store.
  *
  * Throws `Refusal` with `ServiceNotFound`, `EnvironmentNotFound`, `ImageNotFound`, `NoImage`, `KeyNotHeld`, `MountsDisabled`,
  * `Unavailable`, and the signal's reason.
@@ -174,8 +174,11 @@ async function spawn(api: Api, { service, environment, request, claim }: Spawn &
     },
     now,
   );
-  await api.store.insert(backends, backend);
-  const token = await keepRoute(api, { backend: id, user: request.user, auth: request.auth });
+  // Beside each other, which takes a third less time. A process that dies now can leave a route without a backend: a few hundred bytes.
+  const [token] = await Promise.all([
+    keepRoute(api, { backend: id, user: request.user, auth: request.auth }),
+    api.store.insert(backends, backend),
+  ]);
   if (key && !(await claimStands(api, key))) {
     await withdraw(api, backend);
     return undefined;
