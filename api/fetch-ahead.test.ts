@@ -97,7 +97,7 @@ test('a push of what an environment spawns notifies the living nodes that spawne
   expect(notified).toEqual([`node-1 ${image}`]);
 });
 
-test('an image waits in a node’s queue once, whoever notifies and by whatever tag', async () => {
+test('a node’s queue holds an image once, whichever process and tag notify the node', async () => {
   await spawnOn('node-3');
   const leaseUntil = new Date((await store.now()).getTime() + 60_000);
   await store.insert(nodes, { id: 'node-3', cluster: 'main', leaseUntil, startedAt: leaseUntil, engineVersion: '28' });
@@ -110,7 +110,7 @@ test('an image waits in a node’s queue once, whoever notifies and by whatever 
   await expect.poll(() => notified).toEqual([`node-3 ${image}`]);
 });
 
-test('another tag notifies nobody before an environment is moved to it', async () => {
+test('another tag notifies no node before an environment is moved to it', async () => {
   await spawnOn('node-1');
   const fetchAhead = await open();
   const latest = await push('latest', 'sha256:1');
@@ -126,7 +126,7 @@ test('another tag notifies nobody before an environment is moved to it', async (
   expect(notified).toEqual([`node-1 ${latest}`, `node-1 ${image}`]);
 });
 
-test('nobody is notified for a service that nobody uses, or where it is turned off', async () => {
+test('no node is notified for an unused service, or where prefetching is turned off', async () => {
   const used = await open();
   await push('latest', 'sha256:1');
   await close(used);

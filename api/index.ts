@@ -1,4 +1,4 @@
-/** The API room: speaks the service API, shows readiness pages, and ends what nobody else can end. */
+/** The API: speaks the service API, shows readiness pages, and ends backends that have no worker. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { JsonBodies } from '../core/http/json-bodies.ts';
 import type { Unreadable } from '../core/http/unreadable.ts';

@@ -1,5 +1,5 @@
 /**
- * Ends backends that nobody else can end: those that no node took in time, and those whose node has fallen silent. Every API
+ * Ends backends that have no worker: those that no node claimed in time, and those whose node is dead. Every API
  * process may do this at the same time; statuses only move forward.
  */
 import { backends, end, endAsLost } from '../model/backend.ts';

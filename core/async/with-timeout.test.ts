@@ -11,7 +11,7 @@ test('work in time has its own outcome', async () => {
   await expect(failing).rejects.toThrow('failed');
 });
 
-test('work that takes too long is told to stop, and rejects', async () => {
+test('work that takes too long is aborted, and rejects', async () => {
   const clock = new ManualClock(new Date());
   let handed: AbortSignal | undefined;
   const late = withTimeout({ clock, ms: 10, message: 'Too late' }, async (signal) => {

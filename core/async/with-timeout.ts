@@ -20,7 +20,7 @@ export interface TimeLimit {
  * Waits for work for a limited time. Rejects with a `TimeoutError` when that is over, and with the reason of the limit's signal
  * when it aborts. What the work results in after that is dropped, so it must return nothing that has to be closed.
  *
- * @param work - is handed a signal that aborts when nobody waits for it any more
+ * @param work - receives a signal that aborts when its result is no longer awaited
  */
 export async function withTimeout<T>(limit: TimeLimit, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const { ms, clock = processTimers, signal, message = `Not done within ${ms} ms` } = limit;

@@ -3,7 +3,7 @@ import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { syncFolder } from './durable-folder.ts';
 
-/** A file beside another one, of which nobody else thinks. */
+/** Name of a temporary file in the same directory. */
 export function draftOf(path: string): string {
   return `${path}.${randomBytes(4).toString('hex')}`;
 }
