@@ -173,13 +173,13 @@ test('a client that leaves takes the question to the node with it', async () => 
   expect(await left.promise).toBeUndefined();
 });
 
-test('streams end when the room closes', async () => {
+test('streams end when the API closes', async () => {
   await insert(running);
   answer = (_request, response) => void response.write(record(0));
   const response = await open();
   const text = textOf(response);
   await expect.poll(() => asked).toHaveLength(1);
-  await api.room[Symbol.asyncDispose]();
+  await api.component[Symbol.asyncDispose]();
   expect(await text).toContain('retry: 2000');
 });
 

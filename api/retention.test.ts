@@ -40,19 +40,19 @@ await describeOnMongo('Retention', testMongo, (mongo) => {
 });
 
 function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
-  const retentionTest = test.extend<{ house: House }>({
+  const retentionTest = test.extend<{ fixture: Fixture }>({
     // oxlint-disable-next-line no-empty-pattern -- Vitest reads from the pattern what a fixture needs
-    house: async ({}, use) => {
+    fixture: async ({}, use) => {
       await using parts = new AsyncDisposableStack();
-      await use(houseOf(parts, parts.use(await open(parts))));
+      await use(fixtureOf(parts, parts.use(await open(parts))));
     },
   });
 
-  retentionTest('an ended backend stays for its history, then goes with its routes', async ({ house }) => {
-    const { store, clock, pass } = house;
-    const [ended, live] = [await house.spawn(), await house.spawn()];
-    const more = await house.connect(ended);
-    await house.end(ended);
+  retentionTest('an ended backend stays for its history, then goes with its routes', async ({ fixture }) => {
+    const { store, clock, pass } = fixture;
+    const [ended, live] = [await fixture.spawn(), await fixture.spawn()];
+    const more = await fixture.connect(ended);
+    await fixture.end(ended);
     await clock.advance(historyMs);
     await pass();
     expect(await store.get(backends, ended)).toMatchObject({ status: 'terminated' });
@@ -65,25 +65,27 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     expect(await store.find(routes, { index: 'byBackend', equals: { backend: live } })).toHaveLength(1);
   });
 
-  retentionTest('the routes of an ended backend go soon, since they lead nowhere', async ({ house }) => {
-    const { store, clock, pass } = house;
-    const ended = await Promise.all(Array.from({ length: 150 }, async () => await house.end(await house.spawn())));
-    await house.spawn();
+  retentionTest('the routes of an ended backend go soon, since they lead nowhere', async ({ fixture }) => {
+    const { store, clock, pass } = fixture;
+    const ended = await Promise.all(Array.from({ length: 150 }, async () => await fixture.end(await fixture.spawn())));
+    await fixture.spawn();
     await clock.advance(hourMs - 1);
     expect(await pass()).toMatchObject({ routes: 0 });
     await clock.advance(1);
     expect(await pass()).toMatchObject({ routes: 150, backends: 0 });
-    const more = await house.end(await house.spawn());
+    const more = await fixture.end(await fixture.spawn());
     await clock.advance(2 * dayMs);
     expect(await pass()).toMatchObject({ routes: 1 });
     expect(await store.find(routes, { index: 'byBackend' })).toHaveLength(1);
     for (const id of [...ended, more]) expect(await store.get(backends, id)).toBeDefined();
   });
 
-  retentionTest('more than a batch goes in one pass, and its routes too', async ({ house }) => {
-    const { store, clock, pass } = house;
-    const [first] = await Promise.all(Array.from({ length: 250 }, async () => await house.end(await house.spawn())));
-    await Promise.all(Array.from({ length: 250 }, async () => await house.connect(first ?? '')));
+  retentionTest('more than a batch goes in one pass, and its routes too', async ({ fixture }) => {
+    const { store, clock, pass } = fixture;
+    const [first] = await Promise.all(
+      Array.from({ length: 250 }, async () => await fixture.end(await fixture.spawn())),
+    );
+    await Promise.all(Array.from({ length: 250 }, async () => await fixture.connect(first ?? '')));
     await clock.advance(historyMs + 1);
     expect(await pass()).toEqual({ backends: 250, routes: 500, keys: 0, nodes: 0 });
     expect(await store.find(backends, { index: 'byEnd' })).toEqual([]);
@@ -92,13 +94,13 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
 
   retentionTest(
     'a process that dies between any two deletions leaves nothing that the next pass misses',
-    async ({ house }) => {
-      const { store, clock, pass } = house;
+    async ({ fixture }) => {
+      const { store, clock, pass } = fixture;
       await Promise.all(
         Array.from({ length: 5 }, async () => {
-          const backend = await house.spawn();
-          await house.connect(backend);
-          await house.end(backend);
+          const backend = await fixture.spawn();
+          await fixture.connect(backend);
+          await fixture.end(backend);
         }),
       );
       await clock.advance(historyMs + 1);
@@ -106,7 +108,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
         expect(passes).toBeLessThan(20);
         store.deletionsLeft = 1;
         // Another process, which remembers nothing.
-        await house.passOfAnother().catch((error: unknown) => expect(error).toMatchObject({ code: 'unavailable' }));
+        await fixture.passOfAnother().catch((error: unknown) => expect(error).toMatchObject({ code: 'unavailable' }));
         await store.settled();
         for (const { backend } of await store.find(routes, { index: 'byBackend' })) {
           expect(await store.get(backends, backend)).toBeDefined();
@@ -118,33 +120,33 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     },
   );
 
-  retentionTest('passes that run at the same time delete everything once', async ({ house }) => {
-    await Promise.all(Array.from({ length: 20 }, async () => await house.end(await house.spawn())));
-    await house.clock.advance(historyMs + 1);
-    const passes = await Promise.all([house.pass(), house.pass(), house.pass()]);
+  retentionTest('passes that run at the same time delete everything once', async ({ fixture }) => {
+    await Promise.all(Array.from({ length: 20 }, async () => await fixture.end(await fixture.spawn())));
+    await fixture.clock.advance(historyMs + 1);
+    const passes = await Promise.all([fixture.pass(), fixture.pass(), fixture.pass()]);
     expect(passes.reduce((sum, { backends: count }) => sum + count, 0)).toBe(20);
-    expect(await house.store.find(routes, { index: 'byBackend' })).toEqual([]);
+    expect(await fixture.store.find(routes, { index: 'byBackend' })).toEqual([]);
   });
 
-  retentionTest('a key that no live backend holds goes, and its next fencing token is higher', async ({ house }) => {
-    const { store, clock, pass } = house;
-    const [ended, live] = [await house.spawn(), await house.spawn()];
-    const free = await house.claim('free', ended);
-    await house.claim('held', live);
-    await house.claim('claimed, and then its process died', newBackendId());
-    await house.end(ended);
+  retentionTest('a key that no live backend holds goes, and its next fencing token is higher', async ({ fixture }) => {
+    const { store, clock, pass } = fixture;
+    const [ended, live] = [await fixture.spawn(), await fixture.spawn()];
+    const free = await fixture.claim('free', ended);
+    await fixture.claim('held', live);
+    await fixture.claim('claimed, and then its process died', newBackendId());
+    await fixture.end(ended);
     await clock.advance(hourMs);
     expect(await pass()).toMatchObject({ keys: 0 });
     await clock.advance(2 * 60_000);
     expect(await pass()).toMatchObject({ keys: 2 });
     expect(await store.get(keys, free.id)).toBeUndefined();
     expect(await store.get(keys, keyId('acme', 'draw', 'held'))).toBeDefined();
-    expect((await house.claim('free', await house.spawn())).fencingToken).toBeGreaterThan(free.fencingToken);
+    expect((await fixture.claim('free', await fixture.spawn())).fencingToken).toBeGreaterThan(free.fencingToken);
   });
 
-  retentionTest('a key stays while its fencing token is ahead of the time', async ({ house }) => {
-    const { store, clock, pass } = house;
-    const ahead = { ...(await house.claim('ahead', newBackendId())), fencingToken: clock.now().getTime() + dayMs };
+  retentionTest('a key stays while its fencing token is ahead of the time', async ({ fixture }) => {
+    const { store, clock, pass } = fixture;
+    const ahead = { ...(await fixture.claim('ahead', newBackendId())), fencingToken: clock.now().getTime() + dayMs };
     await store.update(keys, ahead.id, () => ahead);
     await clock.advance(12 * hourMs);
     expect(await pass()).toMatchObject({ keys: 0 });
@@ -154,28 +156,28 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
 
   retentionTest(
     'a node that is gone for as long goes, unless a backend on it is still to be ended',
-    async ({ house }) => {
-      const { store, clock, pass } = house;
+    async ({ fixture }) => {
+      const { store, clock, pass } = fixture;
       const startedAt = clock.now();
       for (const id of ['gone', 'owing', 'back']) {
         const leaseUntil = new Date(startedAt.getTime() + 60_000);
         await store.insert(nodes, { id, cluster: 'main', leaseUntil, startedAt, engineVersion: '28' });
       }
-      const owed = await house.spawn('owing');
+      const owed = await fixture.spawn('owing');
       await clock.advance(31 * dayMs);
       await store.update(nodes, 'back', (node) => ({ ...node, leaseUntil: clock.now() }));
       expect(await pass()).toMatchObject({ nodes: 1 });
       expect((await store.find(nodes, { index: 'byCluster' })).map(({ id }) => id)).toEqual(['back', 'owing']);
-      await house.end(owed);
+      await fixture.end(owed);
       expect(await pass()).toMatchObject({ nodes: 1 });
     },
   );
 
-  retentionTest('passes run by themselves, and count what they delete', async ({ house }) => {
-    await house.end(await house.spawn());
-    await house.clock.advance(historyMs + 1);
-    await house.timers.advance(60_000);
-    await expect.poll(() => house.deletedBackends()).toBe(1);
+  retentionTest('passes run by themselves, and count what they delete', async ({ fixture }) => {
+    await fixture.end(await fixture.spawn());
+    await fixture.clock.advance(historyMs + 1);
+    await fixture.timers.advance(60_000);
+    await expect.poll(() => fixture.deletedBackends()).toBe(1);
   });
 }
 
@@ -202,9 +204,9 @@ class MortalStore extends WatchedStore {
   }
 }
 
-type House = ReturnType<typeof houseOf>;
+type Fixture = ReturnType<typeof fixtureOf>;
 
-function houseOf(parts: AsyncDisposableStack, opened: Store) {
+function fixtureOf(parts: AsyncDisposableStack, opened: Store) {
   // Apart, so that no pass begins by itself while a month goes by.
   const [clock, timers] = [new ManualClock(new Date()), new ManualClock()];
   const store = new MortalStore(opened, clock);

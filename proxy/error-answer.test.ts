@@ -4,32 +4,32 @@ import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
 import { proxyErrors } from '../contract/proxy-errors.ts';
 import { newToken } from '../model/ids.ts';
-import { exchangeBytes, makeEnded, openHouse, spawn, spawnReady } from './testing/house.ts';
-import type { House } from './testing/house.ts';
+import { exchangeBytes, makeEnded, openFixture, spawn, spawnReady } from './testing/fixture.ts';
+import type { Fixture } from './testing/fixture.ts';
 
 const nowhere = { address: { host: '127.0.0.1', port: 1 } };
 
-async function ended(house: House, isReady = true): Promise<string> {
-  const { token, backend } = await (isReady ? spawnReady(house, nowhere) : spawn(house));
-  await makeEnded(house, backend);
+async function ended(fixture: Fixture, isReady = true): Promise<string> {
+  const { token, backend } = await (isReady ? spawnReady(fixture, nowhere) : spawn(fixture));
+  await makeEnded(fixture, backend);
   return token;
 }
 
 const cases = {
   'not-found': async () => 'favicon.ico',
-  gone: async (house: House) => await ended(house),
-  'not-started': async (house: House) => await ended(house, false),
-  'backend-unreachable': async (house: House) => (await spawnReady(house, nowhere)).token,
-  'not-ready': async (house: House) => (await spawn(house, { createdAt: new Date(0) })).token,
+  gone: async (fixture: Fixture) => await ended(fixture),
+  'not-started': async (fixture: Fixture) => await ended(fixture, false),
+  'backend-unreachable': async (fixture: Fixture) => (await spawnReady(fixture, nowhere)).token,
+  'not-ready': async (fixture: Fixture) => (await spawn(fixture, { createdAt: new Date(0) })).token,
 } as const;
 
 test.each(Object.entries(cases))('%s: JSON for programs, a page for browsers, never the token', async (name, make) => {
   const code = name as keyof typeof cases;
-  await using house = await openHouse();
-  const token = await make(house);
+  await using fixture = await openFixture();
+  const token = await make(fixture);
   const { status, message } = proxyErrors[code];
   for (const accept of ['application/json', 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8']) {
-    const answer = await fetch(`${house.url}/${token}/secret?secret`, { headers: { accept } });
+    const answer = await fetch(`${fixture.url}/${token}/secret?secret`, { headers: { accept } });
     const body = await answer.text();
     expect(answer.status).toBe(status);
     expect(answer.headers.get('x-berth-error')).toBe(code);
@@ -50,20 +50,20 @@ test.each(Object.entries(cases))('%s: JSON for programs, a page for browsers, ne
 });
 
 test('a token that nobody was given is gone', async () => {
-  await using house = await openHouse();
-  expect((await fetch(`${house.url}/${newToken()}/`)).status).toBe(410);
+  await using fixture = await openFixture();
+  expect((await fetch(`${fixture.url}/${newToken()}/`)).status).toBe(410);
 });
 
 test('HEAD gets the head alone', async () => {
-  await using house = await openHouse();
-  const got = await exchangeBytes(house.port, `HEAD /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  await using fixture = await openFixture();
+  const got = await exchangeBytes(fixture.port, `HEAD /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
   expect(got).toMatch(/^HTTP\/1\.1 404 [^]*\r\n\r\n$/);
 });
 
 test('who still sends a body is not heard out', async () => {
-  await using house = await openHouse();
-  const token = await ended(house);
-  const outgoing = send(`${house.url}/${token}/`, { method: 'POST', headers: { 'content-length': 1e9 } });
+  await using fixture = await openFixture();
+  const token = await ended(fixture);
+  const outgoing = send(`${fixture.url}/${token}/`, { method: 'POST', headers: { 'content-length': 1e9 } });
   outgoing.on('error', () => {});
   outgoing.write('part');
   const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
@@ -74,11 +74,11 @@ test('who still sends a body is not heard out', async () => {
 });
 
 test('without its slash a URL redirects, query and method kept', async () => {
-  await using house = await openHouse();
-  const { token } = await spawn(house);
+  await using fixture = await openFixture();
+  const { token } = await spawn(fixture);
   for (const query of ['', '?a=%2f&b', '?']) {
     const got = await exchangeBytes(
-      house.port,
+      fixture.port,
       `POST /${token}${query} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
     );
     expect(got).toMatch(/^HTTP\/1\.1 307 /);

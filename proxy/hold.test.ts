@@ -7,42 +7,42 @@ import {
   exchangeBytes,
   makeEnded,
   makeReady,
-  openHouse,
+  openFixture,
   spawn,
   startMirror,
   until,
-} from './testing/house.ts';
-import type { House } from './testing/house.ts';
+} from './testing/fixture.ts';
+import type { Fixture } from './testing/fixture.ts';
 import { holdPollMs } from './hold.ts';
 import { readLimitMs } from './lookup.ts';
 
 /** Asks, and waits until the request is held. */
-async function ask(house: House, token: string, backend: string): Promise<{ answer: Promise<Response> }> {
-  const answer = fetch(`${house.url}/${token}/`);
-  await until(() => house.told.at(-1)?.[backend] === 1);
+async function ask(fixture: Fixture, token: string, backend: string): Promise<{ answer: Promise<Response> }> {
+  const answer = fetch(`${fixture.url}/${token}/`);
+  await until(() => fixture.told.at(-1)?.[backend] === 1);
   return { answer };
 }
 
 test('the news that a backend is ready ends a hold at once', async () => {
   // With a clock that stands, nothing but the news can.
-  await using house = await openHouse({ clock: new ManualClock(new Date()) });
+  await using fixture = await openFixture({ clock: new ManualClock(new Date()) });
   await using mirror = await startMirror();
-  const { token, backend } = await spawn(house);
-  const answer = fetch(`${house.url}/${token}/`);
-  await until(() => house.told.length > 0);
-  await makeReady(house, backend, mirror);
+  const { token, backend } = await spawn(fixture);
+  const answer = fetch(`${fixture.url}/${token}/`);
+  await until(() => fixture.told.length > 0);
+  await makeReady(fixture, backend, mirror);
   expect((await answer).status).toBe(200);
 });
 
 test('a hold notices without news within a second', async () => {
   const clock = new ManualClock(new Date());
-  await using house = await openHouse({ clock });
+  await using fixture = await openFixture({ clock });
   await using mirror = await startMirror();
-  const { token, backend } = await spawn(house);
+  const { token, backend } = await spawn(fixture);
   let status: number | undefined;
-  const answer = fetch(`${house.url}/${token}/`).then((each) => (status = each.status));
-  await until(() => house.told.length > 0);
-  await makeReady(house, backend, mirror, { silently: true });
+  const answer = fetch(`${fixture.url}/${token}/`).then((each) => (status = each.status));
+  await until(() => fixture.told.length > 0);
+  await makeReady(fixture, backend, mirror, { silently: true });
   await until(async () => {
     await clock.advance(holdPollMs / 10);
     return status !== undefined;
@@ -52,12 +52,12 @@ test('a hold notices without news within a second', async () => {
 
 test('a backend that does not become ready in time is 504, then at once', async () => {
   const clock = new ManualClock(new Date());
-  await using house = await openHouse({ clock, startTimeoutMs: 20_000 });
-  const { token } = await spawn(house, { createdAt: new Date(clock.now().getTime() - 15_000) });
+  await using fixture = await openFixture({ clock, startTimeoutMs: 20_000 });
+  const { token } = await spawn(fixture, { createdAt: new Date(clock.now().getTime() - 15_000) });
   const startMs = clock.now().getTime();
   let answer: Response | undefined;
-  void fetch(`${house.url}/${token}/`).then((each) => (answer = each));
-  await until(() => house.told.length > 0);
+  void fetch(`${fixture.url}/${token}/`).then((each) => (answer = each));
+  await until(() => fixture.told.length > 0);
   await until(async () => {
     await clock.advance(100);
     return answer !== undefined;
@@ -65,47 +65,47 @@ test('a backend that does not become ready in time is 504, then at once', async 
   expect(answer?.status).toBe(504);
   expect(answer?.headers.get('x-berth-error')).toBe('not-ready');
   expect(clock.now().getTime() - startMs).toBeGreaterThanOrEqual(5_000);
-  const again = await fetch(`${house.url}/${token}/`);
+  const again = await fetch(`${fixture.url}/${token}/`);
   expect(again.status).toBe(504);
 });
 
 test('a backend that ends while it is waited for is 410, and not called a session that has ended', async () => {
-  await using house = await openHouse();
-  const { token, backend } = await spawn(house);
-  const { answer } = await ask(house, token, backend);
-  await makeEnded(house, backend);
+  await using fixture = await openFixture();
+  const { token, backend } = await spawn(fixture);
+  const { answer } = await ask(fixture, token, backend);
+  await makeEnded(fixture, backend);
   expect((await answer).status).toBe(410);
   expect((await answer).headers.get('x-berth-error')).toBe('not-started');
 });
 
 test('a backend that is stopped before it was ready is 410 at once', async () => {
-  await using house = await openHouse();
-  const { token, backend } = await spawn(house);
-  await house.store.update(backends, backend, (current) =>
+  await using fixture = await openFixture();
+  const { token, backend } = await spawn(fixture);
+  await fixture.store.update(backends, backend, (current) =>
     beginStop(requestStop(assign(current, 'node-1'), 'soft', 'external', new Date()), new Date()),
   );
-  expect((await fetch(`${house.url}/${token}/`)).status).toBe(410);
+  expect((await fetch(`${fixture.url}/${token}/`)).status).toBe(410);
 });
 
 test.each(['end', 'destroy'] as const)('a client that leaves (%s) ends its hold', async (leave) => {
-  await using house = await openHouse();
-  const { token, backend } = await spawn(house);
-  const client = await connected(house.port);
+  await using fixture = await openFixture();
+  const { token, backend } = await spawn(fixture);
+  const client = await connected(fixture.port);
   client.write(`GET /${token}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
-  await until(() => house.told.at(-1)?.[backend] === 1);
+  await until(() => fixture.told.at(-1)?.[backend] === 1);
   client[leave]();
-  await until(() => house.told.at(-1)?.[backend] === undefined);
-  expect(house.told.at(-1)).toEqual({});
+  await until(() => fixture.told.at(-1)?.[backend] === undefined);
+  expect(fixture.told.at(-1)).toEqual({});
   client.destroy();
 });
 
 test('a store that fails is 503, with a time to try again', async () => {
-  await using house = await openHouse();
-  const { token, backend } = await spawn(house);
-  const { answer } = await ask(house, token, backend);
-  await house.store[Symbol.asyncDispose]();
+  await using fixture = await openFixture();
+  const { token, backend } = await spawn(fixture);
+  const { answer } = await ask(fixture, token, backend);
+  await fixture.store[Symbol.asyncDispose]();
   expect((await answer).status).toBe(503);
-  const next = await fetch(`${house.url}/${token}/`);
+  const next = await fetch(`${fixture.url}/${token}/`);
   expect(next.status).toBe(503);
   expect(next.headers.get('x-berth-error')).toBe('unavailable');
   expect(Number(next.headers.get('retry-after'))).toBeGreaterThan(0);
@@ -113,7 +113,7 @@ test('a store that fails is 503, with a time to try again', async () => {
 
 test('a store that does not answer is 503', async () => {
   const clock = new ManualClock(new Date());
-  await using real = await openHouse();
+  await using real = await openFixture();
   const { token } = await spawn(real);
   const { promise: never } = Promise.withResolvers<never>();
   const asked = Promise.withResolvers<void>();
@@ -124,34 +124,34 @@ test('a store that does not answer is 503', async () => {
         return never;
       },
     },
-  }) as House['store'];
-  await using house = await openHouse({ clock, store });
-  const answer = fetch(`${house.url}/${token}/`);
+  }) as Fixture['store'];
+  await using fixture = await openFixture({ clock, store });
+  const answer = fetch(`${fixture.url}/${token}/`);
   await asked.promise;
   await clock.advance(readLimitMs);
   expect((await answer).status).toBe(503);
 });
 
 test('closing the proxy answers what is held', async () => {
-  await using house = await openHouse();
-  const { token, backend } = await spawn(house);
-  const { answer } = await ask(house, token, backend);
+  await using fixture = await openFixture();
+  const { token, backend } = await spawn(fixture);
+  const { answer } = await ask(fixture, token, backend);
   const upgrade = exchangeBytes(
-    house.port,
+    fixture.port,
     `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
   );
-  await until(() => house.told.at(-1)?.[backend] === 2 || house.told.some((open) => open[backend] === 2));
-  await house.proxy[Symbol.asyncDispose]();
+  await until(() => fixture.told.at(-1)?.[backend] === 2 || fixture.told.some((open) => open[backend] === 2));
+  await fixture.proxy[Symbol.asyncDispose]();
   expect((await answer).status).toBe(503);
   expect(await upgrade).toMatch(/^HTTP\/1\.1 503 /);
 });
 
 test('fifty that wait for one backend are served when it is ready', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token, backend } = await spawn(house);
-  const answers = Array.from({ length: 50 }, () => fetch(`${house.url}/${token}/`));
-  await until(() => house.told.some((open) => (open[backend] ?? 0) > 1));
-  await makeReady(house, backend, mirror);
+  const { token, backend } = await spawn(fixture);
+  const answers = Array.from({ length: 50 }, () => fetch(`${fixture.url}/${token}/`));
+  await until(() => fixture.told.some((open) => (open[backend] ?? 0) > 1));
+  await makeReady(fixture, backend, mirror);
   for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200);
 });

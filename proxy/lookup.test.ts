@@ -3,121 +3,121 @@ import { ManualClock } from '../core/clock/manual-clock.ts';
 import { routes } from '../model/route.ts';
 import { hashToken } from '../model/access-token.ts';
 import { Lookup, trustMs } from './lookup.ts';
-import { makeEnded, openHouse, spawnReady, startMirror, until } from './testing/house.ts';
-import type { House } from './testing/house.ts';
+import { makeEnded, openFixture, spawnReady, startMirror, until } from './testing/fixture.ts';
+import type { Fixture } from './testing/fixture.ts';
 
-async function status(house: House, token: string): Promise<number> {
-  const answer = await fetch(`${house.url}/${token}/`);
+async function status(fixture: Fixture, token: string): Promise<number> {
+  const answer = await fetch(`${fixture.url}/${token}/`);
   await answer.arrayBuffer();
   return answer.status;
 }
 
 test('with the news of its end, a backend is asked no more', async () => {
-  await using house = await openHouse({ clock: new ManualClock(new Date()) });
+  await using fixture = await openFixture({ clock: new ManualClock(new Date()) });
   await using mirror = await startMirror();
-  const { token, backend } = await spawnReady(house, mirror);
-  expect(await status(house, token)).toBe(200);
-  await makeEnded(house, backend);
-  expect(await status(house, token)).toBe(410);
+  const { token, backend } = await spawnReady(fixture, mirror);
+  expect(await status(fixture, token)).toBe(200);
+  await makeEnded(fixture, backend);
+  expect(await status(fixture, token)).toBe(410);
 });
 
 test('without the news, no longer than an entry is trusted', async () => {
   const clock = new ManualClock(new Date());
-  await using house = await openHouse({ clock });
+  await using fixture = await openFixture({ clock });
   await using mirror = await startMirror();
-  const { token, backend } = await spawnReady(house, mirror);
-  expect(await status(house, token)).toBe(200);
-  await makeEnded(house, backend, { silently: true });
+  const { token, backend } = await spawnReady(fixture, mirror);
+  expect(await status(fixture, token)).toBe(200);
+  await makeEnded(fixture, backend, { silently: true });
   await clock.advance(trustMs - 1);
-  expect(await status(house, token)).toBe(200);
+  expect(await status(fixture, token)).toBe(200);
   await clock.advance(1);
-  expect(await status(house, token)).toBe(410);
+  expect(await status(fixture, token)).toBe(410);
 });
 
 test('a backend that ended without news and does not answer is 410, not 502', async () => {
-  await using house = await openHouse({ clock: new ManualClock(new Date()) });
+  await using fixture = await openFixture({ clock: new ManualClock(new Date()) });
   const mirror = await startMirror();
-  const { token, backend } = await spawnReady(house, mirror);
-  expect(await status(house, token)).toBe(200);
-  await makeEnded(house, backend, { silently: true });
+  const { token, backend } = await spawnReady(fixture, mirror);
+  expect(await status(fixture, token)).toBe(200);
+  await makeEnded(fixture, backend, { silently: true });
   await mirror[Symbol.asyncDispose]();
-  expect(await status(house, token)).toBe(410);
+  expect(await status(fixture, token)).toBe(410);
 });
 
 test('a backend that does not answer is 502 while it lives', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   const mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
+  const { token } = await spawnReady(fixture, mirror);
   await mirror[Symbol.asyncDispose]();
-  expect(await status(house, token)).toBe(502);
+  expect(await status(fixture, token)).toBe(502);
 });
 
 test('an address that another backend has got by now is not used for the one before', async () => {
-  await using house = await openHouse({ clock: new ManualClock(new Date()) });
+  await using fixture = await openFixture({ clock: new ManualClock(new Date()) });
   await using mirror = await startMirror();
-  const before = await spawnReady(house, mirror);
-  expect(await status(house, before.token)).toBe(200);
-  await makeEnded(house, before.backend);
-  const after = await spawnReady(house, mirror);
-  expect(await status(house, after.token)).toBe(200);
-  expect(await status(house, before.token)).toBe(410);
+  const before = await spawnReady(fixture, mirror);
+  expect(await status(fixture, before.token)).toBe(200);
+  await makeEnded(fixture, before.backend);
+  const after = await spawnReady(fixture, mirror);
+  expect(await status(fixture, after.token)).toBe(200);
+  expect(await status(fixture, before.token)).toBe(410);
 });
 
 test('a route that is taken away ends as soon as the entry', async () => {
   const clock = new ManualClock(new Date());
-  await using house = await openHouse({ clock });
+  await using fixture = await openFixture({ clock });
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
-  expect(await status(house, token)).toBe(200);
-  await house.store.delete(routes, hashToken(token));
+  const { token } = await spawnReady(fixture, mirror);
+  expect(await status(fixture, token)).toBe(200);
+  await fixture.store.delete(routes, hashToken(token));
   await clock.advance(trustMs);
-  expect(await status(house, token)).toBe(410);
+  expect(await status(fixture, token)).toBe(410);
 });
 
 test('a store that fails harms nobody whose entry is trusted', async () => {
   const clock = new ManualClock(new Date());
-  await using house = await openHouse({ clock });
+  await using fixture = await openFixture({ clock });
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
-  expect(await status(house, token)).toBe(200);
-  await house.store[Symbol.asyncDispose]();
-  expect(await status(house, token)).toBe(200);
+  const { token } = await spawnReady(fixture, mirror);
+  expect(await status(fixture, token)).toBe(200);
+  await fixture.store[Symbol.asyncDispose]();
+  expect(await status(fixture, token)).toBe(200);
   await clock.advance(trustMs);
-  expect(await status(house, token)).toBe(503);
+  expect(await status(fixture, token)).toBe(503);
 });
 
 test('a clock that is set back makes no entry young again', async () => {
   let now = new Date();
   const manual = new ManualClock(now);
   const clock = { ...bound(manual), now: () => now };
-  await using house = await openHouse({ clock });
+  await using fixture = await openFixture({ clock });
   await using mirror = await startMirror();
-  const { token, backend } = await spawnReady(house, mirror);
-  expect(await status(house, token)).toBe(200);
-  await makeEnded(house, backend, { silently: true });
+  const { token, backend } = await spawnReady(fixture, mirror);
+  expect(await status(fixture, token)).toBe(200);
+  await makeEnded(fixture, backend, { silently: true });
   now = new Date(now.getTime() - 3_600_000);
-  expect(await status(house, token)).toBe(410);
+  expect(await status(fixture, token)).toBe(410);
 });
 
 test('what was read before the news came is not remembered', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { backend } = await spawnReady(house, mirror);
+  const { backend } = await spawnReady(fixture, mirror);
   const reads: (() => void)[] = [];
-  const store = Object.create(house.store, {
+  const store = Object.create(fixture.store, {
     get: {
-      value: async (...asked: Parameters<House['store']['get']>) => {
-        const found = await house.store.get(...asked);
+      value: async (...asked: Parameters<Fixture['store']['get']>) => {
+        const found = await fixture.store.get(...asked);
         await new Promise<void>((resolve) => reads.push(resolve));
         return found;
       },
     },
-  }) as House['store'];
+  }) as Fixture['store'];
   const gone: string[] = [];
   const lookup = new Lookup({ store, clock: new ManualClock(), onGone: (id) => gone.push(id) });
   const before = lookup.whereabouts(backend);
   await until(() => reads.length === 1);
-  await makeEnded(house, backend);
+  await makeEnded(fixture, backend);
   lookup.forget(backend);
   reads[0]?.();
   expect((await before).state).toBe('reachable');

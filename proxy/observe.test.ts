@@ -3,14 +3,14 @@ import { openLog } from '../core/log/log.ts';
 import { newToken } from '../model/ids.ts';
 import {
   exchangeBytes,
-  openHouse,
+  openFixture,
   spawn,
   makeReady,
   spawnReady,
   startProgram,
   startRawProgram,
   until,
-} from './testing/house.ts';
+} from './testing/fixture.ts';
 
 interface Line {
   msg: string;
@@ -30,18 +30,18 @@ function openLines() {
 
 test('one line a request, with its facts, without its token or path', async () => {
   const { lines, log, ended } = openLines();
-  await using house = await openHouse({ log });
+  await using fixture = await openFixture({ log });
   await using program = await startProgram((_request, response) => void response.writeHead(201).end('x'.repeat(5000)));
   await using raw = await startRawProgram(
     (socket) => void socket.end('HTTP/1.1 101 Ok\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
   );
-  const { token, backend } = await spawnReady(house, program);
-  const tied = await spawnReady(house, raw);
+  const { token, backend } = await spawnReady(fixture, program);
+  const tied = await spawnReady(fixture, raw);
   const unknown = newToken();
-  await fetch(`${house.url}/${token}/private?private`, { method: 'PUT', body: 'private' });
-  await fetch(`${house.url}/${unknown}/private`);
+  await fetch(`${fixture.url}/${token}/private?private`, { method: 'PUT', body: 'private' });
+  await fetch(`${fixture.url}/${unknown}/private`);
   await exchangeBytes(
-    house.port,
+    fixture.port,
     `GET /${tied.token}/private HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`,
   );
   await until(() => ended().length === 3);
@@ -53,24 +53,24 @@ test('one line a request, with its facts, without its token or path', async () =
 });
 
 test('figures: requests by class, what is open, how long was waited', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   await using program = await startProgram((_request, response) => {
     void released.then(() => response.end());
   });
-  const { token, backend } = await spawn(house);
-  const answers = [fetch(`${house.url}/${token}/`), fetch(`${house.url}/${token}/`)];
-  await until(() => house.told.some((open) => open[backend] === 2));
-  expect(await house.metrics.metrics()).toMatch(/^berth_proxy_open_connections 2$/m);
-  await makeReady(house, backend, program);
+  const { token, backend } = await spawn(fixture);
+  const answers = [fetch(`${fixture.url}/${token}/`), fetch(`${fixture.url}/${token}/`)];
+  await until(() => fixture.told.some((open) => open[backend] === 2));
+  expect(await fixture.metrics.metrics()).toMatch(/^berth_proxy_open_connections 2$/m);
+  await makeReady(fixture, backend, program);
   release();
   await Promise.all(answers);
-  await fetch(`${house.url}/unknown`);
-  await until(async () => /open_connections 0$/m.test(await house.metrics.metrics()));
-  const text = await house.metrics.metrics();
+  await fetch(`${fixture.url}/unknown`);
+  await until(async () => /open_connections 0$/m.test(await fixture.metrics.metrics()));
+  const text = await fixture.metrics.metrics();
   expect(text).toMatch(/^berth_proxy_requests_total\{code_class="2xx"\} 2$/m);
   expect(text).toMatch(/^berth_proxy_requests_total\{code_class="4xx"\} 1$/m);
   expect(text).toMatch(/^berth_proxy_hold_seconds_count 2$/m);
-  await house.proxy[Symbol.asyncDispose]();
-  expect(await house.metrics.metrics()).not.toContain('berth_proxy');
+  await fixture.proxy[Symbol.asyncDispose]();
+  expect(await fixture.metrics.metrics()).not.toContain('berth_proxy');
 });

@@ -5,7 +5,7 @@ import {
   connected,
   gathered,
   makeReady,
-  openHouse,
+  openFixture,
   spawn,
   spawnReady,
   startMirror,
@@ -13,14 +13,14 @@ import {
   startRawProgram,
   until,
   valuesOf,
-} from './testing/house.ts';
-import type { Seen } from './testing/house.ts';
+} from './testing/fixture.ts';
+import type { Seen } from './testing/fixture.ts';
 
 test('a request reaches its backend, and the answer comes back', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror, { user: 'ada' });
-  const answer = await fetch(`${house.url}/${token}/a/b?c=d`, { method: 'POST', body: 'hello' });
+  const { token } = await spawnReady(fixture, mirror, { user: 'ada' });
+  const answer = await fetch(`${fixture.url}/${token}/a/b?c=d`, { method: 'POST', body: 'hello' });
   expect(answer.status).toBe(200);
   const seen = (await answer.json()) as Seen;
   expect(seen).toMatchObject({ method: 'POST', url: '/a/b?c=d' });
@@ -29,23 +29,23 @@ test('a request reaches its backend, and the answer comes back', async () => {
 });
 
 test('a request is held until its backend is ready', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token, backend } = await spawn(house);
-  const answer = fetch(`${house.url}/${token}/`);
-  await makeReady(house, backend, mirror);
+  const { token, backend } = await spawn(fixture);
+  const answer = fetch(`${fixture.url}/${token}/`);
+  await makeReady(fixture, backend, mirror);
   expect((await answer).status).toBe(200);
 });
 
 test('a WebSocket is tied through', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startProgram((_request, response) => void response.end());
   const server = new WebSocketServer({ server: program.server });
   server.on('connection', (socket) =>
     socket.on('message', (data: Buffer) => socket.send(`you said ${data.toString()}`)),
   );
-  const { token } = await spawnReady(house, program);
-  const socket = new WebSocket(`ws://127.0.0.1:${house.port}/${token}/ws`);
+  const { token } = await spawnReady(fixture, program);
+  const socket = new WebSocket(`ws://127.0.0.1:${fixture.port}/${token}/ws`);
   await new Promise((resolve) => socket.once('open', resolve));
   socket.send('hello');
   const said = await new Promise((resolve) => socket.once('message', (data: Buffer) => resolve(data.toString())));
@@ -56,7 +56,7 @@ test('a WebSocket is tied through', async () => {
 });
 
 test('closing waits for open requests, then cuts what is left', async () => {
-  await using house = await openHouse({ drainMs: 500 });
+  await using fixture = await openFixture({ drainMs: 500 });
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   await using program = await startProgram((request, response) => {
     response.write('begun ');
@@ -65,22 +65,22 @@ test('closing waits for open requests, then cuts what is left', async () => {
   await using raw = await startRawProgram((socket) => {
     socket.write('HTTP/1.1 101 Ok\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
   });
-  const { token } = await spawnReady(house, program);
-  const tied = await spawnReady(house, raw);
-  const upgraded = await connected(house.port);
+  const { token } = await spawnReady(fixture, program);
+  const tied = await spawnReady(fixture, raw);
+  const upgraded = await connected(fixture.port);
   upgraded.write(`GET /${tied.token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`);
   await once(upgraded, 'data');
-  const ends = await fetch(`${house.url}/${token}/ends`);
-  const never = await fetch(`${house.url}/${token}/never`);
-  const closing = house.proxy[Symbol.asyncDispose]();
-  const late = await fetch(`${house.url}/${token}/ends`);
+  const ends = await fetch(`${fixture.url}/${token}/ends`);
+  const never = await fetch(`${fixture.url}/${token}/never`);
+  const closing = fixture.proxy[Symbol.asyncDispose]();
+  const late = await fetch(`${fixture.url}/${token}/ends`);
   expect([late.status, late.headers.get('connection')]).toEqual([503, 'close']);
   release();
   expect(await ends.text()).toBe('begun ended');
   await expect(never.text()).rejects.toThrow('terminated');
   await gathered(upgraded);
   await closing;
-  await house.proxy[Symbol.asyncDispose]();
-  expect(house.told.at(-1)).toEqual({});
+  await fixture.proxy[Symbol.asyncDispose]();
+  expect(fixture.told.at(-1)).toEqual({});
   await until(() => raw.sockets.size === 0);
 });

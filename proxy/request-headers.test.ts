@@ -2,26 +2,26 @@ import { expect, test } from 'vitest';
 import { newToken } from '../model/ids.ts';
 import {
   exchangeBytes,
-  openHouse,
+  openFixture,
   spawnReady,
   startMirror,
   startProgram,
   startRawProgram,
   valuesOf,
-} from './testing/house.ts';
-import type { House, Seen } from './testing/house.ts';
+} from './testing/fixture.ts';
+import type { Fixture, Seen } from './testing/fixture.ts';
 
 /** Sends a request with these header lines, and returns what the backend saw. */
-async function seenWith(house: House, token: string, lines: string[], start = 'GET'): Promise<Seen> {
+async function seenWith(fixture: Fixture, token: string, lines: string[], start = 'GET'): Promise<Seen> {
   const head = [`${start} /${token}/ HTTP/1.1`, 'Host: sessions.example', 'Connection: close', ...lines, '', ''];
-  const answer = await exchangeBytes(house.port, head.join('\r\n'));
+  const answer = await exchangeBytes(fixture.port, head.join('\r\n'));
   return JSON.parse(answer.slice(answer.indexOf('{'), answer.lastIndexOf('}') + 1)) as Seen;
 }
 
 test('nobody but the platform says x-verified-*, in no spelling', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
+  const { token } = await spawnReady(fixture, mirror);
   const forged = [
     'X-Verified-Username: mallory',
     'x-verified-username: mallory',
@@ -34,7 +34,7 @@ test('nobody but the platform says x-verified-*, in no spelling', async () => {
     'x-verified-secret: mallory again',
     'Connection: x-verified-secret, x-verified-username',
   ];
-  const seen = await seenWith(house, token, forged);
+  const seen = await seenWith(fixture, token, forged);
   expect(JSON.stringify(seen)).not.toContain('mallory');
   expect(valuesOf(seen, 'x-verified-secret')).toEqual([`secret of ${token}`]);
   expect(valuesOf(seen, 'x-verified-username')).toEqual([]);
@@ -42,7 +42,7 @@ test('nobody but the platform says x-verified-*, in no spelling', async () => {
 });
 
 test('nor in trailers', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   const trailers: string[][] = [];
   await using program = await startProgram((request, response) => {
     request.resume().once('end', () => {
@@ -50,9 +50,9 @@ test('nor in trailers', async () => {
       response.end();
     });
   });
-  const { token } = await spawnReady(house, program);
+  const { token } = await spawnReady(fixture, program);
   await exchangeBytes(
-    house.port,
+    fixture.port,
     `POST /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTrailer: x-sum\r\nTransfer-Encoding: chunked\r\n\r\n` +
       '3\r\nabc\r\n0\r\nX-Sum: 1\r\nX-Verified-Username: mallory\r\n\r\n',
   );
@@ -60,24 +60,24 @@ test('nor in trailers', async () => {
 });
 
 test('the user arrives as UTF-8 bytes, the data as ASCII JSON', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   const heads: string[] = [];
   await using program = await startRawProgram((socket, head) => {
     heads.push(head);
     socket.end('HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n');
   });
   const user = 'Zoë 北京 🎈';
-  const { token } = await spawnReady(house, program, { user, auth: { name: 'Zoë', n: 1 } });
-  await fetch(`${house.url}/${token}/`);
+  const { token } = await spawnReady(fixture, program, { user, auth: { name: 'Zoë', n: 1 } });
+  await fetch(`${fixture.url}/${token}/`);
   const head = Buffer.from(heads[0] ?? '', 'latin1').toString('utf8');
   expect(head).toContain(`x-verified-username: ${user}\r\n`);
   expect(heads[0]).toContain('x-verified-user-data: {"name":"Zo\\u00eb","n":1}\r\n');
 });
 
 test('the client`s own headers pass with their spelling, duplicates and bytes', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
+  const { token } = await spawnReady(fixture, mirror);
   const lines = [
     'X-Custom: one',
     'x-custom: two',
@@ -90,7 +90,7 @@ test('the client`s own headers pass with their spelling, duplicates and bytes', 
     'Origin: https://elsewhere.example',
     'Accept-Encoding: br',
   ];
-  const seen = await seenWith(house, token, lines);
+  const seen = await seenWith(fixture, token, lines);
   expect(valuesOf(seen, 'x-custom')).toEqual(['one', 'two']);
   expect(seen.rawHeaders).toContain('X-Custom');
   expect(valuesOf(seen, 'cookie')).toEqual(['a=1; b=2']);
@@ -103,9 +103,9 @@ test('the client`s own headers pass with their spelling, duplicates and bytes', 
 });
 
 test('what is for one connection goes no further', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
+  const { token } = await spawnReady(fixture, mirror);
   const lines = [
     'Connection: x-private, host',
     'X-Private: secret',
@@ -115,7 +115,7 @@ test('what is for one connection goes no further', async () => {
     'TE: trailers, deflate',
     'Expect: 100-continue',
   ];
-  const seen = await seenWith(house, token, lines);
+  const seen = await seenWith(fixture, token, lines);
   const names = seen.rawHeaders.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase());
   expect(names).not.toContain('x-private');
   expect(names).not.toContain('keep-alive');
@@ -128,18 +128,18 @@ test('what is for one connection goes no further', async () => {
 });
 
 test.each(['Proxy', 'proxy', 'PROXY'])('a client cannot choose the proxy of a CGI program by %s', async (name) => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
-  const seen = await seenWith(house, token, [`${name}: http://evil.example/`, 'X-Proxy: own']);
+  const { token } = await spawnReady(fixture, mirror);
+  const seen = await seenWith(fixture, token, [`${name}: http://evil.example/`, 'X-Proxy: own']);
   expect(JSON.stringify(seen)).not.toContain('evil');
   expect(valuesOf(seen, 'x-proxy')).toEqual(['own']);
 });
 
 test('at the edge, what a client says about forwarding is dropped', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
+  const { token } = await spawnReady(fixture, mirror);
   const lines = [
     'X-Forwarded-For: 6.6.6.6',
     'x_forwarded_for: 6.6.6.6',
@@ -150,7 +150,7 @@ test('at the edge, what a client says about forwarding is dropped', async () => 
     'Forwarded: for=6.6.6.6',
     'X-Real-IP: 6.6.6.6',
   ];
-  const seen = await seenWith(house, token, lines);
+  const seen = await seenWith(fixture, token, lines);
   expect(JSON.stringify(seen)).not.toMatch(/6\.6\.6\.6|evil|666/);
   expect(valuesOf(seen, 'x-forwarded-for')).toEqual(['127.0.0.1']);
   expect(valuesOf(seen, 'x-forwarded-proto')).toEqual(['http']);
@@ -159,32 +159,32 @@ test('at the edge, what a client says about forwarding is dropped', async () => 
 });
 
 test('behind a load balancer, its word is kept', async () => {
-  await using house = await openHouse({ behindLoadBalancer: true });
+  await using fixture = await openFixture({ behindLoadBalancer: true });
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
+  const { token } = await spawnReady(fixture, mirror);
   const lines = ['X-Forwarded-For: 8.8.8.8', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: app.example'];
-  const seen = await seenWith(house, token, lines);
+  const seen = await seenWith(fixture, token, lines);
   expect(valuesOf(seen, 'x-forwarded-for')).toEqual(['8.8.8.8, 127.0.0.1']);
   expect(valuesOf(seen, 'x-forwarded-proto')).toEqual(['https']);
   expect(valuesOf(seen, 'x-forwarded-host')).toEqual(['app.example']);
 });
 
 test('the platform`s credentials and the tokens of other sessions stay outside', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
+  const { token } = await spawnReady(fixture, mirror);
   const other = newToken();
   const lines = [
     'Cookie: a=1; __Host-berth-session=stolen; b=2; berth_login=stolen',
     'Authorization: Bearer berth_pat_stolen',
     `Referer: http://sessions.example/${other}/page`,
   ];
-  const seen = await seenWith(house, token, lines);
+  const seen = await seenWith(fixture, token, lines);
   expect(JSON.stringify(seen)).not.toMatch(/stolen/);
   expect(JSON.stringify(seen)).not.toContain(other);
   expect(valuesOf(seen, 'cookie')).toEqual(['a=1; b=2']);
   expect(valuesOf(seen, 'referer')).toEqual(['http://sessions.example/']);
-  const own = await seenWith(house, token, [`Referer: http://sessions.example/${token}/page`]);
+  const own = await seenWith(fixture, token, [`Referer: http://sessions.example/${token}/page`]);
   expect(valuesOf(own, 'referer')).toEqual([`http://sessions.example/${token}/page`]);
 });
 
@@ -197,26 +197,26 @@ test.each([
   ['a space before the colon', ['Transfer-Encoding : chunked']],
   ['a folded line', ['X-A: b', ' c']],
 ])('a request that can be read in two ways is refused: %s', async (_name, lines) => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
+  const { token } = await spawnReady(fixture, mirror);
   const head = [`POST /${token}/ HTTP/1.1`, 'Host: a', 'Connection: close', ...lines, '', '0\r\n\r\n'];
-  const answer = await exchangeBytes(house.port, head.join('\r\n'));
+  const answer = await exchangeBytes(fixture.port, head.join('\r\n'));
   expect(answer).toMatch(/^HTTP\/1\.1 400 /);
   expect(mirror.connections()).toBe(0);
 });
 
 test.each([1_500, 2_100])('%i headers cannot hide a body', async (count) => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   const urls: (string | undefined)[] = [];
   await using program = await startProgram((request, response) => {
     urls.push(request.url);
     request.resume().once('end', () => response.end());
   });
-  const { token } = await spawnReady(house, program);
+  const { token } = await spawnReady(fixture, program);
   const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: a\r\nx-verified-username: root\r\n\r\n';
   const answer = await exchangeBytes(
-    house.port,
+    fixture.port,
     `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${'a:\r\n'.repeat(count)}` +
       `Content-Length: ${smuggled.length}\r\n\r\n${smuggled}`,
   );
@@ -225,19 +225,19 @@ test.each([1_500, 2_100])('%i headers cannot hide a body', async (count) => {
 });
 
 test('TRACE would show the client what the platform tells the backend', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
-  const answer = await exchangeBytes(house.port, `TRACE /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  const { token } = await spawnReady(fixture, mirror);
+  const answer = await exchangeBytes(fixture.port, `TRACE /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
   expect(answer).toMatch(/^HTTP\/1\.1 400 /);
 });
 
 test('a request without a Host: HTTP/1.1 is refused, HTTP/1.0 passes', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
-  expect(await exchangeBytes(house.port, `GET /${token}/ HTTP/1.1\r\nConnection: close\r\n\r\n`)).toMatch(
+  const { token } = await spawnReady(fixture, mirror);
+  expect(await exchangeBytes(fixture.port, `GET /${token}/ HTTP/1.1\r\nConnection: close\r\n\r\n`)).toMatch(
     /^HTTP\/1\.1 400 /,
   );
-  expect(await exchangeBytes(house.port, `GET /${token}/ HTTP/1.0\r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
+  expect(await exchangeBytes(fixture.port, `GET /${token}/ HTTP/1.0\r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
 });

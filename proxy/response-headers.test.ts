@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { exchangeBytes, openHouse, spawnReady, startRawProgram } from './testing/house.ts';
+import { exchangeBytes, openFixture, spawnReady, startRawProgram } from './testing/fixture.ts';
 
 /** What a client gets, byte for byte, when the backend answers with these bytes. */
 async function answered(answer: string, start = 'GET', version = '1.1'): Promise<string> {
@@ -8,11 +8,11 @@ async function answered(answer: string, start = 'GET', version = '1.1'): Promise
 
 /** The same, with the connection token of the session. */
 async function answeredTo(answer: string, start = 'GET', version = '1.1'): Promise<{ got: string; token: string }> {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => socket.end(answer, 'latin1'));
-  const { token } = await spawnReady(house, program);
+  const { token } = await spawnReady(fixture, program);
   const head = `${start} /${token}/ HTTP/${version}\r\nHost: a\r\nConnection: close\r\n\r\n`;
-  return { got: await exchangeBytes(house.port, head), token };
+  return { got: await exchangeBytes(fixture.port, head), token };
 }
 
 test('headers keep their order, spelling, duplicates and bytes', async () => {
@@ -27,13 +27,13 @@ test('headers keep their order, spelling, duplicates and bytes', async () => {
 });
 
 test('a head with bytes above ASCII that goes out before its body keeps them', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n\r\n', 'latin1');
     setTimeout(() => socket.end('ok'), 50);
   });
-  const { token } = await spawnReady(house, program);
-  const got = await exchangeBytes(house.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  const { token } = await spawnReady(fixture, program);
+  const got = await exchangeBytes(fixture.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
   expect(got).toContain('X-Latin: caf\xe9\r\n');
 });
 
@@ -77,16 +77,16 @@ test.each([
   ['an empty one', '; Path=', '; Path='],
   ['what is no path', '; Path=x; Path', '; Path=x; Path'],
 ])('a cookie for %s stays with its session', async (_name, attributes, expected) => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   const cookie = (text: string) => `Set-Cookie: a=/b; Path-ish=/${text.replaceAll('<prefix>', session.token)}\r\n`;
   await using program = await startRawProgram((socket, head) => {
     const upgrade = head.includes('Upgrade') ? '101 S\r\nConnection: Upgrade\r\nUpgrade: x' : '200 OK';
     socket.end(`HTTP/1.1 ${upgrade}\r\n${cookie(attributes)}\r\n`);
   });
-  const session = await spawnReady(house, program);
+  const session = await spawnReady(fixture, program);
   for (const connection of ['close', 'Upgrade\r\nUpgrade: x']) {
     const head = `GET /${session.token}/x HTTP/1.1\r\nHost: a\r\nConnection: ${connection}\r\n\r\n`;
-    expect(await exchangeBytes(house.port, head)).toContain(cookie(expected));
+    expect(await exchangeBytes(fixture.port, head)).toContain(cookie(expected));
   }
 });
 
@@ -114,15 +114,15 @@ test.each([
 });
 
 test('what follows an answer is not taken for the next one', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   let count = 0;
   await using program = await startRawProgram((socket) => {
     count += 1;
     const poison = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood${count === 1 ? poison : ''}`);
   });
-  const { token } = await spawnReady(house, program);
-  for (let i = 0; i < 3; i += 1) expect(await (await fetch(`${house.url}/${token}/`)).text()).toBe('good');
+  const { token } = await spawnReady(fixture, program);
+  for (let i = 0; i < 3; i += 1) expect(await (await fetch(`${fixture.url}/${token}/`)).text()).toBe('good');
 });
 
 test.each(['204 No Content', '304 Not Modified'])('%s has no body, and says so', async (status) => {

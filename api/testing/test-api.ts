@@ -1,4 +1,4 @@
-/** What the API's tests stand on: its room behind a real server, with a real store, queue and bus. */
+/** What the API's tests stand on: the API behind a real server, with a real store, queue and bus. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,7 +51,7 @@ export type TestApi = Awaited<ReturnType<typeof openTestApi>>;
 /** Opens an API in which the service `acme/draw` has one image: `latest`, of the digest `digestOf('a')`. */
 export async function openTestApi(options: TestApiOptions = {}) {
   await using parts = new AsyncDisposableStack();
-  const opened = await openRoom(parts, options);
+  const opened = await openComponent(parts, options);
   const { store, bus, base } = opened;
   const tokenFor = async (account: string, rights: readonly AccessRight[]) => {
     const made = newAccessToken();
@@ -88,7 +88,7 @@ export async function openTestApi(options: TestApiOptions = {}) {
   };
 }
 
-async function openRoom(parts: AsyncDisposableStack, options: TestApiOptions) {
+async function openComponent(parts: AsyncDisposableStack, options: TestApiOptions) {
   const { storeOf = (real) => real, clock = systemClock, ownNode } = options;
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
   parts.defer(() => rm(folder, { recursive: true }));
@@ -104,7 +104,7 @@ async function openRoom(parts: AsyncDisposableStack, options: TestApiOptions) {
   const base = `http://127.0.0.1:${port}`;
   const secret = new PlatformSecret(Buffer.alloc(32, 1));
   const ports = { store, queue, bus, clock, log, metrics: openMetrics(), secret };
-  const room = parts.use(
+  const component = parts.use(
     await openApi({
       ...ports,
       archives: undefined,
@@ -115,8 +115,8 @@ async function openRoom(parts: AsyncDisposableStack, options: TestApiOptions) {
       secretFor: (connectionToken) => `secret of ${connectionToken}`,
     }),
   );
-  server.on('request', room.handle);
-  return { store, bus, secret, notified, port, base, room };
+  server.on('request', component.handle);
+  return { store, bus, secret, notified, port, base, component };
 }
 
 function clientOf(base: string, token: string) {

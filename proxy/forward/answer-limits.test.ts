@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { exchangeBytes, openHouse, spawnReady, startRawProgram } from '../testing/house.ts';
-import type { House, RawProgram } from '../testing/house.ts';
+import { exchangeBytes, openFixture, spawnReady, startRawProgram } from '../testing/fixture.ts';
+import type { Fixture, RawProgram } from '../testing/fixture.ts';
 import { maxInterimAnswers } from './answer-limits.ts';
 
-let house: House;
-beforeAll(async () => void (house = await openHouse()));
-afterAll(() => house[Symbol.asyncDispose]());
+let fixture: Fixture;
+beforeAll(async () => void (fixture = await openFixture()));
+afterAll(() => fixture[Symbol.asyncDispose]());
 
 /** What a client gets when the backend sends these bytes, in one piece or byte by byte, to a plain request or an upgrade. */
 async function answered(answer: string, { bytewise = false, upgrade = false } = {}): Promise<string> {
@@ -28,9 +28,9 @@ async function trickle(socket: Socket, answer: string): Promise<void> {
 }
 
 async function ask(program: RawProgram, upgrade: boolean): Promise<string> {
-  const { token } = await spawnReady(house, program);
+  const { token } = await spawnReady(fixture, program);
   const connection = upgrade ? 'Upgrade\r\nUpgrade: echo' : 'close';
-  return await exchangeBytes(house.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: ${connection}\r\n\r\n`);
+  return await exchangeBytes(fixture.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: ${connection}\r\n\r\n`);
 }
 
 const chunks = '2\r\nhi\r\n0\r\n\r\n';

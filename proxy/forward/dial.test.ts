@@ -17,37 +17,37 @@ import {
   exchangeBytes,
   gathered,
   makeEnded,
-  openHouse,
+  openFixture,
   spawn,
   startMirror,
   startProgram,
   startRawProgram,
   until,
-} from '../testing/house.ts';
-import type { House, Program, Session } from '../testing/house.ts';
+} from '../testing/fixture.ts';
+import type { Fixture, Program, Session } from '../testing/fixture.ts';
 import { startNode, tellOf } from '../testing/node.ts';
 import type { TestNode } from '../testing/node.ts';
 import { gatherMs } from '../connections.ts';
 import { connectLimitMs } from './dial.ts';
 import { endedGraceMs } from './pools.ts';
 
-async function spawnOn(house: House, node: TestNode, at: Pick<Program, 'address'>): Promise<Session> {
-  const session = await spawn(house);
+async function spawnOn(fixture: Fixture, node: TestNode, at: Pick<Program, 'address'>): Promise<Session> {
+  const session = await spawn(fixture);
   await node.adopt(session.backend, at);
   return session;
 }
 
 /** A backend of a node, in the store alone: its address is what the store says. */
-async function spawnAt(house: House, node: string, { address }: Pick<Program, 'address'>): Promise<Session> {
-  const session = await spawn(house);
-  await house.store.update(backends, session.backend, (backend) =>
+async function spawnAt(fixture: Fixture, node: string, { address }: Pick<Program, 'address'>): Promise<Session> {
+  const session = await spawn(fixture);
+  await fixture.store.update(backends, session.backend, (backend) =>
     becomeReady(assign(backend, node), address, new Date()),
   );
   return session;
 }
 
-async function ask(house: House, token: string): Promise<{ status: number; error: string | null }> {
-  const response = await fetch(`${house.url}/${token}/`);
+async function ask(fixture: Fixture, token: string): Promise<{ status: number; error: string | null }> {
+  const response = await fetch(`${fixture.url}/${token}/`);
   await response.arrayBuffer();
   return { status: response.status, error: response.headers.get(proxyErrorHeader) };
 }
@@ -56,62 +56,62 @@ const unreachable = { status: 502, error: 'backend-unreachable' };
 const reached = { status: 200, error: null };
 
 test('a thousand requests share a few tunnels, and leave nothing open', async () => {
-  await using house = await openHouse();
-  await using node = await startNode(house);
+  await using fixture = await openFixture();
+  await using node = await startNode(fixture);
   await using program = await startProgram((request, response) => {
     void gathered(request).then((body) => response.end(body));
   });
-  const { token, backend } = await spawnOn(house, node, program);
+  const { token, backend } = await spawnOn(fixture, node, program);
   const before = openFiles();
   const agent = new Agent({ keepAlive: true, maxSockets: 16 });
   let left = 1000;
   const client = async () => {
-    while (left-- > 0) expect(await echo(`${house.url}/${token}/`, agent)).toBe('hello');
+    while (left-- > 0) expect(await echo(`${fixture.url}/${token}/`, agent)).toBe('hello');
   };
   await Promise.all(Array.from({ length: 16 }, client));
   expect(program.connections()).toBeLessThanOrEqual(17);
   expect(openFiles()).toBeGreaterThan(before);
   agent.destroy();
-  await makeEnded(house, backend);
+  await makeEnded(fixture, backend);
   await until(() => openFiles() <= before);
 });
 
 test('requests that come one after the other use one tunnel, which is let go of when nobody wants it', async () => {
-  await using house = await openHouse();
-  await using node = await startNode(house);
+  await using fixture = await openFixture();
+  await using node = await startNode(fixture);
   await using mirror = await startMirror();
-  const { token } = await spawnOn(house, node, mirror);
+  const { token } = await spawnOn(fixture, node, mirror);
   const before = openFiles();
   for (let i = 0; i < 5; i += 1) {
-    await exchangeBytes(house.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+    await exchangeBytes(fixture.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
   }
   expect(mirror.connections()).toBe(1);
   await until(() => openFiles() <= before);
 });
 
 test('a worker that comes back with its gateway elsewhere is found at once', async () => {
-  await using house = await openHouse();
-  const old = await startNode(house);
+  await using fixture = await openFixture();
+  const old = await startNode(fixture);
   await using mirror = await startMirror();
-  const { token, backend } = await spawnOn(house, old, mirror);
-  expect(await ask(house, token)).toEqual(reached);
+  const { token, backend } = await spawnOn(fixture, old, mirror);
+  expect(await ask(fixture, token)).toEqual(reached);
   await old[Symbol.asyncDispose]();
-  expect(await ask(house, token)).toEqual(unreachable);
-  await using successor = await startNode(house);
+  expect(await ask(fixture, token)).toEqual(unreachable);
+  await using successor = await startNode(fixture);
   await successor.adopt(backend, mirror);
   expect(successor.port).not.toBe(old.port);
-  expect(await ask(house, token)).toEqual(reached);
+  expect(await ask(fixture, token)).toEqual(reached);
 });
 
 test('what goes through a gateway that ends is broken off, not ended', async () => {
-  await using house = await openHouse();
-  const node = await startNode(house);
+  await using fixture = await openFixture();
+  const node = await startNode(fixture);
   await using program = await startRawProgram((socket) => {
     // Without a length: whatever has come when the connection ends would be the whole answer.
     socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf an answer');
   });
-  const { token } = await spawnOn(house, node, program);
-  const response = await fetch(`${house.url}/${token}/`);
+  const { token } = await spawnOn(fixture, node, program);
+  const response = await fetch(`${fixture.url}/${token}/`);
   const reader = response.body?.getReader();
   await reader?.read();
   await node[Symbol.asyncDispose]();
@@ -121,17 +121,17 @@ test('what goes through a gateway that ends is broken off, not ended', async () 
 
 test('a backend that has ended is gone, and its tunnels are cut when it has had time to finish', async () => {
   const clock = new ManualClock();
-  await using house = await openHouse({ clock });
-  await using node = await startNode(house);
+  await using fixture = await openFixture({ clock });
+  await using node = await startNode(fixture);
   await using program = await startRawProgram((socket) => {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n');
   });
-  const { token, backend } = await spawnOn(house, node, program);
-  const client = await connected(house.port);
+  const { token, backend } = await spawnOn(fixture, node, program);
+  const client = await connected(fixture.port);
   client.write(`GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`);
   await once(client, 'data');
-  await makeEnded(house, backend);
-  expect(await ask(house, token)).toEqual({ status: 410, error: 'gone' });
+  await makeEnded(fixture, backend);
+  expect(await ask(fixture, token)).toEqual({ status: 410, error: 'gone' });
   expect(program.sockets.size).toBe(1);
   await clock.advance(endedGraceMs);
   await gathered(client);
@@ -139,82 +139,82 @@ test('a backend that has ended is gone, and its tunnels are cut when it has had 
 });
 
 test('a backend that its node does not know is unreachable, and gone when it has ended', async () => {
-  await using house = await openHouse();
-  await using node = await startNode(house);
+  await using fixture = await openFixture();
+  await using node = await startNode(fixture);
   await using mirror = await startMirror();
-  const lost = await spawnAt(house, node.id, mirror);
-  expect(await ask(house, lost.token)).toEqual(unreachable);
-  await makeEnded(house, lost.backend, { silently: true });
-  expect(await ask(house, lost.token)).toEqual({ status: 410, error: 'gone' });
+  const lost = await spawnAt(fixture, node.id, mirror);
+  expect(await ask(fixture, lost.token)).toEqual(unreachable);
+  await makeEnded(fixture, lost.backend, { silently: true });
+  expect(await ask(fixture, lost.token)).toEqual({ status: 410, error: 'gone' });
   expect(mirror.connections()).toBe(0);
 });
 
 test('a container that takes no connection is unreachable', async () => {
-  await using house = await openHouse();
-  await using node = await startNode(house);
-  const { token, backend } = await spawnOn(house, node, { address: { host: '127.0.0.1', port: 1 } });
-  expect(await ask(house, token)).toEqual(unreachable);
-  const got = await exchangeBytes(house.port, upgrade(token));
+  await using fixture = await openFixture();
+  await using node = await startNode(fixture);
+  const { token, backend } = await spawnOn(fixture, node, { address: { host: '127.0.0.1', port: 1 } });
+  expect(await ask(fixture, token)).toEqual(unreachable);
+  const got = await exchangeBytes(fixture.port, upgrade(token));
   expect(got).toMatch(/^HTTP\/1\.1 502 /);
-  await until(() => house.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.told.at(-1)?.[backend] === undefined);
 });
 
 test('a gateway that has another secret is not talked to', async () => {
-  await using house = await openHouse();
-  await using node = await startNode(house, { secret: new PlatformSecret(randomBytes(32)) });
+  await using fixture = await openFixture();
+  await using node = await startNode(fixture, { secret: new PlatformSecret(randomBytes(32)) });
   await using mirror = await startMirror();
-  const { token } = await spawnOn(house, node, mirror);
-  expect(await ask(house, token)).toEqual(unreachable);
+  const { token } = await spawnOn(fixture, node, mirror);
+  expect(await ask(fixture, token)).toEqual(unreachable);
   expect(mirror.connections()).toBe(0);
 });
 
 test('a store that does not know the node just now is 503', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token } = await spawnAt(house, 'node-1', mirror);
-  const get = house.store.get.bind(house.store);
-  house.store.get = (collection, id) =>
+  const { token } = await spawnAt(fixture, 'node-1', mirror);
+  const get = fixture.store.get.bind(fixture.store);
+  fixture.store.get = (collection, id) =>
     collection.name === 'nodes' ? Promise.reject(new Error('away')) : get(collection, id);
-  expect(await ask(house, token)).toEqual({ status: 503, error: 'unavailable' });
-  house.store.get = get;
-  expect(await ask(house, token)).toEqual(reached);
+  expect(await ask(fixture, token)).toEqual({ status: 503, error: 'unavailable' });
+  fixture.store.get = get;
+  expect(await ask(fixture, token)).toEqual(reached);
 });
 
 test('the node of this machine is reached without its gateway, another one never without', async () => {
   const { log, told } = gatherWarnings();
-  await using house = await openHouse({ localNode: 'node-1', log });
+  await using fixture = await openFixture({ localNode: 'node-1', log });
   await using mirror = await startMirror();
-  await tellOf(house, { id: 'node-1', gateway: { host: '127.0.0.1', port: 1 } });
-  await tellOf(house, { id: 'node-2' });
-  const here = await spawnAt(house, 'node-1', mirror);
-  const there = await spawnAt(house, 'node-2', mirror);
-  expect(await ask(house, here.token)).toEqual(reached);
+  await tellOf(fixture, { id: 'node-1', gateway: { host: '127.0.0.1', port: 1 } });
+  await tellOf(fixture, { id: 'node-2' });
+  const here = await spawnAt(fixture, 'node-1', mirror);
+  const there = await spawnAt(fixture, 'node-2', mirror);
+  expect(await ask(fixture, here.token)).toEqual(reached);
   expect(told).toEqual([]);
-  expect(await ask(house, there.token)).toEqual(unreachable);
-  expect(await ask(house, there.token)).toEqual(unreachable);
+  expect(await ask(fixture, there.token)).toEqual(unreachable);
+  expect(await ask(fixture, there.token)).toEqual(unreachable);
   expect(mirror.connections()).toBe(1);
   // Once, however many ask.
   expect(told).toEqual([{ node: 'node-2', msg: expect.stringContaining('set BERTH_ADVERTISED_HOST on it') as string }]);
 });
 
 test('without a node of its own, a proxy takes a node without a gateway for its own machine', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  await tellOf(house, { id: 'node-1' });
-  const { token } = await spawnAt(house, 'node-1', mirror);
-  expect(await ask(house, token)).toEqual(reached);
-  const got = await exchangeBytes(house.port, upgrade(token));
+  await tellOf(fixture, { id: 'node-1' });
+  const { token } = await spawnAt(fixture, 'node-1', mirror);
+  expect(await ask(fixture, token)).toEqual(reached);
+  const got = await exchangeBytes(fixture.port, upgrade(token));
   expect(got).toMatch(/^HTTP\/1\.1 200 /);
   expect(mirror.connections()).toBe(2);
 });
 
 test('it says what is missing when such a node turns out to be another machine', async () => {
   const { log, told } = gatherWarnings();
-  await using house = await openHouse({ log });
-  await tellOf(house, { id: 'node-1' });
+  await using fixture = await openFixture({ log });
+  await tellOf(fixture, { id: 'node-1' });
   // Where no backend of this machine listens.
-  const { token } = await spawnAt(house, 'node-1', { address: { host: '127.0.0.1', port: 1 } });
-  expect(await ask(house, token)).toEqual(unreachable);
+  const { token } = await spawnAt(fixture, 'node-1', { address: { host: '127.0.0.1', port: 1 } });
+  expect(await ask(fixture, token)).toEqual(unreachable);
   expect(told).toEqual([{ node: 'node-1', msg: expect.stringContaining('set BERTH_ADVERTISED_HOST on it') as string }]);
 });
 
@@ -222,7 +222,7 @@ test.each(['plain', 'upgrade'])(
   'a gateway that says nothing: %s clients may leave, the others get 502',
   async (kind) => {
     const clock = new ManualClock();
-    await using house = await openHouse({ clock });
+    await using fixture = await openFixture({ clock });
     let open = 0;
     const silent = createServer((socket) => {
       open += 1;
@@ -230,19 +230,19 @@ test.each(['plain', 'upgrade'])(
     });
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     const { port } = silent.address() as AddressInfo;
-    await tellOf(house, { id: 'node-1', gateway: { host: '127.0.0.1', port } });
+    await tellOf(fixture, { id: 'node-1', gateway: { host: '127.0.0.1', port } });
     await using mirror = await startMirror();
-    const { token, backend } = await spawnAt(house, 'node-1', mirror);
+    const { token, backend } = await spawnAt(fixture, 'node-1', mirror);
     const request = kind === 'plain' ? `GET /${token}/ HTTP/1.1\r\nHost: a\r\n\r\n` : upgrade(token);
-    const leaving = await connected(house.port);
+    const leaving = await connected(fixture.port);
     leaving.write(request);
     await until(() => open === 1);
     leaving.destroy();
     await until(async () => {
       await clock.advance(gatherMs);
-      return open === 0 && house.told.at(-1)?.[backend] === undefined;
+      return open === 0 && fixture.told.at(-1)?.[backend] === undefined;
     });
-    const staying = await connected(house.port);
+    const staying = await connected(fixture.port);
     staying.write(request);
     await until(() => open === 1);
     await clock.advance(connectLimitMs);

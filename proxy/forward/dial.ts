@@ -12,7 +12,7 @@ import type { NodeGateway } from '../../model/node.ts';
 import type { Address, Lookup } from '../lookup.ts';
 import type { Destination } from './forwarder.ts';
 
-/** A backend is in the same house, or its node in the next one: they answer in milliseconds, or the machine is gone. */
+/** A backend is in the same fixture, or its node in the next one: they answer in milliseconds, or the machine is gone. */
 export const connectLimitMs = 5_000;
 
 export interface DialDeps {

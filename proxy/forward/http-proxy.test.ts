@@ -7,13 +7,13 @@ import {
   connected,
   exchangeBytes,
   gathered,
-  openHouse,
+  openFixture,
   spawnReady,
   startMirror,
   startProgram,
   startRawProgram,
-} from '../testing/house.ts';
-import type { Seen } from '../testing/house.ts';
+} from '../testing/fixture.ts';
+import type { Seen } from '../testing/fixture.ts';
 
 test.each([
   '/',
@@ -31,21 +31,21 @@ test.each([
   "/;x=1/,!$&()*+'",
   `/${'x'.repeat(4000)}`,
 ])('the path arrives byte for byte: %s', async (path) => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   const heads: string[] = [];
   await using program = await startRawProgram((socket, head) => {
     heads.push(head);
     socket.end('HTTP/1.1 204 No Content\r\n\r\n');
   });
-  const { token } = await spawnReady(house, program);
-  await exchangeBytes(house.port, `GET /${token}${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  const { token } = await spawnReady(fixture, program);
+  await exchangeBytes(fixture.port, `GET /${token}${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
   expect(heads[0]?.split('\r\n')[0]).toBe(`GET ${path} HTTP/1.1`);
 });
 
 test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'PURGE', 'QUERY'])(
   '%s reaches the backend, with a body and without',
   async (method) => {
-    await using house = await openHouse();
+    await using fixture = await openFixture();
     const seen: string[] = [];
     await using program = await startProgram((request, response) => {
       void gathered(request).then((body) => {
@@ -53,29 +53,29 @@ test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND
         response.setHeader('content-length', 0).end();
       });
     });
-    const { token } = await spawnReady(house, program);
+    const { token } = await spawnReady(fixture, program);
     const head = `${method} /${token}/ HTTP/1.1\r\nHost: a\r\n`;
     const chunked = 'Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n';
     const sized = 'Content-Length: 5\r\nConnection: close\r\n\r\nworld';
     const close = 'Connection: close\r\n';
-    for (const rest of [`${close}\r\n`, `${close}${chunked}`, sized]) await exchangeBytes(house.port, head + rest);
+    for (const rest of [`${close}\r\n`, `${close}${chunked}`, sized]) await exchangeBytes(fixture.port, head + rest);
     expect(seen).toEqual([`${method} `, `${method} hello`, `${method} world`]);
     expect(program.connections()).toBe(1);
   },
 );
 
 test('a body is never taken for the next request', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   const urls: (string | undefined)[] = [];
   await using program = await startProgram((request, response) => {
     urls.push(request.url);
     request.resume().once('end', () => response.end('ok'));
   });
-  const { token } = await spawnReady(house, program);
+  const { token } = await spawnReady(fixture, program);
   const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: a\r\nx-verified-username: root\r\n\r\n';
   for (const method of ['DELETE', 'OPTIONS', 'GET', 'POST']) {
     await exchangeBytes(
-      house.port,
+      fixture.port,
       `${method} /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n` +
         `${smuggled.length.toString(16)}\r\n${smuggled}\r\n0\r\n\r\n`,
     );
@@ -84,10 +84,10 @@ test('a body is never taken for the next request', async () => {
 });
 
 test('Expect: 100-continue is answered, and the body arrives', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startProgram((request, response) => void pipeline(request, response));
-  const { token } = await spawnReady(house, program);
-  const outgoing = send(`${house.url}/${token}/`, { method: 'POST', headers: { expect: '100-continue' } });
+  const { token } = await spawnReady(fixture, program);
+  const outgoing = send(`${fixture.url}/${token}/`, { method: 'POST', headers: { expect: '100-continue' } });
   outgoing.flushHeaders();
   await once(outgoing, 'continue');
   outgoing.end('hello');
@@ -96,12 +96,12 @@ test('Expect: 100-continue is answered, and the body arrives', async () => {
 });
 
 test('an answer that comes before the body has been sent arrives', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => {
     socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig');
   });
-  const { token } = await spawnReady(house, program);
-  const client = await connected(house.port);
+  const { token } = await spawnReady(fixture, program);
+  const client = await connected(fixture.port);
   client.write(`POST /${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\npart`);
   const [data] = (await once(client, 'data')) as [Buffer];
   expect(data.toString()).toMatch(/^HTTP\/1\.1 413 Payload Too Large\r\n[^]*big$/);
@@ -109,12 +109,12 @@ test('an answer that comes before the body has been sent arrives', async () => {
 });
 
 test('fifty at once, each gets its own answer', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startMirror();
-  const { token } = await spawnReady(house, program);
+  const { token } = await spawnReady(fixture, program);
   const agent = new Agent({ keepAlive: true, maxSockets: 50 });
   const one = async (i: number) => {
-    const outgoing = send(`${house.url}/${token}/${i}`, { agent });
+    const outgoing = send(`${fixture.url}/${token}/${i}`, { agent });
     outgoing.end();
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
     return (JSON.parse(await gathered(answer)) as Seen).url;
@@ -125,13 +125,13 @@ test('fifty at once, each gets its own answer', async () => {
 });
 
 test('requests that come in one packet are answered in their order', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startProgram((request, response) => {
     setTimeout(() => response.end(`[${request.url}]`), request.url === '/1' ? 30 : 0);
   });
-  const { token } = await spawnReady(house, program);
+  const { token } = await spawnReady(fixture, program);
   const line = (i: number, extra = '') => `GET /${token}/${i} HTTP/1.1\r\nHost: a\r\n${extra}\r\n`;
-  const got = await exchangeBytes(house.port, line(1) + line(2) + line(3, 'Connection: close\r\n'));
+  const got = await exchangeBytes(fixture.port, line(1) + line(2) + line(3, 'Connection: close\r\n'));
   expect(got.match(/\[\/\d\]/g)).toEqual(['[/1]', '[/2]', '[/3]']);
 });
 
@@ -140,10 +140,10 @@ test('no deprecated part of Node is used', async () => {
   const onWarning = (warning: Error) => warnings.push(`${warning.name}: ${warning.message}`);
   process.on('warning', onWarning);
   {
-    await using house = await openHouse();
+    await using fixture = await openFixture();
     await using program = await startMirror();
-    const { token } = await spawnReady(house, program);
-    for (let i = 0; i < 20; i += 1) await (await fetch(`${house.url}/${token}/`)).text();
+    const { token } = await spawnReady(fixture, program);
+    for (let i = 0; i < 20; i += 1) await (await fetch(`${fixture.url}/${token}/`)).text();
   }
   process.off('warning', onWarning);
   expect(warnings).toEqual([]);

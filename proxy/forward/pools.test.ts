@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import { idleMs } from './pools.ts';
-import { openHouse, spawnReady, startMirror, startProgram, startRawProgram } from '../testing/house.ts';
+import { openFixture, spawnReady, startMirror, startProgram, startRawProgram } from '../testing/fixture.ts';
 
 test('connections are kept between requests, one pool for each backend', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startMirror();
-  const { token } = await spawnReady(house, program);
-  for (let i = 0; i < 5; i += 1) await (await fetch(`${house.url}/${token}/`)).text();
+  const { token } = await spawnReady(fixture, program);
+  for (let i = 0; i < 5; i += 1) await (await fetch(`${fixture.url}/${token}/`)).text();
   expect(program.connections()).toBe(1);
-  const other = await spawnReady(house, program);
-  await (await fetch(`${house.url}/${other.token}/`)).text();
+  const other = await spawnReady(fixture, program);
+  await (await fetch(`${fixture.url}/${other.token}/`)).text();
   expect(program.connections()).toBe(2);
 });
 
@@ -18,7 +18,7 @@ test.each([
   ['HEAD', 200],
   ['POST', 502],
 ])('a kept connection that turns out dead: %s gets %i', async (method, status) => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   let heads = 0;
   await using program = await startRawProgram((socket) => {
     heads += 1;
@@ -26,32 +26,32 @@ test.each([
     if (heads === 2) socket.resetAndDestroy();
     else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
   });
-  const { token } = await spawnReady(house, program);
-  expect((await fetch(`${house.url}/${token}/`)).status).toBe(200);
-  const answer = await fetch(`${house.url}/${token}/`, { method });
+  const { token } = await spawnReady(fixture, program);
+  expect((await fetch(`${fixture.url}/${token}/`)).status).toBe(200);
+  const answer = await fetch(`${fixture.url}/${token}/`, { method });
   expect(answer.status).toBe(status);
   expect(answer.headers.get('x-berth-error')).toBe(status === 502 ? 'backend-unreachable' : null);
   expect(heads).toBe(status === 502 ? 2 : 3);
 });
 
 test('a request is not repeated on a connection that was new', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   let heads = 0;
   await using program = await startRawProgram((socket) => {
     heads += 1;
     socket.resetAndDestroy();
   });
-  const { token } = await spawnReady(house, program);
-  expect((await fetch(`${house.url}/${token}/`)).status).toBe(502);
+  const { token } = await spawnReady(fixture, program);
+  expect((await fetch(`${fixture.url}/${token}/`)).status).toBe(502);
   expect(heads).toBe(1);
 });
 
 test('an answer may be silent for longer than a connection is kept idle', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startProgram((_request, response) => {
     response.write('begun ');
     setTimeout(() => response.end('ended'), idleMs + 300);
   });
-  const { token } = await spawnReady(house, program);
-  expect(await (await fetch(`${house.url}/${token}/`)).text()).toBe('begun ended');
+  const { token } = await spawnReady(fixture, program);
+  expect(await (await fetch(`${fixture.url}/${token}/`)).text()).toBe('begun ended');
 });

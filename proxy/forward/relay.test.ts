@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { exchangeBytes, openHouse, spawnReady, startRawProgram } from '../testing/house.ts';
+import { exchangeBytes, openFixture, spawnReady, startRawProgram } from '../testing/fixture.ts';
 
 test.each([
   ['NUL', 'O\0K'],
@@ -10,11 +10,11 @@ test.each([
   ['nothing', ''],
   ['many words', 'x'.repeat(2_000)],
 ])('whatever reason a backend gives (%s), the client gets the standard one', async (_name, reason) => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => {
     socket.end(Buffer.from(`HTTP/1.1 404 ${reason}\r\nContent-Length: 2\r\n\r\nhi`));
   });
-  const { token } = await spawnReady(house, program);
-  const got = await exchangeBytes(house.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  const { token } = await spawnReady(fixture, program);
+  const got = await exchangeBytes(fixture.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
   expect(got).toMatch(/^HTTP\/1\.1 (?:404 Not Found|502 Bad Gateway)\r\n/);
 });

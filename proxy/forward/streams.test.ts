@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { connected, gathered, openHouse, spawnReady, startProgram, until } from '../testing/house.ts';
+import { connected, gathered, openFixture, spawnReady, startProgram, until } from '../testing/fixture.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -15,10 +15,10 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 test.each([1, 64])('%i MiB stream through both ways at once, in bounded memory', async (mebibytes) => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startProgram((request, response) => void pipeline(request, response));
-  const { token } = await spawnReady(house, program);
-  const outgoing = send(`${house.url}/${token}/`, { method: 'POST' });
+  const { token } = await spawnReady(fixture, program);
+  const outgoing = send(`${fixture.url}/${token}/`, { method: 'POST' });
   const block = Buffer.alloc(mebibyte, 'abcdefg\n');
   const held = () => {
     // The first run only finds what the second one frees.
@@ -45,7 +45,7 @@ test.each([1, 64])('%i MiB stream through both ways at once, in bounded memory',
 });
 
 test('a client that reads slowly slows the backend down, and counts as open until it has all', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   let written = 0;
   const block = Buffer.alloc(mebibyte);
   await using program = await startProgram((_request, response) => {
@@ -57,8 +57,8 @@ test('a client that reads slowly slows the backend down, and counts as open unti
     };
     void pipeline(Readable.from(source()), response);
   });
-  const { token, backend } = await spawnReady(house, program);
-  const client = await connected(house.port);
+  const { token, backend } = await spawnReady(fixture, program);
+  const client = await connected(fixture.port);
   client.pause();
   client.write(`GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
   let steadySince = 0;
@@ -69,13 +69,13 @@ test('a client that reads slowly slows the backend down, and counts as open unti
     return written > 0 && Date.now() - steadySince > 300;
   });
   expect(written).toBeLessThan(40);
-  expect(house.told.at(-1)).toEqual({ [backend]: 1 });
+  expect(fixture.told.at(-1)).toEqual({ [backend]: 1 });
   expect((await gathered(client)).length).toBeGreaterThan(64 * mebibyte);
-  await until(() => house.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.told.at(-1)?.[backend] === undefined);
 });
 
 test('events come one by one, and the head before the first', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   const { promise: listening, resolve: begin } = Promise.withResolvers<() => void>();
   await using program = await startProgram((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -86,9 +86,9 @@ test('events come one by one, and the head before the first', async () => {
       response.write(`data: ${count}\n\n`);
     });
   });
-  const { token } = await spawnReady(house, program);
+  const { token } = await spawnReady(fixture, program);
   const leaving = new AbortController();
-  const answer = await fetch(`${house.url}/${token}/`, { signal: leaving.signal });
+  const answer = await fetch(`${fixture.url}/${token}/`, { signal: leaving.signal });
   const next = await listening;
   const reader = answer.body?.getReader();
   for (const event of ['data: 1\n\n', 'data: 2\n\n', 'data: 3\n\n']) {

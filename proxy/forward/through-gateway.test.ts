@@ -1,38 +1,38 @@
 // Takes about 9 s
 /** What holds for backends nearby holds for those behind a gateway: the same tests, with another way between. */
 import { vi } from 'vitest';
-import type * as RealHouse from '../testing/house.ts';
-import type { House, Program } from '../testing/house.ts';
+import type * as RealFixture from '../testing/fixture.ts';
+import type { Fixture, Program } from '../testing/fixture.ts';
 import type { TestNode } from '../testing/node.ts';
 
-vi.mock('../testing/house.ts', async (importOriginal) => {
-  const real = await importOriginal<typeof RealHouse>();
+vi.mock('../testing/fixture.ts', async (importOriginal) => {
+  const real = await importOriginal<typeof RealFixture>();
   const { startNode } = await import('../testing/node.ts');
-  const nodes = new WeakMap<House, TestNode>();
+  const nodes = new WeakMap<Fixture, TestNode>();
 
-  async function openHouse(...changes: Parameters<typeof real.openHouse>): Promise<House> {
-    const house = await real.openHouse(...changes);
-    const node = await startNode(house);
+  async function openFixture(...changes: Parameters<typeof real.openFixture>): Promise<Fixture> {
+    const fixture = await real.openFixture(...changes);
+    const node = await startNode(fixture);
     const close = async () => {
-      await house[Symbol.asyncDispose]();
+      await fixture[Symbol.asyncDispose]();
       await node[Symbol.asyncDispose]();
     };
-    const opened = { ...house, [Symbol.asyncDispose]: close };
+    const opened = { ...fixture, [Symbol.asyncDispose]: close };
     nodes.set(opened, node);
     return opened;
   }
 
-  async function makeReady(house: House, backend: string, at: Pick<Program, 'address'>): Promise<void> {
-    await nodes.get(house)?.adopt(backend, at);
+  async function makeReady(fixture: Fixture, backend: string, at: Pick<Program, 'address'>): Promise<void> {
+    await nodes.get(fixture)?.adopt(backend, at);
   }
 
-  async function spawnReady(house: House, at: Pick<Program, 'address'>, about = {}) {
-    const session = await real.spawn(house, about);
-    await makeReady(house, session.backend, at);
+  async function spawnReady(fixture: Fixture, at: Pick<Program, 'address'>, about = {}) {
+    const session = await real.spawn(fixture, about);
+    await makeReady(fixture, session.backend, at);
     return session;
   }
 
-  return { ...real, openHouse, makeReady, spawnReady };
+  return { ...real, openFixture, makeReady, spawnReady };
 });
 
 await import('./http-proxy.test.ts');

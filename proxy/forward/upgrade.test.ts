@@ -14,7 +14,7 @@ import {
   gathered,
   makeEnded,
   makeReady,
-  openHouse,
+  openFixture,
   spawn,
   spawnReady,
   startMirror,
@@ -22,8 +22,8 @@ import {
   startRawProgram,
   until,
   valuesOf,
-} from '../testing/house.ts';
-import type { House, Program, Seen } from '../testing/house.ts';
+} from '../testing/fixture.ts';
+import type { Fixture, Program, Seen } from '../testing/fixture.ts';
 
 const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n';
 
@@ -62,19 +62,19 @@ async function startEcho(): Promise<Program & { sockets: WebSocketServer['client
   return { ...program, sockets: server.clients, seen, [Symbol.asyncDispose]: program[Symbol.asyncDispose] };
 }
 
-async function openSocket(house: House, token: string, options = {}): Promise<WebSocket> {
-  const socket = new WebSocket(`ws://127.0.0.1:${house.port}/${token}/a//b?c`, options);
+async function openSocket(fixture: Fixture, token: string, options = {}): Promise<WebSocket> {
+  const socket = new WebSocket(`ws://127.0.0.1:${fixture.port}/${token}/a//b?c`, options);
   await once(socket, 'open');
   return socket;
 }
 
 test('a WebSocket says who its user is, counts as open, and closes with its code', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using echo = await startEcho();
-  const { token, backend } = await spawnReady(house, echo, { user: 'Zoë' });
+  const { token, backend } = await spawnReady(fixture, echo, { user: 'Zoë' });
   const headers = { 'X-Verified-Username': 'mallory', x_verified_secret: 'mallory', origin: 'https://evil.example' };
-  const socket = await openSocket(house, token, { headers });
-  expect(house.told.at(-1)).toEqual({ [backend]: 1 });
+  const socket = await openSocket(fixture, token, { headers });
+  expect(fixture.told.at(-1)).toEqual({ [backend]: 1 });
   const [seen] = echo.seen;
   expect(seen?.url).toBe('/a//b?c');
   expect(valuesOf(seen ?? { rawHeaders: [] }, 'x-verified-username')).toEqual([Buffer.from('Zoë').toString('latin1')]);
@@ -90,22 +90,22 @@ test('a WebSocket says who its user is, counts as open, and closes with its code
   for (const each of echo.sockets) each.close(4321, 'bye');
   const [code, reason] = (await once(socket, 'close')) as [number, Buffer];
   expect([code, reason.toString()]).toEqual([4321, 'bye']);
-  await until(() => house.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.told.at(-1)?.[backend] === undefined);
 });
 
 test('a WebSocket is held until its backend is ready, with what came after its request', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => {
     socket.removeAllListeners('data');
     socket.write(switching);
     socket.on('data', (chunk) => socket.write(`echo ${chunk.toString()}`));
   });
-  const { token, backend } = await spawn(house);
-  const client = await connected(house.port);
+  const { token, backend } = await spawn(fixture);
+  const client = await connected(fixture.port);
   client.write(`${upgradeTo(token)}early `);
-  await until(() => house.told.at(-1)?.[backend] === 1);
+  await until(() => fixture.told.at(-1)?.[backend] === 1);
   client.write('late');
-  await makeReady(house, backend, program);
+  await makeReady(fixture, backend, program);
   let got = '';
   client.on('data', (chunk) => (got += chunk.toString()));
   await until(() => got.endsWith('late'));
@@ -116,15 +116,15 @@ test('a WebSocket is held until its backend is ready, with what came after its r
 });
 
 test('a client that leaves while its upgrade is held is noticed', async () => {
-  await using house = await openHouse();
-  const { token, backend } = await spawn(house);
+  await using fixture = await openFixture();
+  const { token, backend } = await spawn(fixture);
   for (const leave of ['end', 'destroy', 'resetAndDestroy'] as const) {
-    const client = await connected(house.port);
+    const client = await connected(fixture.port);
     client.write(upgradeTo(token));
-    await until(() => house.told.at(-1)?.[backend] === 1);
+    await until(() => fixture.told.at(-1)?.[backend] === 1);
     client[leave]();
-    await until(() => house.told.at(-1)?.[backend] === undefined);
-    expect(house.told.at(-1)).toEqual({});
+    await until(() => fixture.told.at(-1)?.[backend] === undefined);
+    expect(fixture.told.at(-1)).toEqual({});
     client.destroy();
   }
 });
@@ -132,16 +132,16 @@ test('a client that leaves while its upgrade is held is noticed', async () => {
 test.each(['end', 'destroy', 'resetAndDestroy'] as const)(
   'a client that leaves (%s) before the answer lets go',
   async (leave) => {
-    await using house = await openHouse();
+    await using fixture = await openFixture();
     await using program = await startRawProgram(() => {});
-    const { token, backend } = await spawnReady(house, program);
-    const client = await connected(house.port);
+    const { token, backend } = await spawnReady(fixture, program);
+    const client = await connected(fixture.port);
     client.write(upgradeTo(token));
     await until(() => program.sockets.size === 1);
     client[leave]();
     await until(() => program.sockets.size === 0);
-    await until(() => house.told.at(-1)?.[backend] === undefined);
-    expect(house.told.at(-1)).toEqual({});
+    await until(() => fixture.told.at(-1)?.[backend] === undefined);
+    expect(fixture.told.at(-1)).toEqual({});
   },
 );
 
@@ -151,42 +151,42 @@ test.each([
   ['the backend', 'end'],
   ['the backend', 'resetAndDestroy'],
 ] as const)('%s goes (%s), and the other side is told', async (who, how) => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => {
     socket.write(switching);
     if (who === 'the client') return;
     setTimeout(() => socket[how](), 20);
   });
-  const { token, backend } = await spawnReady(house, program);
-  const client = await connected(house.port);
+  const { token, backend } = await spawnReady(fixture, program);
+  const client = await connected(fixture.port);
   client.on('error', () => {});
   client.write(upgradeTo(token));
   await once(client, 'data');
   if (who === 'the client') client[how]();
   else await once(client, 'close');
   await until(() => program.sockets.size === 0);
-  await until(() => house.told.at(-1)?.[backend] === undefined);
-  expect(house.told.at(-1)).toEqual({});
+  await until(() => fixture.told.at(-1)?.[backend] === undefined);
+  expect(fixture.told.at(-1)).toEqual({});
 });
 
 test('what the backend said last reaches a slow client', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   const size = 48 * 1024 * 1024;
   await using program = await startRawProgram((socket) => {
     socket.write(switching);
     socket.end(Buffer.alloc(size, 'x'));
   });
-  const { token } = await spawnReady(house, program);
-  const client = await connected(house.port);
+  const { token } = await spawnReady(fixture, program);
+  const client = await connected(fixture.port);
   client.write(upgradeTo(token));
   client.pause();
-  await until(() => house.told.length > 2);
+  await until(() => fixture.told.length > 2);
   const got = await gathered(client);
   expect(got.length - got.indexOf('\r\n\r\n') - 4).toBe(size);
 });
 
 test('a backend that has said its last word still hears the client', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   let heard = '';
   await using program = await startRawProgram((socket) => {
     socket.allowHalfOpen = true;
@@ -194,51 +194,51 @@ test('a backend that has said its last word still hears the client', async () =>
     socket.on('data', (chunk) => (heard += chunk.toString()));
     socket.end(`${switching}bye`);
   });
-  const { token, backend } = await spawnReady(house, program);
-  const client = await connected(house.port);
+  const { token, backend } = await spawnReady(fixture, program);
+  const client = await connected(fixture.port);
   client.allowHalfOpen = true;
   client.write(upgradeTo(token));
   expect(await gathered(client)).toMatch(/bye$/);
   client.end('still here');
   await until(() => heard === 'still here');
-  await until(() => house.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.told.at(-1)?.[backend] === undefined);
   expect(program.sockets.size).toBe(0);
 });
 
 test('an upgrade that the backend refuses is an ordinary answer, however large', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   const size = 4 * 1024 * 1024;
   await using program = await startProgram((_request, response) => {
     response.writeHead(403, { 'X-Why': 'no', 'x-berth-error': 'gone', 'Set-Cookie': ['a=1', 'b=2'] });
     response.end(Buffer.alloc(size, 'x'));
   });
-  const { token, backend } = await spawnReady(house, program);
-  const got = await exchangeBytes(house.port, upgradeTo(token, 'websocket'));
+  const { token, backend } = await spawnReady(fixture, program);
+  const got = await exchangeBytes(fixture.port, upgradeTo(token, 'websocket'));
   expect(got).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
   expect(got).toContain('X-Why: no\r\n');
   expect(got).toContain('Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n');
   expect(got).not.toContain('x-berth-error');
   expect(got.match(/x{1000}/g)?.length).toBeGreaterThan(4000);
-  await until(() => house.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.told.at(-1)?.[backend] === undefined);
 });
 
 test('the proxy`s own errors reach who asked for an upgrade', async () => {
-  await using house = await openHouse();
-  const failed = await spawn(house);
-  await makeEnded(house, failed.backend);
-  expect(await exchangeBytes(house.port, upgradeTo(failed.token))).toMatch(
+  await using fixture = await openFixture();
+  const failed = await spawn(fixture);
+  await makeEnded(fixture, failed.backend);
+  expect(await exchangeBytes(fixture.port, upgradeTo(failed.token))).toMatch(
     /^HTTP\/1\.1 410 [^]*x-berth-error: not-started/,
   );
-  const gone = await spawnReady(house, { address: { host: '127.0.0.1', port: 9 } });
-  await makeEnded(house, gone.backend);
-  expect(await exchangeBytes(house.port, upgradeTo(gone.token))).toMatch(/^HTTP\/1\.1 410 [^]*x-berth-error: gone/);
-  expect(await exchangeBytes(house.port, upgradeTo('short'))).toMatch(/^HTTP\/1\.1 404 /);
+  const gone = await spawnReady(fixture, { address: { host: '127.0.0.1', port: 9 } });
+  await makeEnded(fixture, gone.backend);
+  expect(await exchangeBytes(fixture.port, upgradeTo(gone.token))).toMatch(/^HTTP\/1\.1 410 [^]*x-berth-error: gone/);
+  expect(await exchangeBytes(fixture.port, upgradeTo('short'))).toMatch(/^HTTP\/1\.1 404 /);
   const nobody = createServer().listen(0, '127.0.0.1');
   await once(nobody, 'listening');
   const { port } = nobody.address() as { port: number };
   nobody.close();
-  const refused = await spawnReady(house, { address: { host: '127.0.0.1', port } });
-  expect(await exchangeBytes(house.port, upgradeTo(refused.token))).toMatch(/^HTTP\/1\.1 502 /);
+  const refused = await spawnReady(fixture, { address: { host: '127.0.0.1', port } });
+  expect(await exchangeBytes(fixture.port, upgradeTo(refused.token))).toMatch(/^HTTP\/1\.1 502 /);
 });
 
 test.each([
@@ -247,10 +247,10 @@ test.each([
   ['TLS', 'TLS/1.2', []],
   ['an upgrade with a body', 'websocket', ['Content-Length: 0005']],
 ])('%s is served as a plain request', async (_name, protocol, lines) => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using mirror = await startMirror();
-  const { token } = await spawnReady(house, mirror);
-  const got = await exchangeBytes(house.port, `${upgradeTo(token, protocol, [...lines, 'Connection: close'])}hello`);
+  const { token } = await spawnReady(fixture, mirror);
+  const got = await exchangeBytes(fixture.port, `${upgradeTo(token, protocol, [...lines, 'Connection: close'])}hello`);
   expect(got).toMatch(/^HTTP\/1\.1 200 /);
   const seen = JSON.parse(got.slice(got.indexOf('{'), got.lastIndexOf('}') + 1)) as Seen;
   expect(valuesOf(seen, 'upgrade')).toEqual([]);
@@ -258,10 +258,10 @@ test.each([
 });
 
 test('a server that offers every upgrade gets an error for those', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startMirror();
-  const { token } = await spawnReady(house, program);
-  const server = createServer().on('upgrade', house.proxy.upgrade).listen(0, '127.0.0.1');
+  const { token } = await spawnReady(fixture, program);
+  const server = createServer().on('upgrade', fixture.proxy.upgrade).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
   expect(await exchangeBytes(port, upgradeTo(token, 'h2c'))).toMatch(/^HTTP\/1\.1 400 /);
@@ -270,13 +270,13 @@ test('a server that offers every upgrade gets an error for those', async () => {
 
 test('when a backend has ended, its upgraded connections do not outlive it', async () => {
   const clock = new ManualClock(new Date());
-  await using house = await openHouse({ clock });
+  await using fixture = await openFixture({ clock });
   await using program = await startRawProgram((socket) => void socket.write(switching));
-  const { token, backend } = await spawnReady(house, program);
-  const client = await connected(house.port);
+  const { token, backend } = await spawnReady(fixture, program);
+  const client = await connected(fixture.port);
   client.write(upgradeTo(token));
   await once(client, 'data');
-  await makeEnded(house, backend);
+  await makeEnded(fixture, backend);
   await until(async () => {
     await clock.advance(endedGraceMs / 10);
     return client.closed;
@@ -285,31 +285,31 @@ test('when a backend has ended, its upgraded connections do not outlive it', asy
 });
 
 test('a client that leaves in the moment of the backend`s answer lets go', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => void socket.write(switching));
-  const { token, backend } = await spawnReady(house, program);
-  house.server.on('upgrade', (_request, client) => {
+  const { token, backend } = await spawnReady(fixture, program);
+  fixture.server.on('upgrade', (_request, client) => {
     onceAsked((request) => request.prependListener('upgrade', () => client.destroy()));
   });
-  expect(await exchangeBytes(house.port, upgradeTo(token))).toBe('');
+  expect(await exchangeBytes(fixture.port, upgradeTo(token))).toBe('');
   await until(() => program.sockets.size === 0);
-  await until(() => house.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.told.at(-1)?.[backend] === undefined);
 });
 
 test('a backend that breaks off in the moment of its answer cuts the client', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => void socket.write(switching));
-  const { token, backend } = await spawnReady(house, program);
+  const { token, backend } = await spawnReady(fixture, program);
   onceAsked((request) => request.prependListener('upgrade', (_answer, socket) => socket.destroy()));
-  await exchangeBytes(house.port, upgradeTo(token));
-  await until(() => house.told.at(-1)?.[backend] === undefined);
+  await exchangeBytes(fixture.port, upgradeTo(token));
+  await until(() => fixture.told.at(-1)?.[backend] === undefined);
   expect(program.sockets.size).toBe(0);
 });
 
 test('the reason of a 101 is the proxy`s own', async () => {
-  await using house = await openHouse();
+  await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => void socket.end(switching.replace('Switching', 'X\x01\x7f')));
-  const { token } = await spawnReady(house, program);
-  const got = await exchangeBytes(house.port, upgradeTo(token));
+  const { token } = await spawnReady(fixture, program);
+  const got = await exchangeBytes(fixture.port, upgradeTo(token));
   expect(got).toMatch(/^HTTP\/1\.1 (?:101 Switching Protocols|502 Bad Gateway)\r\n/);
 });

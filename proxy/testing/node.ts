@@ -9,7 +9,7 @@ import type { Node } from '../../model/node.ts';
 import { openGateway } from '../../worker/gateway/gateway.ts';
 import { Run } from '../../worker/lifecycle/run.ts';
 import { Statuses } from '../../worker/lifecycle/statuses.ts';
-import type { House, Program } from './house.ts';
+import type { Fixture, Program } from './fixture.ts';
 
 export interface TestNode extends AsyncDisposable {
   readonly id: string;
@@ -24,11 +24,11 @@ export interface TestNode extends AsyncDisposable {
 /** An address for documentation, which nobody has (RFC 5737). */
 const elsewhere = { host: '192.0.2.1', port: 8080 };
 
-/** Starts a node and tells of it in the house's store. */
-export async function startNode(house: House, { id = 'node-1', secret = house.secret } = {}): Promise<TestNode> {
+/** Starts a node and tells of it in the fixture's store. */
+export async function startNode(fixture: Fixture, { id = 'node-1', secret = fixture.secret } = {}): Promise<TestNode> {
   const closing = new AbortController();
   const log = silentLog();
-  const { store, bus } = house;
+  const { store, bus } = fixture;
   const runs = new Map<string, Run>();
   const parts = { runs, clock: systemClock, log, closing: closing.signal };
   const gateway = await openGateway(parts, {
@@ -37,7 +37,7 @@ export async function startNode(house: House, { id = 'node-1', secret = house.se
     answer: async (_request, response) => void response.writeHead(404).end(),
   });
   gateway.open();
-  await tellOf(house, { id, gateway: gateway.address });
+  await tellOf(fixture, { id, gateway: gateway.address });
   const adopt = async (backend: string, { address }: Pick<Program, 'address'>) => {
     const document = await store.update(backends, backend, (current) =>
       becomeReady(assign(current, id), elsewhere, new Date()),
@@ -65,8 +65,8 @@ export async function startNode(house: House, { id = 'node-1', secret = house.se
   };
 }
 
-/** Puts a node into the house's store. */
-export async function tellOf({ store }: House, about: Pick<Node, 'id' | 'gateway'>): Promise<void> {
+/** Puts a node into the fixture's store. */
+export async function tellOf({ store }: Fixture, about: Pick<Node, 'id' | 'gateway'>): Promise<void> {
   const now = new Date();
   const node: Node = { cluster: 'default', leaseUntil: now, startedAt: now, engineVersion: '', ...about };
   await upsert(store, nodes, node.id, () => node);

@@ -26,7 +26,7 @@ import { openProxy } from '../open-proxy.ts';
 import type { Proxy, ProxyDeps } from '../open-proxy.ts';
 
 /** A proxy that listens, and the platform around it. */
-export interface House extends AsyncDisposable {
+export interface Fixture extends AsyncDisposable {
   readonly secret: PlatformSecret;
   readonly proxy: Proxy;
   readonly server: Server;
@@ -43,7 +43,7 @@ export interface House extends AsyncDisposable {
 const maxHeaderSize = 256 * 1024;
 
 /** Opens a store in a new folder, a bus, and a proxy on a free port. */
-export async function openHouse(changes: Partial<ProxyDeps> = {}): Promise<House> {
+export async function openFixture(changes: Partial<ProxyDeps> = {}): Promise<Fixture> {
   await using opened = new AsyncDisposableStack();
   const log = silentLog();
   const secret = new PlatformSecret(randomBytes(32));
@@ -170,7 +170,7 @@ export interface Session {
 
 /** Puts a backend that is `scheduled` and a route to it into the store. */
 export async function spawn(
-  { store }: House,
+  { store }: Fixture,
   about: { user?: string; auth?: Record<string, unknown>; createdAt?: Date } = {},
 ): Promise<Session> {
   const now = about.createdAt ?? new Date();
@@ -193,32 +193,37 @@ export async function spawn(
 }
 
 /** Puts a backend that is ready at the program's address, and a route to it, into the store. */
-export async function spawnReady(house: House, at: Pick<Program, 'address'>, about = {}): Promise<Session> {
-  const session = await spawn(house, about);
-  await makeReady(house, session.backend, at, { silently: true });
+export async function spawnReady(fixture: Fixture, at: Pick<Program, 'address'>, about = {}): Promise<Session> {
+  const session = await spawn(fixture, about);
+  await makeReady(fixture, session.backend, at, { silently: true });
   return session;
 }
 
 /** The worker's part: the backend listens. */
 export async function makeReady(
-  house: House,
+  fixture: Fixture,
   id: string,
   at: Pick<Program, 'address'>,
   { silently = false } = {},
 ): Promise<void> {
-  await change(house, id, (backend) => becomeReady(backend, at.address, new Date()), silently);
+  await change(fixture, id, (backend) => becomeReady(backend, at.address, new Date()), silently);
 }
 
 /** The worker's part: the backend has ended. */
-export async function makeEnded(house: House, id: string, { silently = false } = {}): Promise<void> {
+export async function makeEnded(fixture: Fixture, id: string, { silently = false } = {}): Promise<void> {
   const ending = { kind: null, reason: null, exitCode: 1 };
-  await change(house, id, (backend) => end(backend, ending, new Date()), silently);
+  await change(fixture, id, (backend) => end(backend, ending, new Date()), silently);
 }
 
-async function change(house: House, id: string, how: (backend: Backend) => Backend, silently: boolean): Promise<void> {
-  const changed = await house.store.update(backends, id, how);
+async function change(
+  fixture: Fixture,
+  id: string,
+  how: (backend: Backend) => Backend,
+  silently: boolean,
+): Promise<void> {
+  const changed = await fixture.store.update(backends, id, how);
   if (!changed) throw new Error(`No backend ${id}`);
-  if (!silently) await house.bus.publish(backendChanged, { backend: id, status: changed.status });
+  if (!silently) await fixture.bus.publish(backendChanged, { backend: id, status: changed.status });
 }
 
 /** Waits until something holds; fails after ten seconds. */
