@@ -7,7 +7,7 @@ import { Refusal } from '../model/refusal.ts';
 import { newApp } from './app.ts';
 import { startOrphanReaper } from './orphan-reaper.ts';
 import { explainUnreadable } from './errors.ts';
-import { FetchAhead } from './fetch-ahead.ts';
+import { Prefetcher } from './prefetch.ts';
 import { mountReadyPage } from './ready-page.ts';
 import { Retention } from './retention.ts';
 import type { Api, ApiDependencies } from './room.ts';
@@ -36,8 +36,8 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
   opening.use(startOrphanReaper(deps));
   opening.use(new Retention(deps));
   const spawnTimes = opening.use(new SpawnTimes(deps));
-  const fetchAhead = opening.use(new FetchAhead(deps));
-  await fetchAhead.listen();
+  const prefetch = opening.use(new Prefetcher(deps));
+  await prefetch.listen();
   const closing = new AbortController();
   opening.defer(() =>
     closing.abort(new Refusal('Unavailable', 'The platform is being stopped, try again in a moment')),
@@ -47,7 +47,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     watch,
     bodies: new JsonBodies(deps.clock),
     noteSpawn: (service, environment, time) => spawnTimes.note(service, environment, time),
-    fetchAhead: (service, isMeant) => fetchAhead.begin(service, isMeant),
+    prefetch: (service, isMeant) => prefetch.begin(service, isMeant),
     closing: closing.signal,
   };
   const pages = { mount: mountReadyPage };

@@ -34,7 +34,7 @@ export interface SpawnRules {
   /** For how long garbage collection leaves an image alone that was chosen to run, and is not noted down to be needed yet. */
   readonly imageLeaseSeconds: number;
   /** Whether nodes are told to fetch new images before somebody asks for them. */
-  readonly fetchesAhead: boolean;
+  readonly prefetchEnabled: boolean;
   /** How long an ended backend and its history stay. */
   readonly backendHistorySeconds: number;
 }
@@ -96,7 +96,7 @@ export interface Api extends ApiDependencies {
   /** Notes when a service was last spawned, in its own time. */
   readonly noteSpawn: (service: string, environment: string, time: Date) => void;
   /** Lets nodes fetch the images of these environments of a service, in its own time. */
-  readonly fetchAhead: (service: string, isMeant: (environment: Environment) => boolean) => void;
+  readonly prefetch: (service: string, isMeant: (environment: Environment) => boolean) => void;
   /** Aborts when the room closes: streams end then. */
   readonly closing: AbortSignal;
 }

@@ -10,7 +10,7 @@ export const spawnJob = { name: 'spawn', payload: backendJob };
 export const terminateJob = { name: 'terminate', payload: backendJob };
 
 /** For a node that is likely to spawn an image next: pull it before the first backend needs it. */
-export const fetchJob = { name: 'fetch', payload: z.strictObject({ image: z.string() }) };
+export const prefetchJob = { name: 'fetch', payload: z.strictObject({ image: z.string() }) };
 
 /** The queue that all nodes of a cluster consume. */
 export function clusterQueue(cluster: string): string {

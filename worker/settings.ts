@@ -16,9 +16,9 @@ export interface WorkerSettings {
   readonly startTimeoutSeconds: number;
   readonly pullTimeoutSeconds: number;
   /** Whether images are fetched before somebody asks for them. */
-  readonly fetchesAhead: boolean;
+  readonly prefetchEnabled: boolean;
   /** What stays free on the engine's disk when images are fetched ahead. Default: a tenth of the disk, at most 10 GiB. */
-  readonly fetchReserveBytes?: number;
+  readonly prefetchReserveBytes?: number;
   /** After this long a soft stop becomes hard. */
   readonly stopGraceSeconds: number;
   /** For backends that ask for no limit. Default: none. */

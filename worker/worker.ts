@@ -1,5 +1,5 @@
 /** Opens the worker of a node, in order, and closes it in reverse. */
-import { fetchJob, nodeQueue, terminateJob } from '../contract/jobs.ts';
+import { prefetchJob, nodeQueue, terminateJob } from '../contract/jobs.ts';
 import { backendChanged, connectionsOpen } from '../contract/messages.ts';
 import { abortable } from '../core/async/abortable.ts';
 import { settledWithin } from '../core/async/with-timeout.ts';
@@ -200,7 +200,7 @@ async function takeNodeJobs(worker: WorkerContext, fetches: Fetches, queue: Queu
         );
       }
     })
-    .on(fetchJob, async ({ image }) => fetches.begin(image));
+    .on(prefetchJob, async ({ image }) => fetches.begin(image));
   return await queue.consume(nodeQueue(worker.settings.node), handlers, { concurrency: nodeJobConcurrency });
 }
 

@@ -9,6 +9,6 @@ export const spawnRules: SpawnRules = {
   defaultCluster: 'main',
   schedulingTimeoutSeconds: 300,
   imageLeaseSeconds: 86_400,
-  fetchesAhead: false,
+  prefetchEnabled: false,
   backendHistorySeconds: 30 * 86_400,
 };

@@ -110,7 +110,7 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
       archives: undefined,
       ownNode: () => ownNode,
       urls: { api: base, proxy: 'https://sessions.example', registryHost: 'registry.example' },
-      rules: { ...spawnRules, fetchesAhead: true, ...options.rules },
+      rules: { ...spawnRules, prefetchEnabled: true, ...options.rules },
       tokenFor: secret.deriver('connection tokens'),
       secretFor: (connectionToken) => `secret of ${connectionToken}`,
     }),

@@ -77,5 +77,5 @@ async function update(api: Api, caller: Caller, { imageTag, ...path }: Update): 
     throw new Refusal('ImageNotFound', `Service "${service.id}" has no image "${imageTag}"`);
   }
   await api.store.update(services, service.id, (current) => withImageTag(current, environment.name, imageTag));
-  api.fetchAhead(service.id, ({ name }) => name === environment.name);
+  api.prefetch(service.id, ({ name }) => name === environment.name);
 }

@@ -37,7 +37,7 @@ export async function startApi(
       defaultCluster: config.cluster,
       schedulingTimeoutSeconds: config.startTimeoutSeconds,
       imageLeaseSeconds: config.collectLeaseSeconds,
-      fetchesAhead: config.fetchAhead,
+      prefetchEnabled: config.prefetch,
       backendHistorySeconds: config.backendHistorySeconds,
     },
   });

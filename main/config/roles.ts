@@ -50,7 +50,7 @@ export function assertShared(config: Config, own: Roles): void {
  * all is well. It is no error, because only the operator knows which process runs on which machine.
  */
 export function doubtfulSharing(config: Config, own: Roles): string | undefined {
-  if (own.has('registry') && !own.has('api') && config.bus === 'process' && config.fetchAhead)
+  if (own.has('registry') && !own.has('api') && config.bus === 'process' && config.prefetch)
     return 'No API is notified of pushes to this registry, so no node prefetches new images: set BERTH_BUS=redis, or BERTH_FETCH_AHEAD=no';
   if (!own.has('worker') || own.has('proxy') || config.advertisedHost !== undefined) return undefined;
   return 'Only proxies on this machine can reach the backends of this node: if proxies run on other machines, set BERTH_ADVERTISED_HOST to the host name or address of this machine';

@@ -1,7 +1,7 @@
 // Takes about 20 s
 import { statfs } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { fetchJob, nodeQueue } from '../../contract/jobs.ts';
+import { prefetchJob, nodeQueue } from '../../contract/jobs.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { openLog } from '../../core/log/log.ts';
 import { upsert } from '../../core/store/upsert.ts';
@@ -69,7 +69,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
 
   async function notify(tag: string, digest: string): Promise<void> {
     const image = imageId(repository, tag, digest);
-    await platform.queue.add(nodeQueue(platform.node), fetchJob, { image }, { id: `fetch-${repository}@${digest}` });
+    await platform.queue.add(nodeQueue(platform.node), prefetchJob, { image }, { id: `fetch-${repository}@${digest}` });
   }
 
   async function figure(name: string, label: string): Promise<number> {
@@ -120,7 +120,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
   });
 
   it('does not even look where it is turned off', async () => {
-    await open({ settings: { fetchesAhead: false } });
+    await open({ settings: { prefetchEnabled: false } });
     const digest = await addImage('latest');
     await spawnTags(['latest']);
     const id = await platform.schedule({ imageDigest: digest });
@@ -215,7 +215,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
   it('leaves a disk alone that is too full, says so once, and refuses no backend for it', async () => {
     const told: Record<string, unknown>[] = [];
     const log = openLog('warn', { write: (line) => void told.push(JSON.parse(line) as Record<string, unknown>) });
-    await open({ log, settings: { fetchReserveBytes: Number.MAX_SAFE_INTEGER } });
+    await open({ log, settings: { prefetchReserveBytes: Number.MAX_SAFE_INTEGER } });
     const digest = await addImage('latest');
     await spawnTags(['latest']);
     await notify('latest', digest);
@@ -233,7 +233,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
   });
 
   it('counts what is just being fetched, and fetches what it left as soon as there is room', async () => {
-    await open({ settings: { fetchReserveBytes: 0 } });
+    await open({ settings: { prefetchReserveBytes: 0 } });
     const { bavail, bsize } = await statfs(platform.engine.engine.imageFolders[0] ?? '');
     // One of them fits, and two do not: an image needs four times its size.
     const sizeBytes = Math.floor((bavail * bsize * 0.6) / 4);
@@ -256,7 +256,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
 
   it('fetches where nothing is known of the disk of the engine', async () => {
     const engine = { ...platform.engine.engine, imageFolders: [] };
-    await open({ engine, settings: { fetchReserveBytes: Number.MAX_SAFE_INTEGER } });
+    await open({ engine, settings: { prefetchReserveBytes: Number.MAX_SAFE_INTEGER } });
     const digest = await addImage('latest');
     await spawnTags(['latest']);
     await notify('latest', digest);

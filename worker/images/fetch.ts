@@ -33,7 +33,7 @@ export class Fetches implements AsyncDisposable {
 
   /** Begins to fetch the image with this ID, unless that is under way. Goes on by itself; why it gives up is logged. */
   begin(id: string): void {
-    if (!this.#worker.settings.fetchesAhead || this.#over.signal.aborted || this.#underWay.has(id)) return;
+    if (!this.#worker.settings.prefetchEnabled || this.#over.signal.aborted || this.#underWay.has(id)) return;
     this.#underWay.set(
       id,
       this.#fetch(id).finally(() => this.#underWay.delete(id)),
@@ -90,7 +90,7 @@ export class Fetches implements AsyncDisposable {
     const disks = await disksOf(engine.imageFolders, settings.dataFolder);
     // Nothing may come between the look and the promise: another image is fetched at the same time.
     const neededBytes = bytesOnDisk(image.sizeBytes);
-    const facts = { neededBytes: this.#promisedBytes + neededBytes, reserveBytes: settings.fetchReserveBytes };
+    const facts = { neededBytes: this.#promisedBytes + neededBytes, reserveBytes: settings.prefetchReserveBytes };
     const lack = findLack(disks, facts);
     if (lack) {
       log.warn({ image: image.id, ...lack }, 'Image is not fetched ahead, there is too little space for it');

@@ -10,7 +10,7 @@ const settings: WorkerSettings = {
   cluster: 'default',
   registryHost: 'registry:5000',
   startTimeoutSeconds: 300,
-  fetchesAhead: true,
+  prefetchEnabled: true,
   pullTimeoutSeconds: 600,
   stopGraceSeconds: 30,
   pidsLimit: 512,

@@ -231,7 +231,7 @@ export class TestPlatform implements AsyncDisposable {
       registryHost: this.images.host,
       startTimeoutSeconds: 30,
       pullTimeoutSeconds: 30,
-      fetchesAhead: true,
+      prefetchEnabled: true,
       stopGraceSeconds: 3,
       pidsLimit: 64,
       capabilities: [],

@@ -65,7 +65,7 @@ onAllDrivers((setting) => {
     const { status } = await api(stage.platform, path, { method: 'POST', body: JSON.stringify({ image_tag: 'v3' }) });
     expect(status).toBe(200);
     await expect.poll(() => fetched(stage, digest), soon).toHaveLength(1);
-    expect(lines(stage, 'Nodes fetch an image ahead', digest)).toHaveLength(1);
+    expect(lines(stage, 'Nodes prefetch an image', digest)).toHaveLength(1);
     await expectReadyAtOnce(stage, await stage.connectReady('serve'), digest);
   });
 });
@@ -87,7 +87,7 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
     const second = await push(stage, 'second');
     await expect.poll(() => fetched(stage, second), soon).toHaveLength(2);
     // Both APIs have heard of the push.
-    await expect.poll(() => lines(stage, 'Nodes fetch an image ahead', second), soon).toHaveLength(2);
+    await expect.poll(() => lines(stage, 'Nodes prefetch an image', second), soon).toHaveLength(2);
     for (const each of [engine, otherEngine]) expect(each && (await isOn(each, stage, second))).toBe(true);
     // Without a registry, nothing can be fetched any more.
     await stage.platform.kill(['registry', 'registry2']);

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { fetchJob, nodeQueue } from '../contract/jobs.ts';
+import { prefetchJob, nodeQueue } from '../contract/jobs.ts';
 import { manifestPushed } from '../contract/messages.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import { openInProcessBus } from '../core/bus/in-process.ts';
@@ -19,7 +19,7 @@ import { newBackendId } from '../model/ids.ts';
 import { imageId, images } from '../model/image.ts';
 import { nodes } from '../model/node.ts';
 import { newService, services } from '../model/service.ts';
-import { FetchAhead } from './fetch-ahead.ts';
+import { Prefetcher } from './prefetch.ts';
 import { spawnRules } from './testing/spawn-rules.ts';
 
 const log = silentLog();
@@ -33,7 +33,7 @@ let notified: string[];
 
 beforeEach(async () => {
   closing = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'berth-fetch-ahead-'));
+  const folder = await mkdtemp(join(tmpdir(), 'berth-prefetch-'));
   closing.defer(() => rm(folder, { recursive: true }));
   store = closing.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
   queue = closing.use(openInProcessQueue({ clock: systemClock, log }));
@@ -52,7 +52,7 @@ async function addNode(id: string, { cluster = 'main', leaseMs = 60_000 } = {}):
 }
 
 async function takeJobs(id: string): Promise<void> {
-  const handlers = new JobHandlers().on(fetchJob, async ({ image }) => void notified.push(`${id} ${image}`));
+  const handlers = new JobHandlers().on(prefetchJob, async ({ image }) => void notified.push(`${id} ${image}`));
   closing.use(await queue.consume(nodeQueue(id), handlers, { concurrency: 1 }));
 }
 
@@ -73,16 +73,16 @@ async function push(tag: string, digest: string): Promise<string> {
   return id;
 }
 
-async function open({ fetchesAhead = true, on = queue } = {}): Promise<FetchAhead> {
-  const rules = { ...spawnRules, fetchesAhead };
-  const fetchAhead = new FetchAhead({ store, queue: on, bus, log, rules });
-  await fetchAhead.listen();
-  return fetchAhead;
+async function open({ prefetchEnabled = true, on = queue } = {}): Promise<Prefetcher> {
+  const rules = { ...spawnRules, prefetchEnabled };
+  const prefetch = new Prefetcher({ store, queue: on, bus, log, rules });
+  await prefetch.listen();
+  return prefetch;
 }
 
 /** Waits for what was begun, and for the handlers of what was added. */
-async function close(fetchAhead: FetchAhead): Promise<void> {
-  await fetchAhead[Symbol.asyncDispose]();
+async function close(prefetch: Prefetcher): Promise<void> {
+  await prefetch[Symbol.asyncDispose]();
   await new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -91,9 +91,9 @@ test('a push of what an environment spawns notifies the living nodes that spawne
   await addNode('moved', { cluster: 'other' });
   for (const node of ['node-1', 'node-1', 'dead', 'moved', 'forgotten']) await spawnOn(node);
   await spawnOn('node-2', 'other');
-  const fetchAhead = await open();
+  const prefetch = await open();
   const image = await push('latest', 'sha256:1');
-  await close(fetchAhead);
+  await close(prefetch);
   expect(notified).toEqual([`node-1 ${image}`]);
 });
 
@@ -112,7 +112,7 @@ test('a node’s queue holds an image once, whichever process and tag notify the
 
 test('another tag notifies no node before an environment is moved to it', async () => {
   await spawnOn('node-1');
-  const fetchAhead = await open();
+  const prefetch = await open();
   const latest = await push('latest', 'sha256:1');
   await expect.poll(() => notified).toEqual([`node-1 ${latest}`]);
   const image = await push('v2', 'sha256:2');
@@ -120,9 +120,9 @@ test('another tag notifies no node before an environment is moved to it', async 
     ...service,
     environments: service.environments.map((each) => ({ ...each, imageTag: 'v2' })),
   }));
-  fetchAhead.begin(repository, ({ name }) => name === 'default');
-  fetchAhead.begin('acme/unknown', () => true);
-  await close(fetchAhead);
+  prefetch.begin(repository, ({ name }) => name === 'default');
+  prefetch.begin('acme/unknown', () => true);
+  await close(prefetch);
   expect(notified).toEqual([`node-1 ${latest}`, `node-1 ${image}`]);
 });
 
@@ -131,7 +131,7 @@ test('no node is notified for an unused service, or where prefetching is turned 
   await push('latest', 'sha256:1');
   await close(used);
   await spawnOn('node-1');
-  const off = await open({ fetchesAhead: false });
+  const off = await open({ prefetchEnabled: false });
   await push('latest', 'sha256:2');
   await close(off);
   expect(notified).toEqual([]);

@@ -3,7 +3,7 @@
  * and nobody repeats them: one that is lost costs the next spawn the time to fetch its image. Every API process hears of every
  * push and notifies; a node's queue holds an image once.
  */
-import { fetchJob, nodeQueue } from '../contract/jobs.ts';
+import { prefetchJob, nodeQueue } from '../contract/jobs.ts';
 import { manifestPushed } from '../contract/messages.ts';
 import { backends } from '../model/backend.ts';
 import { findImage } from '../model/image.ts';
@@ -13,15 +13,15 @@ import { services } from '../model/service.ts';
 import type { Environment, Service } from '../model/service.ts';
 import type { ApiDependencies } from './room.ts';
 
-type FetchAheadDependencies = Pick<ApiDependencies, 'store' | 'queue' | 'bus' | 'log' | 'rules'>;
+type PrefetcherDependencies = Pick<ApiDependencies, 'store' | 'queue' | 'bus' | 'log' | 'rules'>;
 
 /** Notifies beside answers and never in their way, one service after the other. Disposing waits for what was begun. */
-export class FetchAhead implements AsyncDisposable {
-  readonly #deps: FetchAheadDependencies;
+export class Prefetcher implements AsyncDisposable {
+  readonly #deps: PrefetcherDependencies;
   #subscription: AsyncDisposable | undefined;
   #last: Promise<void> = Promise.resolve();
 
-  constructor(deps: FetchAheadDependencies) {
+  constructor(deps: PrefetcherDependencies) {
     this.#deps = deps;
   }
 
@@ -34,11 +34,11 @@ export class FetchAhead implements AsyncDisposable {
 
   /** Lets nodes fetch the images of these environments of a service. */
   begin(service: string, isMeant: (environment: Environment) => boolean): void {
-    if (!this.#deps.rules.fetchesAhead) return;
+    if (!this.#deps.rules.prefetchEnabled) return;
     this.#last = this.#last
       .then(() => this.#notifyFor(service, isMeant))
       .catch((error: unknown) => {
-        this.#deps.log.warn({ err: error, service }, 'No node fetches the image ahead, its next spawn will');
+        this.#deps.log.warn({ err: error, service }, 'Cannot prefetch the image, the next spawn pulls it');
       });
   }
 
@@ -60,10 +60,10 @@ export class FetchAhead implements AsyncDisposable {
     const told = await this.#findNodes(service, environment);
     for (const node of told) {
       // By its digest: under another tag it is the same image.
-      const id = `${fetchJob.name}-${image.repository}@${image.digest}`;
-      await queue.add(nodeQueue(node), fetchJob, { image: image.id }, { id });
+      const id = `${prefetchJob.name}-${image.repository}@${image.digest}`;
+      await queue.add(nodeQueue(node), prefetchJob, { image: image.id }, { id });
     }
-    if (told.length > 0) log.info({ image: image.id, nodes: told }, 'Nodes fetch an image ahead');
+    if (told.length > 0) log.info({ image: image.id, nodes: told }, 'Nodes prefetch an image');
   }
 
   /** Those that live, of those that are likely to spawn it. */
