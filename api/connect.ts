@@ -15,7 +15,7 @@ import type { RoutedUser } from '../model/route.ts';
 import { environmentOf, serviceId, services } from '../model/service.ts';
 import type { Environment, Service } from '../model/service.ts';
 import { ClaimWait } from './claim-wait.ts';
-import { endBackend } from './end-backend.ts';
+import { endBackend } from './stop.ts';
 import { LapseWait } from './lapse-wait.ts';
 import { notify } from './notify.ts';
 import type { Api } from './room.ts';

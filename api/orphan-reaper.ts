@@ -7,7 +7,7 @@ import type { Backend, Ending } from '../model/backend.ts';
 import { holdsKey, keyId, keys } from '../model/key.ts';
 import { isAlive, nodeLeaseMs, nodes } from '../model/node.ts';
 import type { Node } from '../model/node.ts';
-import { endBackend } from './end-backend.ts';
+import { endBackend } from './stop.ts';
 import type { ApiDependencies } from './room.ts';
 import { SeenUnchanged } from './seen-unchanged.ts';
 

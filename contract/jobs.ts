@@ -6,8 +6,8 @@ const backendJob = z.strictObject({ backend: z.string() });
 /** For any node of a cluster: a backend waits in `scheduled`. */
 export const spawnJob = { name: 'spawn', payload: backendJob };
 
-/** For the node of a backend: its termination was requested. */
-export const terminateJob = { name: 'terminate', payload: backendJob };
+/** For the node of a backend: a stop was requested. */
+export const stopJob = { name: 'terminate', payload: backendJob };
 
 /** For a node that is likely to spawn an image next: pull it before the first backend needs it. */
 export const prefetchJob = { name: 'fetch', payload: z.strictObject({ image: z.string() }) };

@@ -1,5 +1,5 @@
 /** Opens the worker of a node, in order, and closes it in reverse. */
-import { prefetchJob, nodeQueue, terminateJob } from '../contract/jobs.ts';
+import { prefetchJob, nodeQueue, stopJob } from '../contract/jobs.ts';
 import { backendChanged, connectionsOpen } from '../contract/messages.ts';
 import { abortable } from '../core/async/abortable.ts';
 import { settledWithin } from '../core/async/with-timeout.ts';
@@ -188,7 +188,7 @@ function beginReconciling(worker: WorkerContext): AsyncDisposable {
 /** Takes what only this node can do. */
 async function takeNodeJobs(worker: WorkerContext, fetches: Fetches, queue: Queue): Promise<AsyncDisposable> {
   const handlers = new JobHandlers()
-    .on(terminateJob, async ({ backend: id }, signal) => {
+    .on(stopJob, async ({ backend: id }, signal) => {
       const run = worker.runs.get(id);
       if (run) applyStopRequest(worker, run, await worker.store.get(backends, id));
       else {

@@ -5,7 +5,7 @@ import { streamLog, streamMetrics } from '../node-streams.ts';
 import { findPage } from '../pages.ts';
 import { presentBackend, presentCurrentStatus, presentListItem, presentRunning } from '../present.ts';
 import { streamStatuses } from '../status-stream.ts';
-import { terminate } from '../terminate.ts';
+import { stopBackend } from '../stop.ts';
 import { anyBackend, ownAccount, visibleBackend, visibleService } from '../visible.ts';
 
 export const backendEndpoints = [
@@ -29,7 +29,7 @@ export const backendEndpoints = [
   }),
   answer(endpoints.terminate, async (api, { parameters, body, caller, signal }) => {
     const backend = await visibleBackend(api.store, caller, parameters.backend_id);
-    await terminate(api, backend.id, body.hard === true ? 'hard' : 'soft', signal);
+    await stopBackend(api, backend.id, body.hard === true ? 'hard' : 'soft', signal);
     return { status: 'ok' };
   }),
   answer(endpoints.serviceBackends, async (api, { parameters, query, caller }) => {

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
-import { clusterQueue, nodeQueue, spawnJob, terminateJob } from '../../contract/jobs.ts';
+import { clusterQueue, nodeQueue, spawnJob, stopJob } from '../../contract/jobs.ts';
 import type { BackendStatus, TerminationKind } from '../../contract/statuses.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import type { Bus } from '../../core/bus/bus.ts';
@@ -154,7 +154,7 @@ export class TestPlatform implements AsyncDisposable {
   async stop(id: string, kind: TerminationKind, notify = true): Promise<void> {
     const now = await this.store.now();
     await this.store.update(backends, id, (backend) => requestStop(backend, kind, 'external', now));
-    if (notify) await this.queue.add(nodeQueue(this.node), terminateJob, { backend: id }, { id: `stop-${id}` });
+    if (notify) await this.queue.add(nodeQueue(this.node), stopJob, { backend: id }, { id: `stop-${id}` });
   }
 
   /** Assigns a key anew, as a connect does. */

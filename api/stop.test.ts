@@ -7,8 +7,8 @@ let api: TestApi;
 beforeAll(async () => void (api = await openTestApi()));
 afterAll(async () => await api[Symbol.asyncDispose]());
 
-describe('backends', () => {
-  test('end at once when no node has taken them, and then cannot be ended again', async () => {
+describe('backends that are stopped', () => {
+  test('end at once if no node has claimed them, and cannot be stopped twice', async () => {
     const { body } = await api.post(connectPath);
     expect((await api.post(`/v2/backend/${body.backend_id}/terminate`)).body).toEqual({ status: 'ok' });
     const after = await api.call('GET', `/v2/backend/${body.backend_id}/status`);
@@ -21,7 +21,7 @@ describe('backends', () => {
     expect([again.status, again.body.error.code]).toEqual([409, 'BackendNotRunning']);
   });
 
-  test('that run are told "ok" once their node has begun', async () => {
+  test('on a node return "ok" as soon as their node has begun to stop them', async () => {
     const { body } = await api.post(connectPath);
     await api.change(body.backend_id, becomeServing);
     const answered = api.post(`/v2/backend/${body.backend_id}/terminate`, { hard: true });

@@ -1,0 +1,55 @@
+/** Stops backends on request, and ends those that have no worker. */
+import { nodeQueue, stopJob } from '../contract/jobs.ts';
+import type { TerminationKind } from '../contract/statuses.ts';
+import { factsOfEnd, rank, requestStop } from '../model/backend.ts';
+import type { Backend } from '../model/backend.ts';
+import { changeBackend } from '../model/change-backend.ts';
+import type { BackendChange } from '../model/change-backend.ts';
+import { Refusal } from '../model/refusal.ts';
+import { notify } from './notify.ts';
+import type { Api, ApiDependencies } from './room.ts';
+
+/** How long an answer waits for the node to send the stop signal. The request is in the store either way. */
+const signalWaitMs = 2_000;
+
+/**
+ * Requests that a backend stops, and waits a moment until its node has begun to stop it. Throws `BackendNotFound`,
+ * `BackendNotRunning`.
+ */
+export async function stopBackend(api: Api, id: string, kind: TerminationKind, signal: AbortSignal): Promise<void> {
+  const now = await api.store.now();
+  const change = (current: Backend) => requestStop(current, kind, 'external', now);
+  const backend = await endBackend(api, id, { endedBy: 'request', change });
+  if (!backend) throw new Refusal('BackendNotFound', `There is no backend "${id}"`);
+  if (!backend.live || backend.node === undefined) return;
+  await notify(api, nodeQueue(backend.node), stopJob, { backend: id, priority: 'high' });
+  const begun = rank(kind === 'soft' ? 'terminating' : 'hard-terminating');
+  const timeout = new AbortController();
+  using _timer = api.clock.after(signalWaitMs, () => timeout.abort());
+  for await (const { status } of api.watch.follow(id, AbortSignal.any([signal, timeout.signal]))) {
+    if (rank(status) >= begun) return;
+  }
+}
+
+interface EndingChange {
+  /** The part of the API that writes it, for the log. */
+  readonly endedBy: 'orphan-reaper' | 'connect' | 'request';
+  readonly change: BackendChange;
+}
+
+/**
+ * Writes the end of a backend, or a stop request for its node. Logs an end.
+ *
+ * @returns the backend after the change, or `undefined` if no backend has this ID
+ */
+export async function endBackend(
+  deps: Pick<ApiDependencies, 'store' | 'bus' | 'log'>,
+  id: string,
+  { endedBy, change }: EndingChange,
+): Promise<Backend | undefined> {
+  const { backend, isChanged } = await changeBackend(deps, id, change);
+  if (backend && isChanged && !backend.live) {
+    deps.log.info({ backend: id, node: backend.node, endedBy, ...factsOfEnd(backend) }, 'Backend ended');
+  }
+  return backend;
+}
