@@ -6,7 +6,7 @@ import { openEngine, openWorker } from '../../worker/index.ts';
 import type { WorkerSettings } from '../../worker/index.ts';
 import type { ComponentDeps } from '../drivers.ts';
 import { placeOf } from '../process/listeners.ts';
-import { homeOf, showPresence } from '../process/home.ts';
+import { dataFolderIdentity, showPresence } from '../process/data-folder-identity.ts';
 import { listenProblem } from '../process/listen-problem.ts';
 import { keptLogSeconds } from '../config/kept-log-settings.ts';
 import { guardMountFolder, mountFolder } from '../process/mount-folder.ts';
@@ -27,9 +27,9 @@ export async function startWorker(
   return await superviseWorker({
     open: async (parts) => {
       parts.use(await showPresence(deps.dataFolderId));
-      const home = await homeOf(deps);
+      const dataFolder = await dataFolderIdentity(deps);
       const engine = parts.use(
-        await openEngine({ ...(host !== undefined && { host }), node: nodeName, home, disguise, log }),
+        await openEngine({ ...(host !== undefined && { host }), node: nodeName, dataFolder, disguise, log }),
       );
       const worker = openWorker({ ...deps, queue, log, engine, settings }).catch(async (error: unknown) => {
         // The gateway is the only listener of a worker.

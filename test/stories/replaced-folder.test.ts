@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { tryCommand } from '../../setup/command.ts';
-import { homeOf } from '../../main/process/home.ts';
+import { dataFolderIdentity } from '../../main/process/data-folder-identity.ts';
 import { testEngines } from '../kit/engines.ts';
 import { removeFromEngine } from '../kit/platform.ts';
 import { Stage, where } from './stage.ts';
@@ -45,10 +45,10 @@ describe.skipIf(!engine)('a data folder that is replaced', () => {
   });
 });
 
-/** Elsewhere, such as in memory, folders have no place by which they could be known again. */
+/** A folder in memory has no identity. */
 async function isOnDisk(): Promise<boolean> {
   const dataFolder = await mkdtemp(join(tmpdir(), 'berth-place-'));
-  const home = await homeOf({ dataFolder, dataFolderId: '' });
+  const identity = await dataFolderIdentity({ dataFolder, dataFolderId: '' });
   await rm(dataFolder, { recursive: true });
-  return home !== undefined;
+  return identity !== undefined;
 }

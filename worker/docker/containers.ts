@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
 import { EngineError, calling, engineError, isEngineError } from './engine-error.ts';
-import { homeLabels } from './home.ts';
-import type { Home } from './home.ts';
+import { dataFolderLabels } from './data-folder-identity.ts';
+import type { DataFolderIdentity } from './data-folder-identity.ts';
 import { backendLabel, nodeLabel } from './labels.ts';
 
 /** What the worker decides about a container; the rest is the same for all of them and stands in this file. */
@@ -72,7 +72,7 @@ interface ContainersOptions {
   readonly network: string;
   readonly containerName: (backend: string) => string;
   readonly init: boolean;
-  readonly home?: Home | undefined;
+  readonly dataFolder?: DataFolderIdentity | undefined;
 }
 
 /** Where a container sees its lease folder. */
@@ -167,13 +167,13 @@ export class DockerContainers implements Containers {
   }
 
   async #createOptions(spec: ContainerSpec): Promise<Docker.ContainerCreateOptions> {
-    const { node, network, home } = this.#about;
+    const { node, network, dataFolder } = this.#about;
     return {
       name: this.#about.containerName(spec.backend),
       ...(spec.leaseFolder !== undefined && { Entrypoint: await this.#underOwnInit(spec.image) }),
       Image: spec.image,
       Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
-      Labels: { ...spec.labels, ...homeLabels(home), [nodeLabel]: node, [backendLabel]: spec.backend },
+      Labels: { ...spec.labels, ...dataFolderLabels(dataFolder), [nodeLabel]: node, [backendLabel]: spec.backend },
       // An image's own health check would run in every container for nobody.
       Healthcheck: { Test: ['NONE'] },
       HostConfig: this.#hostConfig(spec),

@@ -8,7 +8,7 @@ import { EngineError, engineError } from './engine-error.ts';
 import { enginePathOf } from './engine-path.ts';
 import { DockerEvents } from './events.ts';
 import type { Events } from './events.ts';
-import type { Home } from './home.ts';
+import type { DataFolderIdentity } from './data-folder-identity.ts';
 import { imageFoldersIn } from './image-folders.ts';
 import type { ImageFoldersInfo } from './image-folders.ts';
 import { DockerImages } from './images.ts';
@@ -58,7 +58,7 @@ export interface EngineOptions {
    */
   readonly disguise: (backend: string) => string;
   /** Default: none, and nothing is known again once the node has another name. */
-  readonly home?: Home | undefined;
+  readonly dataFolder?: DataFolderIdentity | undefined;
   readonly log: Log;
   /** How long the engine may be silent while it owes an answer. Default: two minutes. */
   readonly silenceMs?: number;
@@ -91,8 +91,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const streaming = new Docker(connection);
   const network = new DockerNetwork(docker, options);
   const { version, info } = await getToKnow(new Docker({ ...connection, timeout: firstAnswersMs }), host, network.name);
-  const { home } = options;
-  if (home) await removeLeftovers(docker, { ...options, home });
+  const { dataFolder } = options;
+  if (dataFolder) await removeLeftovers(docker, { ...options, dataFolder });
   await network.ensure();
   const owned = opening.move();
   const containerName = (backend: string) => `berth-${options.disguise(backend)}`;
@@ -105,7 +105,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       network: network.name,
       containerName,
       init: hasInit(version),
-      home,
+      dataFolder,
     }),
     images: new DockerImages(docker, streaming),
     pathOf: async (folder) => await enginePathOf(docker, folder),

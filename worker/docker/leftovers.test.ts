@@ -9,7 +9,7 @@ import { openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import { openEngine } from './engine.ts';
 import type { Engine } from './engine.ts';
-import type { Home } from './home.ts';
+import type { DataFolderIdentity } from './data-folder-identity.ts';
 
 const why = await whyNoTests();
 
@@ -41,9 +41,9 @@ describe.skipIf(why !== undefined)(`what a data folder leaves that was replaced 
   });
 
   /** The engine as a platform opens it at its start. */
-  async function open(node: string, home: Partial<Home> = {}): Promise<Engine> {
-    const all = { place: `/dev/none:/${randomUUID()}`, id: randomUUID(), isAlive: async () => false, ...home };
-    const engine = await openEngine({ host: testEngineHost, node, home: all, disguise, log: silentLog() });
+  async function open(node: string, dataFolder: Partial<DataFolderIdentity> = {}): Promise<Engine> {
+    const all = { place: `/dev/none:/${randomUUID()}`, id: randomUUID(), isAlive: async () => false, ...dataFolder };
+    const engine = await openEngine({ host: testEngineHost, node, dataFolder: all, disguise, log: silentLog() });
     opened.push(engine);
     networks.push(engine.network.name);
     return engine;

@@ -5,12 +5,12 @@
 import type Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
 import { calling } from './engine-error.ts';
-import type { Home } from './home.ts';
-import { homeIdLabel, homePlaceLabel, nodeLabel } from './labels.ts';
+import type { DataFolderIdentity } from './data-folder-identity.ts';
+import { dataFolderIdLabel, dataFolderLabel, nodeLabel } from './labels.ts';
 
 interface LeftoversOptions {
   readonly node: string;
-  readonly home: Home;
+  readonly dataFolder: DataFolderIdentity;
   readonly log: Log;
 }
 
@@ -21,12 +21,12 @@ type Labels = Readonly<Record<string, string>> | undefined;
  * store, which may be elsewhere, says whether it is needed. So is what a process may still look after. Never throws because of
  * one of them; throws an `EngineError` when the engine does not answer.
  */
-export async function removeLeftovers(docker: Docker, { node, home, log }: LeftoversOptions): Promise<void> {
-  const filters = { label: [`${homePlaceLabel}=${home.place}`] };
+export async function removeLeftovers(docker: Docker, { node, dataFolder, log }: LeftoversOptions): Promise<void> {
+  const filters = { label: [`${dataFolderLabel}=${dataFolder.place}`] };
   const isLeft = async (labels: Labels) => {
-    const id = labels?.[homeIdLabel];
-    if (id === undefined || id === home.id || labels?.[nodeLabel] === node) return false;
-    return !(await home.isAlive(id));
+    const id = labels?.[dataFolderIdLabel];
+    if (id === undefined || id === dataFolder.id || labels?.[nodeLabel] === node) return false;
+    return !(await dataFolder.isAlive(id));
   };
   // Containers first: a network that is in use cannot be removed.
   for (const { Id, Labels } of await calling(() => docker.listContainers({ all: true, filters }))) {

@@ -3,8 +3,8 @@ import type Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
 import { AddressPool } from './address-pool.ts';
 import { EngineError, engineError } from './engine-error.ts';
-import { homeLabels } from './home.ts';
-import type { Home } from './home.ts';
+import { dataFolderLabels } from './data-folder-identity.ts';
+import type { DataFolderIdentity } from './data-folder-identity.ts';
 import { nodeLabel } from './labels.ts';
 import { candidateSubnets, formatAddress, formatSubnet, parseRoutes, parseSubnet } from './subnets.ts';
 import type { Subnet } from './subnets.ts';
@@ -28,7 +28,7 @@ const maxTries = 64;
 
 interface NetworkOptions {
   readonly node: string;
-  readonly home?: Home | undefined;
+  readonly dataFolder?: DataFolderIdentity | undefined;
   readonly log: Log;
 }
 
@@ -106,7 +106,7 @@ export class DockerNetwork implements Network {
           CheckDuplicate: true,
           Driver: 'bridge',
           Options: isolation,
-          Labels: { ...homeLabels(this.#options.home), [nodeLabel]: this.#options.node },
+          Labels: { ...dataFolderLabels(this.#options.dataFolder), [nodeLabel]: this.#options.node },
           IPAM: { Driver: 'default', Config: [{ Subnet: formatSubnet(subnet) }] },
         });
         const created = await this.#inspect();

@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { readFile, realpath } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join, relative } from 'node:path';
-import type { Home } from '../../worker/index.ts';
+import type { DataFolderIdentity } from '../../worker/index.ts';
 import type { ComponentDeps } from '../drivers.ts';
 
-/** The home of a platform. `undefined` if the location of the folder cannot be determined: then leftovers are never removed. */
-export async function homeOf({
+/** Identifies the data folder. Returns `undefined` if its location cannot be determined; then leftovers are never removed. */
+export async function dataFolderIdentity({
   dataFolder,
   dataFolderId,
-}: Pick<ComponentDeps, 'dataFolder' | 'dataFolderId'>): Promise<Home | undefined> {
+}: Pick<ComponentDeps, 'dataFolder' | 'dataFolderId'>): Promise<DataFolderIdentity | undefined> {
   const mounts = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
   const place = placeOnDisk(await realpath(dataFolder), mounts);
   return place === undefined ? undefined : { place, id: dataFolderId, isAlive: isPresent };

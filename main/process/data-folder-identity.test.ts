@@ -3,7 +3,7 @@ import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { homeOf, placeOnDisk, showPresence } from './home.ts';
+import { dataFolderIdentity, placeOnDisk, showPresence } from './data-folder-identity.ts';
 
 const host = `22 27 0:21 / /proc rw - proc proc rw
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -16,13 +16,13 @@ const container = (volume: string) => `700 600 0:53 / / rw - overlay overlay rw,
 701 700 254:0 /var/lib/docker/volumes/${volume}/_data /data rw - ext4 /dev/vda rw
 `;
 
-test('a data folder is identified by its device and its path on that', () => {
+test('a data folder is identified by its device and its path on the device', () => {
   expect(placeOnDisk('/home/ada/.berth', host)).toBe('/dev/vda:/home/ada/.berth');
   expect(placeOnDisk('/srv/my data/berth', host)).toBe('/dev/vdb:/berth');
   expect(placeOnDisk('/srv/my data', host)).toBe('/dev/vdb:/');
 });
 
-test('the same path in two containers is two places, and the same as that of the volume outside', () => {
+test('the same path in two containers is two places, each the same as that of its volume on the host', () => {
   expect(placeOnDisk('/data', container('one'))).toBe('/dev/vda:/var/lib/docker/volumes/one/_data');
   expect(placeOnDisk('/data', container('two'))).toBe('/dev/vda:/var/lib/docker/volumes/two/_data');
   expect(placeOnDisk('/var/lib/docker/volumes/one/_data', host)).toBe('/dev/vda:/var/lib/docker/volumes/one/_data');
@@ -34,11 +34,11 @@ test('a folder in memory or in a container has no place', () => {
   expect(placeOnDisk('/home/ada/.berth', '')).toBeUndefined();
 });
 
-test('a platform is visible while its process runs, even under another name of its folder', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'berth-home-test-'));
+test('a running platform is visible to other processes, even under another path of its folder', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-identity-test-'));
   const id = randomUUID();
-  const isAlive = async () => (await homeOf({ dataFolder: folder, dataFolderId: 'ours' }))?.isAlive(id);
-  // There is no home if temporary files are in memory.
+  const isAlive = async () => (await dataFolderIdentity({ dataFolder: folder, dataFolderId: 'ours' }))?.isAlive(id);
+  // Folders in memory have no identity.
   const known = (await isAlive()) !== undefined;
   const presence = await showPresence(id);
   expect(await isAlive()).toBe(known ? true : undefined);
@@ -46,7 +46,9 @@ test('a platform is visible while its process runs, even under another name of i
   expect(await isAlive()).toBe(known ? false : undefined);
   await symlink(folder, `${folder}-link`);
   const [direct, linked] = await Promise.all(
-    [folder, `${folder}-link`].map(async (dataFolder) => (await homeOf({ dataFolder, dataFolderId: 'ours' }))?.place),
+    [folder, `${folder}-link`].map(
+      async (dataFolder) => (await dataFolderIdentity({ dataFolder, dataFolderId: 'ours' }))?.place,
+    ),
   );
   expect(linked).toBe(direct);
   await rm(`${folder}-link`);
