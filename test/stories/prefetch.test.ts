@@ -47,7 +47,7 @@ onAllDrivers((setting) => {
   });
   afterAll(() => stage[Symbol.asyncDispose]());
 
-  test('a pushed version is on the node that ran the last one before anybody connects', async () => {
+  test('a node that ran the previous version has a pushed version before the next connect', async () => {
     const first = await push(stage, 'first');
     const connection = await stage.connectReady('serve');
     await expect.poll(() => pulled(stage, connection), soon).toHaveLength(1);
@@ -59,7 +59,7 @@ onAllDrivers((setting) => {
     await expectReadyAtOnce(stage, await stage.connectReady('serve'), second);
   });
 
-  test('so is a version to which an environment was moved, and none that is only pushed', async () => {
+  test('so does it have a version when its environment is changed to that tag, but not when it is pushed', async () => {
     const digest = await push(stage, 'third', 'v3');
     const path = `/v2/service/${stage.platform.account}/serve/update`;
     const { status } = await api(stage.platform, path, { method: 'POST', body: JSON.stringify({ image_tag: 'v3' }) });
@@ -81,7 +81,7 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
   });
   afterAll(() => stage?.[Symbol.asyncDispose]());
 
-  test('both nodes have a pushed version before anybody connects, each fetched it once', async () => {
+  test('both nodes have a pushed version before the next connect, and each pulled it once', async () => {
     await push(stage, 'first');
     await connectOnBoth();
     const second = await push(stage, 'second');
@@ -89,7 +89,7 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
     // Both APIs have heard of the push.
     await expect.poll(() => lines(stage, 'Nodes prefetch an image', second), soon).toHaveLength(2);
     for (const each of [engine, otherEngine]) expect(each && (await isOn(each, stage, second))).toBe(true);
-    // Without a registry, nothing can be fetched any more.
+    // Without a registry, no node can pull.
     await stage.platform.kill(['registry', 'registry2']);
     for (const connection of await connectOnBoth()) await expectReadyAtOnce(stage, connection, second);
     expect(fetched(stage, second)).toHaveLength(2);

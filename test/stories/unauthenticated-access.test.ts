@@ -1,4 +1,4 @@
-/** Every port on which a process of the platform listens, found by asking the kernel: who has no proof is refused on each. */
+/** Every port on which a process of the platform listens, as the kernel reports them, rejects clients without credentials. */
 import { once } from 'node:events';
 import { readFile, readdir, readlink } from 'node:fs/promises';
 import { connect as connectTcp } from 'node:net';
@@ -17,22 +17,22 @@ const [engine, otherEngine] = testEngines();
 const drivers = testDrivers().find((each) => each !== 'embedded');
 
 /** An address of this machine from which callers look like another machine. */
-const outside = Object.values(networkInterfaces())
+const otherAddress = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
 
-/** What listens in each role. */
-const doorsOf = {
+/** The listeners of each process. */
+const listenersOf = {
   registry: ['operations', 'registry'],
   api: ['api', 'operations'],
   proxy: ['operations', 'proxy'],
   worker2: ['gateway', 'operations'],
-  // Without BERTH_ADVERTISED_HOST its gateway is for this machine alone.
+  // Without BERTH_ADVERTISED_HOST the gateway listens on loopback only.
   worker: ['gateway', 'operations'],
 } as const;
 
-type Name = keyof typeof doorsOf;
-const names = Object.keys(doorsOf) as Name[];
+type Name = keyof typeof listenersOf;
+const names = Object.keys(listenersOf) as Name[];
 
 describe.skipIf(!engine || !drivers)('a process of every role', () => {
   let stage: Stage;
@@ -43,7 +43,7 @@ describe.skipIf(!engine || !drivers)('a process of every role', () => {
   });
   afterAll(() => stage?.[Symbol.asyncDispose]());
 
-  /** The ports of a process, by what is behind them. */
+  /** The ports of a process, by listener. */
   async function portsOf(name: Name): Promise<Readonly<Record<string, number>>> {
     const said = stage.platform.announcedBy(name);
     const ports: Record<string, number> = {};
@@ -54,13 +54,13 @@ describe.skipIf(!engine || !drivers)('a process of every role', () => {
       operations: new URL(said.operations_url).port,
     };
     for (const port of await listeningPorts(stage.platform.pidOf(name))) {
-      const [door = 'gateway'] = Object.entries(known).find(([, number]) => Number(number) === port) ?? [];
-      ports[door] = port;
+      const [listener = 'gateway'] = Object.entries(known).find(([, number]) => Number(number) === port) ?? [];
+      ports[listener] = port;
     }
     return ports;
   }
 
-  const portOf = async (name: Name, door: string) => (await portsOf(name))[door] ?? 0;
+  const portOf = async (name: Name, listener: string) => (await portsOf(name))[listener] ?? 0;
 
   async function statusOf(port: number, path: string, init: RequestInit = {}, host = '127.0.0.1'): Promise<number> {
     const answer = await fetch(`http://${host}:${port}${path}`, { redirect: 'manual', ...init });
@@ -68,13 +68,13 @@ describe.skipIf(!engine || !drivers)('a process of every role', () => {
     return answer.status;
   }
 
-  test.each(names)('%s listens where it should, and nowhere else', async (name) => {
+  test.each(names)('%s has the expected listeners and no others', async (name) => {
     const ports = await listeningPorts(stage.platform.pidOf(name));
-    expect(ports).toHaveLength(doorsOf[name].length);
-    expect(Object.keys(await portsOf(name)).sort()).toEqual([...doorsOf[name]]);
+    expect(ports).toHaveLength(listenersOf[name].length);
+    expect(Object.keys(await portsOf(name)).sort()).toEqual([...listenersOf[name]]);
   });
 
-  test('the API', async () => {
+  test('the API requires an access token', async () => {
     const port = await portOf('api', 'api');
     const { account } = stage.platform;
     const about = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' };
@@ -88,7 +88,7 @@ describe.skipIf(!engine || !drivers)('a process of every role', () => {
     }
   });
 
-  test('the registry', async () => {
+  test('the registry requires a login', async () => {
     const port = await portOf('registry', 'registry');
     const { account } = stage.platform;
     for (const authorization of [undefined, 'Bearer guessed', 'Basic aG9tZTpndWVzc2Vk']) {
@@ -101,30 +101,30 @@ describe.skipIf(!engine || !drivers)('a process of every role', () => {
     }
   });
 
-  test('the proxy', async () => {
+  test('the proxy requires a connection token', async () => {
     const port = await portOf('proxy', 'proxy');
     expect(await statusOf(port, '/')).toBe(404);
     expect(await statusOf(port, `/${'a'.repeat(43)}/`)).toBeGreaterThanOrEqual(404);
     expect(await statusOf(port, `/${'a'.repeat(43)}/`)).toBeLessThanOrEqual(410);
   });
 
-  test('the gateway of a node that no other machine reaches listens on loopback', async () => {
-    if (outside === undefined) return;
-    const connection = connectTcp(await portOf('worker', 'gateway'), outside);
+  test('the gateway of a node without an advertised host listens on loopback', async () => {
+    if (otherAddress === undefined) return;
+    const connection = connectTcp(await portOf('worker', 'gateway'), otherAddress);
     const [error] = (await once(connection, 'error')) as [NodeJS.ErrnoException];
     expect(error.code).toBe('ECONNREFUSED');
   });
 
-  test.each(['worker', 'worker2'] as const)('the gateway of a node, at %s', async (name) => {
+  test.each(['worker', 'worker2'] as const)('the gateway of %s requires the secret of the platform', async (name) => {
     const port = await portOf(name, 'gateway');
     const plain = connectTcp(port, '127.0.0.1');
     plain.write('CONNECT something HTTP/1.1\r\nHost: something\r\n\r\n');
-    // No more than the news, in TLS, that this is none.
+    // At most a TLS alert.
     expect((await everythingOf(plain)).length).toBeLessThanOrEqual(7);
     const guessed = () => ({ psk: Buffer.alloc(32), identity: linkIdentity });
     for (const terms of [{ rejectUnauthorized: false }, { ...linkTerms, pskCallback: guessed }]) {
-      const stranger = connectTls({ port, host: '127.0.0.1', checkServerIdentity: () => undefined, ...terms });
-      expect(await everythingOf(stranger)).toHaveLength(0);
+      const client = connectTls({ port, host: '127.0.0.1', checkServerIdentity: () => undefined, ...terms });
+      expect(await everythingOf(client)).toHaveLength(0);
     }
     const secret = new PlatformSecret(Buffer.alloc(32, 1));
     const link = linkConnect({ secret, host: '127.0.0.1', port, signal: AbortSignal.timeout(10_000) });
@@ -132,21 +132,21 @@ describe.skipIf(!engine || !drivers)('a process of every role', () => {
   });
 
   test.each(names)(
-    'operations of %s: its tasks, and from another machine all but whether it is ready',
+    'operations of %s require a token for tasks, and from other machines for everything but readiness',
     async (name) => {
       const port = await portOf(name, 'operations');
       for (const headers of [{}, { authorization: 'Bearer guessed' }]) {
         expect(await statusOf(port, '/tasks/collect', { method: 'POST', headers })).toBe(401);
-        if (outside === undefined) continue;
-        expect(await statusOf(port, '/metrics', { headers }, outside)).toBe(401);
-        const answer = await fetch(`http://${outside}:${port}/readyz`, { headers });
+        if (otherAddress === undefined) continue;
+        expect(await statusOf(port, '/metrics', { headers }, otherAddress)).toBe(401);
+        const answer = await fetch(`http://${otherAddress}:${port}/readyz`, { headers });
         expect(await answer.json()).toEqual({ status: 'ok' });
       }
     },
   );
 });
 
-/** What the other side says until it closes. */
+/** The bytes that the other side sends until it closes. */
 async function everythingOf(socket: Socket): Promise<Buffer> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -155,7 +155,7 @@ async function everythingOf(socket: Socket): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** The TCP ports on which a process listens, as the kernel says. */
+/** The TCP ports on which a process listens, from `/proc`. */
 async function listeningPorts(pid: number): Promise<number[]> {
   const files = await readdir(`/proc/${pid}/fd`);
   const links = await Promise.all(files.map(async (file) => await readlink(`/proc/${pid}/fd/${file}`).catch(() => '')));
