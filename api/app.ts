@@ -1,7 +1,7 @@
 /** The HTTP application of this room: middleware in order, then every endpoint. */
 import express from 'express';
 import type { Express, Request, RequestHandler, Response } from 'express';
-import type { Endpoint, PathParameters } from '../contract/endpoints.ts';
+import type { Endpoint, PathParameters } from '../contract/endpoint.ts';
 import { wellFormed } from '../contract/well-formed.ts';
 import { sendJson } from '../core/http/json.ts';
 import { requestId } from '../core/http/request-id.ts';
@@ -42,7 +42,7 @@ const maxBodyBytes = 1024 * 1024;
 /** Where a body has no fields, or no account answers for it, a few bytes are enough. */
 const maxSmallBodyBytes = 1024;
 
-const nobody: Caller = { account: '', rights: [] };
+const nobody: Caller = { account: '', scopes: [] };
 
 /** Binds a handler to its endpoint. */
 export function answer<Path extends string, Body, Query>(

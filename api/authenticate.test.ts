@@ -24,7 +24,7 @@ describe('access', () => {
     }
   });
 
-  test('a token without the right is 403', async () => {
+  test('a token without the scope is 403', async () => {
     const reader = await api.tokenFor('acme', ['read']);
     expect((await api.post(connectPath, {}, reader)).status).toBe(403);
     expect((await api.post('/v2/account/acme/service', { name: 'x' }, reader)).status).toBe(403);
@@ -32,7 +32,7 @@ describe('access', () => {
   });
 
   test('what belongs to another account looks absent, word for word', async () => {
-    const stranger = await api.tokenFor('stranger', ['read', 'push', 'connect', 'manage']);
+    const stranger = await api.tokenFor('stranger', ['read', 'push', 'deploy', 'connect', 'manage']);
     const { backend_id: id } = (await api.post(connectPath)).body;
     const absent = id.replace(/^./, (first: string) => (first === 'a' ? 'b' : 'a'));
     const shape = ({ status, body }: Reply, name: string) => [

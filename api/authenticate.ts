@@ -1,17 +1,17 @@
 /** Who is calling, and what they may do. */
 import type { IncomingMessage } from 'node:http';
-import type { EndpointAccess } from '../contract/endpoints.ts';
+import type { EndpointAccess } from '../contract/endpoint.ts';
 import type { Store } from '../core/store/store.ts';
 import { accessTokens, hashToken, isUsable, looksLikeAccessToken } from '../model/access-token.ts';
 import type { AccessToken } from '../model/access-token.ts';
 import { Refusal } from '../model/refusal.ts';
 
 /** The caller behind a valid access token. */
-export type Caller = Pick<AccessToken, 'account' | 'rights'>;
+export type Caller = Pick<AccessToken, 'account' | 'scopes'>;
 
 /**
  * The caller of a request. Throws `Unauthorized` when the access token is missing or not valid now, `Forbidden` when it lacks
- * the right. Every request is looked up in the store, so that a revoked token is refused at once.
+ * the scope. Every request is looked up in the store, so that a revoked token is refused at once.
  */
 export async function authenticate(
   deps: { store: Store },
@@ -25,7 +25,7 @@ export async function authenticate(
   if (!found || !isUsable(found, await deps.store.now())) {
     throw new Refusal('Unauthorized', 'This access token is unknown, expired or revoked');
   }
-  if (!found.rights.includes(access)) throw new Refusal('Forbidden', `This access token lacks the right "${access}"`);
+  if (!found.scopes.includes(access)) throw new Refusal('Forbidden', `This access token lacks the scope "${access}"`);
   return found;
 }
 

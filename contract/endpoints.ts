@@ -1,6 +1,5 @@
 /** The endpoints of the service API, as data: the API serves them, and `docs/openapi.json` is made from them. */
 import { z } from 'zod';
-import type { ZodType } from 'zod';
 import {
   backendListItem,
   backendMetadata,
@@ -10,74 +9,11 @@ import {
   terminateRequest,
 } from './backend.ts';
 import { connectRequest, connectResponse } from './connect.ts';
-import type { ServiceErrorCode } from './errors.ts';
+import { get, ok, post } from './endpoint.ts';
 import { pageFields, pageQuery } from './pages.ts';
 import { createServiceRequest, imageObject, serviceObject, updateRequest, uploadQuery, visibility } from './service.ts';
 
-/** The right that an access token needs. `none`: no token is needed, and every origin may read the answer. */
-export type EndpointAccess = 'none' | 'read' | 'push' | 'connect' | 'manage';
-
-/** One endpoint. Path parameters are written `{name}`. */
-export interface Endpoint<Path extends string = string, Body = unknown, Query = unknown> {
-  readonly method: 'GET' | 'POST';
-  readonly path: Path;
-  readonly summary: string;
-  readonly access: EndpointAccess;
-  /** If every field is optional, an empty or missing body is accepted, too. */
-  readonly body: ZodType<Body>;
-  readonly query: ZodType<Query>;
-  /** The body of a successful answer; for a stream, each of its events. */
-  readonly answer: ZodType;
-  readonly stream: boolean;
-  /** Whether the request or the answer is an image archive instead of JSON. */
-  readonly archive: 'none' | 'request' | 'answer';
-  /** The status of a successful answer. */
-  readonly status: 200 | 201;
-  readonly errors: readonly ServiceErrorCode[];
-}
-
-const noFields = z.strictObject({});
-const ok = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Ok' });
 const anyTime = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
-
-type NoFields = z.infer<typeof noFields>;
-
-type EndpointDetails<Body, Query> = Partial<
-  Pick<Endpoint<string, Body, Query>, 'body' | 'query' | 'stream' | 'archive' | 'status'>
-> &
-  Pick<Endpoint, 'summary' | 'access' | 'answer' | 'errors'>;
-
-function get<const Path extends string, Query = NoFields>(
-  path: Path,
-  details: EndpointDetails<NoFields, Query>,
-): Endpoint<Path, NoFields, Query> {
-  return {
-    method: 'GET',
-    path,
-    body: noFields,
-    query: noFields as unknown as ZodType<Query>,
-    stream: false,
-    archive: 'none',
-    status: 200,
-    ...details,
-  };
-}
-
-function post<const Path extends string, Body = NoFields, Query = NoFields>(
-  path: Path,
-  details: EndpointDetails<Body, Query>,
-): Endpoint<Path, Body, Query> {
-  return {
-    method: 'POST',
-    path,
-    body: noFields as unknown as ZodType<Body>,
-    query: noFields as unknown as ZodType<Query>,
-    stream: false,
-    archive: 'none',
-    status: 200,
-    ...details,
-  };
-}
 
 const backendsQuery = pageQuery.extend({ start: anyTime.optional(), end: anyTime.optional() });
 
@@ -195,14 +131,14 @@ export const endpoints = {
   }),
   update: post('/v2/service/{account}/{service}/update', {
     summary: 'Set the image that new backends run by default',
-    access: 'push',
+    access: 'deploy',
     body: updateRequest,
     answer: ok,
     errors: ['ServiceNotFound', 'ImageNotFound'],
   }),
   updateEnvironment: post('/v2/service/{account}/{service}/{environment}/update', {
     summary: 'Set the image that new backends of an environment run by default',
-    access: 'push',
+    access: 'deploy',
     body: updateRequest,
     answer: ok,
     errors: ['ServiceNotFound', 'EnvironmentNotFound', 'ImageNotFound'],
@@ -222,8 +158,3 @@ export const endpoints = {
     errors: ['ServiceNotFound'],
   }),
 };
-
-/** The parameters in an endpoint's path. */
-export type PathParameters<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
-  ? { readonly [K in Name]: string } & PathParameters<Rest>
-  : unknown;

@@ -9,7 +9,7 @@ interface ErrorEntry {
 export const serviceErrors = {
   BadRequest: { status: 400, when: 'The body, a parameter or the path is invalid for the endpoint' },
   Unauthorized: { status: 401, when: 'The access token is missing, malformed, unknown, expired or revoked' },
-  Forbidden: { status: 403, when: 'The access token is valid and lacks the right' },
+  Forbidden: { status: 403, when: 'The access token is valid and lacks the scope' },
   QuotaExceeded: { status: 403, when: 'The account has used up its storage quota' },
   NotFound: { status: 404, when: 'There is no such path' },
   AccountNotFound: { status: 404, when: 'The account does not exist or is not visible to the access token' },

@@ -3,7 +3,7 @@ import { createDocument } from 'zod-openapi';
 import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject, ZodOpenApiRequestBodyObject } from 'zod-openapi';
 import { z } from 'zod';
 import { endpoints } from '../contract/endpoints.ts';
-import type { Endpoint } from '../contract/endpoints.ts';
+import type { Endpoint } from '../contract/endpoint.ts';
 import { errorBody, serviceErrors } from '../contract/errors.ts';
 import type { ServiceErrorCode } from '../contract/errors.ts';
 
@@ -35,7 +35,7 @@ function operation(name: string, endpoint: Endpoint): ZodOpenApiOperationObject 
     summary: endpoint.summary,
     ...(endpoint.access !== 'none' && {
       security: [{ accessToken: [] }],
-      description: `Needs an access token with the right \`${endpoint.access}\`.`,
+      description: `Needs an access token with the scope \`${endpoint.access}\`.`,
     }),
     requestParams: { path: pathSchema(endpoint.path), query: endpoint.query as z.ZodObject },
     ...(isPost && { requestBody: requestBody(endpoint) }),

@@ -3,7 +3,7 @@ import { accessTokenDocument, hashToken, isUsable, looksLikeAccessToken, newAcce
 
 const now = new Date('2026-01-01T00:00:00.000Z');
 const token = newAccessToken();
-const document = accessTokenDocument(token, { account: 'acme', name: 'ci', rights: ['read'] }, now);
+const document = accessTokenDocument(token, { account: 'acme', name: 'ci', scopes: ['read'] }, now);
 
 test('a new access token is recognised, and stored by its hash alone', () => {
   expect(looksLikeAccessToken(token)).toBe(true);

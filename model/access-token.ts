@@ -1,12 +1,8 @@
 /** Access tokens: what a person or a machine shows to act for an account. Only their hash is stored. */
 import { createHash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import type { Scope } from '../contract/scopes.ts';
 import type { Collection } from '../core/store/store.ts';
-
-/** `read`: look and pull. `push`: push images and set defaults. `connect`: connect and terminate. `manage`: the rest. */
-export const accessRights = ['read', 'push', 'connect', 'manage'] as const;
-
-export type AccessRight = (typeof accessRights)[number];
 
 export interface AccessToken {
   /** SHA-256 of the token, in hexadecimal. */
@@ -16,7 +12,7 @@ export interface AccessToken {
   readonly name: string;
   /** The first characters, by which its owner knows it again. */
   readonly hint: string;
-  readonly rights: readonly AccessRight[];
+  readonly scopes: readonly Scope[];
   readonly createdAt: Date;
   readonly expiresAt?: Date;
   readonly revokedAt?: Date;
@@ -51,11 +47,11 @@ export function newAccessToken(): string {
 /** What the store keeps of an access token. */
 export function accessTokenDocument(
   token: string,
-  about: Pick<AccessToken, 'account' | 'name' | 'rights'>,
+  about: Pick<AccessToken, 'account' | 'name' | 'scopes'>,
   now: Date,
 ): AccessToken {
   const hint = token.slice(0, prefix.length + hintLength);
-  return { id: hashToken(token), account: about.account, name: about.name, hint, rights: about.rights, createdAt: now };
+  return { id: hashToken(token), account: about.account, name: about.name, hint, scopes: about.scopes, createdAt: now };
 }
 
 /** Whether a text can be an access token at all, decided without the store: its form and its checksum. */

@@ -16,7 +16,8 @@ import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/access-token.ts';
-import type { AccessRight } from '../../model/access-token.ts';
+import { scopes as allScopes } from '../../contract/scopes.ts';
+import type { Scope } from '../../contract/scopes.ts';
 import { advance, assign, backends, becomeReady } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
@@ -53,12 +54,12 @@ export async function openTestApi(options: TestApiOptions = {}) {
   await using parts = new AsyncDisposableStack();
   const opened = await openComponent(parts, options);
   const { store, bus, base } = opened;
-  const tokenFor = async (account: string, rights: readonly AccessRight[]) => {
+  const tokenFor = async (account: string, scopes: readonly Scope[]) => {
     const made = newAccessToken();
-    await store.insert(accessTokens, accessTokenDocument(made, { account, name: 'test', rights }, new Date()));
+    await store.insert(accessTokens, accessTokenDocument(made, { account, name: 'test', scopes }, new Date()));
     return made;
   };
-  const token = await tokenFor('acme', ['read', 'push', 'connect', 'manage']);
+  const token = await tokenFor('acme', allScopes);
   const client = clientOf(base, token);
   const addService = async (name: string) => {
     const { status } = await client.post('/v2/account/acme/service', { name });

@@ -57,7 +57,7 @@ describe('services', () => {
     expect((await api.get('/v2/service/acme/draw')).body).not.toHaveProperty('public');
     const pusher = await api.tokenFor('acme', ['read', 'push', 'connect']);
     expect((await api.post(path, { public: false }, pusher)).body.error.code).toBe('Forbidden');
-    const stranger = await api.tokenFor('other', ['read', 'push', 'connect', 'manage']);
+    const stranger = await api.tokenFor('other', ['read', 'push', 'deploy', 'connect', 'manage']);
     expect((await api.post(path, { public: false }, stranger)).body.error.code).toBe('ServiceNotFound');
     expect((await api.get(path, stranger)).body.error.code).toBe('ServiceNotFound');
     for (const body of [{}, { public: 'yes' }, { public: true, more: 1 }]) {

@@ -1,9 +1,10 @@
-/** The first account: created at the first start, with an access token that has all rights in it. */
+/** The first account: created at the first start, with an access token that has all scopes. */
 import { join } from 'node:path';
 import { writeDurably } from '../../core/files/write-durably.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import type { Store } from '../../core/store/store.ts';
-import { accessRights, accessTokens, accessTokenDocument, newAccessToken } from '../../model/access-token.ts';
+import { scopes } from '../../contract/scopes.ts';
+import { accessTokens, accessTokenDocument, newAccessToken } from '../../model/access-token.ts';
 import { accounts } from '../../model/account.ts';
 import { textOf } from './data-folder.ts';
 
@@ -27,8 +28,9 @@ export async function ensureFirstAccount(store: Store, name: string, folder: str
   if (kept === undefined && (await hasToken(store, name))) return { name, tokenFile };
   const token = kept ?? newAccessToken();
   if (kept === undefined) await writeDurably(tokenFile, token);
-  const document = accessTokenDocument(token, { account: name, name: 'first token', rights: accessRights }, now);
-  await upsert(store, accessTokens, document.id, (current) => current ?? document);
+  const document = accessTokenDocument(token, { account: name, name: 'first token', scopes }, now);
+  // Before version 0.1.0, an access token had other fields in place of its scopes.
+  await upsert(store, accessTokens, document.id, (current) => (current && 'scopes' in current ? current : document));
   return { name, tokenFile, ...(kept === undefined && { newToken: token }) };
 }
 

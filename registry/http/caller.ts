@@ -1,6 +1,6 @@
 /** Who asks, and whether they may: bearer grants and basic logins, and the challenge for those who have neither. */
 import type { IncomingMessage } from 'node:http';
-import type { AccessRight } from '../../model/access-token.ts';
+import type { Scope } from '../../contract/scopes.ts';
 import type { RegistryGrant } from '../../model/registry-grant.ts';
 import type { Caller, Exchange, RegistryContext, RepositoryAction, Right } from '../context.ts';
 import { logIn, parseBasic } from '../access/credentials.ts';
@@ -21,8 +21,8 @@ interface Demand {
 /** The service name in challenges: what a client repeats when it asks for a token. */
 const challengeService = 'berth-registry';
 
-/** Which right of an access token stands behind an action in its account's repositories. */
-const rightFor: Record<RepositoryAction, AccessRight> = { pull: 'read', push: 'push', delete: 'push' };
+/** The scope that an access token needs for an action in its account's repositories. */
+const scopeOfAction: Record<RepositoryAction, Scope> = { pull: 'read', push: 'push', delete: 'push' };
 
 /** What clients are told to ask for, so that one grant serves a whole push. */
 const scopeFor: Record<RepositoryAction, string> = { pull: 'pull', push: 'pull,push', delete: 'delete' };
@@ -59,17 +59,17 @@ export async function mayMount(context: RegistryContext, caller: Caller, reposit
 }
 
 /** Whether an access token may read what its account has: list its repositories, and mount from all of them. */
-export function tokenMayRead(token: { readonly rights: readonly AccessRight[] }): boolean {
-  return token.rights.includes(rightFor.pull);
+export function tokenMayRead(token: { readonly scopes: readonly Scope[] }): boolean {
+  return token.scopes.includes(scopeOfAction.pull);
 }
 
 /** What an access token allows in a repository. */
 export function tokenMay(
-  token: { readonly account: string; readonly rights: readonly AccessRight[] },
+  token: { readonly account: string; readonly scopes: readonly Scope[] },
   repository: string,
   action: RepositoryAction,
 ): boolean {
-  return repository.startsWith(`${token.account}/`) && token.rights.includes(rightFor[action]);
+  return repository.startsWith(`${token.account}/`) && token.scopes.includes(scopeOfAction[action]);
 }
 
 async function isAllowed(context: RegistryContext, caller: Caller, demand: Demand): Promise<boolean> {

@@ -1,6 +1,6 @@
 /** end-11: a blob of another repository, without sending it again. */
 import { describe, expect, test } from 'vitest';
-import type { AccessRight } from '../../model/access-token.ts';
+import type { Scope } from '../../contract/scopes.ts';
 import { blobLinks, contentId } from '../../registry/content/documents.ts';
 import { sha256 } from '../kit/registry.ts';
 import { json, onAllDrivers } from './stage.ts';
@@ -51,9 +51,9 @@ onAllDrivers((stage) => {
   });
 
   describe('with a grant to push, and nothing more', () => {
-    /** A grant to push to a repository, by an access token with these rights. */
-    const grantFor = async (name: string, account: string, rights: readonly AccessRight[]) => {
-      const authorization = stage.registry.basic(account, await stage.registry.addToken(account, rights));
+    /** A grant to push to a repository, by an access token with these scopes. */
+    const grantFor = async (name: string, account: string, scopes: readonly Scope[]) => {
+      const authorization = stage.registry.basic(account, await stage.registry.addToken(account, scopes));
       const answer = await stage.registry.send(`/token?scope=repository:${name}:push`, { headers: { authorization } });
       return { authorization: `Bearer ${(json(answer) as { token: string }).token}` };
     };

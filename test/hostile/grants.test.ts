@@ -135,7 +135,7 @@ test('once an access token is revoked or narrowed, what it was traded for ends i
   const [before, wide] = [await trade(revoked), await trade(narrowed)];
   expect([await statusWith(before.token), await statusWith(wide.token)]).toEqual([200, 200]);
   await registry.store.update(accessTokens, hashToken(revoked), (token) => ({ ...token, revokedAt: clock.now() }));
-  await registry.store.update(accessTokens, hashToken(narrowed), (token) => ({ ...token, rights: ['read'] as const }));
+  await registry.store.update(accessTokens, hashToken(narrowed), (token) => ({ ...token, scopes: ['read'] as const }));
   expect((await trade(revoked)).status).toBe(401);
   expect((await trade(narrowed)).scope).toBe('repository:acme/draw:pull');
   await clock.advance(301_000);

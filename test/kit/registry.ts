@@ -14,7 +14,7 @@ import { openMetrics } from '../../core/metrics/metrics.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import type { Store } from '../../core/store/store.ts';
 import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/access-token.ts';
-import type { AccessRight } from '../../model/access-token.ts';
+import type { Scope } from '../../contract/scopes.ts';
 import { accounts } from '../../model/account.ts';
 import { RegistryGrants } from '../../model/registry-grant.ts';
 import { openRegistry } from '../../registry/index.ts';
@@ -106,9 +106,9 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   const { port } = firstSeat;
   for (const id of ['acme', 'other']) await store.insert(accounts, { id, createdAt: clock.now() });
 
-  const addToken = async (account: string, rights: readonly AccessRight[]) => {
+  const addToken = async (account: string, scopes: readonly Scope[]) => {
     const made = newAccessToken();
-    await store.insert(accessTokens, accessTokenDocument(made, { account, name: 'test', rights }, clock.now()));
+    await store.insert(accessTokens, accessTokenDocument(made, { account, name: 'test', scopes }, clock.now()));
     return made;
   };
   const token = await addToken('acme', ['read', 'push']);
