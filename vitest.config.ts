@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
-import { testEngines } from './test/kit/engines.ts';
+import { testEngines } from './test/kit/engines/engines.ts';
 import { LongestFirst } from './test/kit/longest-first.ts';
 import { filesForEveryEngine, filesOf } from './test/kit/projects.ts';
 

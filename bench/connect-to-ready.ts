@@ -2,10 +2,10 @@
 import { connect as openSocket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runCommand } from '../setup/command.ts';
-import { connect, terminate, waitFor } from '../test/kit/client.ts';
-import type { TestEngine } from '../test/kit/docker-engine.ts';
-import { pushTestImage, testImage } from '../test/kit/images.ts';
-import type { TestPlatform } from '../test/kit/platform.ts';
+import { connect, terminate, waitFor } from '../test/kit/platform/api-client.ts';
+import type { TestEngine } from '../test/kit/engines/docker-engine.ts';
+import { pushTestImage, testImage } from '../test/kit/engines/images.ts';
+import type { TestPlatform } from '../test/kit/platform/platform.ts';
 import { inTurn, median, pairsRow, quantile } from './figures.ts';
 import type { Row } from './figures.ts';
 

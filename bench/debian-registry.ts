@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { installWithApt } from '../setup/apt.ts';
 import { findProgram } from '../setup/command.ts';
 import { openTerminal } from '../setup/terminal.ts';
-import { freePort } from '../test/kit/free-port.ts';
+import { freePort } from '../test/kit/machine/free-port.ts';
 
 const program = 'docker-registry';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCommand } from '../setup/command.ts';
 import { packImage } from '../setup/image.ts';
-import { startEngine } from '../test/kit/docker-engine.ts';
+import { startEngine } from '../test/kit/engines/docker-engine.ts';
 import { cpuSeconds } from './cpu-time.ts';
 import { settleDisk } from './settled-disk.ts';
 

@@ -1,9 +1,9 @@
 /** The same rooms on MongoDB, GridFS, BullMQ and Redis against SQLite, files and one process: per process, in one run. */
 import { openTerminal } from '../setup/terminal.ts';
-import { AptPackages } from '../test/kit/apt-packages.ts';
-import { startPlatform } from '../test/kit/platform.ts';
-import type { TestPlatform } from '../test/kit/platform.ts';
-import { openSharedServers } from '../test/kit/shared-servers.ts';
+import { AptPackages } from '../test/kit/packages/apt-packages.ts';
+import { startPlatform } from '../test/kit/platform/platform.ts';
+import type { TestPlatform } from '../test/kit/platform/platform.ts';
+import { openSharedServers } from '../test/kit/servers/shared-servers.ts';
 import { cpuSeconds } from './cpu-time.ts';
 import { inTurn, median, pairsRow, sizeRow, table } from './figures.ts';
 import type { Pairs, Row } from './figures.ts';

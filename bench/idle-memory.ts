@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { TestPlatform } from '../test/kit/platform.ts';
+import type { TestPlatform } from '../test/kit/platform/platform.ts';
 import { sizeRow } from './figures.ts';
 import type { Row } from './figures.ts';
 

@@ -1,6 +1,6 @@
 /** Pushing and pulling over plain HTTP, as a registry's client does, without an engine in between. */
 import { createHash, randomBytes } from 'node:crypto';
-import type { TestPlatform } from '../test/kit/platform.ts';
+import type { TestPlatform } from '../test/kit/platform/platform.ts';
 
 /** A registry's repository, and who calls. */
 interface Repository {

@@ -1,4 +1,4 @@
-import type { TestPlatform } from '../test/kit/platform.ts';
+import type { TestPlatform } from '../test/kit/platform/platform.ts';
 import { repositoryOf } from './raw-image.ts';
 import type { Repository } from './registry-load.ts';
 

@@ -1,9 +1,9 @@
 /** The registry against the reference implementation as Debian packages it: same machine, same disk, same run. */
 import { dirname } from 'node:path';
 import { openTerminal } from '../setup/terminal.ts';
-import { AptPackages } from '../test/kit/apt-packages.ts';
-import { startPlatform } from '../test/kit/platform.ts';
-import { openSharedServers } from '../test/kit/shared-servers.ts';
+import { AptPackages } from '../test/kit/packages/apt-packages.ts';
+import { startPlatform } from '../test/kit/platform/platform.ts';
+import { openSharedServers } from '../test/kit/servers/shared-servers.ts';
 import { startDebianRegistry } from './debian-registry.ts';
 import { openDocker } from './docker-transfer.ts';
 import type { Transfer } from './docker-transfer.ts';

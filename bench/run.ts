@@ -1,6 +1,6 @@
 /** Runs every measurement once and prints them as ratios, each against a peer on the same machine in the same run. */
-import { startPlatform } from '../test/kit/platform.ts';
-import { startEngine } from '../test/kit/docker-engine.ts';
+import { startPlatform } from '../test/kit/platform/platform.ts';
+import { startEngine } from '../test/kit/engines/docker-engine.ts';
 import { connectToReady } from './connect-to-ready.ts';
 import { table } from './figures.ts';
 import { heldKey } from './held-key.ts';

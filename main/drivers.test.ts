@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runPlainBerth } from '../test/kit/berth-command.ts';
-import { freePort } from '../test/kit/free-port.ts';
+import { runPlainBerth } from '../test/kit/platform/berth-command.ts';
+import { freePort } from '../test/kit/machine/free-port.ts';
 
 test('a process whose MongoDB is unavailable prints one sentence, and what to check', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'berth-'));

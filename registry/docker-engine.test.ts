@@ -9,8 +9,8 @@ import { pack } from 'tar-stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findImage } from '../model/image.ts';
 import { services } from '../model/service.ts';
-import { openTestRegistry } from '../test/kit/registry.ts';
-import type { TestRegistry } from '../test/kit/registry.ts';
+import { openTestRegistry } from '../test/kit/registry/registry.ts';
+import type { TestRegistry } from '../test/kit/registry/registry.ts';
 
 /** An engine that pulls answers at once; a hanging one must not hang the tests. */
 const commandMs = 60_000;

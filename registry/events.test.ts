@@ -3,8 +3,8 @@ import { manifestDeleted, manifestPushed, tagDeleted } from '../contract/message
 import type { Bus } from '../core/bus/bus.ts';
 import { openInProcessBus } from '../core/bus/in-process.ts';
 import { silentLog } from '../core/log/log.ts';
-import { openTestRegistry, pushImage, putManifest } from '../test/kit/registry.ts';
-import type { TestRegistry } from '../test/kit/registry.ts';
+import { openTestRegistry, pushImage, putManifest } from '../test/kit/registry/registry.ts';
+import type { TestRegistry } from '../test/kit/registry/registry.ts';
 
 const bus = openInProcessBus({ log: silentLog() });
 const told: unknown[] = [];

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { extract } from 'tar-stream';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { testEngines } from '../test/kit/engines.ts';
+import { testEngines } from '../test/kit/engines/engines.ts';
 import { runCommand } from './command.ts';
 import { imageId, packImage } from './image.ts';
 import type { Image } from './image.ts';

@@ -4,13 +4,13 @@ import type { FileHandle } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
-import { bytesOf } from '../../test/kit/byte-source.ts';
+import { bytesOf } from '../../test/kit/registry/byte-source.ts';
 import { describeBlobs } from '../../test/suites/blobs-suite.ts';
-import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
+import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
 import { FileLayout } from './file-layout.ts';
 import { openFileBlobs } from './filesystem.ts';
-import { hashing } from '../../test/kit/hashing.ts';
+import { hashing } from '../../test/kit/registry/hashing.ts';
 
 const log = silentLog();
 

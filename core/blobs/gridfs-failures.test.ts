@@ -4,13 +4,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { bytesOf } from '../../test/kit/byte-source.ts';
-import { openRelay } from '../../test/kit/mongodb-relay.ts';
-import { describeOnMongo } from '../../test/kit/mongodb-tests.ts';
-import { stoppableMongo } from '../../test/kit/mongodb.ts';
+import { bytesOf } from '../../test/kit/registry/byte-source.ts';
+import { openRelay } from '../../test/kit/servers/mongodb-relay.ts';
+import { describeOnMongo } from '../../test/kit/servers/mongodb-tests.ts';
+import { stoppableMongo } from '../../test/kit/servers/mongodb.ts';
 import { silentLog } from '../log/log.ts';
 import { openGridFsBlobs } from './gridfs.ts';
-import { hashing } from '../../test/kit/hashing.ts';
+import { hashing } from '../../test/kit/registry/hashing.ts';
 
 const log = silentLog();
 const chunkBytes = 100_000;

@@ -5,12 +5,12 @@ import { buffer } from 'node:stream/consumers';
 import { GridFSBucket, MongoClient } from 'mongodb';
 import type { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { bytesOf, copied } from '../../test/kit/byte-source.ts';
+import { bytesOf, copied } from '../../test/kit/registry/byte-source.ts';
 import { runUntilKilled } from '../../test/crash/killed-child.ts';
-import { describeOnMongo } from '../../test/kit/mongodb-tests.ts';
-import { testMongo } from '../../test/kit/mongodb.ts';
-import type { TestDatabase } from '../../test/kit/mongodb.ts';
-import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
+import { describeOnMongo } from '../../test/kit/servers/mongodb-tests.ts';
+import { testMongo } from '../../test/kit/servers/mongodb.ts';
+import type { TestDatabase } from '../../test/kit/servers/mongodb.ts';
+import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
 import type { Blobs, OpenBlob } from './blobs.ts';
 import { layoutOf } from './gridfs-layout.ts';
@@ -18,7 +18,7 @@ import type { BlobRecord, Layout, UploadRecord } from './gridfs-layout.ts';
 import { readFile } from './gridfs-reader.ts';
 import { doom, tidy } from './gridfs-trash.ts';
 import { openGridFsBlobs } from './gridfs.ts';
-import { hashing } from '../../test/kit/hashing.ts';
+import { hashing } from '../../test/kit/registry/hashing.ts';
 
 const log = silentLog();
 const killedRounds = 3;
@@ -190,7 +190,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     await using database = mongo.newDatabase();
     await using layout = openLayout(database);
     const published = new Set<string>();
-    const child = new URL('../../test/kit/mongodb/blob-writer-child.ts', import.meta.url).href;
+    const child = new URL('../../test/kit/servers/mongodb/blob-writer-child.ts', import.meta.url).href;
     for (let round = 0; round < killedRounds; round += 1) {
       const lines = await runUntilKilled(child, [database.url, database.database], 5 + round * 7);
       for (const digest of lines) published.add(digest);

@@ -1,10 +1,10 @@
 import { MongoClient } from 'mongodb';
-import { describeOnMongo } from '../../test/kit/mongodb-tests.ts';
-import { testMongo } from '../../test/kit/mongodb.ts';
-import type { TestDatabase } from '../../test/kit/mongodb.ts';
+import { describeOnMongo } from '../../test/kit/servers/mongodb-tests.ts';
+import { testMongo } from '../../test/kit/servers/mongodb.ts';
+import type { TestDatabase } from '../../test/kit/servers/mongodb.ts';
 import { describeBlobs } from '../../test/suites/blobs-suite.ts';
 import type { BlobsData } from '../../test/suites/blobs-suite.ts';
-import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
+import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
 import { layoutOf } from './gridfs-layout.ts';
 import { openGridFsBlobs } from './gridfs.ts';

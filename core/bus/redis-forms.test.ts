@@ -2,8 +2,8 @@
 /** Every form of Redis URL, against servers that want exactly that: bus and queue work through it, and strangers do not. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { startRedisCluster, startSentinelGroup } from '../../test/kit/redis-groups.ts';
-import { redisProblem, startRedis } from '../../test/kit/redis.ts';
+import { startRedisCluster, startSentinelGroup } from '../../test/kit/servers/redis-groups.ts';
+import { redisProblem, startRedis } from '../../test/kit/servers/redis.ts';
 import { silentLog } from '../log/log.ts';
 import { openBullQueue } from '../queue/bullmq.ts';
 import { JobHandlers } from '../queue/queue.ts';

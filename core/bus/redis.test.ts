@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { startRedisCluster, startSentinelGroup } from '../../test/kit/redis-groups.ts';
-import { openTestRedis, redisProblem, startRedis } from '../../test/kit/redis.ts';
+import { startRedisCluster, startSentinelGroup } from '../../test/kit/servers/redis-groups.ts';
+import { openTestRedis, redisProblem, startRedis } from '../../test/kit/servers/redis.ts';
 import { describeBus } from '../../test/suites/bus-suite.ts';
 import { openLog, silentLog } from '../log/log.ts';
 import type { Bus, Topic } from './bus.ts';

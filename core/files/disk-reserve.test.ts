@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { tmpdir } from 'node:os';
 import { expect, test } from 'vitest';
-import { canMount, SmallDisk, whyNoDisk } from '../../test/kit/small-disk.ts';
+import { canMount, SmallDisk, whyNoDisk } from '../../test/kit/machine/small-disk.ts';
 import { ManualClock } from '../clock/manual-clock.ts';
 import { DiskReserve, ReserveError } from './disk-reserve.ts';
 

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import type { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { canMount, SmallDisk, whyNoDisk } from '../../test/kit/small-disk.ts';
+import { canMount, SmallDisk, whyNoDisk } from '../../test/kit/machine/small-disk.ts';
 import { openLog } from './log.ts';
 
 test('lines are JSON with their facts beside the message, and secrets are redacted', () => {

@@ -1,8 +1,8 @@
 // Takes about 10 s
 /** The forms in which people run Redis. */
 import { describe, expect, test } from 'vitest';
-import { startRedisCluster, startSentinelGroup } from '../../test/kit/redis-groups.ts';
-import { redisProblem, startRedis } from '../../test/kit/redis.ts';
+import { startRedisCluster, startSentinelGroup } from '../../test/kit/servers/redis-groups.ts';
+import { redisProblem, startRedis } from '../../test/kit/servers/redis.ts';
 import { silentLog } from '../log/log.ts';
 import { openBullQueue } from './bullmq.ts';
 import { JobHandlers, QueueError } from './queue.ts';

@@ -1,7 +1,7 @@
 /** What becomes of jobs when Redis goes away. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { redisProblem, startRedis } from '../../test/kit/redis.ts';
+import { redisProblem, startRedis } from '../../test/kit/servers/redis.ts';
 import { openLog, silentLog } from '../log/log.ts';
 import { openBullQueue } from './bullmq.ts';
 import { JobHandlers, QueueError } from './queue.ts';

@@ -2,8 +2,8 @@
 /** Several processes take jobs of one queue, and go away in the middle. */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { startConsumerProcess } from '../../test/kit/redis-consumer.ts';
-import { redisProblem, startRedis } from '../../test/kit/redis.ts';
+import { startConsumerProcess } from '../../test/kit/servers/redis-consumer.ts';
+import { redisProblem, startRedis } from '../../test/kit/servers/redis.ts';
 import { silentLog } from '../log/log.ts';
 import { openBullQueue } from './bullmq.ts';
 import { addMany, partsOf, soon, work } from './testing/parts.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openTestRedis, redisProblem } from '../../test/kit/redis.ts';
+import { openTestRedis, redisProblem } from '../../test/kit/servers/redis.ts';
 import { describeQueue } from '../../test/suites/queue-suite.ts';
 import { openLog, silentLog } from '../log/log.ts';
 import type { BullTimings } from './bullmq-consumer.ts';

@@ -1,9 +1,9 @@
 // Takes about 30 s
 /** A database that is away, hangs, or whose answers are lost. */
 import { expect, test } from 'vitest';
-import { openRelay } from '../../test/kit/mongodb-relay.ts';
-import { describeOnMongo } from '../../test/kit/mongodb-tests.ts';
-import { stoppableMongo } from '../../test/kit/mongodb.ts';
+import { openRelay } from '../../test/kit/servers/mongodb-relay.ts';
+import { describeOnMongo } from '../../test/kit/servers/mongodb-tests.ts';
+import { stoppableMongo } from '../../test/kit/servers/mongodb.ts';
 import { silentLog } from '../log/log.ts';
 import { openMongoStore } from './mongodb.ts';
 import type { Collection, Store } from './store.ts';

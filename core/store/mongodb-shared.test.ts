@@ -1,8 +1,8 @@
 /** What several processes do to one database, and what an operator did to its indexes. */
 import { MongoClient } from 'mongodb';
 import { expect, test } from 'vitest';
-import { describeOnMongo } from '../../test/kit/mongodb-tests.ts';
-import { testMongo } from '../../test/kit/mongodb.ts';
+import { describeOnMongo } from '../../test/kit/servers/mongodb-tests.ts';
+import { testMongo } from '../../test/kit/servers/mongodb.ts';
 import { silentLog } from '../log/log.ts';
 import { connectMongo } from './mongodb-client.ts';
 import { insertRecord, recordsOf, removeRecord, replaceRecord } from './mongodb-records.ts';

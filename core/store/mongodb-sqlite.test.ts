@@ -1,8 +1,8 @@
 /** The two drivers of the store give back the same for the same input. */
 import { expect, test } from 'vitest';
-import { describeOnMongo } from '../../test/kit/mongodb-tests.ts';
-import { testMongo } from '../../test/kit/mongodb.ts';
-import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
+import { describeOnMongo } from '../../test/kit/servers/mongodb-tests.ts';
+import { testMongo } from '../../test/kit/servers/mongodb.ts';
+import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
 import { openMongoStore } from './mongodb.ts';
 import { openSqliteStore } from './sqlite.ts';

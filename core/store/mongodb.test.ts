@@ -1,5 +1,5 @@
-import { describeOnMongo } from '../../test/kit/mongodb-tests.ts';
-import { testMongo } from '../../test/kit/mongodb.ts';
+import { describeOnMongo } from '../../test/kit/servers/mongodb-tests.ts';
+import { testMongo } from '../../test/kit/servers/mongodb.ts';
 import { describeStore } from '../../test/suites/store-suite.ts';
 import { silentLog } from '../log/log.ts';
 import { openMongoStore } from './mongodb.ts';

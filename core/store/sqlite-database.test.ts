@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
+import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { openDatabase } from './sqlite-database.mjs';
 
 test('a database is written through a synced log, or not at all', async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
+import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { openLog, silentLog } from '../log/log.ts';
 import { openSqliteStore } from './sqlite.ts';
 import type { Collection, Store } from './store.ts';

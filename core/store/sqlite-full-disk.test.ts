@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { canMount, SmallDisk, whyNoDisk } from '../../test/kit/small-disk.ts';
+import { canMount, SmallDisk, whyNoDisk } from '../../test/kit/machine/small-disk.ts';
 import { silentLog } from '../log/log.ts';
 import { openSqliteStore } from './sqlite.ts';
 import type { Collection, Store } from './store.ts';

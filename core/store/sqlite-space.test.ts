@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
+import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
 import { openSqliteStore } from './sqlite.ts';
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../../test/suites/temporary-folder.ts';
+import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
 import { indexSql, tableSql } from './sqlite-index.ts';
 import { openSqliteWriter } from './sqlite-writer.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { accessTokens, hashToken, newAccessToken } from '../../model/access-token.ts';
-import { openTestRegistry } from '../../test/kit/registry.ts';
+import { openTestRegistry } from '../../test/kit/registry/registry.ts';
 import { checkLogin } from './credentials.ts';
 
 test('whatever is wrong with a login, it costs the same reads: nothing tells how far it got', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
-import { openTestRegistry } from '../../test/kit/registry.ts';
-import type { Answer, Sent, TestRegistry } from '../../test/kit/registry.ts';
+import { openTestRegistry } from '../../test/kit/registry/registry.ts';
+import type { Answer, Sent, TestRegistry } from '../../test/kit/registry/registry.ts';
 
 async function openLimited(limits: { requestsPerSecond?: number; failedLoginsPerMinute?: number }) {
   const clock = new ManualClock(new Date());

@@ -1,7 +1,7 @@
 /** Archives that are built to lead out of themselves, or in circles. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { savedOf } from '../../test/kit/archives.ts';
-import type { TestEntry } from '../../test/kit/archives.ts';
+import { savedOf } from '../../test/kit/registry/archives.ts';
+import type { TestEntry } from '../../test/kit/registry/archives.ts';
 import { openArchiveHouse, refusalOf, sendEntries } from '../testing/archive-house.ts';
 import type { ArchiveHouse } from '../testing/archive-house.ts';
 

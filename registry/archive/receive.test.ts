@@ -2,8 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BlobsError } from '../../core/blobs/blobs.ts';
-import { blobOf, configOf, imageOf, indexOf, layoutOf, ociIndexType, savedOf, tarOf } from '../../test/kit/archives.ts';
-import type { TestEntry } from '../../test/kit/archives.ts';
+import {
+  blobOf,
+  configOf,
+  imageOf,
+  indexOf,
+  layoutOf,
+  ociIndexType,
+  savedOf,
+  tarOf,
+} from '../../test/kit/registry/archives.ts';
+import type { TestEntry } from '../../test/kit/registry/archives.ts';
 import { openArchiveHouse, refusalOf, repository, send, sendEntries } from '../testing/archive-house.ts';
 import type { ArchiveHouse } from '../testing/archive-house.ts';
 

@@ -11,8 +11,8 @@ import {
   ociIndexType,
   savedOf,
   tarOf,
-} from '../../test/kit/archives.ts';
-import type { TestEntry } from '../../test/kit/archives.ts';
+} from '../../test/kit/registry/archives.ts';
+import type { TestEntry } from '../../test/kit/registry/archives.ts';
 import { openArchiveHouse, refusalOf, send, sendEntries } from '../testing/archive-house.ts';
 import type { Answer, ArchiveHouse } from '../testing/archive-house.ts';
 

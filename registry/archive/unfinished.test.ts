@@ -5,7 +5,7 @@ import { zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { services } from '../../model/service.ts';
-import { blobOf, imageOf, layoutOf, savedOf, tarOf } from '../../test/kit/archives.ts';
+import { blobOf, imageOf, layoutOf, savedOf, tarOf } from '../../test/kit/registry/archives.ts';
 import { mebibyte, openArchiveHouse, repository, send } from '../testing/archive-house.ts';
 import type { ArchiveHouse } from '../testing/archive-house.ts';
 

@@ -1,8 +1,8 @@
 /** When the bytes of a blob go, and when they stay after all. */
 import { expect, test } from 'vitest';
-import { collect } from '../../test/kit/collecting.ts';
-import { pushBlob } from '../../test/kit/registry.ts';
-import type { TestRegistry } from '../../test/kit/registry.ts';
+import { collect } from '../../test/kit/registry/collecting.ts';
+import { pushBlob } from '../../test/kit/registry/registry.ts';
+import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 import { tombstones } from '../content/documents.ts';
 import { blobCount, hourMs, openCollectionHouse, repository, status } from '../testing/collection-house.ts';
 

@@ -1,10 +1,10 @@
 /** What garbage collection keeps and takes, on real drivers, with the clock in hand. */
 import { expect, test } from 'vitest';
-import { collect } from '../../test/kit/collecting.ts';
+import { collect } from '../../test/kit/registry/collecting.ts';
 import { backends, newBackend } from '../../model/backend.ts';
 import { findImage } from '../../model/image.ts';
 import { services, withImageTag } from '../../model/service.ts';
-import { pushBlob, pushImage, putManifest, sha256 } from '../../test/kit/registry.ts';
+import { pushBlob, pushImage, putManifest, sha256 } from '../../test/kit/registry/registry.ts';
 import { blobLinks, collectorTurns, contentId, tombstones } from '../content/documents.ts';
 import {
   blobCount,

@@ -1,6 +1,6 @@
 /** When garbage is collected, and by whom. */
 import { expect, test } from 'vitest';
-import { collect } from '../../test/kit/collecting.ts';
+import { collect } from '../../test/kit/registry/collecting.ts';
 import { collectorTurns } from '../content/documents.ts';
 import { blobCount, hourMs, leaseMs, openCollectionHouse, push } from '../testing/collection-house.ts';
 

@@ -5,11 +5,11 @@
  */
 import { expect, test, vi } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
-import { collect, patiently } from '../../test/kit/collecting.ts';
-import { testDrivers } from '../../test/kit/drivers.ts';
-import type { TestDrivers } from '../../test/kit/drivers.ts';
-import { openTestRegistry, pushBlob, sha256, withPauses } from '../../test/kit/registry.ts';
-import type { TestRegistry } from '../../test/kit/registry.ts';
+import { collect, patiently } from '../../test/kit/registry/collecting.ts';
+import { testDrivers } from '../../test/kit/servers/drivers.ts';
+import type { TestDrivers } from '../../test/kit/servers/drivers.ts';
+import { openTestRegistry, pushBlob, sha256, withPauses } from '../../test/kit/registry/registry.ts';
+import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 import { blobLinks, tombstones } from '../content/documents.ts';
 import { removeCondemned } from './bytes.ts';
 import { takeTurn } from './turn.ts';

@@ -6,9 +6,9 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { services } from '../../model/service.ts';
-import { collect, patiently } from '../../test/kit/collecting.ts';
-import { openTestRegistry, putManifest, sha256 } from '../../test/kit/registry.ts';
-import type { TestRegistry } from '../../test/kit/registry.ts';
+import { collect, patiently } from '../../test/kit/registry/collecting.ts';
+import { openTestRegistry, putManifest, sha256 } from '../../test/kit/registry/registry.ts';
+import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 
 const repository = 'acme/draw';
 const leaseMs = 24 * 3_600_000;

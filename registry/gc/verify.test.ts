@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { images } from '../../model/image.ts';
-import { openTestRegistry, pushBlob, pushImage, putManifest, sha256 } from '../../test/kit/registry.ts';
-import type { TestRegistry } from '../../test/kit/registry.ts';
+import { openTestRegistry, pushBlob, pushImage, putManifest, sha256 } from '../../test/kit/registry/registry.ts';
+import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 import { blobLinks, contentId, manifests, tagId, tags, tombstones } from '../content/documents.ts';
 import type { Problem, VerificationSummary } from './events.ts';
 

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { accessTokens, hashToken } from '../../model/access-token.ts';
 import { RegistryGrants } from '../../model/registry-grant.ts';
-import { openTestRegistry, pushBlob, pushImage, sha256 } from '../../test/kit/registry.ts';
-import type { Answer, TestRegistry } from '../../test/kit/registry.ts';
+import { openTestRegistry, pushBlob, pushImage, sha256 } from '../../test/kit/registry/registry.ts';
+import type { Answer, TestRegistry } from '../../test/kit/registry/registry.ts';
 
 let registry: TestRegistry;
 let digest: string;

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
-import { openTestRegistry, pushBlob, sha256, sha512 } from '../../test/kit/registry.ts';
-import type { TestRegistry } from '../../test/kit/registry.ts';
+import { openTestRegistry, pushBlob, sha256, sha512 } from '../../test/kit/registry/registry.ts';
+import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 
 let registry: TestRegistry;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newService, services, withVisibility } from '../../model/service.ts';
-import { openTestRegistry } from '../../test/kit/registry.ts';
-import type { Answer, TestRegistry } from '../../test/kit/registry.ts';
+import { openTestRegistry } from '../../test/kit/registry/registry.ts';
+import type { Answer, TestRegistry } from '../../test/kit/registry/registry.ts';
 
 let registry: TestRegistry;
 beforeAll(async () => {

@@ -8,7 +8,7 @@ import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { StoreError } from '../../core/store/store.ts';
 import { findImage } from '../../model/image.ts';
 import { services } from '../../model/service.ts';
-import { openTestRegistry, pushImage, sha256 } from '../../test/kit/registry.ts';
+import { openTestRegistry, pushImage, sha256 } from '../../test/kit/registry/registry.ts';
 import { uploadSessions } from '../content/documents.ts';
 
 test('a push that was cut off at any of its writes is mended by the same push', async () => {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { findImage, images } from '../../model/image.ts';
 import { services } from '../../model/service.ts';
-import { openTestRegistry, pushBlob, pushImage, putManifest, sha256 } from '../../test/kit/registry.ts';
-import type { TestRegistry } from '../../test/kit/registry.ts';
+import { openTestRegistry, pushBlob, pushImage, putManifest, sha256 } from '../../test/kit/registry/registry.ts';
+import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 
 let registry: TestRegistry;
 beforeAll(async () => {

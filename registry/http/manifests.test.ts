@@ -2,8 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Readable } from 'node:stream';
 import { findImage } from '../../model/image.ts';
 import { services } from '../../model/service.ts';
-import { openTestRegistry, pushBlob, pushImage, putManifest, sha256, sha512 } from '../../test/kit/registry.ts';
-import type { TestRegistry } from '../../test/kit/registry.ts';
+import {
+  openTestRegistry,
+  pushBlob,
+  pushImage,
+  putManifest,
+  sha256,
+  sha512,
+} from '../../test/kit/registry/registry.ts';
+import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 
 let registry: TestRegistry;
 beforeAll(async () => {

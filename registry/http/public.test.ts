@@ -1,8 +1,8 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { services, withVisibility } from '../../model/service.ts';
-import { openTestRegistry, pushBlob, pushImage, sha256 } from '../../test/kit/registry.ts';
-import type { TestRegistry } from '../../test/kit/registry.ts';
+import { openTestRegistry, pushBlob, pushImage, sha256 } from '../../test/kit/registry/registry.ts';
+import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 
 let registry: TestRegistry;
 let stranger: string;

@@ -5,8 +5,8 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { accounts, withMaxStored } from '../../model/account.ts';
-import { openTestRegistry, pushBlob, sha256 } from '../../test/kit/registry.ts';
-import type { Answer, TestRegistry } from '../../test/kit/registry.ts';
+import { openTestRegistry, pushBlob, sha256 } from '../../test/kit/registry/registry.ts';
+import type { Answer, TestRegistry } from '../../test/kit/registry/registry.ts';
 import { manifests, uploadSessions } from '../content/documents.ts';
 
 const mediaType = 'application/vnd.oci.image.index.v1+json';

@@ -1,8 +1,8 @@
 /** What the tests of garbage collection stand on: a registry with the clock in hand, and small images to push into it. */
 import { expect } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
-import { openTestRegistry, pushBlob, putManifest, sha256 } from '../../test/kit/registry.ts';
-import type { TestRegistry, TestRegistryOptions } from '../../test/kit/registry.ts';
+import { openTestRegistry, pushBlob, putManifest, sha256 } from '../../test/kit/registry/registry.ts';
+import type { TestRegistry, TestRegistryOptions } from '../../test/kit/registry/registry.ts';
 
 export const hourMs = 3_600_000;
 export const leaseMs = 24 * hourMs;

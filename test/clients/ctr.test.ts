@@ -7,7 +7,7 @@ import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { findProgram, runCommand } from '../../setup/command.ts';
-import { modernProgram } from '../kit/client-packages.ts';
+import { modernProgram } from '../kit/packages/client-packages.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { digestInLayout } from './json.ts';
 import type { LayoutTag } from './layout.ts';

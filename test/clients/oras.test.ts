@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runCommand } from '../../setup/command.ts';
-import { clientProgram } from '../kit/client-packages.ts';
+import { clientProgram } from '../kit/packages/client-packages.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { digestInLayout, parseManifest } from './json.ts';
 import type { DescriptorParts } from './json.ts';

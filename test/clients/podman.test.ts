@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runCommand } from '../../setup/command.ts';
-import { clientProgram } from '../kit/client-packages.ts';
+import { clientProgram } from '../kit/packages/client-packages.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { containersWords, makeStore, removeStore, trustFlags } from './containers-store.ts';
 import { parseManifest } from './json.ts';

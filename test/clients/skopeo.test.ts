@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runCommand } from '../../setup/command.ts';
-import { clientProgram } from '../kit/client-packages.ts';
+import { clientProgram } from '../kit/packages/client-packages.ts';
 import { containersWords } from './containers-store.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { digestInLayout, parseManifest } from './json.ts';

@@ -2,9 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestDatabase } from '../kit/mongodb.ts';
-import { openTestRegistry } from '../kit/registry.ts';
-import type { TestRegistry } from '../kit/registry.ts';
+import type { TestDatabase } from '../kit/servers/mongodb.ts';
+import { openTestRegistry } from '../kit/registry/registry.ts';
+import type { TestRegistry } from '../kit/registry/registry.ts';
 import { makeCertificate } from './certificate.ts';
 import { openFront } from './front.ts';
 import type { Front } from './front.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectResponse } from '../../contract/connect.ts';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { runCommand } from '../../setup/command.ts';
-import { pushTestImage, testImage } from '../kit/images.ts';
+import { pushTestImage, testImage } from '../kit/engines/images.ts';
 import { deploy } from './deployment.ts';
 import type { Deployment } from './deployment.ts';
 import { problem } from './problem.ts';

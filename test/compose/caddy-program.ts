@@ -1,8 +1,8 @@
 /** A Caddy: the one on the PATH, else that of Debian's unstable suite, unpacked without being installed. */
 import { join } from 'node:path';
 import { findProgram } from '../../setup/command.ts';
-import { cached, isThere } from '../kit/cached.ts';
-import { debianKeyring, notDebian, unpackUnstable } from '../kit/unstable-packages.ts';
+import { cached, isThere } from '../kit/packages/cached.ts';
+import { debianKeyring, notDebian, unpackUnstable } from '../kit/packages/unstable-packages.ts';
 
 /** Where it is, or why there is none. */
 export async function caddyProgram(): Promise<string | { readonly missing: string }> {

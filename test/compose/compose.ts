@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from '../../setup/command.ts';
-import { modernProgram } from '../kit/client-packages.ts';
+import { modernProgram } from '../kit/packages/client-packages.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 

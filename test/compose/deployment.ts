@@ -7,10 +7,10 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { runCommand, tryCommand } from '../../setup/command.ts';
 import { packImage } from '../../setup/image.ts';
-import { startEngine } from '../kit/docker-engine.ts';
-import type { TestEngine } from '../kit/docker-engine.ts';
-import { testEngines } from '../kit/engines.ts';
-import { freePorts } from '../kit/free-port.ts';
+import { startEngine } from '../kit/engines/docker-engine.ts';
+import type { TestEngine } from '../kit/engines/docker-engine.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { freePorts } from '../kit/machine/free-port.ts';
 import { Compose, composeProgram } from './compose.ts';
 import { standIns } from './stand-ins.ts';
 

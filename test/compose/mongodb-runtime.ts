@@ -4,8 +4,8 @@ import { cp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findProgram, runCommand } from '../../setup/command.ts';
-import { protocolServer } from '../kit/mongodb-install.ts';
-import { cached } from '../kit/cached.ts';
+import { protocolServer } from '../kit/servers/mongodb-install.ts';
+import { cached } from '../kit/packages/cached.ts';
 
 const source = fileURLToPath(new URL('Contained.java', import.meta.url));
 

@@ -1,8 +1,8 @@
 /** Why docker-compose.yml cannot be brought up on this machine, before anything is made for it. */
 import { findProgram } from '../../setup/command.ts';
-import { modernFolder, staticBusybox } from '../kit/docker-packages.ts';
+import { modernFolder, staticBusybox } from '../kit/packages/docker-packages.ts';
 import { join } from 'node:path';
-import { isThere } from '../kit/cached.ts';
+import { isThere } from '../kit/packages/cached.ts';
 import { caddyProblem } from './caddy-program.ts';
 import { composeProgram, noCompose } from './compose.ts';
 

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { runCommand, tryCommand } from '../../setup/command.ts';
 import type { LayerEntry } from '../../setup/image.ts';
-import { staticBusybox } from '../kit/docker-packages.ts';
+import { staticBusybox } from '../kit/packages/docker-packages.ts';
 
 /** Files that a program needs besides itself: its libraries and its loader, as ldd prints them. */
 export async function librariesOf(files: readonly string[]): Promise<LayerEntry[]> {

@@ -2,8 +2,8 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { openFileBlobs } from '../../core/blobs/filesystem.ts';
 import { silentLog } from '../../core/log/log.ts';
-import { bytesOf } from '../kit/byte-source.ts';
-import { hashing } from '../kit/hashing.ts';
+import { bytesOf } from '../kit/registry/byte-source.ts';
+import { hashing } from '../kit/registry/hashing.ts';
 
 const [folder = ''] = process.argv.slice(2);
 const blobs = await openFileBlobs({ hashing, folder, log: silentLog() });

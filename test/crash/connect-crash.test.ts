@@ -6,9 +6,9 @@ import { openSqliteStore } from '../../core/store/sqlite.ts';
 import { backends } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { keys, leaseMs } from '../../model/key.ts';
-import { connect } from '../kit/client.ts';
-import { startPlatform } from '../kit/platform.ts';
-import { RegistryClient } from '../kit/registry-client.ts';
+import { connect } from '../kit/platform/api-client.ts';
+import { startPlatform } from '../kit/platform/platform.ts';
+import { RegistryClient } from '../kit/platform/registry-client.ts';
 
 const connectsAtATime = 100;
 

@@ -9,8 +9,8 @@ import { openFileBlobs } from '../../core/blobs/filesystem.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import { pairs } from './crash-collections.ts';
-import { bytesOf } from '../kit/byte-source.ts';
-import { hashing } from '../kit/hashing.ts';
+import { bytesOf } from '../kit/registry/byte-source.ts';
+import { hashing } from '../kit/registry/hashing.ts';
 
 const [folder = ''] = process.argv.slice(2);
 const log = silentLog();

@@ -2,7 +2,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../suites/temporary-folder.ts';
+import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 
 /** No file may become larger; the store's files and an upload reach this soon. */
 const largestFileBytes = 2_000_000;

@@ -1,12 +1,12 @@
 // Takes about 100 s
 /** The platform is killed (kill -9) amid pushes and collections: what was acknowledged is there, nothing else is half there. */
 import { describe, expect, test } from 'vitest';
-import { runBerth } from '../kit/berth-command.ts';
-import { testDrivers } from '../kit/drivers.ts';
-import { startPlatform } from '../kit/platform.ts';
-import type { PlatformOptions, TestPlatform } from '../kit/platform.ts';
-import { RegistryClient } from '../kit/registry-client.ts';
-import type { PushedImage } from '../kit/registry-client.ts';
+import { runBerth } from '../kit/platform/berth-command.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
+import { startPlatform } from '../kit/platform/platform.ts';
+import type { PlatformOptions, TestPlatform } from '../kit/platform/platform.ts';
+import { RegistryClient } from '../kit/platform/registry-client.ts';
+import type { PushedImage } from '../kit/platform/registry-client.ts';
 
 /** Each round starts a platform twice, on machines that may be busy. */
 const timeout = 240_000;

@@ -8,11 +8,11 @@ import { expect, test } from 'vitest';
 import { openFileBlobs } from '../../core/blobs/filesystem.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
-import { temporaryFolder } from '../suites/temporary-folder.ts';
+import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 import { pairs } from './crash-collections.ts';
 import { runUntilKilled } from './killed-child.ts';
-import { bytesOf } from '../kit/byte-source.ts';
-import { hashing } from '../kit/hashing.ts';
+import { bytesOf } from '../kit/registry/byte-source.ts';
+import { hashing } from '../kit/registry/hashing.ts';
 
 const log = silentLog();
 

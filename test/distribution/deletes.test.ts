@@ -1,7 +1,7 @@
 /** end-9, end-10: deleting tags, manifests and blobs, at once and in one repository only. */
 import { expect, test } from 'vitest';
 import { services } from '../../model/service.ts';
-import { sha256 } from '../kit/registry.ts';
+import { sha256 } from '../kit/registry/registry.ts';
 import { json, onAllDrivers, types } from './stage.ts';
 
 onAllDrivers((stage) => {

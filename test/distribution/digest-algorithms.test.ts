@@ -1,7 +1,7 @@
 /** end-4c, and sha512 wherever a digest stands. */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { sha256, sha512 } from '../kit/registry.ts';
+import { sha256, sha512 } from '../kit/registry/registry.ts';
 import { json, onAllDrivers, types } from './stage.ts';
 import type { Document } from './stage.ts';
 

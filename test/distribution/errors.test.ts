@@ -1,7 +1,7 @@
 /** "Error Codes": what is refused is refused in the form and with the codes that the specification names. */
 import { expect, test } from 'vitest';
 import { registryErrors } from '../../registry/errors.ts';
-import { sha256 } from '../kit/registry.ts';
+import { sha256 } from '../kit/registry/registry.ts';
 import { json, onAllDrivers } from './stage.ts';
 
 /** The table of the specification. */

@@ -1,7 +1,7 @@
 // Takes about 15 s
 /** end-7: pushing manifests of every kind, which are kept byte for byte. */
 import { expect, test } from 'vitest';
-import { sha256, sha512 } from '../kit/registry.ts';
+import { sha256, sha512 } from '../kit/registry/registry.ts';
 import { onAllDrivers, types } from './stage.ts';
 import type { Descriptor, Document, Repository } from './stage.ts';
 

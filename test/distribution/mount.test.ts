@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Scope } from '../../contract/scopes.ts';
 import { blobLinks, contentId } from '../../registry/content/documents.ts';
-import { sha256 } from '../kit/registry.ts';
+import { sha256 } from '../kit/registry/registry.ts';
 import { json, onAllDrivers } from './stage.ts';
 import type { Repository } from './stage.ts';
 

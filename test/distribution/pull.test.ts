@@ -1,6 +1,6 @@
 /** end-1, end-2, end-3: determining support; pulling blobs and manifests, and asking whether they are there. */
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry.ts';
+import { sha256 } from '../kit/registry/registry.ts';
 import { onAllDrivers, types } from './stage.ts';
 
 onAllDrivers((stage) => {

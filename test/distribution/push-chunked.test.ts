@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry.ts';
+import { sha256 } from '../kit/registry/registry.ts';
 import { onAllDrivers } from './stage.ts';
 
 onAllDrivers((stage) => {

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import type { Answer } from '../kit/registry.ts';
-import { sha256, sha512 } from '../kit/registry.ts';
+import type { Answer } from '../kit/registry/registry.ts';
+import { sha256, sha512 } from '../kit/registry/registry.ts';
 import { onAllDrivers, types } from './stage.ts';
 import type { Repository } from './stage.ts';
 

@@ -1,6 +1,6 @@
 /** end-2 with `Range` (RFC 9110, section 14): how pulls go on where they stopped, and how clients read in parallel. */
 import { expect, test } from 'vitest';
-import type { Answer } from '../kit/registry.ts';
+import type { Answer } from '../kit/registry/registry.ts';
 import { onAllDrivers } from './stage.ts';
 
 onAllDrivers((stage) => {

@@ -1,7 +1,7 @@
 /** end-12, and the subject of end-7: what refers to a manifest. */
 import { expect, test } from 'vitest';
-import type { Answer } from '../kit/registry.ts';
-import { sha256, sha512 } from '../kit/registry.ts';
+import type { Answer } from '../kit/registry/registry.ts';
+import { sha256, sha512 } from '../kit/registry/registry.ts';
 import { json, nextOf, onAllDrivers, types } from './stage.ts';
 import type { Descriptor, Document, Repository } from './stage.ts';
 

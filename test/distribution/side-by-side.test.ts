@@ -1,11 +1,11 @@
 /** Two registries in processes of their own, over one store: what one begins the other ends, also when one is killed. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { testDrivers } from '../kit/drivers.ts';
-import { startPlatform } from '../kit/platform.ts';
-import type { ProcessName, TestPlatform } from '../kit/platform.ts';
-import { sendTo, sha256, sha512 } from '../kit/registry.ts';
-import type { Sent } from '../kit/registry.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
+import { startPlatform } from '../kit/platform/platform.ts';
+import type { ProcessName, TestPlatform } from '../kit/platform/platform.ts';
+import { sendTo, sha256, sha512 } from '../kit/registry/registry.ts';
+import type { Sent } from '../kit/registry/registry.ts';
 
 const drivers = testDrivers().find((each) => each !== 'embedded');
 

@@ -1,9 +1,9 @@
 /** Where the cases of the OCI distribution specification are put to a registry, over a socket, on all drivers of the run. */
 import { afterAll, beforeAll, describe } from 'vitest';
-import { testDrivers } from '../kit/drivers.ts';
-import type { TestDrivers } from '../kit/drivers.ts';
-import { openTestRegistry, sha256 } from '../kit/registry.ts';
-import type { Answer, Sent, TestRegistry } from '../kit/registry.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
+import type { TestDrivers } from '../kit/servers/drivers.ts';
+import { openTestRegistry, sha256 } from '../kit/registry/registry.ts';
+import type { Answer, Sent, TestRegistry } from '../kit/registry/registry.ts';
 
 export const types = {
   image: 'application/vnd.oci.image.manifest.v1+json',

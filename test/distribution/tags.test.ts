@@ -1,6 +1,6 @@
 /** end-8: the tags of a repository, in order, whole and in pages. */
 import { expect, test } from 'vitest';
-import type { Answer } from '../kit/registry.ts';
+import type { Answer } from '../kit/registry/registry.ts';
 import { json, nextOf, onAllDrivers } from './stage.ts';
 import type { Repository } from './stage.ts';
 

@@ -1,7 +1,7 @@
 /** end-4, end-13, end-14: upload sessions, which survive the process that began them. */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry.ts';
+import { sha256 } from '../kit/registry/registry.ts';
 import { onAllDrivers } from './stage.ts';
 
 onAllDrivers((stage) => {

@@ -1,8 +1,8 @@
 /** What is in a repository that one may not read cannot be told from what is not there, by whichever door one tries. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { testDrivers } from '../kit/drivers.ts';
-import { openTestRegistry, pushBlob, pushImage, sha256 } from '../kit/registry.ts';
-import type { Answer, TestRegistry } from '../kit/registry.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
+import { openTestRegistry, pushBlob, pushImage, sha256 } from '../kit/registry/registry.ts';
+import type { Answer, TestRegistry } from '../kit/registry/registry.ts';
 
 const names = testDrivers().map((drivers) => ({
   drivers,

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { accessTokens, hashToken } from '../../model/access-token.ts';
-import { openTestRegistry, pushImage } from '../kit/registry.ts';
-import type { TestRegistry } from '../kit/registry.ts';
+import { openTestRegistry, pushImage } from '../kit/registry/registry.ts';
+import type { TestRegistry } from '../kit/registry/registry.ts';
 
 const clock = new ManualClock(new Date());
 /** The key of a test registry's grants of today: a client never has it, a test must, to forge all but one thing. */

@@ -1,8 +1,8 @@
 /** Manifests that are built to hurt: whoever reads them, or whoever trusts what they say. */
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry.ts';
-import type { Answer } from '../kit/registry.ts';
+import { sha256 } from '../kit/registry/registry.ts';
+import type { Answer } from '../kit/registry/registry.ts';
 import { onAllDrivers } from './stage.ts';
 
 const imageType = 'application/vnd.oci.image.manifest.v1+json';

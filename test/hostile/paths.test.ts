@@ -1,6 +1,6 @@
 /** Names, digests and sessions that are made to reach something else. On raw sockets: HTTP clients would tidy them up. */
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry.ts';
+import { sha256 } from '../kit/registry/registry.ts';
 import { onAllDrivers, refusalIn } from './stage.ts';
 
 const digest = sha256('still here');

@@ -1,6 +1,6 @@
 /** Parameters that come as lists, objects, numbers beyond numbers, and text that would end a header. */
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry.ts';
+import { sha256 } from '../kit/registry/registry.ts';
 import { onAllDrivers, refusalIn } from './stage.ts';
 
 const digest = sha256('still here');

@@ -6,8 +6,8 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
-import { testDrivers } from '../kit/drivers.ts';
-import { openTestRegistry, pushBlob, sendTo } from '../kit/registry.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
+import { openTestRegistry, pushBlob, sendTo } from '../kit/registry/registry.ts';
 import { residentMiB } from './memory.ts';
 import { onAllDrivers, waitMs } from './stage.ts';
 

@@ -5,9 +5,9 @@ import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
-import { testDrivers } from '../kit/drivers.ts';
-import { openTestRegistry, sha256 } from '../kit/registry.ts';
-import type { TestRegistry } from '../kit/registry.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
+import { openTestRegistry, sha256 } from '../kit/registry/registry.ts';
+import type { TestRegistry } from '../kit/registry/registry.ts';
 
 const minuteMs = 60_000;
 const uploads = '/v2/acme/slow/blobs/uploads/';

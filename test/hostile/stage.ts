@@ -11,13 +11,13 @@ import { afterAll, afterEach, beforeAll, describe, vi } from 'vitest';
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import { openGridFsBlobs } from '../../core/blobs/gridfs.ts';
 import { openLog } from '../../core/log/log.ts';
-import { testDrivers } from '../kit/drivers.ts';
-import type { TestDrivers } from '../kit/drivers.ts';
-import { startPlatform } from '../kit/platform.ts';
-import type { TestPlatform } from '../kit/platform.ts';
-import { sendTo, sha256 } from '../kit/registry.ts';
-import type { Answer, Sent } from '../kit/registry.ts';
-import { hashing } from '../kit/hashing.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
+import type { TestDrivers } from '../kit/servers/drivers.ts';
+import { startPlatform } from '../kit/platform/platform.ts';
+import type { TestPlatform } from '../kit/platform/platform.ts';
+import { sendTo, sha256 } from '../kit/registry/registry.ts';
+import type { Answer, Sent } from '../kit/registry/registry.ts';
+import { hashing } from '../kit/registry/hashing.ts';
 
 /** Tells what is tried on all drivers, and after each try looks whether the registry took harm. */
 export function onAllDrivers(tell: (stage: HostileStage) => void): void {

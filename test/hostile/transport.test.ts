@@ -1,6 +1,6 @@
 /** What comes before HTTP, around it, and in its head: other protocols, forged hosts, requests that run together. */
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry.ts';
+import { sha256 } from '../kit/registry/registry.ts';
 import { onAllDrivers, refusalIn, waitMs } from './stage.ts';
 
 const witness = `/v2/home/witness/blobs/${sha256('still here')}`;

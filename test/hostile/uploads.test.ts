@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry.ts';
-import type { Answer } from '../kit/registry.ts';
+import { sha256 } from '../kit/registry/registry.ts';
+import type { Answer } from '../kit/registry/registry.ts';
 import { onAllDrivers, refusalIn, waitMs } from './stage.ts';
 
 onAllDrivers((stage) => {

@@ -20,10 +20,10 @@ const rows: readonly Row[] = [
   { project: 'e2e', path: /^test\/(?!kit\/|[^/]+$)/ },
   // Runs containers.
   { project: 'docker', path: /^worker\//, imports: /\/testing\// },
-  { project: 'docker', imports: /\/kit\/engines\.ts$/ },
+  { project: 'docker', imports: /\/kit\/engines\/engines\.ts$/ },
   { project: 'docker', path: /\/docker-engine\.test\.ts$/ },
   // Runs MongoDB or Redis, or mounts a small disk, which only root may.
-  { project: 'drivers', imports: /\/kit\/(?:mongodb|redis|drivers|small-disk)/ },
+  { project: 'drivers', imports: /\/kit\/(?:servers\/|machine\/small-disk)/ },
   // All units together take at most 20 seconds on two cores.
   { project: 'drivers', minSeconds: 3 },
 ];

@@ -3,13 +3,13 @@ import { findProgram } from '../../setup/command.ts';
 import { caddyProgram } from '../compose/caddy-program.ts';
 import { containedMongo } from '../compose/mongodb-runtime.ts';
 import { problem as composeProblem } from '../compose/problem.ts';
-import type { AptPackages } from '../kit/apt-packages.ts';
-import { installClients } from '../kit/client-packages.ts';
-import type { EngineKind } from '../kit/docker-engine.ts';
-import { installBusybox, installEngine } from '../kit/docker-packages.ts';
+import type { AptPackages } from '../kit/packages/apt-packages.ts';
+import { installClients } from '../kit/packages/client-packages.ts';
+import type { EngineKind } from '../kit/engines/docker-engine.ts';
+import { installBusybox, installEngine } from '../kit/packages/docker-packages.ts';
 import type { Missing } from '../kit/required.ts';
-import { installSharedServers } from '../kit/shared-servers.ts';
-import { hasPackages, installTools, linkPrograms, systemPath } from '../kit/test-programs.ts';
+import { installSharedServers } from '../kit/servers/shared-servers.ts';
+import { hasPackages, installTools, linkPrograms, systemPath } from '../kit/packages/test-programs.ts';
 
 /** Why no engine of a kind can be started. */
 export type EngineProblems = Readonly<Record<EngineKind, string | undefined>>;

@@ -1,5 +1,5 @@
 /** The command line of `npm test`. */
-import type { InstallPolicy } from '../kit/apt-packages.ts';
+import type { InstallPolicy } from '../kit/packages/apt-packages.ts';
 
 export const usage = `Usage: npm test [-- OPTIONS] [FILTERS] [OPTIONS OF VITEST]
 

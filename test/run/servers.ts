@@ -1,16 +1,16 @@
 /** The servers of a run of tests: a Docker Engine of each kind, MongoDB and Redis, as far as this machine allows. */
 import { findProgram, runCommand } from '../../setup/command.ts';
 import { pingEngine } from '../../setup/docker-engine.ts';
-import type { AptPackages } from '../kit/apt-packages.ts';
-import { startEngine } from '../kit/docker-engine.ts';
-import type { EngineKind, TestEngine } from '../kit/docker-engine.ts';
-import { staticBusybox } from '../kit/docker-packages.ts';
-import { watchEngine } from '../kit/engine-watch.ts';
-import { enginesVariable } from '../kit/engines.ts';
-import { sharedServersVariable } from '../kit/drivers.ts';
-import type { SharedServers } from '../kit/drivers.ts';
+import type { AptPackages } from '../kit/packages/apt-packages.ts';
+import { startEngine } from '../kit/engines/docker-engine.ts';
+import type { EngineKind, TestEngine } from '../kit/engines/docker-engine.ts';
+import { staticBusybox } from '../kit/packages/docker-packages.ts';
+import { watchEngine } from '../kit/engines/engine-watch.ts';
+import { enginesVariable } from '../kit/engines/engines.ts';
+import { sharedServersVariable } from '../kit/servers/drivers.ts';
+import type { SharedServers } from '../kit/servers/drivers.ts';
 import type { Missing } from '../kit/required.ts';
-import { openSharedServers } from '../kit/shared-servers.ts';
+import { openSharedServers } from '../kit/servers/shared-servers.ts';
 import type { EngineProblems } from './installs.ts';
 
 /** An engine that had locked itself up. */

@@ -2,7 +2,7 @@
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Terminal } from '../../setup/terminal.ts';
-import { AptPackages } from '../kit/apt-packages.ts';
+import { AptPackages } from '../kit/packages/apt-packages.ts';
 import type { Missing } from '../kit/required.ts';
 import { installAll } from './installs.ts';
 import type { Interruption } from './interruption.ts';

@@ -15,9 +15,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { imageObject } from '../../contract/service.ts';
 import { findProgram, runCommand } from '../../setup/command.ts';
 import { packImage } from '../../setup/image.ts';
-import { imageOf, indexOf, layoutOf, ociIndexType, tarOf } from '../kit/archives.ts';
-import { api } from '../kit/client.ts';
-import { testImage } from '../kit/images.ts';
+import { imageOf, indexOf, layoutOf, ociIndexType, tarOf } from '../kit/registry/archives.ts';
+import { api } from '../kit/platform/api-client.ts';
+import { testImage } from '../kit/engines/images.ts';
 import { inEverySetting, Stage } from './stage.ts';
 
 const skopeo = await findProgram('skopeo');

@@ -5,13 +5,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { runBerth } from '../kit/berth-command.ts';
-import { testDrivers } from '../kit/drivers.ts';
-import type { TestDrivers } from '../kit/drivers.ts';
-import { startPlatform } from '../kit/platform.ts';
-import type { TestPlatform } from '../kit/platform.ts';
-import { RegistryClient } from '../kit/registry-client.ts';
-import type { PushedImage } from '../kit/registry-client.ts';
+import { runBerth } from '../kit/platform/berth-command.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
+import type { TestDrivers } from '../kit/servers/drivers.ts';
+import { startPlatform } from '../kit/platform/platform.ts';
+import type { TestPlatform } from '../kit/platform/platform.ts';
+import { RegistryClient } from '../kit/platform/registry-client.ts';
+import type { PushedImage } from '../kit/platform/registry-client.ts';
 
 /** A run of all tests has this long for it; `BERTH_TEST_SOAK_SECONDS=600` looks longer. */
 const soakMs = Number(process.env['BERTH_TEST_SOAK_SECONDS'] ?? '10') * 1000;

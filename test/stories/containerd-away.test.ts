@@ -2,9 +2,9 @@
 /** The containerd below a Docker Engine is killed: sessions go on, and what is asked for meanwhile starts. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findProgram } from '../../setup/command.ts';
-import { startEngine, withoutFirewall } from '../kit/docker-engine.ts';
-import type { EngineKind, RunningEngine } from '../kit/docker-engine.ts';
-import { testEngines } from '../kit/engines.ts';
+import { startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
+import type { EngineKind, RunningEngine } from '../kit/engines/docker-engine.ts';
+import { testEngines } from '../kit/engines/engines.ts';
 import { Stage } from './stage.ts';
 
 // That of an engine that others use must not be killed.

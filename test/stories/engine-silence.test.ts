@@ -2,9 +2,9 @@
 /** A Docker Engine that falls silent: the node says so, sessions go on, and nobody has to restart the worker. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findProgram } from '../../setup/command.ts';
-import { startEngine, withoutFirewall } from '../kit/docker-engine.ts';
-import type { RunningEngine } from '../kit/docker-engine.ts';
-import { testEngines } from '../kit/engines.ts';
+import { startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
+import type { RunningEngine } from '../kit/engines/docker-engine.ts';
+import { testEngines } from '../kit/engines/engines.ts';
 import { Stage } from './stage.ts';
 
 // One that others use must not be frozen.

@@ -5,10 +5,10 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { api } from '../kit/client.ts';
-import type { TestEngine } from '../kit/docker-engine.ts';
-import { testEngines } from '../kit/engines.ts';
-import { canMount, SmallDisk, whyNoDisk } from '../kit/small-disk.ts';
+import { api } from '../kit/platform/api-client.ts';
+import type { TestEngine } from '../kit/engines/docker-engine.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { canMount, SmallDisk, whyNoDisk } from '../kit/machine/small-disk.ts';
 import { Stage } from './stage.ts';
 
 const reserveMib = 8;

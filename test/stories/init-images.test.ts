@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCommand, tryCommand } from '../../setup/command.ts';
 import { imageId, packImage } from '../../setup/image.ts';
-import { staticBusybox } from '../kit/docker-packages.ts';
-import { testEngines } from '../kit/engines.ts';
+import { staticBusybox } from '../kit/packages/docker-packages.ts';
+import { testEngines } from '../kit/engines/engines.ts';
 
 let folder: string;
 beforeAll(async () => {

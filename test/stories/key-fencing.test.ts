@@ -11,16 +11,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { leaseMs } from '../../model/key.ts';
 import { runCommand } from '../../setup/command.ts';
-import { connect, connectReady, terminate, waitFor } from '../kit/client.ts';
-import { startEngine, withoutFirewall } from '../kit/docker-engine.ts';
-import type { RunningEngine, TestEngine } from '../kit/docker-engine.ts';
-import { testEngines } from '../kit/engines.ts';
-import { testDrivers } from '../kit/drivers.ts';
-import { pushTestImage, testImage } from '../kit/images.ts';
-import type { Behaviour } from '../kit/images.ts';
-import { startPlatform } from '../kit/platform.ts';
-import type { PlatformOptions, TestPlatform } from '../kit/platform.ts';
-import { shiftedClock } from '../kit/shifted-clock.ts';
+import { connect, connectReady, terminate, waitFor } from '../kit/platform/api-client.ts';
+import { startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
+import type { RunningEngine, TestEngine } from '../kit/engines/docker-engine.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
+import { pushTestImage, testImage } from '../kit/engines/images.ts';
+import type { Behaviour } from '../kit/engines/images.ts';
+import { startPlatform } from '../kit/platform/platform.ts';
+import type { PlatformOptions, TestPlatform } from '../kit/platform/platform.ts';
+import { shiftedClock } from '../kit/machine/shifted-clock.ts';
 
 const drivers = testDrivers().find((each) => each !== 'embedded');
 

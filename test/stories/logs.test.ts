@@ -6,8 +6,8 @@ import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { metricsRecord } from '../../contract/backend.ts';
-import { api, eventStream } from '../kit/client.ts';
-import type { StreamEvent } from '../kit/client.ts';
+import { api, eventStream } from '../kit/platform/api-client.ts';
+import type { StreamEvent } from '../kit/platform/api-client.ts';
 import { onAllDrivers, Stage, where } from './stage.ts';
 
 onAllDrivers((setting) => {

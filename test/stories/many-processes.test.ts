@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ConnectResponse } from '../../contract/connect.ts';
-import { eventStream } from '../kit/client.ts';
-import { testEngines } from '../kit/engines.ts';
-import { testDrivers } from '../kit/drivers.ts';
+import { eventStream } from '../kit/platform/api-client.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
 import { Stage } from './stage.ts';
 
 const [engine, otherEngine] = testEngines();

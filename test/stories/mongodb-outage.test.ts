@@ -3,11 +3,11 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { api } from '../kit/client.ts';
-import { testEngines } from '../kit/engines.ts';
-import { testDrivers } from '../kit/drivers.ts';
-import { describeOnMongo } from '../kit/mongodb-tests.ts';
-import { stoppableMongo } from '../kit/mongodb.ts';
+import { api } from '../kit/platform/api-client.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
+import { describeOnMongo } from '../kit/servers/mongodb-tests.ts';
+import { stoppableMongo } from '../kit/servers/mongodb.ts';
 import { Stage } from './stage.ts';
 
 const [engine] = testEngines();

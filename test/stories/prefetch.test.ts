@@ -3,10 +3,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { tryCommand } from '../../setup/command.ts';
-import { api } from '../kit/client.ts';
-import type { TestEngine } from '../kit/docker-engine.ts';
-import { testEngines } from '../kit/engines.ts';
-import { testDrivers } from '../kit/drivers.ts';
+import { api } from '../kit/platform/api-client.ts';
+import type { TestEngine } from '../kit/engines/docker-engine.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
 import { onAllDrivers, Stage } from './stage.ts';
 
 const soon = { timeout: 30_000 };

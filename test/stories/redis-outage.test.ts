@@ -3,10 +3,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { leaseMs } from '../../model/key.ts';
-import { testEngines } from '../kit/engines.ts';
-import { testDrivers } from '../kit/drivers.ts';
-import { startRedis } from '../kit/redis.ts';
-import type { RedisServer } from '../kit/redis.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
+import { startRedis } from '../kit/servers/redis.ts';
+import type { RedisServer } from '../kit/servers/redis.ts';
 import { Stage } from './stage.ts';
 
 /** Longer than the leases of keys and nodes: what must be renewed meanwhile is renewed without Redis, or lost. */

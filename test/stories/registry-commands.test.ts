@@ -3,10 +3,10 @@
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runBerth, runPlainBerth } from '../kit/berth-command.ts';
-import { startPlatform } from '../kit/platform.ts';
-import type { TestPlatform } from '../kit/platform.ts';
-import { RegistryClient } from '../kit/registry-client.ts';
+import { runBerth, runPlainBerth } from '../kit/platform/berth-command.ts';
+import { startPlatform } from '../kit/platform/platform.ts';
+import type { TestPlatform } from '../kit/platform/platform.ts';
+import { RegistryClient } from '../kit/platform/registry-client.ts';
 
 let platform: TestPlatform;
 let client: RegistryClient;

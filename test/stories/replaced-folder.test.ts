@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { tryCommand } from '../../setup/command.ts';
 import { dataFolderIdentity } from '../../main/process/data-folder-identity.ts';
-import { testEngines } from '../kit/engines.ts';
-import { removeFromEngine } from '../kit/platform.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { removeFromEngine } from '../kit/platform/platform.ts';
 import { Stage, where } from './stage.ts';
 
 const [engine] = testEngines();

@@ -12,8 +12,8 @@ import { openInProcessQueue } from '../../core/queue/in-process.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { backends } from '../../model/backend.ts';
 import { services } from '../../model/service.ts';
-import { collect } from '../kit/collecting.ts';
-import { openTestRegistry, pushImage, sendTo, withPauses } from '../kit/registry.ts';
+import { collect } from '../kit/registry/collecting.ts';
+import { openTestRegistry, pushImage, sendTo, withPauses } from '../kit/registry/registry.ts';
 
 const repository = 'acme/draw';
 const leaseSeconds = 24 * 3_600;

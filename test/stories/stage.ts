@@ -5,15 +5,15 @@ import type { ConnectRequest, ConnectResponse } from '../../contract/connect.ts'
 import type { BackendStatus } from '../../contract/statuses.ts';
 import { runCommand } from '../../setup/command.ts';
 import { sampleImage } from '../../setup/sample-image.ts';
-import { api, backendOf, connect, connectReady, statusStream, terminate } from '../kit/client.ts';
-import type { TestEngine } from '../kit/docker-engine.ts';
-import { testEngines } from '../kit/engines.ts';
-import { testDrivers } from '../kit/drivers.ts';
-import type { TestDrivers } from '../kit/drivers.ts';
-import { pushTestImage, testImage } from '../kit/images.ts';
-import type { Behaviour } from '../kit/images.ts';
-import { startPlatform } from '../kit/platform.ts';
-import type { TestPlatform } from '../kit/platform.ts';
+import { api, backendOf, connect, connectReady, statusStream, terminate } from '../kit/platform/api-client.ts';
+import type { TestEngine } from '../kit/engines/docker-engine.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
+import type { TestDrivers } from '../kit/servers/drivers.ts';
+import { pushTestImage, testImage } from '../kit/engines/images.ts';
+import type { Behaviour } from '../kit/engines/images.ts';
+import { startPlatform } from '../kit/platform/platform.ts';
+import type { TestPlatform } from '../kit/platform/platform.ts';
 
 /** Where a story is told. */
 export interface Setting {

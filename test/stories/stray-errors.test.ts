@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { testEngines } from '../kit/engines.ts';
+import { testEngines } from '../kit/engines/engines.ts';
 import { Stage } from './stage.ts';
 
 const [engine] = testEngines();

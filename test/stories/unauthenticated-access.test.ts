@@ -9,8 +9,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { linkConnect } from '../../core/link/link-connect.ts';
 import { linkIdentity, linkTerms } from '../../core/link/link-terms.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
-import { testEngines } from '../kit/engines.ts';
-import { testDrivers } from '../kit/drivers.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { testDrivers } from '../kit/servers/drivers.ts';
 import { Stage } from './stage.ts';
 
 const [engine, otherEngine] = testEngines();

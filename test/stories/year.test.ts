@@ -17,10 +17,10 @@ import { modelCollections } from '../../model/collections.ts';
 import { keyId, keys, renewKey } from '../../model/key.ts';
 import { nodes } from '../../model/node.ts';
 import { routes } from '../../model/route.ts';
-import { describeOnMongo } from '../kit/mongodb-tests.ts';
-import { testMongo } from '../kit/mongodb.ts';
-import { WatchedStore } from '../kit/watched-store.ts';
-import { temporaryFolder } from '../suites/temporary-folder.ts';
+import { describeOnMongo } from '../kit/servers/mongodb-tests.ts';
+import { testMongo } from '../kit/servers/mongodb.ts';
+import { WatchedStore } from '../kit/stores/watched-store.ts';
+import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 const log = silentLog();

@@ -10,7 +10,7 @@ import { systemClock } from '../../core/clock/system-clock.ts';
 import { BlobsError } from '../../core/blobs/blobs.ts';
 import type { Blobs, BlobsErrorCode, ByteSource, OpenBlob } from '../../core/blobs/blobs.ts';
 import { HashThreads } from '../../core/hash/hash-threads.ts';
-import { bytesOf } from '../kit/byte-source.ts';
+import { bytesOf } from '../kit/registry/byte-source.ts';
 
 /** Data that outlives the blobs opened on it. */
 export interface BlobsData extends AsyncDisposable {

@@ -2,7 +2,7 @@ import { connect, createServer } from 'node:net';
 import type { Server } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../core/clock/system-clock.ts';
-import { freePort } from '../../test/kit/free-port.ts';
+import { freePort } from '../../test/kit/machine/free-port.ts';
 import { pauseAfter, untilListening } from './readiness.ts';
 
 async function listenOn(port: number): Promise<{ server: Server; connections: () => number }> {

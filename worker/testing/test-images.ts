@@ -11,9 +11,9 @@ import { pack } from 'tar-stream';
 import type { Pack } from 'tar-stream';
 import { listen, newServer } from '../../core/http/listener.ts';
 import type { RegistryGrants } from '../../model/registry-grant.ts';
-import { staticBusybox } from '../../test/kit/docker-packages.ts';
-import { openTestRegistry, pushBlob, putManifest, sha256 } from '../../test/kit/registry.ts';
-import type { TestRegistry } from '../../test/kit/registry.ts';
+import { staticBusybox } from '../../test/kit/packages/docker-packages.ts';
+import { openTestRegistry, pushBlob, putManifest, sha256 } from '../../test/kit/registry/registry.ts';
+import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 
 /** The repository of all images. */
 const repository = 'acme/draw';

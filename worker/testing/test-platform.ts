@@ -30,7 +30,7 @@ import type { Engine } from '../docker/engine.ts';
 import type { WorkerSettings } from '../settings.ts';
 import { openWorker } from '../worker.ts';
 import type { Worker } from '../worker.ts';
-import { staticBusybox } from '../../test/kit/docker-packages.ts';
+import { staticBusybox } from '../../test/kit/packages/docker-packages.ts';
 import { TestImages } from './test-images.ts';
 
 /** A program for a backend: serves, and ends when it is asked to. */

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import type { TestPlatform } from './platform.ts';
 
 const run = promisify(execFile);
-const entry = join(import.meta.dirname, '../../main/berth.ts');
+const entry = join(import.meta.dirname, '../../../main/berth.ts');
 
 interface Outcome {
   readonly code: number;

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { tryCommand } from '../../setup/command.ts';
+import { tryCommand } from '../../../setup/command.ts';
 import { hasPackages, linkPrograms } from './test-programs.ts';
 
 const packaged = await hasPackages();

@@ -4,8 +4,8 @@
  */
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findProgram, runCommand } from '../../setup/command.ts';
-import type { Terminal } from '../../setup/terminal.ts';
+import { findProgram, runCommand } from '../../../setup/command.ts';
+import type { Terminal } from '../../../setup/terminal.ts';
 import type { AptPackages } from './apt-packages.ts';
 import { cached, cachedPath, isThere } from './cached.ts';
 import { modernFolder } from './docker-packages.ts';

@@ -1,8 +1,8 @@
 /** Installs the packages that tests need: with apt-get, as root, and not before the person at the terminal agrees. */
 import { createInterface } from 'node:readline/promises';
-import { installWithApt } from '../../setup/apt.ts';
-import { findProgram } from '../../setup/command.ts';
-import type { Terminal } from '../../setup/terminal.ts';
+import { installWithApt } from '../../../setup/apt.ts';
+import { findProgram } from '../../../setup/command.ts';
+import type { Terminal } from '../../../setup/terminal.ts';
 
 /** Whether missing packages are installed. */
 export type InstallPolicy = 'ask' | 'yes' | 'no';

@@ -2,9 +2,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Image, LayerEntry } from '../../setup/image.ts';
-import { pushImage } from '../../setup/push-image.ts';
-import { staticBusybox } from './docker-packages.ts';
+import type { Image, LayerEntry } from '../../../setup/image.ts';
+import { pushImage } from '../../../setup/push-image.ts';
+import { staticBusybox } from '../packages/docker-packages.ts';
 import type { TestEngine } from './docker-engine.ts';
 
 /**

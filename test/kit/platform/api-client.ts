@@ -1,9 +1,9 @@
 /** The service API as stories speak it: plain HTTP, with the answers through the contract's schemas. */
 import type { z } from 'zod';
-import { backendMetadata, statusObject } from '../../contract/backend.ts';
-import { connectResponse } from '../../contract/connect.ts';
-import type { ConnectRequest, ConnectResponse } from '../../contract/connect.ts';
-import type { BackendStatus } from '../../contract/statuses.ts';
+import { backendMetadata, statusObject } from '../../../contract/backend.ts';
+import { connectResponse } from '../../../contract/connect.ts';
+import type { ConnectRequest, ConnectResponse } from '../../../contract/connect.ts';
+import type { BackendStatus } from '../../../contract/statuses.ts';
 import type { TestPlatform } from './platform.ts';
 
 export type StatusObject = z.infer<typeof statusObject>;

@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream';
-import type { ByteSource, OpenBlob } from '../../core/blobs/blobs.ts';
+import type { ByteSource, OpenBlob } from '../../../core/blobs/blobs.ts';
 
 /** Copies of chunks, one by one: what reads them may free their memory. */
 export async function* bytesOf(...chunks: readonly Uint8Array[]): ByteSource {

@@ -1,5 +1,5 @@
-import type { ManualClock } from '../../core/clock/manual-clock.ts';
-import type { CollectionEvent, CollectionSummary } from '../../registry/gc/events.ts';
+import type { ManualClock } from '../../../core/clock/manual-clock.ts';
+import type { CollectionEvent, CollectionSummary } from '../../../registry/gc/events.ts';
 import type { TestRegistry } from './registry.ts';
 
 /** Has a registry collect garbage once, to the end. */

@@ -1,5 +1,5 @@
 /** Processes whose clock shows another time of day than the machine's, as on a node whose clock nobody corrects (libfaketime). */
-import { tryCommand } from '../../setup/command.ts';
+import { tryCommand } from '../../../setup/command.ts';
 
 /**
  * The environment of such a process: its time of day is shifted by so many seconds, and its timers run as usual. `undefined`

@@ -1,6 +1,6 @@
 /** The servers of the shared drivers, for a whole run of tests. */
-import { findProgram } from '../../setup/command.ts';
-import type { AptPackages } from './apt-packages.ts';
+import { findProgram } from '../../../setup/command.ts';
+import type { AptPackages } from '../packages/apt-packages.ts';
 import type { SharedServers } from './drivers.ts';
 import { javaPrograms } from './mongodb-install.ts';
 import type { ServerUse } from './mongodb-install.ts';

@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runCommand } from '../../setup/command.ts';
+import { runCommand } from '../../../setup/command.ts';
 
 /** What Debian signs its suites with. Without it there is nothing to check the packages against. */
 export const debianKeyring = '/usr/share/keyrings/debian-archive-keyring.gpg';

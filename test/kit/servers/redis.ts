@@ -9,9 +9,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
-import { freePort } from './free-port.ts';
-import { freeze } from './frozen-process.ts';
+import { findProgram, runCommand, tryCommand } from '../../../setup/command.ts';
+import { freePort } from '../machine/free-port.ts';
+import { freeze } from '../machine/frozen-process.ts';
 
 export interface RedisServerOptions {
   readonly password?: string;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { silentLog } from '../../core/log/log.ts';
-import { openBullQueue } from '../../core/queue/bullmq.ts';
-import { JobHandlers } from '../../core/queue/queue.ts';
+import { silentLog } from '../../../core/log/log.ts';
+import { openBullQueue } from '../../../core/queue/bullmq.ts';
+import { JobHandlers } from '../../../core/queue/queue.ts';
 import type { ConsumerProcessOptions } from './redis-consumer.ts';
 
 const options = JSON.parse(process.argv[2] ?? '') as ConsumerProcessOptions;

@@ -9,10 +9,10 @@ import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
-import { pingEngine } from '../../setup/docker-engine.ts';
-import { modernFolder } from './docker-packages.ts';
-import { freeze } from './frozen-process.ts';
+import { findProgram, runCommand, tryCommand } from '../../../setup/command.ts';
+import { pingEngine } from '../../../setup/docker-engine.ts';
+import { modernFolder } from '../packages/docker-packages.ts';
+import { freeze } from '../machine/frozen-process.ts';
 
 export type EngineKind = 'stable' | 'modern';
 

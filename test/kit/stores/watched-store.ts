@@ -1,6 +1,6 @@
-import type { Clock } from '../../core/clock/clock.ts';
-import { scanInBatches } from '../../core/store/scan.ts';
-import type { Collection, Query, Scan, Store, StoredDocument } from '../../core/store/store.ts';
+import type { Clock } from '../../../core/clock/clock.ts';
+import { scanInBatches } from '../../../core/store/scan.ts';
+import type { Collection, Query, Scan, Store, StoredDocument } from '../../../core/store/store.ts';
 
 /** A real store that counts what it is asked, and whose time is that of a clock. Whoever opened the store closes it. */
 export class WatchedStore implements Store {

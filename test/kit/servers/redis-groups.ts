@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { runCommand } from '../../setup/command.ts';
+import { runCommand } from '../../../setup/command.ts';
 import { makeCertificate, startRedis } from './redis.ts';
 import type { RedisServer } from './redis.ts';
 

@@ -3,10 +3,10 @@
  * Arguments: the URL and the name of a database.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { openGridFsBlobs } from '../../../core/blobs/gridfs.ts';
-import { silentLog } from '../../../core/log/log.ts';
-import { bytesOf } from '../byte-source.ts';
-import { hashing } from '../hashing.ts';
+import { openGridFsBlobs } from '../../../../core/blobs/gridfs.ts';
+import { silentLog } from '../../../../core/log/log.ts';
+import { bytesOf } from '../../registry/byte-source.ts';
+import { hashing } from '../../registry/hashing.ts';
 
 /** Small, so that each blob has several. */
 const chunkBytes = 64 * 1024;

@@ -12,9 +12,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { MongoClient } from 'mongodb';
-import { findProgram } from '../../setup/command.ts';
-import { freePort } from './free-port.ts';
-import { freeze } from './frozen-process.ts';
+import { findProgram } from '../../../setup/command.ts';
+import { freePort } from '../machine/free-port.ts';
+import { freeze } from '../machine/frozen-process.ts';
 import { protocolServer } from './mongodb-install.ts';
 import type { ServerUse } from './mongodb-install.ts';
 

@@ -1,10 +1,10 @@
 /** Installing what the tests' Docker Engines need, where root and apt make that possible. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findProgram, tryCommand } from '../../setup/command.ts';
+import { findProgram, tryCommand } from '../../../setup/command.ts';
 import type { AptPackages } from './apt-packages.ts';
 import { cached, cachedPath, isThere } from './cached.ts';
-import type { EngineKind } from './docker-engine.ts';
+import type { EngineKind } from '../engines/docker-engine.ts';
 import { debianKeyring, notDebian, unpackUnstable } from './unstable-packages.ts';
 
 /** What engines for tests are started with, and the packages that bring it. */

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemCode } from '../../core/files/system-code.ts';
+import { systemCode } from '../../../core/files/system-code.ts';
 
 const mebibyte = 1024 * 1024;
 

@@ -9,14 +9,14 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { tryCommand } from '../../setup/command.ts';
-import type { TestEngine } from './docker-engine.ts';
-import { freePorts } from './free-port.ts';
-import { freeze } from './frozen-process.ts';
-import type { TestDrivers } from './drivers.ts';
-import { shiftedClock } from './shifted-clock.ts';
+import { tryCommand } from '../../../setup/command.ts';
+import type { TestEngine } from '../engines/docker-engine.ts';
+import { freePorts } from '../machine/free-port.ts';
+import { freeze } from '../machine/frozen-process.ts';
+import type { TestDrivers } from '../servers/drivers.ts';
+import { shiftedClock } from '../machine/shifted-clock.ts';
 
-const entry = fileURLToPath(new URL('../../main/berth.ts', import.meta.url));
+const entry = fileURLToPath(new URL('../../../main/berth.ts', import.meta.url));
 
 /** What `berth serve --json` writes when it is up. */
 const announcement = z.object({

@@ -5,10 +5,10 @@
  */
 import { mkdir, readdir, readlink, realpath, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
+import { findProgram, runCommand, tryCommand } from '../../../setup/command.ts';
 import type { AptPackages } from './apt-packages.ts';
 import { enginePrograms } from './docker-packages.ts';
-import { javaPrograms } from './mongodb-install.ts';
+import { javaPrograms } from '../servers/mongodb-install.ts';
 
 /** Where packages of the system put programs. Not `/usr/local`, nor anything below a home. */
 const systemFolders = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];

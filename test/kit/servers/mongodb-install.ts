@@ -4,7 +4,7 @@ import { access, mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { findProgram, runCommand } from '../../setup/command.ts';
+import { findProgram, runCommand } from '../../../setup/command.ts';
 
 const sources = fileURLToPath(new URL('mongodb', import.meta.url));
 

@@ -2,19 +2,19 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Blobs } from '../../core/blobs/blobs.ts';
-import { openFileBlobs } from '../../core/blobs/filesystem.ts';
-import { openGridFsBlobs } from '../../core/blobs/gridfs.ts';
-import type { Clock } from '../../core/clock/clock.ts';
-import type { HashThreads } from '../../core/hash/hash-threads.ts';
-import type { Log } from '../../core/log/log.ts';
-import { openMongoStore } from '../../core/store/mongodb.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
-import type { Store } from '../../core/store/store.ts';
-import { modelCollections } from '../../model/collections.ts';
-import { registryCollections } from '../../registry/index.ts';
-import type { TestDrivers } from './drivers.ts';
-import { newDatabaseAt } from './mongodb.ts';
+import type { Blobs } from '../../../core/blobs/blobs.ts';
+import { openFileBlobs } from '../../../core/blobs/filesystem.ts';
+import { openGridFsBlobs } from '../../../core/blobs/gridfs.ts';
+import type { Clock } from '../../../core/clock/clock.ts';
+import type { HashThreads } from '../../../core/hash/hash-threads.ts';
+import type { Log } from '../../../core/log/log.ts';
+import { openMongoStore } from '../../../core/store/mongodb.ts';
+import { openSqliteStore } from '../../../core/store/sqlite.ts';
+import type { Store } from '../../../core/store/store.ts';
+import { modelCollections } from '../../../model/collections.ts';
+import { registryCollections } from '../../../registry/index.ts';
+import type { TestDrivers } from '../servers/drivers.ts';
+import { newDatabaseAt } from '../servers/mongodb.ts';
 
 export interface RegistryPorts {
   readonly store: Store;
