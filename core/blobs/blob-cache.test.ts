@@ -47,7 +47,7 @@ async function untilCopied(cache: BlobCache, blob: Elsewhere | undefined): Promi
   await expect.poll(async () => (await blob?.askFor(cache))?.equals(blob?.bytes ?? Buffer.alloc(0)), soon).toBe(true);
 }
 
-async function openScene(maxBytes = 10 * mebibyte) {
+async function openFixture(maxBytes = 10 * mebibyte) {
   const folder = await temporaryFolder();
   // Of the present: the system notes when a file was read last, too.
   const clock = new ManualClock(new Date());
@@ -64,20 +64,20 @@ async function openScene(maxBytes = 10 * mebibyte) {
 }
 
 test('A blob is copied when it is asked for the second time, and served from its copy then', async () => {
-  await using scene = await openScene();
-  await using cache = await scene.open();
+  await using fixture = await openFixture();
+  await using cache = await fixture.open();
   const blob = new Elsewhere(3 * mebibyte + 17);
   expect(await blob.askFor(cache)).toBeUndefined();
   expect(blob.reads).toBe(0);
   await untilCopied(cache, blob);
   expect(blob.reads).toBe(1);
   expect(await blob.askFor(cache)).toEqual(blob.bytes);
-  expect([blob.reads, (await scene.files()).length]).toEqual([1, 1]);
+  expect([blob.reads, (await fixture.files()).length]).toEqual([1, 1]);
 });
 
 test('Small blobs, and one that would take more than half of the room, are not copied', async () => {
-  await using scene = await openScene(4 * mebibyte);
-  await using cache = await scene.open();
+  await using fixture = await openFixture(4 * mebibyte);
+  await using cache = await fixture.open();
   const [small, large, middle] = [mebibyte - 1, 2 * mebibyte + 1, mebibyte].map((size) => new Elsewhere(size));
   for (let asked = 0; asked < 5; asked += 1) for (const blob of [small, large]) await blob?.askFor(cache);
   await untilCopied(cache, middle);
@@ -85,67 +85,67 @@ test('Small blobs, and one that would take more than half of the room, are not c
 });
 
 test('No copy is made at the cost of what is kept free for the store', async () => {
-  await using scene = await openScene();
-  const reserve = new DiskReserve({ folder: '/', reserveBytes: Number.MAX_SAFE_INTEGER, clock: scene.clock });
-  await using cache = await scene.open({ reserve });
+  await using fixture = await openFixture();
+  const reserve = new DiskReserve({ folder: '/', reserveBytes: Number.MAX_SAFE_INTEGER, clock: fixture.clock });
+  await using cache = await fixture.open({ reserve });
   const blob = new Elsewhere(mebibyte);
   for (let asked = 0; asked < 5; asked += 1) expect(await blob.askFor(cache)).toBeUndefined();
   await cache[Symbol.asyncDispose]();
-  expect([blob.reads, await scene.files()]).toEqual([0, []]);
+  expect([blob.reads, await fixture.files()]).toEqual([0, []]);
 });
 
 test('A copy of another generation is not served, and goes when there is one of the new generation', async () => {
-  await using scene = await openScene();
-  await using cache = await scene.open();
+  await using fixture = await openFixture();
+  await using cache = await fixture.open();
   const blob = new Elsewhere(mebibyte);
   await untilCopied(cache, blob);
   const renewed = { ...blob.info, generation: '2' };
   expect(await blob.askFor(cache, renewed)).toBeUndefined();
   await expect.poll(async () => await blob.askFor(cache, renewed), soon).toEqual(blob.bytes);
-  expect(await scene.files()).toHaveLength(1);
+  expect(await fixture.files()).toHaveLength(1);
 });
 
 test('What was not used for longest makes room', async () => {
-  await using scene = await openScene(4 * mebibyte);
-  await using cache = await scene.open();
+  await using fixture = await openFixture(4 * mebibyte);
+  await using cache = await fixture.open();
   const blobs = Array.from({ length: 4 }, () => new Elsewhere(mebibyte));
   const next = async (blob: Elsewhere | undefined) => {
     await untilCopied(cache, blob);
-    await scene.clock.advance(120_000);
+    await fixture.clock.advance(120_000);
   };
   for (const blob of blobs) await next(blob);
   const [first, second] = blobs;
   expect(await first?.askFor(cache)).toBeDefined();
   await next(new Elsewhere(mebibyte));
-  expect((await scene.files()).length).toBe(4);
+  expect((await fixture.files()).length).toBe(4);
   expect(await first?.askFor(cache)).toBeDefined();
   expect(await second?.askFor(cache)).toBeUndefined();
 });
 
 test('A blob that is gone takes its copy with it', async () => {
-  await using scene = await openScene();
-  await using cache = await scene.open();
+  await using fixture = await openFixture();
+  await using cache = await fixture.open();
   const blob = new Elsewhere(mebibyte);
   await untilCopied(cache, blob);
   await cache.forget(blob.digest);
-  expect(await scene.files()).toEqual([]);
+  expect(await fixture.files()).toEqual([]);
 });
 
 test('No copy is used for longer than a day', async () => {
-  await using scene = await openScene();
-  await using cache = await scene.open();
+  await using fixture = await openFixture();
+  await using cache = await fixture.open();
   const blob = new Elsewhere(mebibyte);
   await untilCopied(cache, blob);
-  await scene.clock.advance(23 * 3_600_000);
+  await fixture.clock.advance(23 * 3_600_000);
   expect(await blob.askFor(cache)).toBeDefined();
-  await scene.clock.advance(2 * 3_600_000);
-  await expect.poll(scene.files, soon).toEqual([]);
+  await fixture.clock.advance(2 * 3_600_000);
+  await expect.poll(fixture.files, soon).toEqual([]);
   expect(await blob.askFor(cache)).toBeUndefined();
 });
 
 test('A copy that fails leaves nothing behind, is told, and is made the next time', async () => {
-  await using scene = await openScene();
-  await using cache = await scene.open();
+  await using fixture = await openFixture();
+  await using cache = await fixture.open();
   const blob = new Elsewhere(mebibyte);
   const failing = () =>
     new Readable({
@@ -155,49 +155,52 @@ test('A copy that fails leaves nothing behind, is told, and is made the next tim
       },
     });
   for (const _time of [1, 2]) cache.miss(blob.digest, blob.info, failing);
-  await expect.poll(() => scene.lines.length, soon).toBe(1);
-  expect(JSON.parse(scene.lines[0] ?? '')).toMatchObject({ msg: 'Cannot keep a copy of a blob', digest: blob.digest });
-  await expect.poll(scene.files, soon).toEqual([]);
+  await expect.poll(() => fixture.lines.length, soon).toBe(1);
+  expect(JSON.parse(fixture.lines[0] ?? '')).toMatchObject({
+    msg: 'Cannot keep a copy of a blob',
+    digest: blob.digest,
+  });
+  await expect.poll(fixture.files, soon).toEqual([]);
   await untilCopied(cache, blob);
 });
 
 test('Closing breaks off a copy, and the next process goes on with those that are whole', async () => {
-  await using scene = await openScene();
+  await using fixture = await openFixture();
   const [blob, endless] = [new Elsewhere(mebibyte), new Elsewhere(mebibyte)];
   const { promise: begun, resolve } = Promise.withResolvers<void>();
   {
-    await using cache = await scene.open();
+    await using cache = await fixture.open();
     await untilCopied(cache, blob);
     const waiting = () => new Readable({ read: () => resolve() });
     for (const _time of [1, 2]) cache.miss(endless.digest, endless.info, waiting);
     await begun;
   }
-  expect(scene.lines).toEqual([]);
-  expect(await scene.files()).toHaveLength(1);
-  await using cache = await scene.open();
+  expect(fixture.lines).toEqual([]);
+  expect(await fixture.files()).toHaveLength(1);
+  await using cache = await fixture.open();
   expect(await blob.askFor(cache)).toEqual(blob.bytes);
   expect(blob.reads).toBe(1);
 });
 
 test('What a process left half made that died goes after an hour', async () => {
-  await using scene = await openScene();
-  await using _cache = await scene.open();
-  const left = join(scene.folder, 'dead.part');
+  await using fixture = await openFixture();
+  await using _cache = await fixture.open();
+  const left = join(fixture.folder, 'dead.part');
   await writeFile(left, 'half');
   const { mtime: now } = await stat(left);
-  await scene.clock.advance(3_600_000);
-  expect(await scene.files()).toEqual([left]);
+  await fixture.clock.advance(3_600_000);
+  expect(await fixture.files()).toEqual([left]);
   await utimes(left, now, new Date(now.getTime() - 60_000));
-  await scene.clock.advance(3_600_000);
-  await expect.poll(scene.files, soon).toEqual([]);
+  await fixture.clock.advance(3_600_000);
+  await expect.poll(fixture.files, soon).toEqual([]);
 });
 
 test('Processes that share a folder share its copies, and leave them alone when they start', async () => {
-  await using scene = await openScene();
-  await using one = await scene.open();
+  await using fixture = await openFixture();
+  await using one = await fixture.open();
   const blob = new Elsewhere(mebibyte);
   await untilCopied(one, blob);
-  await using other = await scene.open();
+  await using other = await fixture.open();
   expect(await blob.askFor(one)).toEqual(blob.bytes);
   expect(await blob.askFor(other)).toEqual(blob.bytes);
   expect(blob.reads).toBe(1);
@@ -207,13 +210,13 @@ test('Processes that share a folder share its copies, and leave them alone when 
 
 test('Processes that share a folder keep to one limit together, also while they copy at the same time', async () => {
   const maxBytes = 4 * mebibyte;
-  await using scene = await openScene(maxBytes);
-  await using one = await scene.open();
-  await using other = await scene.open();
+  await using fixture = await openFixture(maxBytes);
+  await using one = await fixture.open();
+  await using other = await fixture.open();
   for (const _round of [1, 2, 3]) {
     const blobs = [new Elsewhere(2 * mebibyte), new Elsewhere(2 * mebibyte)];
     await Promise.all([untilCopied(one, blobs[0]), untilCopied(other, blobs[1])]);
-    const sizes = await Promise.all((await scene.files()).map(async (path) => (await stat(path)).size));
+    const sizes = await Promise.all((await fixture.files()).map(async (path) => (await stat(path)).size));
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(maxBytes);
   }
 });

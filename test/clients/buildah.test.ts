@@ -12,8 +12,8 @@ import { containersWords, makeStore, removeStore, trustFlags } from './container
 import { parseManifest } from './json.ts';
 import type { DescriptorParts } from './json.ts';
 import type { LayoutTag } from './layout.ts';
-import { codesOf } from './stage.ts';
-import type { Stage } from './stage.ts';
+import { codesOf } from './registry-server.ts';
+import type { RegistryServer } from './registry-server.ts';
 import { describeClient } from './suite.ts';
 
 // Without root, buildah needs user namespaces and programs that set them up.
@@ -26,17 +26,17 @@ const partBytes = 200_000;
 
 const zstdLayer = 'application/vnd.oci.image.layer.v1.tar+zstd';
 
-describeClient(buildah, (scene) => {
+describeClient(buildah, (fixture) => {
   test('an image built from scratch, with zstd layers', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     await client.build('built', 1);
     await client.pushAs('zstd', 'built', at('zstd:v1'));
-    expect(await layersOf(stage, 'zstd')).toMatchObject([{ mediaType: zstdLayer }]);
-    expect(await client.pull(at('zstd:v1'))).toBe(await stage.digestOf('zstd', 'v1'));
+    expect(await layersOf(server, 'zstd')).toMatchObject([{ mediaType: zstdLayer }]);
+    expect(await client.pull(at('zstd:v1'))).toBe(await server.digestOf('zstd', 'v1'));
   });
 
   test('of a layer of zstd:chunked only those parts are pulled that are not there', async ({ skip }) => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     for (const [name, parts] of [
       ['parts', 6],
       ['more-parts', 7],
@@ -46,12 +46,12 @@ describeClient(buildah, (scene) => {
     }
     const store = await client.openStore('overlay');
     skip(store === undefined, 'overlay does not work on the file system of the temporary folder');
-    stage.operations();
+    server.operations();
     for (const name of ['parts', 'more-parts'])
       await client.run(['pull', '--quiet', ...client.security, at(`${name}:v1`)], store);
-    const operations = stage.operations();
-    const [first] = await layersOf(stage, 'parts');
-    const [second] = await layersOf(stage, 'more-parts');
+    const operations = server.operations();
+    const [first] = await layersOf(server, 'parts');
+    const [second] = await layersOf(server, 'more-parts');
     const codes = (digest?: string) =>
       codesOf(
         operations.filter((each) => each.digest === digest),
@@ -65,17 +65,17 @@ describeClient(buildah, (scene) => {
   });
 
   test('an index is made of images, and pushed with them', async () => {
-    const { client, stage, layouts, at } = scene();
+    const { client, server, layouts, at } = fixture();
     await client.run(['manifest', 'create', 'many']);
     await client.run(['manifest', 'add', '--all', 'many', `oci:${layouts.folder}/index:index`]);
     await client.run(['manifest', 'push', '--all', ...client.security, 'many', `docker://${at('many:v1')}`]);
-    const answer = await stage.registry.as('/v2/acme/many/manifests/v1');
+    const answer = await server.registry.as('/v2/acme/many/manifests/v1');
     expect(parseManifest(answer.body.toString()).manifests).toHaveLength(2);
   });
 });
 
-async function layersOf(stage: Stage, service: string): Promise<readonly DescriptorParts[]> {
-  const { body } = await stage.registry.as(`/v2/acme/${service}/manifests/v1`);
+async function layersOf(server: RegistryServer, service: string): Promise<readonly DescriptorParts[]> {
+  const { body } = await server.registry.as(`/v2/acme/${service}/manifests/v1`);
   return parseManifest(body.toString()).layers ?? [];
 }
 

@@ -10,8 +10,8 @@ import { clientProgram, modernProgram } from '../kit/packages/client-packages.ts
 import { startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { parseManifest } from './json.ts';
-import { codesOf, openStage } from './stage.ts';
-import type { Stage } from './stage.ts';
+import { codesOf, openRegistryServer } from './registry-server.ts';
+import type { RegistryServer } from './registry-server.ts';
 
 const docker = await modernProgram('bin/docker');
 const buildx = await clientProgram('docker-buildx');
@@ -20,30 +20,30 @@ const buildx = await clientProgram('docker-buildx');
 const canStart = testEngines().some(({ kind }) => kind === 'modern') && process.getuid?.() === 0;
 
 describe.skipIf(!canStart || !docker || !buildx)('buildx, on an engine with images in containerd', () => {
-  let stage: Stage;
+  let server: RegistryServer;
   let env: Record<string, string>;
   const owned = new AsyncDisposableStack();
-  const run = async (...args: string[]) => await runCommand(docker ?? '', args, { env, cwd: stage.place.folder });
-  const at = (name: string) => `${stage.place.host}/acme/${name}`;
+  const run = async (...args: string[]) => await runCommand(docker ?? '', args, { env, cwd: server.place.folder });
+  const at = (name: string) => `${server.place.host}/acme/${name}`;
   const manifest = async (service: string, reference: string) => {
-    const { body } = await stage.registry.as(`/v2/acme/${service}/manifests/${reference}`);
+    const { body } = await server.registry.as(`/v2/acme/${service}/manifests/${reference}`);
     return parseManifest(body.toString());
   };
 
   beforeAll(async () => {
-    stage = owned.use(await openStage());
+    server = owned.use(await openRegistryServer());
     const engine = owned.use(
       await startEngine('modern', ['--feature', 'containerd-snapshotter=true', ...withoutFirewall]),
     );
-    const config = join(stage.place.folder, 'docker');
+    const config = join(server.place.folder, 'docker');
     await mkdir(join(config, 'cli-plugins'), { recursive: true });
     await symlink(buildx ?? '', join(config, 'cli-plugins/docker-buildx'));
     env = { DOCKER_HOST: engine.host, DOCKER_CONFIG: config };
-    await mkdir(join(stage.place.folder, 'context'));
-    await writeFile(join(stage.place.folder, 'context/file'), 'a file');
-    await writeFile(join(stage.place.folder, 'context/Dockerfile'), 'FROM scratch\nCOPY file /file\nWORKDIR /work\n');
-    const login = ['login', '-u', 'acme', '--password-stdin', stage.place.host];
-    await runCommand(docker ?? '', login, { env, input: stage.password });
+    await mkdir(join(server.place.folder, 'context'));
+    await writeFile(join(server.place.folder, 'context/file'), 'a file');
+    await writeFile(join(server.place.folder, 'context/Dockerfile'), 'FROM scratch\nCOPY file /file\nWORKDIR /work\n');
+    const login = ['login', '-u', 'acme', '--password-stdin', server.place.host];
+    await runCommand(docker ?? '', login, { env, input: server.password });
   });
   afterAll(async () => await owned.disposeAsync());
 
@@ -68,10 +68,10 @@ describe.skipIf(!canStart || !docker || !buildx)('buildx, on an engine with imag
     expect(manifests.map((each) => each.mediaType)).toContain('application/vnd.buildkit.cacheconfig.v0');
     await run('builder', 'prune', '--all', '--force');
     await run('rmi', '--force', at('cached:v1'));
-    stage.operations();
+    server.operations();
     await build('--cache-from', cache);
     const configs = manifests.filter((each) => each.mediaType === 'application/vnd.buildkit.cacheconfig.v0');
-    const reads = stage.operations().filter(({ digest }) => digest === configs[0]?.digest);
+    const reads = server.operations().filter(({ digest }) => digest === configs[0]?.digest);
     expect(codesOf(reads, 'blob-get')).toContain(200);
   });
 
@@ -79,9 +79,9 @@ describe.skipIf(!canStart || !docker || !buildx)('buildx, on an engine with imag
     await run('buildx', 'build', '--push', '--provenance=false', '--tag', at('from:v1'), 'context');
     await run('pull', at('from:v1'));
     await run('tag', at('from:v1'), at('to:v1'));
-    stage.operations();
+    server.operations();
     await run('push', at('to:v1'));
-    expect(codesOf(stage.operations(), 'upload-finish')).toEqual([]);
-    expect(await stage.digestOf('to', 'v1')).toBe(await stage.digestOf('from', 'v1'));
+    expect(codesOf(server.operations(), 'upload-finish')).toEqual([]);
+    expect(await server.digestOf('to', 'v1')).toBe(await server.digestOf('from', 'v1'));
   });
 });

@@ -6,45 +6,45 @@ import { clientProgram } from '../kit/packages/client-packages.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { digestInLayout, parseManifest } from './json.ts';
 import type { LayoutTag } from './layout.ts';
-import { codesOf } from './stage.ts';
+import { codesOf } from './registry-server.ts';
 import { describeClient } from './suite.ts';
 
 const program = await clientProgram('crane');
 
 const crane = kindOf(program);
 
-describeClient(crane, (scene) => {
+describeClient(crane, (fixture) => {
   test('an image copied to another repository is mounted', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     await client.push('small', at('from:v1'));
-    stage.operations();
+    server.operations();
     await client.run(['copy', at('from:v1'), at('to:v1')]);
-    const operations = stage.operations();
+    const operations = server.operations();
     expect(codesOf(operations, 'upload-start')).toEqual([201, 201, 201, 201]);
     expect(codesOf(operations, 'upload-append')).toEqual([]);
-    expect(await stage.digestOf('to', 'v1')).toBe(await stage.digestOf('from', 'v1'));
+    expect(await server.digestOf('to', 'v1')).toBe(await server.digestOf('from', 'v1'));
   });
 
   test('an index is made of images that are there, and pulled by platform', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     await client.push('index', at('many:v1'));
     await client.push('small', at('many:small'));
     await client.run(['index', 'append', '-m', at('many:small'), '-t', at('many:v2'), at('many:v1')]);
     const { manifests = [] } = parseManifest(await client.run(['manifest', at('many:v2')]));
     expect(manifests).toHaveLength(3);
-    expect(manifests.at(-1)?.digest).toBe(await stage.digestOf('many', 'small'));
+    expect(manifests.at(-1)?.digest).toBe(await server.digestOf('many', 'small'));
     expect(await client.run(['digest', '--platform', 'linux/arm64', at('many:v2')])).toContain(
       manifests[1]?.digest ?? 'none',
     );
   });
 
   test('a deletion needs no grant beyond the one that pushes', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     await client.push('small', at('deleted:v1'));
-    stage.operations();
-    await client.run(['delete', `${at('deleted')}@${await stage.digestOf('deleted', 'v1')}`]);
-    expect(codesOf(stage.operations(), 'manifest-delete')).toEqual([202]);
-    expect(await stage.digestOf('deleted', 'v1')).toBeUndefined();
+    server.operations();
+    await client.run(['delete', `${at('deleted')}@${await server.digestOf('deleted', 'v1')}`]);
+    expect(codesOf(server.operations(), 'manifest-delete')).toEqual([202]);
+    expect(await server.digestOf('deleted', 'v1')).toBeUndefined();
   });
 });
 

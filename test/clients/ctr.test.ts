@@ -11,7 +11,7 @@ import { modernProgram } from '../kit/packages/client-packages.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { digestInLayout } from './json.ts';
 import type { LayoutTag } from './layout.ts';
-import { codesOf } from './stage.ts';
+import { codesOf } from './registry-server.ts';
 import { describeClient } from './suite.ts';
 
 /** A containerd answers within a second. */
@@ -33,15 +33,15 @@ for (const [name, programs] of [
   ['containerd 1', await stablePrograms()],
   ['containerd 2', await modernPrograms()],
 ] as const) {
-  describeClient(kindOf(name, programs), (scene) => {
+  describeClient(kindOf(name, programs), (fixture) => {
     test('a layer is sent in one request, without a PATCH', async () => {
-      const { client, stage, at } = scene();
-      stage.operations();
+      const { client, server, at } = fixture();
+      server.operations();
       await client.push('index', at('many:v1'));
-      const operations = stage.operations();
+      const operations = server.operations();
       expect(codesOf(operations, 'upload-append')).toEqual([]);
       expect(new Set(codesOf(operations, 'upload-finish'))).toEqual(new Set([201]));
-      expect(await stage.digestOf('many', 'v1')).toBe(await digestInLayout(join(client.layouts.folder, 'index')));
+      expect(await server.digestOf('many', 'v1')).toBe(await digestInLayout(join(client.layouts.folder, 'index')));
     });
   });
 }

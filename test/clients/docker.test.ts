@@ -11,7 +11,7 @@ import { testEngines } from '../kit/engines/engines.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { parseManifest } from './json.ts';
 import type { LayoutTag } from './layout.ts';
-import { codesOf } from './stage.ts';
+import { codesOf } from './registry-server.ts';
 import { describeClient, describeClientOnMongo } from './suite.ts';
 
 /** Where engines look for the authorities of registries. */
@@ -24,35 +24,35 @@ const engines = testEngines().length > 0 ? testEngines() : [nowhere];
 
 for (const [i, engine] of engines.entries()) {
   const docker = await kindFor(engine);
-  describeClient(docker, (scene) => {
+  describeClient(docker, (fixture) => {
     test('layers that another repository has are mounted', async () => {
-      const { client, stage, at } = scene();
+      const { client, server, at } = fixture();
       await client.push('small', at('from:v1'), { keep: true });
-      stage.operations();
+      server.operations();
       await client.push('small', at('to:v1'));
-      const operations = stage.operations();
+      const operations = server.operations();
       expect(codesOf(operations, 'upload-start').filter((code) => code === 201)).toHaveLength(3);
       await client.forget(at('from:v1'));
     });
 
     test('an index is made of images that are there, and pushed', async () => {
-      const { client, stage, at } = scene();
+      const { client, server, at } = fixture();
       await client.push('small', at('many:small'));
       const many = at('many:v1');
       await client.run(['manifest', 'create', '--insecure', many, at('many:small')]);
       await client.run(['manifest', 'annotate', '--os', 'linux', '--arch', 'arm64', many, at('many:small')]);
       await client.run(['manifest', 'push', '--insecure', many]);
       const { manifests } = parseManifest(await client.run(['manifest', 'inspect', '--insecure', many]));
-      expect(manifests).toMatchObject([{ digest: await stage.digestOf('many', 'small') }]);
+      expect(manifests).toMatchObject([{ digest: await server.digestOf('many', 'small') }]);
     });
 
     test('several tags are pushed at once', async () => {
-      const { client, stage, layouts, at } = scene();
+      const { client, server, layouts, at } = fixture();
       await client.load('small');
       for (const tag of ['v1', 'v2', 'v3']) await client.run(['tag', `${layouts.name}:small`, at(`tags:${tag}`)]);
       await client.run(['push', '--all-tags', at('tags')]);
       for (const tag of ['v1', 'v2', 'v3']) {
-        expect(await stage.digestOf('tags', tag)).toBe(await stage.digestOf('tags', 'v1'));
+        expect(await server.digestOf('tags', tag)).toBe(await server.digestOf('tags', 'v1'));
         await client.forget(at(`tags:${tag}`));
       }
     });

@@ -14,10 +14,10 @@ const program = await clientProgram('oras');
 
 const oras = kindOf(program);
 
-describeClient(oras, (scene) => {
+describeClient(oras, (fixture) => {
   test('files are pushed and pulled', async () => {
-    const { client, stage, at } = scene();
-    const folder = join(stage.place.folder, 'files');
+    const { client, server, at } = fixture();
+    const folder = join(server.place.folder, 'files');
     await mkdir(join(folder, 'got'), { recursive: true });
     await writeFile(join(folder, 'words.txt'), 'hello');
     await writeFile(join(folder, 'nothing.txt'), '');
@@ -29,8 +29,8 @@ describeClient(oras, (scene) => {
   });
 
   test('what is attached to an image is found by type, through several levels, and is copied along', async () => {
-    const { client, stage, at } = scene();
-    const folder = join(stage.place.folder, 'attached');
+    const { client, server, at } = fixture();
+    const folder = join(server.place.folder, 'attached');
     await mkdir(folder);
     for (const name of ['bill', 'signature']) await writeFile(join(folder, name), `a ${name}`);
     await client.push('small', at('subject:v1'));
@@ -50,7 +50,7 @@ describeClient(oras, (scene) => {
   });
 
   test('an index is made of images that are there', async () => {
-    const { client, at } = scene();
+    const { client, at } = fixture();
     await client.push('index', at('many:v1'));
     await client.push('small', at('many:small'));
     const { manifests = [] } = parseManifest(await client.run(['manifest', 'fetch'], [at('many:v1')]));

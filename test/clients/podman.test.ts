@@ -8,7 +8,7 @@ import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts'
 import { containersWords, makeStore, removeStore, trustFlags } from './containers-store.ts';
 import { parseManifest } from './json.ts';
 import type { LayoutTag } from './layout.ts';
-import { codesOf } from './stage.ts';
+import { codesOf } from './registry-server.ts';
 import { describeClient } from './suite.ts';
 
 // Without root, podman needs user namespaces and programs that set them up.
@@ -16,21 +16,21 @@ const program = process.getuid?.() === 0 ? await clientProgram('podman') : undef
 
 const podman = kindOf(program);
 
-describeClient(podman, (scene) => {
+describeClient(podman, (fixture) => {
   test('layers that another repository has are mounted', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     await client.push('small', at('from:v1'));
-    stage.operations();
+    server.operations();
     await client.push('small', at('to:v1'));
-    expect(codesOf(stage.operations(), 'upload-start').filter((code) => code === 201)).toHaveLength(3);
+    expect(codesOf(server.operations(), 'upload-start').filter((code) => code === 201)).toHaveLength(3);
   });
 
   test('an index is made of images, and pushed with them', async () => {
-    const { client, stage, layouts, at } = scene();
+    const { client, server, layouts, at } = fixture();
     await client.run(['manifest', 'create', 'many']);
     await client.run(['manifest', 'add', '--all', 'many', `oci:${layouts.folder}/index:index`]);
     await client.run(['manifest', 'push', '--all', ...client.security, 'many', `docker://${at('many:v1')}`]);
-    const answer = await stage.registry.as('/v2/acme/many/manifests/v1');
+    const answer = await server.registry.as('/v2/acme/many/manifests/v1');
     expect(parseManifest(answer.body.toString()).manifests).toHaveLength(2);
     await client.run(['pull', ...client.security, '--arch', 'arm64', at('many:v1')]);
     expect(await client.run(['image', 'inspect', '--format', '{{.Architecture}}', at('many:v1')])).toBe('arm64\n');

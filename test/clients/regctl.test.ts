@@ -8,7 +8,7 @@ import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts'
 import { digestInLayout, parseManifest } from './json.ts';
 import type { LayoutTag } from './layout.ts';
 import { largeBytes, writeLayouts } from './layout.ts';
-import { codesOf } from './stage.ts';
+import { codesOf } from './registry-server.ts';
 import { describeClient } from './suite.ts';
 
 const program = await clientProgram('regctl');
@@ -18,49 +18,49 @@ const regctl = kindOf(program);
 /** Of each chunk, where the test makes regctl send a large layer in several. */
 const chunkBytes = 8 * 1024 * 1024;
 
-describeClient(regctl, (scene) => {
+describeClient(regctl, (fixture) => {
   test('a large layer comes in chunks that say where they belong', async () => {
-    const { client, stage, layouts, at } = scene();
+    const { client, server, layouts, at } = fixture();
     await client.configure(['--blob-max', `${chunkBytes}`, '--blob-chunk', `${chunkBytes}`]);
     // Of its own: regctl asks for layers to be mounted, from wherever they are.
     const { folder } = await writeLayouts(join(layouts.folder, 'chunked'), ['large']);
-    stage.operations();
+    server.operations();
     await client.run(['image', 'copy', `ocidir://${folder}/large:large`, at('chunked:v1')]);
-    const codes = codesOf(stage.operations(), 'upload-append');
+    const codes = codesOf(server.operations(), 'upload-append');
     expect(codes.length).toBeGreaterThanOrEqual(largeBytes / chunkBytes);
     expect(new Set(codes)).toEqual(new Set([202]));
-    expect(await client.pull(at('chunked:v1'))).toBe(await stage.digestOf('chunked', 'v1'));
+    expect(await client.pull(at('chunked:v1'))).toBe(await server.digestOf('chunked', 'v1'));
   });
 
   test('layers that another repository has are mounted', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     await client.push('small', at('from:v1'));
-    stage.operations();
+    server.operations();
     await client.run(['image', 'copy', at('from:v1'), at('to:v1')]);
-    const operations = stage.operations();
+    const operations = server.operations();
     expect(codesOf(operations, 'upload-start')).toEqual([201, 201, 201, 201]);
     expect(codesOf(operations, 'upload-finish')).toEqual([]);
   });
 
   test('an index is copied with all its images, and what is attached to it with them', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     await client.push('index', at('many:v1'));
     const bill = ['artifact', 'put', '--artifact-type', 'test/bill', '--subject', at('many:v1')];
     await client.run(bill, { input: 'a bill' });
     await client.run(['image', 'copy', '--referrers', at('many:v1'), at('more:v1')]);
-    expect(await stage.digestOf('more', 'v1')).toBe(await stage.digestOf('many', 'v1'));
+    expect(await server.digestOf('more', 'v1')).toBe(await server.digestOf('many', 'v1'));
     const listed = await client.run(['artifact', 'list', '--format', '{{jsonPretty .Manifest}}', at('more:v1')]);
     expect(parseManifest(listed).manifests).toMatchObject([{ artifactType: 'test/bill' }]);
   });
 
   test('a tag is deleted and the manifest stays, then the manifest', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     await client.push('small', at('tags:v1'));
     await client.push('small', at('tags:v2'));
     await client.run(['tag', 'delete', at('tags:v1')]);
     expect(await client.tags(at('tags'))).toEqual(['v2']);
-    await client.run(['manifest', 'delete', `${at('tags')}@${await stage.digestOf('tags', 'v2')}`]);
-    expect(await stage.digestOf('tags', 'v2')).toBeUndefined();
+    await client.run(['manifest', 'delete', `${at('tags')}@${await server.digestOf('tags', 'v2')}`]);
+    expect(await server.digestOf('tags', 'v2')).toBeUndefined();
   });
 });
 

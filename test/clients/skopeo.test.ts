@@ -8,37 +8,37 @@ import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts'
 import { digestInLayout, parseManifest } from './json.ts';
 import { writeLayouts } from './layout.ts';
 import type { LayoutTag } from './layout.ts';
-import { codesOf } from './stage.ts';
+import { codesOf } from './registry-server.ts';
 import { describeClient, describeClientOnMongo } from './suite.ts';
 
 const program = await clientProgram('skopeo');
 
 const skopeo = kindOf(program);
 
-describeClient(skopeo, (scene) => {
+describeClient(skopeo, (fixture) => {
   test('layers that another repository has are mounted', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     await client.push('small', at('from:v1'));
-    stage.operations();
+    server.operations();
     await client.push('small', at('to:v1'));
-    const operations = stage.operations();
+    const operations = server.operations();
     expect(codesOf(operations, 'upload-start').filter((code) => code === 201)).toHaveLength(3);
     // Of the configuration skopeo never knows that it is there.
     expect(codesOf(operations, 'upload-append')).toEqual([202]);
   });
 
   test('an index is copied with all its images', async () => {
-    const { client, stage, layouts, at } = scene();
+    const { client, server, layouts, at } = fixture();
     await client.copy(['--all', `oci:${layouts.folder}/index:index`, `docker://${at('many:v1')}`]);
-    expect(await stage.digestOf('many', 'v1')).toBe(await digestInLayout(join(layouts.folder, 'index')));
+    expect(await server.digestOf('many', 'v1')).toBe(await digestInLayout(join(layouts.folder, 'index')));
     await client.copy(['--all', `docker://${at('many:v1')}`, `docker://${at('more:v1')}`]);
-    expect(await stage.digestOf('more', 'v1')).toBe(await stage.digestOf('many', 'v1'));
+    expect(await server.digestOf('more', 'v1')).toBe(await server.digestOf('many', 'v1'));
   });
 
   test('zstd layers', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     // Of an image that skopeo has not seen: it takes layers that are there in place of what it is told to make of them.
-    const { folder } = await writeLayouts(join(stage.place.folder, 'unseen'), ['small']);
+    const { folder } = await writeLayouts(join(server.place.folder, 'unseen'), ['small']);
     const source = `oci:${folder}/small:small`;
     await client.copy(['--dest-compress-format', 'zstd', '--dest-compress', source, `docker://${at('zstd:v1')}`]);
     const { layers = [] } = parseManifest(await client.run('inspect', ['--raw', `docker://${at('zstd:v1')}`]));
@@ -49,7 +49,7 @@ describeClient(skopeo, (scene) => {
   });
 
   test("an image is converted to docker's own format on the way", async () => {
-    const { client, layouts, at } = scene();
+    const { client, layouts, at } = fixture();
     await client.copy(['--format', 'v2s2', `oci:${layouts.folder}/small:small`, `docker://${at('v2s2:v1')}`]);
     const { mediaType } = parseManifest(await client.run('inspect', ['--raw', `docker://${at('v2s2:v1')}`]));
     expect(mediaType).toBe('application/vnd.docker.distribution.manifest.v2+json');

@@ -12,12 +12,12 @@ import { outerAddress } from './certificate.ts';
 import type { ClientKind, RegistryClient } from './client.ts';
 import { largeBytes, writeLayouts } from './layout.ts';
 import type { LayoutTag, Layouts } from './layout.ts';
-import { openStage } from './stage.ts';
-import type { Stage, StageOptions } from './stage.ts';
+import { openRegistryServer } from './registry-server.ts';
+import type { RegistryServer, RegistryServerOptions } from './registry-server.ts';
 
 /** What a test is told with. */
-export interface Scene<Client extends RegistryClient = RegistryClient> {
-  readonly stage: Stage;
+export interface Fixture<Client extends RegistryClient = RegistryClient> {
+  readonly server: RegistryServer;
   readonly client: Client;
   readonly layouts: Layouts;
   /** `<host>/acme/<name>`. */
@@ -27,13 +27,13 @@ export interface Scene<Client extends RegistryClient = RegistryClient> {
 /** Declares a client's tests; they are skipped where it is not installed. `more` adds what this one is known for. */
 export function describeClient<Client extends RegistryClient>(
   kind: ClientKind<Client>,
-  more: (scene: () => Scene<Client>) => void,
+  more: (fixture: () => Fixture<Client>) => void,
 ): void {
   describe.skipIf(!kind.installed)(`with ${kind.name}`, () => {
-    inScene(kind, { mongo: false }, (scene) => {
-      describePushAndPull(kind, scene);
-      describeRefusals(kind, scene);
-      more(scene);
+    withFixture(kind, { mongo: false }, (fixture) => {
+      describePushAndPull(kind, fixture);
+      describeRefusals(kind, fixture);
+      more(fixture);
     });
     const address = outerAddress();
     describe.skipIf(address === undefined || kind.untrusting)('through TLS', () => {
@@ -45,34 +45,34 @@ export function describeClient<Client extends RegistryClient>(
 /** As `describeClient`, of the essentials only, with a registry that keeps everything in MongoDB. */
 export function describeClientOnMongo(kind: ClientKind): void {
   describe.skipIf(!kind.installed || !process.env[sharedServersVariable])(`with ${kind.name}, on MongoDB`, () => {
-    inScene(kind, { mongo: true }, (scene) => describePushAndPull(kind, scene));
+    withFixture(kind, { mongo: true }, (fixture) => describePushAndPull(kind, fixture));
   });
 }
 
-function inScene<Client extends RegistryClient>(
+function withFixture<Client extends RegistryClient>(
   kind: ClientKind<Client>,
   options: { readonly mongo: boolean },
-  tell: (scene: () => Scene<Client>) => void,
+  tell: (fixture: () => Fixture<Client>) => void,
 ): void {
-  let scene: (Scene<Client> & AsyncDisposable) | undefined;
+  let fixture: (Fixture<Client> & AsyncDisposable) | undefined;
   beforeAll(async () => {
-    scene = await openScene(kind, { ...options, images: ['small', 'large', 'index'] });
-    await scene.client.login({ user: 'acme', password: scene.stage.password });
+    fixture = await openFixture(kind, { ...options, images: ['small', 'large', 'index'] });
+    await fixture.client.login({ user: 'acme', password: fixture.server.password });
   });
-  afterAll(async () => await scene?.[Symbol.asyncDispose]());
-  tell(() => scene!);
+  afterAll(async () => await fixture?.[Symbol.asyncDispose]());
+  tell(() => fixture!);
 }
 
-interface SceneOptions extends StageOptions {
+interface FixtureOptions extends RegistryServerOptions {
   readonly mongo?: boolean;
   readonly trust?: boolean;
   readonly images?: readonly LayoutTag[];
 }
 
-async function openScene<Client extends RegistryClient>(
+async function openFixture<Client extends RegistryClient>(
   kind: ClientKind<Client>,
-  { mongo, trust = true, images = ['small'], ...options }: SceneOptions,
-): Promise<Scene<Client> & AsyncDisposable> {
+  { mongo, trust = true, images = ['small'], ...options }: FixtureOptions,
+): Promise<Fixture<Client> & AsyncDisposable> {
   await using opening = new AsyncDisposableStack();
   // podman takes this path for the name of an image, which has no capital letters.
   const folder = join(tmpdir(), `berth-layout-${randomBytes(6).toString('hex')}`);
@@ -80,12 +80,12 @@ async function openScene<Client extends RegistryClient>(
   opening.defer(async () => await rm(folder, { recursive: true, force: true }));
   const layouts = await writeLayouts(folder, images);
   const database = mongo ? opening.use(await openDatabase()) : undefined;
-  const stage = opening.use(await openStage({ ...options, database }));
-  const client = await kind.open({ place: stage.place, layouts }, trust);
+  const server = opening.use(await openRegistryServer({ ...options, database }));
+  const client = await kind.open({ place: server.place, layouts }, trust);
   opening.defer(async () => await client[Symbol.asyncDispose]?.());
   const owned = opening.move();
-  const at = (name: string) => `${stage.place.host}/acme/${name}`;
-  return { stage, client, layouts, at, [Symbol.asyncDispose]: async () => await owned.disposeAsync() };
+  const at = (name: string) => `${server.place.host}/acme/${name}`;
+  return { server, client, layouts, at, [Symbol.asyncDispose]: async () => await owned.disposeAsync() };
 }
 
 async function openDatabase(): Promise<TestDatabase> {
@@ -94,82 +94,82 @@ async function openDatabase(): Promise<TestDatabase> {
   return mongo.newDatabase();
 }
 
-function describePushAndPull(kind: ClientKind, scene: () => Scene): void {
+function describePushAndPull(kind: ClientKind, fixture: () => Fixture): void {
   test('what was pushed is what is pulled', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     await client.push('small', at('one:v1'));
     await client.push('small', at('one:v2'));
-    expect(await client.pull(at('one:v1'))).toBe(await stage.digestOf('one', 'v1'));
+    expect(await client.pull(at('one:v1'))).toBe(await server.digestOf('one', 'v1'));
     if (client.tags) expect(await client.tags(at('one'))).toEqual(['v1', 'v2']);
   });
 
   test('a push that was killed in a large layer is pushed again', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     const kill = new AbortController();
-    const stopped = stage.front.stopAfter(largeBytes / 6);
+    const stopped = server.front.stopAfter(largeBytes / 6);
     const push = client.push('large', at('large:v1'), { signal: kill.signal });
     await Promise.race([stopped, push.then(() => expect.unreachable('It was pushed although nothing passed'))]);
     kill.abort();
     await expect(push).rejects.toThrow(/abort/);
-    stage.front.goOn();
-    expect(await stage.digestOf('large', 'v1')).toBeUndefined();
+    server.front.goOn();
+    expect(await server.digestOf('large', 'v1')).toBeUndefined();
     await client.push('large', at('large:v1'));
-    const digest = await stage.digestOf('large', 'v1');
+    const digest = await server.digestOf('large', 'v1');
     expect(digest).toBeDefined();
     expect(await client.pull(at('large:v1'))).toBe(digest);
   });
 
   if (!kind.deletes) return;
   test('what was deleted is gone', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     await client.push('small', at('gone:v1'));
     await client.remove?.(at('gone:v1'));
-    expect(await stage.digestOf('gone', 'v1')).toBeUndefined();
+    expect(await server.digestOf('gone', 'v1')).toBeUndefined();
   });
 }
 
-function describeRefusals(kind: ClientKind, scene: () => Scene): void {
+function describeRefusals(kind: ClientKind, fixture: () => Fixture): void {
   const as = async (password: string, act: () => Promise<unknown>) => {
-    const { client, stage } = scene();
+    const { client, server } = fixture();
     try {
       await client.login({ user: 'acme', password });
       return await act();
     } finally {
-      await client.login({ user: 'acme', password: stage.password });
+      await client.login({ user: 'acme', password: server.password });
     }
   };
 
   test('a wrong password is told from a right one', async () => {
-    const { client, at } = scene();
+    const { client, at } = fixture();
     await expect(as('wrong', () => client.push('small', at('wrong:v1')))).rejects.toThrow(kind.words.wrongPassword);
   });
 
   test('without a login nothing is pulled but what is public, and nothing pushed', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     await client.push('small', at('hidden:v1'));
     await client.push('small', at('open:v1'));
-    await stage.registry.store.update(services, 'acme/open', (service) => ({ ...service, public: true }));
+    await server.registry.store.update(services, 'acme/open', (service) => ({ ...service, public: true }));
     await client.logout();
     try {
       await expect(client.pull(at('hidden:v1'))).rejects.toThrow(kind.words.noLogin);
-      expect(await client.pull(at('open:v1'))).toBe(await stage.digestOf('open', 'v1'));
+      expect(await client.pull(at('open:v1'))).toBe(await server.digestOf('open', 'v1'));
       await expect(client.push('small', at('open:v2'))).rejects.toThrow(kind.words.noLogin);
     } finally {
-      await client.login({ user: 'acme', password: stage.password });
+      await client.login({ user: 'acme', password: server.password });
     }
   });
 
   test('who may only pull is told so when pushing', async () => {
-    const { client, stage, at } = scene();
+    const { client, server, at } = fixture();
     const push = () => client.push('small', at('read:v1'));
-    await expect(as(stage.readPassword, push)).rejects.toThrow(kind.words.noRight);
-    expect(await stage.digestOf('read', 'v1')).toBeUndefined();
+    await expect(as(server.readPassword, push)).rejects.toThrow(kind.words.noRight);
+    expect(await server.digestOf('read', 'v1')).toBeUndefined();
     await push();
-    expect(await as(stage.readPassword, () => client.pull(at('read:v1')))).toBe(await stage.digestOf('read', 'v1'));
+    expect(await as(server.readPassword, () => client.pull(at('read:v1')))).toBe(await server.digestOf('read', 'v1'));
   });
 
   test('what is not there is told from what is hidden', async () => {
-    const { client, at } = scene();
+    const { client, at } = fixture();
     await client.push('small', at('here:v1'));
     await expect(client.pull(at('here:v2'))).rejects.toThrow(kind.words.absent);
     await expect(client.pull(at('never:v1'))).rejects.toThrow(kind.words.absent);
@@ -178,21 +178,21 @@ function describeRefusals(kind: ClientKind, scene: () => Scene): void {
 
 function describeTls(kind: ClientKind, address: string): void {
   test('with the certificate of its authority, push and pull', async () => {
-    await using scene = await openScene(kind, { tlsAt: address });
-    const { client, stage, at } = scene;
-    await client.login({ user: 'acme', password: stage.password });
+    await using fixture = await openFixture(kind, { tlsAt: address });
+    const { client, server, at } = fixture;
+    await client.login({ user: 'acme', password: server.password });
     await client.push('small', at('one:v1'));
-    expect(await client.pull(at('one:v1'))).toBe(await stage.digestOf('one', 'v1'));
+    expect(await client.pull(at('one:v1'))).toBe(await server.digestOf('one', 'v1'));
   });
 
   test('without, nothing is sent', async () => {
-    await using scene = await openScene(kind, { tlsAt: address, trust: false });
-    const { client, stage, at } = scene;
+    await using fixture = await openFixture(kind, { tlsAt: address, trust: false });
+    const { client, server, at } = fixture;
     const push = async () => {
-      await client.login({ user: 'acme', password: stage.password });
+      await client.login({ user: 'acme', password: server.password });
       await client.push('small', at('one:v1'));
     };
     await expect(push()).rejects.toThrow(kind.words.untrusted);
-    expect(stage.operations()).toEqual([]);
+    expect(server.operations()).toEqual([]);
   });
 }

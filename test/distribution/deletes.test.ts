@@ -2,11 +2,11 @@
 import { expect, test } from 'vitest';
 import { services } from '../../model/service.ts';
 import { sha256 } from '../kit/registry/registry.ts';
-import { json, onAllDrivers, types } from './stage.ts';
+import { json, onAllDrivers, types } from './fixture.ts';
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   test('a tag: the tag only', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const image = await repository.image();
     for (const tag of ['a', 'b']) await repository.put(tag, image);
     expect((await repository.send('manifests/a', { method: 'DELETE' })).status).toBe(202);
@@ -19,7 +19,7 @@ onAllDrivers((stage) => {
   });
 
   test('a manifest: it and every tag to it, and no other', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const image = await repository.image();
     const digest = sha256(JSON.stringify(image));
     for (const tag of ['a', 'b', 'moved']) await repository.put(tag, image);
@@ -37,7 +37,7 @@ onAllDrivers((stage) => {
   });
 
   test('a blob: here, and nowhere else', async () => {
-    const [repository, other] = [stage.repository(), stage.repository()];
+    const [repository, other] = [fixture.repository(), fixture.repository()];
     const { digest } = await repository.blob('in both');
     await other.blob('in both');
     expect((await repository.send(`blobs/${digest}`, { method: 'DELETE' })).status).toBe(202);
@@ -55,20 +55,20 @@ onAllDrivers((stage) => {
     ['a manifest', `manifests/${sha256('absent')}`, 'MANIFEST_UNKNOWN'],
     ['a blob', `blobs/${sha256('absent')}`, 'BLOB_UNKNOWN'],
   ])('%s that is not there', async (_name, path, code) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     await repository.put('here', await repository.image());
     const answer = await repository.send(path, { method: 'DELETE' });
     expect([answer.status, answer.code]).toEqual([404, code]);
   });
 
   test('of a service that was deleted nothing is found, and a new one of its name begins empty', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const image = await repository.image();
     const { digest } = await repository.manifest(image);
     await repository.put('v1', image);
     const subject = { mediaType: types.image, digest, size: JSON.stringify(image).length };
     await repository.put('signed', await repository.image({ subject, artifactType: 'application/vnd.example.s' }));
-    await stage.registry.store.delete(services, repository.name);
+    await fixture.registry.store.delete(services, repository.name);
     const answers = async () => {
       const ask = async (path: string, method = 'GET') => (await repository.send(path, { method })).status;
       return {

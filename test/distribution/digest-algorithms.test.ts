@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { sha256, sha512 } from '../kit/registry/registry.ts';
-import { json, onAllDrivers, types } from './stage.ts';
-import type { Document } from './stage.ts';
+import { json, onAllDrivers, types } from './fixture.ts';
+import type { Document } from './fixture.ts';
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   test.each([
     ['announced', '?digest-algorithm=sha512', sha512],
     ['not announced', '', sha512],
@@ -13,11 +13,11 @@ onAllDrivers((stage) => {
     ['announced as what it is anyway', '?digest-algorithm=sha256', sha256],
   ] as const)('%s, in chunks, also after every process ended', async (_name, query, digestOf) => {
     for (const ends of [false, true]) {
-      const repository = stage.repository();
+      const repository = fixture.repository();
       const bytes = randomBytes(120_000);
       const location = await repository.begin(query);
       await repository.patch(location, bytes.subarray(0, 50_000), '0-49999');
-      if (ends) await stage.registry.restart();
+      if (ends) await fixture.registry.restart();
       await repository.patch(location, bytes.subarray(50_000), '50000-119999');
       const put = await repository.finish(location, digestOf(bytes));
       expect([put.status, put.headers['docker-content-digest']]).toEqual([201, digestOf(bytes)]);
@@ -28,7 +28,7 @@ onAllDrivers((stage) => {
   });
 
   test('an image of nothing but sha512, its index and what refers to it', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const push = async (bytes: string, mediaType: string) => {
       const answer = await repository.finish(await repository.begin(), sha512(bytes), { body: bytes });
       expect(answer.status).toBe(201);
@@ -55,7 +55,7 @@ onAllDrivers((stage) => {
 
   test.each(['md5', 'sha1', 'SHA512', '', 'sha512,sha256', '__proto__'])('"%s" is no algorithm', async (algorithm) => {
     const query = `?digest-algorithm=${algorithm}`;
-    const answer = await stage.repository().send(`blobs/uploads/${query}`, { method: 'POST' });
+    const answer = await fixture.repository().send(`blobs/uploads/${query}`, { method: 'POST' });
     expect([answer.status, answer.code]).toEqual([400, 'DIGEST_INVALID']);
   });
 });

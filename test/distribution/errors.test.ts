@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { registryErrors } from '../../registry/errors.ts';
 import { sha256 } from '../kit/registry/registry.ts';
-import { json, onAllDrivers } from './stage.ts';
+import { json, onAllDrivers } from './fixture.ts';
 
 /** The table of the specification. */
 const codes = [
@@ -27,7 +27,7 @@ test('every refusal of the catalogue that is the client’s has a code of the ta
   expect(refusals.map(({ code }) => code).filter((code) => !codes.includes(code))).toEqual([]);
 });
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   test.each([
     ['GET', `blobs/${sha256('x')}`, 404, 'BLOB_UNKNOWN'],
     ['GET', 'blobs/sha256:x', 400, 'DIGEST_INVALID'],
@@ -42,7 +42,7 @@ onAllDrivers((stage) => {
     ['PATCH', 'manifests/v1', 405, 'UNSUPPORTED'],
     ['GET', 'blobs/uploads/', 405, 'UNSUPPORTED'],
   ])('%s %s: %i %s', async (method, path, status, code) => {
-    const answer = await stage.repository().send(path, { method });
+    const answer = await fixture.repository().send(path, { method });
     expect([answer.status, answer.headers['content-type']]).toEqual([status, 'application/json']);
     expect(answer.headers['content-length']).toBe(String(answer.body.length));
     const { errors, ...more } = json(answer) as { errors: object[] };

@@ -2,8 +2,8 @@
 /** end-7: pushing manifests of every kind, which are kept byte for byte. */
 import { expect, test } from 'vitest';
 import { sha256, sha512 } from '../kit/registry/registry.ts';
-import { onAllDrivers, types } from './stage.ts';
-import type { Descriptor, Document, Repository } from './stage.ts';
+import { onAllDrivers, types } from './fixture.ts';
+import type { Descriptor, Document, Repository } from './fixture.ts';
 
 const absent: Descriptor = { mediaType: types.layer, digest: sha256('never pushed'), size: 12 };
 
@@ -65,9 +65,9 @@ const kinds: Record<string, (repository: Repository) => Promise<Document>> = {
   'a type that nobody knows': async () => ({ mediaType: 'application/vnd.example.thing.v3+json', anything: [true] }),
 };
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   test.each(Object.entries(kinds))('%s', async (_name, make) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const manifest = await make(repository);
     const body = `${JSON.stringify(manifest, null, 2)}\r\n `;
     const type = manifest.mediaType ?? types.image;
@@ -86,14 +86,14 @@ onAllDrivers((stage) => {
   });
 
   test('parameters of the type are ignored', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     expect((await repository.put('v1', await repository.image(), `${types.image}; charset=utf-8`)).status).toBe(201);
     const { headers } = await repository.send('manifests/v1', { method: 'HEAD' });
     expect(headers['content-type']).toBe(types.image);
   });
 
   test('4 MiB byte for byte, and no byte more', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const limit = 4 * 1024 * 1024;
     const filled = Object.fromEntries(Array.from({ length: 390 }, (_, at) => [`key-${at}`, 'x'.repeat(10_000)]));
     const body = JSON.stringify(await repository.image({ annotations: filled })).padEnd(limit, '\n');
@@ -105,7 +105,7 @@ onAllDrivers((stage) => {
   });
 
   test('a digest of other content', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const image = await repository.image();
     for (const digest of [sha256('other'), sha512('other'), 'sha256:short', `sha999:${'a'.repeat(64)}`]) {
       const answer = await repository.put(digest, image);
@@ -118,7 +118,7 @@ onAllDrivers((stage) => {
     ['layer', async (repository: Repository) => await repository.image({ layers: [absent] })],
     ['child', async () => ({ schemaVersion: 2, mediaType: types.index, manifests: [absent] })],
   ])('a %s that was not pushed here is named', async (_name, make) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const answer = await repository.put('v1', await make(repository));
     expect([answer.status, answer.code]).toEqual([404, 'MANIFEST_BLOB_UNKNOWN']);
     expect(answer.body.toString()).toContain(absent.digest);
@@ -126,7 +126,7 @@ onAllDrivers((stage) => {
   });
 
   test('pushing by digest, with tags beside it', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const body = JSON.stringify(await repository.image());
     const tags = Array.from({ length: 12 }, (_, at) => `v${at}.x_y-z`);
     const query = (list: readonly string[]) => list.map((tag) => `tag=${tag}`).join('&');
@@ -146,7 +146,7 @@ onAllDrivers((stage) => {
   });
 
   test('a tag moves, also to a manifest of another type', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const image = await repository.image();
     await repository.put('moving', image);
     const index = { schemaVersion: 2, mediaType: types.index, manifests: [await repository.manifest(image)] };
@@ -157,13 +157,13 @@ onAllDrivers((stage) => {
   });
 
   test.each(['-v1', '.v1', 'v'.repeat(129), 'v1$', 'v%201'])('"%s" is no tag', async (tag) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const answer = await repository.put(tag, await repository.image());
     expect([answer.status, answer.code]).toEqual([400, 'MANIFEST_INVALID']);
   });
 
   test.each(['v', '_', 'V1.0-rc_2', 'v'.repeat(128), 'sha256-abc'])('"%.20s" is one', async (tag) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     expect((await repository.put(tag, await repository.image())).status).toBe(201);
     expect((await repository.send(`manifests/${tag}`)).status).toBe(200);
   });

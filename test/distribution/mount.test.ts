@@ -3,15 +3,15 @@ import { describe, expect, test } from 'vitest';
 import type { Scope } from '../../contract/scopes.ts';
 import { blobLinks, contentId } from '../../registry/content/documents.ts';
 import { sha256 } from '../kit/registry/registry.ts';
-import { json, onAllDrivers } from './stage.ts';
-import type { Repository } from './stage.ts';
+import { json, onAllDrivers } from './fixture.ts';
+import type { Repository } from './fixture.ts';
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   const mount = async (repository: Repository, query: string) =>
     await repository.send(`blobs/uploads/?${query}`, { method: 'POST', headers: { 'content-length': 0 } });
 
   test('with `from`, without it, and with the name escaped', async () => {
-    const source = stage.repository();
+    const source = fixture.repository();
     const { digest } = await source.blob('to mount');
     const queries = [
       `mount=${digest}&from=${source.name}`,
@@ -19,7 +19,7 @@ onAllDrivers((stage) => {
       `mount=${digest.replace(':', '%3A')}&from=${encodeURIComponent(source.name)}`,
     ];
     for (const query of queries) {
-      const target = stage.repository();
+      const target = fixture.repository();
       const answer = await mount(target, query);
       expect([answer.status, answer.headers['docker-content-digest']]).toEqual([201, digest]);
       expect(answer.headers.location).toBe(target.path(`blobs/${digest}`));
@@ -28,7 +28,7 @@ onAllDrivers((stage) => {
   });
 
   test('of oneself', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const { digest } = await repository.blob('mine already');
     expect((await mount(repository, `mount=${digest}&from=${repository.name}`)).status).toBe(201);
   });
@@ -40,9 +40,9 @@ onAllDrivers((stage) => {
     ['a name that no repository can have', () => `mount=${sha256('here')}&from=..%2f..%2fetc`],
     ['an empty name', () => `mount=${sha256('here')}&from=`],
   ])('%s is pushed instead', async (_name, query) => {
-    const source = stage.repository();
+    const source = fixture.repository();
     await source.blob('here');
-    const target = stage.repository();
+    const target = fixture.repository();
     const answer = await mount(target, query(source.name));
     expect(answer.status).toBe(202);
     const bytes = 'sent after all';
@@ -53,62 +53,64 @@ onAllDrivers((stage) => {
   describe('with a grant to push, and nothing more', () => {
     /** A grant to push to a repository, by an access token with these scopes. */
     const grantFor = async (name: string, account: string, scopes: readonly Scope[]) => {
-      const authorization = stage.registry.basic(account, await stage.registry.addToken(account, scopes));
-      const answer = await stage.registry.send(`/token?scope=repository:${name}:push`, { headers: { authorization } });
+      const authorization = fixture.registry.basic(account, await fixture.registry.addToken(account, scopes));
+      const answer = await fixture.registry.send(`/token?scope=repository:${name}:push`, {
+        headers: { authorization },
+      });
       return { authorization: `Bearer ${(json(answer) as { token: string }).token}` };
     };
     const mountBy = async (headers: { authorization: string }, name: string, query: string) =>
-      (await stage.registry.send(`/v2/${name}/blobs/uploads/?${query}`, { method: 'POST', headers })).status;
+      (await fixture.registry.send(`/v2/${name}/blobs/uploads/?${query}`, { method: 'POST', headers })).status;
 
     test('from what the account has, which it may read; nothing is pulled by it', async () => {
-      const source = stage.repository();
+      const source = fixture.repository();
       const { digest } = await source.blob('of the same account');
       for (const query of [`mount=${digest}&from=${source.name}`, `mount=${digest}`]) {
-        const { name } = stage.repository();
+        const { name } = fixture.repository();
         const headers = await grantFor(name, 'acme', ['read', 'push']);
         expect(await mountBy(headers, name, query)).toBe(201);
-        expect((await stage.registry.as(`/v2/${name}/blobs/${digest}`)).status).toBe(200);
-        const pull = async (path: string) => (await stage.registry.send(path, { headers })).status;
+        expect((await fixture.registry.as(`/v2/${name}/blobs/${digest}`)).status).toBe(200);
+        const pull = async (path: string) => (await fixture.registry.send(path, { headers })).status;
         expect(await pull(source.path(`blobs/${digest}`))).toBe(401);
         expect(await pull(`/v2/${name}/blobs/${digest}`)).toBe(401);
       }
     });
 
     test('not by who may not read, not from another account, and not to where it does not lead', async () => {
-      const source = stage.repository();
+      const source = fixture.repository();
       const { digest } = await source.blob('for those who may read');
       const queries = [`mount=${digest}&from=${source.name}`, `mount=${digest}`];
-      const { name } = stage.repository();
+      const { name } = fixture.repository();
       const blind = await grantFor(name, 'acme', ['push']);
       for (const query of queries) expect(await mountBy(blind, name, query)).toBe(202);
       const stranger = await grantFor('other/case', 'other', ['read', 'push']);
       for (const query of queries) expect(await mountBy(stranger, 'other/case', query)).toBe(202);
       const elsewhere = await grantFor(name, 'acme', ['read', 'push']);
-      for (const query of queries) expect(await mountBy(elsewhere, stage.repository().name, query)).toBe(401);
+      for (const query of queries) expect(await mountBy(elsewhere, fixture.repository().name, query)).toBe(401);
     });
   });
 
   test('a blob that hundreds of others have is found where one has it oneself', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const { digest } = await repository.blob('a base image that everybody has');
-    const { store } = stage.registry;
+    const { store } = fixture.registry;
     const link = await store.get(blobLinks, contentId(repository.name, digest));
     if (!link) throw new Error('The blob is not linked');
     for (let at = 0; at < 120; at += 1) {
       const other = `aaa/case-${at}`;
       await store.insert(blobLinks, { ...link, id: contentId(other, digest), repository: other });
     }
-    expect((await mount(stage.repository(), `mount=${digest}`)).status).toBe(201);
+    expect((await mount(fixture.repository(), `mount=${digest}`)).status).toBe(201);
   });
 
   test('a mounted blob stays when it is deleted where it came from', async () => {
-    const source = stage.repository();
-    const target = stage.repository();
+    const source = fixture.repository();
+    const target = fixture.repository();
     const { digest } = await source.blob('kept by the other');
     await mount(target, `mount=${digest}&from=${source.name}`);
     expect((await source.send(`blobs/${digest}`, { method: 'DELETE' })).status).toBe(202);
     expect((await source.send(`blobs/${digest}`)).status).toBe(404);
     expect((await target.send(`blobs/${digest}`)).body.toString()).toBe('kept by the other');
-    expect((await mount(stage.repository(), `mount=${digest}&from=${source.name}`)).status).toBe(202);
+    expect((await mount(fixture.repository(), `mount=${digest}&from=${source.name}`)).status).toBe(202);
   });
 });

@@ -1,20 +1,20 @@
 /** end-1, end-2, end-3: determining support; pulling blobs and manifests, and asking whether they are there. */
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers, types } from './stage.ts';
+import { onAllDrivers, types } from './fixture.ts';
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   test('who is logged in is told that this is a registry', async () => {
     for (const path of ['/v2/', '/v2']) {
       for (const method of ['GET', 'HEAD']) {
-        const answer = await stage.registry.as(path, { method });
+        const answer = await fixture.registry.as(path, { method });
         expect([answer.status, answer.headers['docker-distribution-api-version']]).toEqual([200, 'registry/2.0']);
       }
     }
   });
 
   test('a blob: exact headers, with GET and HEAD', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const { digest } = await repository.blob('the bytes');
     for (const method of ['GET', 'HEAD']) {
       const answer = await repository.send(`blobs/${digest}`, {
@@ -34,7 +34,7 @@ onAllDrivers((stage) => {
   });
 
   test('a manifest: exact headers, by tag and by digest, whatever the client accepts', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const body = ` ${JSON.stringify(await repository.image(), null, 3)}\n`;
     expect((await repository.put('v1', body)).status).toBe(201);
     const accepts = [{}, { accept: '*/*' }, { accept: [types.dockerImage, types.dockerList] }, { accept: 'text/html' }];
@@ -59,7 +59,7 @@ onAllDrivers((stage) => {
     ['a manifest by digest', `manifests/${absent}`, 'MANIFEST_UNKNOWN'],
     ['a manifest by tag', 'manifests/absent', 'MANIFEST_UNKNOWN'],
   ])('%s that is not there, with GET and HEAD', async (_name, path, code) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     await repository.put('here', await repository.image());
     const get = await repository.send(path);
     expect([get.status, get.code, get.headers['content-type']]).toEqual([404, code, 'application/json']);
@@ -68,17 +68,17 @@ onAllDrivers((stage) => {
   });
 
   test('of a repository that was never pushed to, nothing can be pulled', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     for (const path of [`blobs/${absent}`, `manifests/${absent}`, 'manifests/latest', 'tags/list']) {
       expect((await repository.send(path)).status).toBe(404);
     }
     for (const name of ['library/nginx', 'nginx', 'a/b/c/d', 'acme/with.dots__and-more']) {
-      expect((await stage.registry.as(`/v2/${name}/manifests/latest`)).status).toBeOneOf([403, 404]);
+      expect((await fixture.registry.as(`/v2/${name}/manifests/latest`)).status).toBeOneOf([403, 404]);
     }
   });
 
   test('what a client has already need not be sent again', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const { digest } = await repository.blob('cached');
     const manifest = await repository.manifest(await repository.image());
     for (const path of [`blobs/${digest}`, `manifests/${manifest.digest}`]) {

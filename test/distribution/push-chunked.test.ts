@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers } from './stage.ts';
+import { onAllDrivers } from './fixture.ts';
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   test.each([1, 2, 5])('%i chunks, and an empty PUT', async (count) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const bytes = randomBytes(count * 60_000);
     let location = await repository.begin();
     for (let start = 0; start < bytes.length; start += 60_000) {
@@ -22,7 +22,7 @@ onAllDrivers((stage) => {
   });
 
   test('the last chunk in the PUT', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const location = await repository.begin();
     await repository.patch(location, 'first', '0-4');
     const put = await repository.finish(location, sha256('firstlast'), {
@@ -33,7 +33,7 @@ onAllDrivers((stage) => {
   });
 
   test('a stream without lengths or places, as docker sends it', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const bytes = randomBytes(300_000);
     const location = await repository.begin();
     const patched = await repository.patch(location, Readable.from([bytes.subarray(0, 7), bytes.subarray(7)]));
@@ -42,7 +42,7 @@ onAllDrivers((stage) => {
   });
 
   test('a chunk out of order is refused, and the session goes on', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const location = await repository.begin();
     const refused = async (range: string, body: string, kept: string) => {
       const answer = await repository.patch(location, body, range);
@@ -63,7 +63,7 @@ onAllDrivers((stage) => {
   });
 
   test('so is a PUT out of order', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const location = await repository.begin();
     await repository.patch(location, 'abc', '0-2');
     const digest = sha256('abcdef');
@@ -78,7 +78,7 @@ onAllDrivers((stage) => {
   test.each(['bytes 0-2', 'bytes 0-2/3', '0-', '-2', 'a-b', '0-2-4', '0-99999999999999999999', ' ', '0x0-2'])(
     'a Content-Range of "%s" cannot be understood',
     async (range) => {
-      const repository = stage.repository();
+      const repository = fixture.repository();
       const location = await repository.begin();
       const answer = await repository.patch(location, 'abc', range);
       expect([answer.status, answer.code]).toEqual([400, 'BLOB_UPLOAD_INVALID']);
@@ -91,7 +91,7 @@ onAllDrivers((stage) => {
     ['less than its range', Readable.from([Buffer.from('abc')]), '0-9'],
     ['more than its range', Readable.from([Buffer.from('abcdefgh')]), '0-2'],
   ])('a chunk of %s is refused, and the session goes on', async (_name, body, range) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const location = await repository.begin();
     const answer = await repository.patch(location, body, range);
     expect([answer.status, answer.code]).toEqual([400, 'SIZE_INVALID']);

@@ -4,8 +4,8 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';
 import { sha256, sha512 } from '../kit/registry/registry.ts';
-import { onAllDrivers, types } from './stage.ts';
-import type { Repository } from './stage.ts';
+import { onAllDrivers, types } from './fixture.ts';
+import type { Repository } from './fixture.ts';
 
 /** The ways to push a blob in one piece. */
 const ways = {
@@ -23,9 +23,9 @@ const ways = {
     await repository.send(`blobs/uploads/?digest=${digest}`, { method: 'POST', body: Readable.from([body]) }),
 } satisfies Record<string, (repository: Repository, digest: string, body: Buffer) => Promise<Answer>>;
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   test.each(Object.entries(ways))('%s', async (_name, push) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     for (const bytes of [Buffer.from('in one piece'), Buffer.from('{}'), Buffer.alloc(0), randomBytes(400_000)]) {
       const pushed = await push(repository, sha256(bytes), bytes);
       expect(pushed.status).toBe(201);
@@ -36,7 +36,7 @@ onAllDrivers((stage) => {
   });
 
   test.each(Object.entries(ways))('%s: what is not of its digest is refused and is not there', async (_name, push) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     for (const digest of [sha256('this'), sha512('this')]) {
       const answer = await push(repository, digest, Buffer.from('that'));
       expect([answer.status, answer.code]).toEqual([400, 'DIGEST_INVALID']);
@@ -53,7 +53,7 @@ onAllDrivers((stage) => {
     ['one that nobody has', `sha999:${'a'.repeat(64)}`],
     ['a path', 'sha256:../../../etc/passwd'],
   ])('%s is refused', async (_name, digest) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     for (const push of [ways['POST, then PUT'], ways['a single POST']]) {
       const answer = await push(repository, digest, Buffer.from('x'));
       expect([answer.status, answer.code]).toEqual([400, 'DIGEST_INVALID']);
@@ -61,7 +61,7 @@ onAllDrivers((stage) => {
   });
 
   test('the digest may come escaped, and the same blob may come twice', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     await repository.blob('twice');
     const location = await repository.begin();
     const escaped = sha256('twice').replace(':', '%3A');
@@ -71,7 +71,7 @@ onAllDrivers((stage) => {
   });
 
   test('many push the same blob at a time, and each of them has pushed it', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const bytes = randomBytes(200_000);
     const pushes = Object.values(ways).flatMap((push) => [push, push]);
     const answers = await Promise.all(pushes.map(async (push) => await push(repository, sha256(bytes), bytes)));

@@ -1,9 +1,9 @@
 /** end-2 with `Range` (RFC 9110, section 14): how pulls go on where they stopped, and how clients read in parallel. */
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';
-import { onAllDrivers } from './stage.ts';
+import { onAllDrivers } from './fixture.ts';
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   const content = '0123456789';
 
   test.each([
@@ -17,7 +17,7 @@ onAllDrivers((stage) => {
     ['the last bytes', 'bytes=-3', '789', '7-9'],
     ['more last bytes than there are', 'bytes=-300', content, '0-9'],
   ])('%s', async (_name, range, body, contentRange) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const answer = await repository.send(`blobs/${digest}`, { headers: { range } });
     expect([answer.status, answer.body.toString()]).toEqual([206, body]);
@@ -32,7 +32,7 @@ onAllDrivers((stage) => {
   test.each(['bytes=10-', 'bytes=500-600', 'bytes=5-0', 'bytes=500-0', 'bytes=-0', 'bytes=99999999999999999999999-'])(
     '%s asks for nothing that there is',
     async (range) => {
-      const repository = stage.repository();
+      const repository = fixture.repository();
       const { digest } = await repository.blob(content);
       const answer = await repository.send(`blobs/${digest}`, { headers: { range } });
       expect([answer.status, answer.headers['content-range']]).toEqual([416, 'bytes */10']);
@@ -45,7 +45,7 @@ onAllDrivers((stage) => {
     ['bytes=2-4,7-', { 'bytes 2-4/10': '234', 'bytes 7-9/10': '789' }],
     ['bytes=0-2,8-500,600-', { 'bytes 0-2/10': '012', 'bytes 8-9/10': '89' }],
   ])('%s are several parts of one answer', async (range, expected) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const answer = await repository.send(`blobs/${digest}`, { headers: { range } });
     expect([answer.status, answer.headers['content-length']]).toEqual([206, String(answer.body.length)]);
@@ -55,7 +55,7 @@ onAllDrivers((stage) => {
   });
 
   test('several ranges of which the blob has one, or none', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const get = async (range: string) => await repository.send(`blobs/${digest}`, { headers: { range } });
     const one = await get('bytes=20-30,7-8,40-');
@@ -65,7 +65,7 @@ onAllDrivers((stage) => {
   });
 
   test('what a client lacks of a large blob, in as many parts as podman asks for at once', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const bytes = Buffer.from(Array.from({ length: 1_500_000 }, (_, at) => (at * 7) % 253));
     const { digest } = await repository.blob(bytes);
     const ranges = Array.from({ length: 1_024 }, (_, at) => [at * 1_400, at * 1_400 + 900 + (at % 7)] as const);
@@ -98,14 +98,14 @@ onAllDrivers((stage) => {
     'bytes=4-5,0-1',
     'bytes=0-0,0-0',
   ])('%s is answered with the whole', async (range) => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const answer = await repository.send(`blobs/${digest}`, { headers: { range } });
     expect([answer.status, answer.body.toString()]).toEqual([200, content]);
   });
 
   test('HEAD is of the whole, and an empty blob has no ranges', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const head = await repository.send(`blobs/${digest}`, { method: 'HEAD', headers: { range: 'bytes=0-3' } });
     expect([head.status, head.headers['content-length']]).toEqual([200, '10']);
@@ -115,7 +115,7 @@ onAllDrivers((stage) => {
   });
 
   test('a range of other bytes than the client has begun with is answered with the whole', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const get = async (ifRange: string) =>
       (await repository.send(`blobs/${digest}`, { headers: { range: 'bytes=2-4', 'if-range': ifRange } })).status;
@@ -124,7 +124,7 @@ onAllDrivers((stage) => {
   });
 
   test('the parts of a large blob, read in parallel, are the blob', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const bytes = Buffer.from(Array.from({ length: 700_000 }, (_, at) => at % 251));
     const { digest } = await repository.blob(bytes);
     const starts = Array.from({ length: 7 }, (_, at) => at * 100_000);

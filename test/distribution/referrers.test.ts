@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';
 import { sha256, sha512 } from '../kit/registry/registry.ts';
-import { json, nextOf, onAllDrivers, types } from './stage.ts';
-import type { Descriptor, Document, Repository } from './stage.ts';
+import { json, nextOf, onAllDrivers, types } from './fixture.ts';
+import type { Descriptor, Document, Repository } from './fixture.ts';
 
 interface Index {
   readonly schemaVersion: number;
@@ -16,7 +16,7 @@ const indexOf = (answer: Answer) => json(answer) as Index;
 const sbom = 'application/vnd.example.sbom.v1';
 const signature = 'application/vnd.example.signature.v1';
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   async function list(repository: Repository, digest: string, query = ''): Promise<Descriptor[] & { answer: Answer }> {
     const answer = await repository.send(`referrers/${digest}${query}`);
     expect([answer.status, answer.headers['content-type']]).toEqual([200, types.index]);
@@ -53,7 +53,7 @@ onAllDrivers((stage) => {
 
   test('of a subject that is there, and of one that comes later', async () => {
     for (const subjectFirst of [true, false]) {
-      const repository = stage.repository();
+      const repository = fixture.repository();
       const image = await repository.image({ annotations: { subjectFirst: String(subjectFirst) } });
       const body = JSON.stringify(image);
       const subject = { mediaType: types.image, digest: sha256(body), size: body.length };
@@ -65,7 +65,7 @@ onAllDrivers((stage) => {
   });
 
   test('by the type of artifact', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const subject = { mediaType: types.image, digest: sha512('a subject'), size: 9 };
     const all = await refer(repository, subject);
     expect((await list(repository, subject.digest)).answer.headers['oci-filters-applied']).toBeUndefined();
@@ -77,7 +77,7 @@ onAllDrivers((stage) => {
   });
 
   test('nothing refers to it: an empty list, never 404', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     expect(await list(repository, sha256('x'))).toHaveLength(0);
     await repository.put('v1', await repository.image());
     expect(await list(repository, sha256('x'))).toHaveLength(0);
@@ -85,12 +85,12 @@ onAllDrivers((stage) => {
   });
 
   test.each(['sha256:x', 'x', 'latest', `sha999:${'a'.repeat(64)}`])('%s is no digest', async (digest) => {
-    const answer = await stage.repository().send(`referrers/${digest}`);
+    const answer = await fixture.repository().send(`referrers/${digest}`);
     expect([answer.status, answer.code]).toEqual([400, 'DIGEST_INVALID']);
   });
 
   test('a referrer that is deleted, or is of another repository, is not listed', async () => {
-    const [repository, other] = [stage.repository(), stage.repository()];
+    const [repository, other] = [fixture.repository(), fixture.repository()];
     const subject = { mediaType: types.image, digest: sha256('shared subject'), size: 14 };
     const mine = await repository.manifest(await repository.image({ subject }));
     await other.manifest(await other.image({ subject, artifactType: sbom }));
@@ -102,7 +102,7 @@ onAllDrivers((stage) => {
 
   // "Enabling the Referrers API": what a client without the API listed under the fallback tag is found by the API too.
   test('what a fallback tag lists is listed once, and the tag stays as its owner pushed it', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const subject = { mediaType: types.image, digest: sha256('an old subject'), size: 14 };
     const kept = [
       await repository.manifest(await repository.image({ subject, artifactType: sbom })),
@@ -119,7 +119,7 @@ onAllDrivers((stage) => {
   });
 
   test('more than one answer holds comes in pages, each a manifest that clients can read', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const subject = { mediaType: types.image, digest: sha256('a popular subject'), size: 17 };
     const image = await repository.image({ subject });
     const pushed = new Map<string, string>();
@@ -150,7 +150,7 @@ onAllDrivers((stage) => {
   });
 
   test('of large referrers no more is read for one answer than it takes to go on', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const subject = { mediaType: types.image, digest: sha256('a subject of giants'), size: 19 };
     const image = await repository.image({ subject, fill: 'x'.repeat(3_900_000) });
     const pushed: string[] = [];

@@ -1,8 +1,8 @@
 /** end-8: the tags of a repository, in order, whole and in pages. */
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';
-import { json, nextOf, onAllDrivers } from './stage.ts';
-import type { Repository } from './stage.ts';
+import { json, nextOf, onAllDrivers } from './fixture.ts';
+import type { Repository } from './fixture.ts';
 
 interface TagList {
   readonly name: string;
@@ -14,9 +14,9 @@ const tagListOf = (answer: Answer) => json(answer) as TagList;
 /** In the order of their bytes. Some begin like others: listings of other registries have lost such. */
 const sorted = ['V1', '_x', 'a', 'a-', 'a-b', 'a.b', 'aa', 'v1', 'v1.0', 'v10', 'v2'];
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   const tagged = async (): Promise<Repository> => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const image = await repository.image();
     for (const tag of sorted.toReversed()) await repository.put(tag, image);
     return repository;
@@ -61,7 +61,7 @@ onAllDrivers((stage) => {
   });
 
   test('a repository that has lost its tags is there, one that never was is not', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     expect((await repository.send('tags/list')).code).toBe('NAME_UNKNOWN');
     await repository.put('only', await repository.image());
     await repository.send('manifests/only', { method: 'DELETE' });

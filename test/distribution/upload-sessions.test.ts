@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers } from './stage.ts';
+import { onAllDrivers } from './fixture.ts';
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   test('a session is a relative location with a UUID, and its answers say where it goes on', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const answer = await repository.send('blobs/uploads/', { method: 'POST' });
     const location = String(answer.headers.location);
     const id = location.slice(repository.path('blobs/uploads/').length);
@@ -24,12 +24,12 @@ onAllDrivers((stage) => {
   });
 
   test('clients that leave out the slash at the end begin sessions too', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     expect((await repository.send('blobs/uploads', { method: 'POST' })).status).toBe(202);
   });
 
   test('two sessions do not know of each other', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const [one, two] = [await repository.begin(), await repository.begin()];
     expect(one).not.toBe(two);
     await repository.patch(one, 'one');
@@ -39,34 +39,34 @@ onAllDrivers((stage) => {
   });
 
   test('a session goes on after every process ended, at any time', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const bytes = randomBytes(90_000);
     const location = await repository.begin();
     for (const start of [0, 30_000, 60_000]) {
-      await stage.registry.restart();
+      await fixture.registry.restart();
       const status = await repository.send(location);
       expect([status.status, status.headers.range]).toEqual([204, `0-${Math.max(0, start - 1)}`]);
       const chunk = bytes.subarray(start, start + 30_000);
       expect((await repository.patch(location, chunk, `${start}-${start + 29_999}`)).status).toBe(202);
     }
-    await stage.registry.restart();
+    await fixture.registry.restart();
     expect((await repository.finish(location, sha256(bytes))).status).toBe(201);
     expect((await repository.send(`blobs/${sha256(bytes)}`)).body.equals(bytes)).toBe(true);
   });
 
   test('a cancelled session is gone, with what it held', async () => {
-    const repository = stage.repository();
+    const repository = fixture.repository();
     const location = await repository.begin();
     await repository.patch(location, 'given up');
     const cancelled = await repository.send(location, { method: 'DELETE', headers: { 'content-length': 0 } });
     expect([cancelled.status, cancelled.body.length]).toEqual([204, 0]);
-    expect(await stage.registry.blobs.statUpload(location.split('/').at(-1) ?? '')).toBeUndefined();
+    expect(await fixture.registry.blobs.statUpload(location.split('/').at(-1) ?? '')).toBeUndefined();
     expect((await repository.finish(location, sha256('given up'))).code).toBe('BLOB_UPLOAD_UNKNOWN');
   });
 
   test.each(['never begun', 'cancelled', 'finished', 'of another repository'])('a session that was %s', async (how) => {
-    const repository = stage.repository();
-    const other = stage.repository();
+    const repository = fixture.repository();
+    const other = fixture.repository();
     let location = await (how === 'of another repository' ? other : repository).begin();
     if (how === 'never begun') location = location.replace(/[^/]+$/, '00000000-0000-4000-8000-000000000000');
     if (how === 'cancelled') await repository.send(location, { method: 'DELETE' });

@@ -15,7 +15,7 @@ import { runBerth } from '../kit/platform/berth-command.ts';
 import { terminate } from '../kit/platform/api-client.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { pushTestImage } from '../kit/engines/images.ts';
-import { Stage } from '../stories/stage.ts';
+import { Fixture } from '../stories/fixture.ts';
 import { play, Witness } from './client.ts';
 import type { Cut } from './client.ts';
 import { exchanges, malicious, requestBytes } from './exchanges.ts';
@@ -52,15 +52,15 @@ const [engine] = testEngines();
 
 describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   const random = new Random(seed);
-  let stage: Stage;
+  let fixture: Fixture;
   beforeAll(async () => {
     if (!engine) return;
-    stage = await Stage.open({ engine, drivers: 'embedded' }, { BERTH_START_TIMEOUT_SECONDS: '3600' });
-    const { platform } = stage;
+    fixture = await Fixture.open({ engine, drivers: 'embedded' }, { BERTH_START_TIMEOUT_SECONDS: '3600' });
+    const { platform } = fixture;
     await pushTestImage(engine, platform, { image: await rawBackendImage(), service: 'raw' });
-    await stage.push('deaf');
+    await fixture.push('deaf');
   }, 300_000);
-  afterAll(() => stage?.[Symbol.asyncDispose]());
+  afterAll(() => fixture?.[Symbol.asyncDispose]());
 
   const tokenOf = ({ url }: { url: string }) => new URL(url).pathname.split('/')[1] ?? '';
 
@@ -68,10 +68,10 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
     'whoever leaves, and whenever, others stay and nothing stays counted',
     { timeout: fuzzMs + 600_000 },
     async ({ annotate }) => {
-      const { platform } = stage;
+      const { platform } = fixture;
       const proxyPort = portOf(platform.proxyUrl);
-      const [attacked, beside] = await Promise.all([stage.connectReady('raw'), stage.connectReady('raw')]);
-      const held = await stage.connect('deaf');
+      const [attacked, beside] = await Promise.all([fixture.connectReady('raw'), fixture.connectReady('raw')]);
+      const held = await fixture.connect('deaf');
       const witnesses = await openWitnesses(proxyPort, tokenOf(beside));
       await setQuota();
       await expect.poll(openConnections).toBe(1);
@@ -106,7 +106,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
 
   function explain(error: unknown): never {
     const { message } = error as Error;
-    throw new Error(`${message}; the log ends with:\n${stage.platform.log.slice(-2_000)}`, { cause: error });
+    throw new Error(`${message}; the log ends with:\n${fixture.platform.log.slice(-2_000)}`, { cause: error });
   }
 
   /** Plays every case once, and then again until the time is over, each time in another order. */
@@ -131,18 +131,18 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
 
   /** Clients that are there when their backend becomes ready, or ends. */
   async function playEndings(port: number, [attacked, held]: [ConnectResponse, ConnectResponse]): Promise<void> {
-    const late = await stage.connect('raw');
+    const late = await fixture.connect('raw');
     const toLate = exchanges.flatMap((exchange) => {
       const { length } = exchange.answer;
       const bytes = requestBytes(exchange, tokenOf(late), { cutAt: length, how: 'end' });
       return [play(port, bytes), play(port, bytes, { after: 'received', count: 1, how: 'reset' })];
     });
     const toHeld = exchanges.map((exchange) => play(port, requestBytes(exchange, tokenOf(held))));
-    const api = portOf(stage.platform.apiUrl);
+    const api = portOf(fixture.platform.apiUrl);
     const streams = streamsOf(attacked.backend_id).map(({ request }) => play(api, request));
-    await stage.statusesUntil(late, 'ready');
+    await fixture.statusesUntil(late, 'ready');
     expect(await Promise.all(toLate)).not.toContain(false);
-    for (const session of [attacked, held, late]) await terminate(stage.platform, session.backend_id, true);
+    for (const session of [attacked, held, late]) await terminate(fixture.platform, session.backend_id, true);
     expect(await Promise.all([...toHeld, ...streams])).not.toContain(false);
   }
 
@@ -193,7 +193,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   }
 
   function streamsOf(backend: string): { name: string; request: Buffer }[] {
-    const authorization = `Authorization: Bearer ${stage.platform.token}`;
+    const authorization = `Authorization: Bearer ${fixture.platform.token}`;
     return ['status', 'logs', 'metrics'].map((name) => {
       const lines = [`GET /v2/backend/${backend}/${name}/stream HTTP/1.1`, 'Host: fuzz', authorization];
       return { name, request: Buffer.from([...lines, 'Connection: close', '', ''].join('\r\n')) };
@@ -201,7 +201,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   }
 
   function streamCases(backend: string): Case[] {
-    const port = portOf(stage.platform.apiUrl);
+    const port = portOf(fixture.platform.apiUrl);
     return streamsOf(backend).flatMap(({ name, request }) =>
       // Only the head of an answer is there for certain.
       cutsOf(request.length, 100).map((cut): Case => ({
@@ -212,7 +212,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   }
 
   function pushCases(): Case[] {
-    const { registry } = stage.platform;
+    const { registry } = fixture.platform;
     const port = portOf(`http://${registry}`);
     const body = Buffer.alloc(chunkBytes, 'x');
     const digest = createHash('sha256').update(body).digest('hex');
@@ -247,10 +247,11 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
     return [...all('sent', 0, requestBytes), ...all('received', 1, answerBytes), ...soon];
   }
 
-  const basic = () => `Basic ${Buffer.from(`${stage.platform.account}:${stage.platform.token}`).toString('base64')}`;
+  const basic = () =>
+    `Basic ${Buffer.from(`${fixture.platform.account}:${fixture.platform.token}`).toString('base64')}`;
 
   async function beginUpload(): Promise<URL> {
-    const { registry, account } = stage.platform;
+    const { registry, account } = fixture.platform;
     const path = `http://${registry}/v2/${account}/raw/blobs/uploads/`;
     const answer = await fetch(path, { method: 'POST', headers: { authorization: basic() } });
     if (answer.status !== 202) throw new Error(`An upload cannot begin: ${answer.status} ${await answer.text()}`);
@@ -280,7 +281,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
 
   /** Leaves so little room that reservations which are not given back are noticed. */
   async function setQuota(): Promise<void> {
-    const { platform } = stage;
+    const { platform } = fixture;
     expect(await pushed(Buffer.alloc(chunkBytes, 'x'))).toBe(201);
     const { lines } = await runBerth(platform, 'quota', platform.account);
     const storedBytes = Number(lines[0]?.['stored_bytes']);
@@ -289,12 +290,12 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   }
 
   async function openConnections(): Promise<number> {
-    const text = await (await fetch(`${stage.platform.operationsUrl}/metrics`)).text();
+    const text = await (await fetch(`${fixture.platform.operationsUrl}/metrics`)).text();
     return Number(/^berth_proxy_open_connections (\d+)$/m.exec(text)?.[1]);
   }
 
   async function openFiles(): Promise<number> {
-    return (await readdir(`/proc/${stage.platform.pid}/fd`)).length;
+    return (await readdir(`/proc/${fixture.platform.pid}/fd`)).length;
   }
 });
 

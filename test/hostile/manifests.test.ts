@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
 import type { Answer } from '../kit/registry/registry.ts';
-import { onAllDrivers } from './stage.ts';
+import { onAllDrivers } from './fixture.ts';
 
 const imageType = 'application/vnd.oci.image.manifest.v1+json';
 const indexType = 'application/vnd.oci.image.index.v1+json';
@@ -65,27 +65,27 @@ const refused: Record<string, () => string | Uint8Array> = {
     JSON.stringify({ schemaVersion: 2, mediaType: indexType, manifests: Array.from({ length: 100_000 }, () => ({})) }),
 };
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   const put = async (reference: string, body: string | Uint8Array | Readable, type = imageType): Promise<Answer> =>
-    await stage.send(`/v2/home/hostile/manifests/${reference}`, {
+    await fixture.send(`/v2/home/hostile/manifests/${reference}`, {
       method: 'PUT',
       headers: { 'content-type': type },
       body,
     });
 
   test('what two readers could take for two things, or one reader for too long', async () => {
-    await stage.blob('home/hostile', '{}');
-    await stage.blob('home/hostile', 'other');
+    await fixture.blob('home/hostile', '{}');
+    await fixture.blob('home/hostile', 'other');
     for (const [name, body] of Object.entries(refused)) {
       const answer = await put('v1', body());
       expect([name, answer.status, answer.code]).toEqual([name, 400, 'MANIFEST_INVALID']);
       expect(answer.body.length).toBeLessThan(1_000);
     }
-    expect((await stage.send('/v2/home/hostile/manifests/v1')).status).toBe(404);
+    expect((await fixture.send('/v2/home/hostile/manifests/v1')).status).toBe(404);
   });
 
   test('a size that is not that of the content, also beside one that is', async () => {
-    await stage.blob('home/hostile', '{}');
+    await fixture.blob('home/hostile', '{}');
     const wrong = { ...config, mediaType: 'application/vnd.example.layer', size: 3 };
     for (const layers of [[wrong], [wrong, config], [config, wrong]]) {
       expect((await put('v1', text({ layers }))).code).toBe('SIZE_INVALID');
@@ -100,7 +100,7 @@ onAllDrivers((stage) => {
   });
 
   test('what may look hostile and is not is kept as it is', async () => {
-    await stage.blob('home/hostile', '{}');
+    await fixture.blob('home/hostile', '{}');
     const bodies = [
       text({ annotations: { 'a.b.$c': 'x', $set: 'y', '': 'z', constructor: 'c' } }),
       ending('"annotations":{"__proto__":"x"}'),
@@ -112,17 +112,17 @@ onAllDrivers((stage) => {
     ];
     for (const body of bodies) {
       expect([body, (await put(sha256(body), body)).status]).toEqual([body, 201]);
-      const pulled = await stage.send(`/v2/home/hostile/manifests/${sha256(body)}`);
+      const pulled = await fixture.send(`/v2/home/hostile/manifests/${sha256(body)}`);
       expect(pulled.body.toString()).toBe(body);
     }
-    const listed = await stage.send(`/v2/home/hostile/referrers/${sha256('absent')}`);
+    const listed = await fixture.send(`/v2/home/hostile/referrers/${sha256('absent')}`);
     expect(JSON.parse(listed.body.toString())).toMatchObject({ manifests: [{ digest: sha256(bodies[3] ?? '') }] });
   });
 
   test('a manifest that is a page runs nothing in a browser', async () => {
     const body = JSON.stringify({ html: '<script>alert(1)</script>' });
     expect((await put('page', body, 'text/html')).status).toBe(201);
-    const { headers } = await stage.send('/v2/home/hostile/manifests/page');
+    const { headers } = await fixture.send('/v2/home/hostile/manifests/page');
     expect(headers['x-content-type-options']).toBe('nosniff');
     expect(headers['content-security-policy']).toBe("default-src 'none'; sandbox");
   });

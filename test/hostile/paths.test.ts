@@ -1,11 +1,11 @@
 /** Names, digests and sessions that are made to reach something else. On raw sockets: HTTP clients would tidy them up. */
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers, refusalIn } from './stage.ts';
+import { onAllDrivers, refusalIn } from './fixture.ts';
 
 const digest = sha256('still here');
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   test('paths that climb, hide or overflow', async () => {
     const attempts: [string, number, string][] = [
       [`/v2/..%2f..%2fetc/blobs/${digest}`, 400, 'NAME_INVALID'],
@@ -43,18 +43,18 @@ onAllDrivers((stage) => {
       ['/v2/home/witness/referrers/sha256:..%2f', 400, 'DIGEST_INVALID'],
     ];
     for (const [target, status, code] of attempts) {
-      const answer = await stage.raw(`GET ${target} HTTP/1.1`);
+      const answer = await fixture.raw(`GET ${target} HTTP/1.1`);
       expect([target.slice(0, 80), ...refusalIn(answer)]).toEqual([target.slice(0, 80), status, code]);
       expect(answer).toContain('content-type: application/json');
     }
   });
 
   test('a session of another repository cannot be reached from here', async () => {
-    const location = await stage.begin('home/theirs');
+    const location = await fixture.begin('home/theirs');
     const stolen = location.replace('home/theirs', 'home/mine');
     for (const method of ['GET', 'PATCH', 'DELETE']) {
-      expect((await stage.send(stolen, { method })).code).toBe('BLOB_UPLOAD_UNKNOWN');
+      expect((await fixture.send(stolen, { method })).code).toBe('BLOB_UPLOAD_UNKNOWN');
     }
-    expect((await stage.send(location, { method: 'DELETE' })).status).toBe(204);
+    expect((await fixture.send(location, { method: 'DELETE' })).status).toBe(204);
   });
 });

@@ -1,11 +1,11 @@
 /** Parameters that come as lists, objects, numbers beyond numbers, and text that would end a header. */
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers, refusalIn } from './stage.ts';
+import { onAllDrivers, refusalIn } from './fixture.ts';
 
 const digest = sha256('still here');
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   const image = { schemaVersion: 2, mediaType: 'application/vnd.oci.image.manifest.v1+json', layers: [] };
 
   test('one parameter twice, or as an object', async () => {
@@ -19,26 +19,26 @@ onAllDrivers((stage) => {
       ['GET', `referrers/${digest}?artifactType=a&artifactType=b`],
     ];
     for (const [method, path] of twice) {
-      const answer = await stage.send(`/v2/home/queries/${path}`, { method });
+      const answer = await fixture.send(`/v2/home/queries/${path}`, { method });
       expect([path, answer.status, answer.code]).toEqual([path, 400, 'UNSUPPORTED']);
     }
     // Without operators: what is in brackets is part of a name that nobody asks for.
     for (const query of [`mount[$ne]=1&from[$ne]=1`, 'digest[]=x', 'mount[__proto__]=x', '__proto__=x', '%00=x', '=']) {
-      const answer = await stage.send(`/v2/home/queries/blobs/uploads/?${query}`, { method: 'POST' });
+      const answer = await fixture.send(`/v2/home/queries/blobs/uploads/?${query}`, { method: 'POST' });
       expect([query, answer.status]).toEqual([query, 202]);
-      await stage.send(String(answer.headers.location), { method: 'DELETE' });
+      await fixture.send(String(answer.headers.location), { method: 'DELETE' });
     }
   });
 
   test('pages of tags', async () => {
-    const body = JSON.stringify({ ...image, config: await stage.blob('home/queries', '{}') });
+    const body = JSON.stringify({ ...image, config: await fixture.blob('home/queries', '{}') });
     for (const tag of ['a', 'b']) {
       const path = `/v2/home/queries/manifests/${tag}`;
       expect(
-        (await stage.send(path, { method: 'PUT', headers: { 'content-type': image.mediaType }, body })).status,
+        (await fixture.send(path, { method: 'PUT', headers: { 'content-type': image.mediaType }, body })).status,
       ).toBe(201);
     }
-    const list = async (query: string) => await stage.send(`/v2/home/queries/tags/list?${query}`);
+    const list = async (query: string) => await fixture.send(`/v2/home/queries/tags/list?${query}`);
     for (const n of ['-1', '1.5', 'abc', '0x10', '1e9', '%201', 'NaN', 'Infinity', 'null', '']) {
       const answer = await list(`n=${n}`);
       expect([n, answer.status, answer.code]).toEqual([n, 400, 'UNSUPPORTED']);
@@ -61,27 +61,27 @@ onAllDrivers((stage) => {
         undefined,
       ]);
     }
-    const next = await stage.raw('GET /v2/home/queries/tags/list?n=1&last=%0d%0aset-cookie:%20x=y HTTP/1.1');
+    const next = await fixture.raw('GET /v2/home/queries/tags/list?n=1&last=%0d%0aset-cookie:%20x=y HTTP/1.1');
     expect(next).toContain('link: </v2/home/queries/tags/list?n=1&last=a>; rel="next"');
     expect(next).not.toMatch(/^set-cookie/im);
   });
 
   test('a page of referrers echoes nothing that would end its header', async () => {
     const type = encodeURIComponent('a>; rel="next"\r\nset-cookie: x=y');
-    const answer = await stage.raw(`GET /v2/home/queries/referrers/${digest}?artifactType=${type} HTTP/1.1`);
+    const answer = await fixture.raw(`GET /v2/home/queries/referrers/${digest}?artifactType=${type} HTTP/1.1`);
     expect(refusalIn(answer)).toEqual([200, undefined]);
     expect(answer).not.toMatch(/^set-cookie/im);
     for (const last of ['x', '..%2f', `${digest}%00`]) {
-      expect((await stage.send(`/v2/home/queries/referrers/${digest}?last=${last}`)).code).toBe('DIGEST_INVALID');
+      expect((await fixture.send(`/v2/home/queries/referrers/${digest}?last=${last}`)).code).toBe('DIGEST_INVALID');
     }
   });
 
   test('tags beside a manifest that would end its header', async () => {
-    const config = await stage.blob('home/queries', '{}');
+    const config = await fixture.blob('home/queries', '{}');
     const body = JSON.stringify({ ...image, config });
     for (const tag of ['%0d%0ax:%20y', 'a%2cb', '', '../x', '$ne']) {
       const path = `/v2/home/queries/manifests/${sha256(body)}?tag=${tag}`;
-      const answer = await stage.send(path, { method: 'PUT', headers: { 'content-type': image.mediaType }, body });
+      const answer = await fixture.send(path, { method: 'PUT', headers: { 'content-type': image.mediaType }, body });
       expect([tag, answer.status, answer.code]).toEqual([tag, 400, 'MANIFEST_INVALID']);
     }
   });

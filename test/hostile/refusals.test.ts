@@ -1,22 +1,22 @@
 /** Clients whose body is refused while they send it, and that do not stop. */
 import { expect, test } from 'vitest';
-import { onAllDrivers } from './stage.ts';
+import { onAllDrivers } from './fixture.ts';
 
 const chunkOf = (bytes: Buffer) =>
   Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]);
 
 const part = Buffer.from('--cut\r\nContent-Disposition: form-data; name="archive"; filename="x"\r\n\r\n');
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   test.each([
     ['a manifest', 'PUT /v2/home/none/manifests/v1', 'application/vnd.oci.image.manifest.v1+json', 413],
     ['an archive', 'POST /v2/service/home/none/images', 'application/x-tar', 400],
     ['a form', 'POST /v2/service/home/none/images', 'multipart/form-data; boundary=cut', 400],
   ])('%s without end is refused in a whole answer, and its sender is cut', async (_what, requestLine, type, status) => {
     const isArchive = requestLine.startsWith('POST');
-    const port = Number((isArchive ? stage.platform.apiUrl : stage.platform.registry).split(':').at(-1));
-    const authorization = isArchive ? `Bearer ${stage.platform.token}` : stage.authorization;
-    const connection = await stage.connect(port);
+    const port = Number((isArchive ? fixture.platform.apiUrl : fixture.platform.registry).split(':').at(-1));
+    const authorization = isArchive ? `Bearer ${fixture.platform.token}` : fixture.authorization;
+    const connection = await fixture.connect(port);
     const head = [`${requestLine} HTTP/1.1`, 'host: berth', `authorization: ${authorization}`, `content-type: ${type}`];
     connection.write([...head, 'transfer-encoding: chunked', '', ''].join('\r\n'));
     if (type.startsWith('multipart')) connection.write(chunkOf(part));

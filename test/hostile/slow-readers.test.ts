@@ -9,7 +9,7 @@ import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { openTestRegistry, pushBlob, sendTo } from '../kit/registry/registry.ts';
 import { residentMiB } from './memory.ts';
-import { onAllDrivers, waitMs } from './stage.ts';
+import { onAllDrivers, waitMs } from './fixture.ts';
 
 /** More than what the system takes in for each connection, so that all of them make the registry wait. */
 const blobBytes = 24 * 1024 * 1024;
@@ -19,28 +19,28 @@ const readersOn = { embedded: 400, shared: 200 } as const;
 /** On GridFS a chunk of a megabyte is the least that a reader can hold; as many as are asked for ahead would be four times that. */
 const allowedMiB = { embedded: 160, shared: 360 } as const;
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   test('hundreds of readers that stand still', { timeout: 120_000 }, async () => {
-    const drivers = stage.drivers === 'embedded' ? 'embedded' : 'shared';
+    const drivers = fixture.drivers === 'embedded' ? 'embedded' : 'shared';
     const bytes = randomBytes(blobBytes);
-    const { digest } = await stage.blob('home/slow', bytes);
+    const { digest } = await fixture.blob('home/slow', bytes);
     const path = `/v2/home/slow/blobs/${digest}`;
-    expect((await stage.send(path)).body.equals(bytes)).toBe(true);
-    const { registryPid } = stage.platform;
+    expect((await fixture.send(path)).body.equals(bytes)).toBe(true);
+    const { registryPid } = fixture.platform;
     const before = await residentMiB(registryPid);
     const readers = await Promise.all(
-      Array.from({ length: readersOn[drivers] }, async () => await standStill(stage, path)),
+      Array.from({ length: readersOn[drivers] }, async () => await standStill(fixture, path)),
     );
     expect((await residentMiB(registryPid)) - before).toBeLessThan(allowedMiB[drivers]);
-    expect((await stage.send(path)).body.equals(bytes)).toBe(true);
+    expect((await fixture.send(path)).body.equals(bytes)).toBe(true);
     for (const reader of readers) reader.resetAndDestroy();
   });
 
   test('hundreds of downloads of an archive that stand still', { timeout: 120_000 }, async () => {
-    const drivers = stage.drivers === 'embedded' ? 'embedded' : 'shared';
-    const { pid, apiUrl, token } = stage.platform;
+    const drivers = fixture.drivers === 'embedded' ? 'embedded' : 'shared';
+    const { pid, apiUrl, token } = fixture.platform;
     const layer = randomBytes(blobBytes);
-    const digest = await stage.image('home/slow', layer);
+    const digest = await fixture.image('home/slow', layer);
     const place = { port: Number(new URL(apiUrl).port), authorization: `Bearer ${token}` };
     const path = `/v2/service/home/slow/images/${digest}/archive`;
     const download = async () => await sendTo(place.port, path, { headers: { authorization: place.authorization } });

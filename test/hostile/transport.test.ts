@@ -1,11 +1,11 @@
 /** What comes before HTTP, around it, and in its head: other protocols, forged hosts, requests that run together. */
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers, refusalIn, waitMs } from './stage.ts';
+import { onAllDrivers, refusalIn, waitMs } from './fixture.ts';
 
 const witness = `/v2/home/witness/blobs/${sha256('still here')}`;
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   test('TLS, noise and half a request', async () => {
     for (const bytes of [
       Buffer.from('16030100b9010000b50303', 'hex'),
@@ -19,7 +19,7 @@ onAllDrivers((stage) => {
       Buffer.from('GET /v2/ HTTP/1.1\r\nhost: x\r\nbad header: y\r\n\r\n'),
       Buffer.from('CONNECT evil.example:443 HTTP/1.1\r\nhost: x\r\n\r\n'),
     ]) {
-      const connection = await stage.connect();
+      const connection = await fixture.connect();
       connection.write(bytes);
       const answer = await connection.rest();
       expect([bytes.subarray(0, 20).toString('latin1'), answer]).toEqual([
@@ -27,7 +27,7 @@ onAllDrivers((stage) => {
         expect.stringMatching(/^(?:HTTP\/1\.1 4|$)/),
       ]);
     }
-    const half = await stage.connect();
+    const half = await fixture.connect();
     half.write('GET /v2/ HTTP/1.1\r\nhost: x\r\nauthorization: Basic ');
     await half.cut();
   });
@@ -39,24 +39,24 @@ onAllDrivers((stage) => {
       'forwarded: host=evil.example',
       'x-original-url: /x',
     ];
-    const begun = await stage.raw('POST /v2/home/hosts/blobs/uploads/ HTTP/1.1', [...forged, 'content-length: 0']);
+    const begun = await fixture.raw('POST /v2/home/hosts/blobs/uploads/ HTTP/1.1', [...forged, 'content-length: 0']);
     const location = /^location: (.*)\r$/im.exec(begun)?.[1] ?? '';
     expect(location).toMatch(/^\/v2\/home\/hosts\/blobs\/uploads\/[a-f0-9-]{36}$/);
-    expect((await stage.send(location, { method: 'DELETE' })).status).toBe(204);
-    const challenge = await stage.send('/v2/', {
+    expect((await fixture.send(location, { method: 'DELETE' })).status).toBe(204);
+    const challenge = await fixture.send('/v2/', {
       headers: { authorization: '', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' },
     });
-    expect(challenge.headers['www-authenticate']).toContain(`realm="http://127.0.0.1:${stage.port}/token"`);
+    expect(challenge.headers['www-authenticate']).toContain(`realm="http://127.0.0.1:${fixture.port}/token"`);
     for (const host of ['a"b', 'a,b', 'user@evil', 'evil/x', 'a b', '"', "a'b"]) {
-      const answer = await stage.send('/v2/', { headers: { authorization: '', host } });
+      const answer = await fixture.send('/v2/', { headers: { authorization: '', host } });
       expect([host, answer.status, answer.headers['www-authenticate']]).toEqual([host, 400, undefined]);
     }
   });
 
   test('requests that run together are answered one by one, in order', async () => {
-    const connection = await stage.connect();
+    const connection = await fixture.connect();
     const request = (path: string, more = '') =>
-      `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${stage.authorization}\r\n${more}\r\n`;
+      `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${fixture.authorization}\r\n${more}\r\n`;
     const paths = Array.from({ length: 200 }, (_, at) =>
       at % 2 === 0 ? witness : `/v2/home/witness/tags/list?n=${at}`,
     );
@@ -67,11 +67,11 @@ onAllDrivers((stage) => {
 
   test('a wish to speak another protocol, or to be told to go on, is passed over', async () => {
     const upgrade = ['upgrade: websocket', 'sec-websocket-key: x', 'sec-websocket-version: 13'];
-    const answer = await stage.raw(`GET ${witness} HTTP/1.1`, upgrade);
+    const answer = await fixture.raw(`GET ${witness} HTTP/1.1`, upgrade);
     expect([refusalIn(answer)[0], answer.endsWith('still here')]).toEqual([200, true]);
-    const waits = await stage.connect();
+    const waits = await fixture.connect();
     const path = `/v2/home/hosts/blobs/uploads/?digest=${sha256('after')}`;
-    waits.write(`POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${stage.authorization}\r\n`);
+    waits.write(`POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${fixture.authorization}\r\n`);
     waits.write('expect: 100-continue\r\ncontent-length: 5\r\nconnection: close\r\n\r\n');
     await expect.poll(() => waits.received, { timeout: waitMs }).toMatch(/^HTTP\/1\.1 100 /);
     waits.write('after');
@@ -84,7 +84,7 @@ onAllDrivers((stage) => {
         Array.from(
           { length: 100 },
           async (_, i) =>
-            await stage.send(`/v2/home/witness/blobs/${sha256(String(at + i))}`, {
+            await fixture.send(`/v2/home/witness/blobs/${sha256(String(at + i))}`, {
               headers: { authorization: `Bearer ${'x'.repeat(1_000)}` },
             }),
         ),

@@ -4,18 +4,18 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
 import type { Answer } from '../kit/registry/registry.ts';
-import { onAllDrivers, refusalIn, waitMs } from './stage.ts';
+import { onAllDrivers, refusalIn, waitMs } from './fixture.ts';
 
-onAllDrivers((stage) => {
+onAllDrivers((fixture) => {
   const head = (method: string, path: string, ...headers: string[]) =>
-    `${[`${method} ${path} HTTP/1.1`, 'host: registry', `authorization: ${stage.authorization}`, ...headers].join('\r\n')}\r\n\r\n`;
+    `${[`${method} ${path} HTTP/1.1`, 'host: registry', `authorization: ${fixture.authorization}`, ...headers].join('\r\n')}\r\n\r\n`;
 
-  const rangeOf = async (location: string) => (await stage.send(location)).headers.range;
+  const rangeOf = async (location: string) => (await fixture.send(location)).headers.range;
 
   /** Whether another request writes to an upload. A chunk in a place where none can be never gets in itself. */
   const isBusy = async (location: string) => {
     const probe = { method: 'PATCH', headers: { 'content-range': '900000000-900000000' }, body: 'x' };
-    return (await stage.send(location, probe)).status === 409;
+    return (await fixture.send(location, probe)).status === 409;
   };
 
   /** Begins to write to an upload, again if one of our own looks was in its way, until it is let in. */
@@ -29,11 +29,11 @@ onAllDrivers((stage) => {
   test('a client that leaves in the middle, with a length and without, goes on where the registry says', async () => {
     const bytes = randomBytes(150_000);
     for (const encoding of ['content-length: 150000', 'transfer-encoding: chunked']) {
-      const location = await stage.begin('home/left');
-      await stage.send(location, { method: 'PATCH', body: bytes.subarray(0, 10_000) });
+      const location = await fixture.begin('home/left');
+      await fixture.send(location, { method: 'PATCH', body: bytes.subarray(0, 10_000) });
       const part = bytes.subarray(10_000, 90_000);
       const connection = await letIn(location, async () => {
-        const begun = await stage.connect();
+        const begun = await fixture.connect();
         begun.write(head('PATCH', location, encoding));
         // The chunk says that it has more, and ends before.
         begun.write(encoding.startsWith('content') ? part : Buffer.concat([Buffer.from('249f0\r\n'), part]));
@@ -43,10 +43,10 @@ onAllDrivers((stage) => {
       const goOn = async () => {
         const next = Number(String(await rangeOf(location)).split('-')[1]) + 1;
         const headers = { 'content-range': `${next}-149999` };
-        return (await stage.send(location, { method: 'PATCH', headers, body: bytes.subarray(next) })).status;
+        return (await fixture.send(location, { method: 'PATCH', headers, body: bytes.subarray(next) })).status;
       };
       await expect.poll(goOn, { timeout: waitMs }).toBe(202);
-      expect((await stage.send(`${location}?digest=${sha256(bytes)}`, { method: 'PUT' })).status).toBe(201);
+      expect((await fixture.send(`${location}?digest=${sha256(bytes)}`, { method: 'PUT' })).status).toBe(201);
     }
   });
 
@@ -54,25 +54,25 @@ onAllDrivers((stage) => {
     const digest = sha256('never whole');
     const connections = await Promise.all(
       Array.from({ length: 100 }, async (_, at) => {
-        const connection = await stage.connect();
+        const connection = await fixture.connect();
         const path = `/v2/home/left/blobs/uploads/?digest=${digest}`;
         connection.write(head('POST', path, 'content-length: 100000'));
         connection.write(randomBytes(1_000 + at));
         return connection;
       }),
     );
-    await expect.poll(async () => (await stage.uploads()).length, { timeout: waitMs }).toBe(100);
+    await expect.poll(async () => (await fixture.uploads()).length, { timeout: waitMs }).toBe(100);
     await Promise.all(connections.map(async (connection) => await connection.cut()));
   });
 
   test('lengths that lie', async () => {
-    const location = await stage.begin('home/lies');
+    const location = await fixture.begin('home/lies');
     // More than was said: the rest is no request.
-    const more = await stage.connect();
+    const more = await fixture.connect();
     more.write(head('PATCH', location, 'content-length: 3'));
     more.write('abcdefghij\r\n\r\n');
     expect(await more.rest()).toContain('HTTP/1.1 400 ');
-    const isFree = async () => (await stage.send(location, { method: 'PATCH', body: '' })).status;
+    const isFree = async () => (await fixture.send(location, { method: 'PATCH', body: '' })).status;
     await expect.poll(isFree, { timeout: waitMs }).toBe(202);
     const held = await rangeOf(location);
     expect(held).toBeOneOf(['0-0', '0-2']);
@@ -85,67 +85,67 @@ onAllDrivers((stage) => {
       ['content-length: 99999999999999999999999'],
       ['transfer-encoding: chunked, identity'],
     ]) {
-      const answer = await stage.raw(`PATCH ${location} HTTP/1.1`, lengths, '0\r\n\r\n');
+      const answer = await fixture.raw(`PATCH ${location} HTTP/1.1`, lengths, '0\r\n\r\n');
       expect([lengths, refusalIn(answer)[0]]).toEqual([lengths, 400]);
     }
     expect(await rangeOf(location)).toBe(held);
-    expect((await stage.send(location, { method: 'DELETE' })).status).toBe(204);
+    expect((await fixture.send(location, { method: 'DELETE' })).status).toBe(204);
   });
 
   test('two that write at a time: one of them, and no byte of the other', async () => {
-    const location = await stage.begin('home/race');
+    const location = await fixture.begin('home/race');
     const first = await letIn(
       location,
-      async () => new SlowWriter((body) => stage.send(location, { method: 'PATCH', body })),
+      async () => new SlowWriter((body) => fixture.send(location, { method: 'PATCH', body })),
     );
     const busy = [
-      await stage.send(location, { method: 'PATCH', body: 'second' }),
-      await stage.send(`${location}?digest=${sha256('first')}`, { method: 'PUT' }),
-      await stage.send(location, { method: 'DELETE' }),
+      await fixture.send(location, { method: 'PATCH', body: 'second' }),
+      await fixture.send(`${location}?digest=${sha256('first')}`, { method: 'PUT' }),
+      await fixture.send(location, { method: 'DELETE' }),
     ];
     expect(busy.map(({ status, code }) => [status, code])).toEqual(busy.map(() => [409, 'BLOB_UPLOAD_INVALID']));
     expect((await first.finish()).status).toBe(202);
     const digest = sha256('first');
     const puts = await Promise.all(
-      Array.from({ length: 5 }, async () => await stage.send(`${location}?digest=${digest}`, { method: 'PUT' })),
+      Array.from({ length: 5 }, async () => await fixture.send(`${location}?digest=${digest}`, { method: 'PUT' })),
     );
     expect(puts.filter(({ status }) => status === 201)).toHaveLength(1);
     expect(puts.every(({ status }) => [201, 404, 409].includes(status))).toBe(true);
-    expect((await stage.send(location, { method: 'PATCH', body: 'late' })).code).toBe('BLOB_UPLOAD_UNKNOWN');
-    expect((await stage.send(`/v2/home/race/blobs/${digest}`)).body.toString()).toBe('first');
+    expect((await fixture.send(location, { method: 'PATCH', body: 'late' })).code).toBe('BLOB_UPLOAD_UNKNOWN');
+    expect((await fixture.send(`/v2/home/race/blobs/${digest}`)).body.toString()).toBe('first');
   });
 
   test('the digest of other content does not make that content', async () => {
     const wanted = sha256('what everybody trusts');
     for (let at = 0; at < 3; at += 1) {
-      const location = await stage.begin('home/forged');
-      await stage.send(location, { method: 'PATCH', body: 'something else' });
-      expect((await stage.send(`${location}?digest=${wanted}`, { method: 'PUT' })).code).toBe('DIGEST_INVALID');
+      const location = await fixture.begin('home/forged');
+      await fixture.send(location, { method: 'PATCH', body: 'something else' });
+      expect((await fixture.send(`${location}?digest=${wanted}`, { method: 'PUT' })).code).toBe('DIGEST_INVALID');
     }
-    expect((await stage.send(`/v2/home/forged/blobs/${wanted}`)).status).toBe(404);
+    expect((await fixture.send(`/v2/home/forged/blobs/${wanted}`)).status).toBe(404);
   });
 
   test('ranges by the thousand, and readers that leave', async () => {
     const bytes = randomBytes(3 * 1024 * 1024);
-    const { digest } = await stage.blob('home/read', bytes);
+    const { digest } = await fixture.blob('home/read', bytes);
     const path = `/v2/home/read/blobs/${digest}`;
     const many = `bytes=${Array.from({ length: 1_000 }, () => '0-0').join(',')}`;
-    const flood = await stage.send(path, { headers: { range: many } });
+    const flood = await fixture.send(path, { headers: { range: many } });
     expect([flood.status, flood.body.equals(bytes)]).toEqual([200, true]);
     const scattered = `bytes=${Array.from({ length: 1_025 }, (_, at) => `${at * 3}-${at * 3}`).join(',')}`;
-    const refused = await stage.send(path, { headers: { range: scattered } });
+    const refused = await fixture.send(path, { headers: { range: scattered } });
     expect([refused.status, refused.code]).toEqual([400, 'UNSUPPORTED']);
     // A head of 20 KiB, as of a large layer.
     const beyond = Array.from({ length: 1_024 }, (_, at) => `${900_000_000 + at * 9}-${900_000_003 + at * 9}`).join(
       ',',
     );
-    expect((await stage.send(path, { headers: { range: `bytes=${beyond}` } })).status).toBe(416);
+    expect((await fixture.send(path, { headers: { range: `bytes=${beyond}` } })).status).toBe(416);
     // More than a head may have is refused before anybody looks at it.
-    const answer = await stage.raw(`GET ${path} HTTP/1.1`, [`range: bytes=${'0-0,'.repeat(10_000)}`]);
+    const answer = await fixture.raw(`GET ${path} HTTP/1.1`, [`range: bytes=${'0-0,'.repeat(10_000)}`]);
     expect(refusalIn(answer)).toEqual([431, 'UNSUPPORTED']);
     await Promise.all(
       Array.from({ length: 50 }, async () => {
-        const connection = await stage.connect();
+        const connection = await fixture.connect();
         connection.write(head('GET', path, 'range: bytes=0-'));
         await expect.poll(() => connection.received.length, { timeout: waitMs }).toBeGreaterThan(0);
         await connection.cut();

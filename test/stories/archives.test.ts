@@ -18,7 +18,7 @@ import { packImage } from '../../setup/image.ts';
 import { imageOf, indexOf, layoutOf, ociIndexType, tarOf } from '../kit/registry/archives.ts';
 import { api } from '../kit/platform/api-client.ts';
 import { testImage } from '../kit/engines/images.ts';
-import { inEverySetting, Stage } from './stage.ts';
+import { inEverySetting, Fixture } from './fixture.ts';
 
 const skopeo = await findProgram('skopeo');
 const podman = await findProgram('podman');
@@ -26,7 +26,7 @@ const podman = await findProgram('podman');
 const thisArchitecture = process.arch === 'x64' ? 'amd64' : process.arch;
 
 inEverySetting((setting) => {
-  let stage: Stage;
+  let fixture: Fixture;
   let folder: string;
   /** What the packed image is called in engines: nobody else's name, since they are shared. */
   const name = `berth-test/archive-${randomBytes(4).toString('hex')}`;
@@ -34,18 +34,18 @@ inEverySetting((setting) => {
   let imageId: string;
 
   beforeAll(async () => {
-    stage = await Stage.open(setting);
+    fixture = await Fixture.open(setting);
     folder = await mkdtemp(join(tmpdir(), 'berth-archives-'));
     const image = { ...(await testImage('serve', name)), tag: `${name}:v1` };
     await pipeline(packImage(image), createWriteStream(file('packed.tar')));
-    await stage.docker('load', '--quiet', '--input', file('packed.tar'));
-    imageId = await stage.docker('image', 'inspect', '--format', '{{.Id}}', `${name}:v1`);
-    await stage.docker('save', '--output', file('saved.tar'), `${name}:v1`);
-    await stage.docker('image', 'rm', '--force', `${name}:v1`);
+    await fixture.docker('load', '--quiet', '--input', file('packed.tar'));
+    imageId = await fixture.docker('image', 'inspect', '--format', '{{.Id}}', `${name}:v1`);
+    await fixture.docker('save', '--output', file('saved.tar'), `${name}:v1`);
+    await fixture.docker('image', 'rm', '--force', `${name}:v1`);
   });
   afterAll(async () => {
     await rm(folder, { recursive: true, force: true });
-    await stage[Symbol.asyncDispose]();
+    await fixture[Symbol.asyncDispose]();
   });
 
   function file(path: string): string {
@@ -53,15 +53,15 @@ inEverySetting((setting) => {
   }
 
   function imagesPath(service: string): string {
-    return `/v2/service/${stage.platform.account}/${service}/images`;
+    return `/v2/service/${fixture.platform.account}/${service}/images`;
   }
 
   async function upload(service: string, archive: Blob, fields: Readonly<Record<string, string>> = {}) {
     const body = new FormData();
     body.append('archive', archive, 'image.tar');
     for (const [field, value] of Object.entries(fields)) body.append(field, value);
-    const headers = { authorization: `Bearer ${stage.platform.token}` };
-    return await fetch(`${stage.platform.apiUrl}${imagesPath(service)}`, { method: 'POST', headers, body });
+    const headers = { authorization: `Bearer ${fixture.platform.token}` };
+    return await fetch(`${fixture.platform.apiUrl}${imagesPath(service)}`, { method: 'POST', headers, body });
   }
 
   async function uploadFile(service: string, path: string, fields?: Readonly<Record<string, string>>) {
@@ -71,13 +71,13 @@ inEverySetting((setting) => {
     expect(answer.headers.get('content-type')).toBe('application/json');
     const image = imageObject.parse(JSON.parse(text));
     expect(answer.headers.get('location')).toBe(
-      `${stage.platform.apiUrl}${imagesPath(service)}/${image.digest}/archive`,
+      `${fixture.platform.apiUrl}${imagesPath(service)}/${image.digest}/archive`,
     );
     return image;
   }
 
   async function download(service: string, digest: string): Promise<Buffer> {
-    const answer = await api(stage.platform, `${imagesPath(service)}/${digest}/archive`);
+    const answer = await api(fixture.platform, `${imagesPath(service)}/${digest}/archive`);
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/x-tar']);
     const bytes = Buffer.from(await answer.arrayBuffer());
     expect(answer.headers.get('content-length')).toBe(String(bytes.length));
@@ -86,25 +86,25 @@ inEverySetting((setting) => {
 
   test('what docker save wrote is uploaded, presented, spawned, downloaded, and loaded as the same image', async () => {
     const image = await uploadFile('saved', 'saved.tar');
-    expect(image).toMatchObject({ repository: `${stage.platform.account}/saved`, tag: 'v1' });
-    const { images } = await stage.get<{ images: unknown[] }>(imagesPath('saved'));
+    expect(image).toMatchObject({ repository: `${fixture.platform.account}/saved`, tag: 'v1' });
+    const { images } = await fixture.get<{ images: unknown[] }>(imagesPath('saved'));
     expect(images).toEqual([image]);
-    const session = await stage.connectReady('saved', { spawn: { tag: 'v1' } });
+    const session = await fixture.connectReady('saved', { spawn: { tag: 'v1' } });
     expect(await (await fetch(session.url)).text()).toContain('Hello from a test backend');
-    expect((await stage.backend(session)).image_digest).toBe(image.digest);
-    await stage.terminate(session, true);
+    expect((await fixture.backend(session)).image_digest).toBe(image.digest);
+    await fixture.terminate(session, true);
 
     const bytes = await download('saved', image.digest);
     expect((await download('saved', image.digest)).equals(bytes)).toBe(true);
     await writeFile(file('downloaded.tar'), bytes);
-    const loaded = `${stage.platform.registry}/${stage.platform.account}/saved:v1`;
-    expect(await stage.docker('load', '--input', file('downloaded.tar'))).toContain(`Loaded image: ${loaded}`);
+    const loaded = `${fixture.platform.registry}/${fixture.platform.account}/saved:v1`;
+    expect(await fixture.docker('load', '--input', file('downloaded.tar'))).toContain(`Loaded image: ${loaded}`);
     try {
-      expect(await stage.docker('image', 'inspect', '--format', '{{.Id}}', loaded)).toBe(imageId);
+      expect(await fixture.docker('image', 'inspect', '--format', '{{.Id}}', loaded)).toBe(imageId);
       const run = ['run', '--rm', '--network', 'none', loaded, '/bin/sh', '-c', 'echo ran $VARIANT'];
-      expect(await stage.docker(...run)).toBe(`ran ${name}`);
+      expect(await fixture.docker(...run)).toBe(`ran ${name}`);
     } finally {
-      await stage.docker('image', 'rm', '--force', loaded);
+      await fixture.docker('image', 'rm', '--force', loaded);
     }
     expect(await uploadFile('again', 'downloaded.tar')).toMatchObject({ digest: image.digest, tag: 'v1' });
   });
@@ -113,8 +113,8 @@ inEverySetting((setting) => {
     await pipeline(createReadStream(file('saved.tar')), createGzip(), createWriteStream(file('saved.tar.gz')));
     await pipeline(createReadStream(file('saved.tar')), createZstdCompress(), createWriteStream(file('saved.tar.zst')));
     const { digest } = await uploadFile('curl', 'saved.tar.gz');
-    const target = `${stage.platform.apiUrl}${imagesPath('curl')}`;
-    const common = ['--silent', '--header', `Authorization: Bearer ${stage.platform.token}`];
+    const target = `${fixture.platform.apiUrl}${imagesPath('curl')}`;
+    const common = ['--silent', '--header', `Authorization: Bearer ${fixture.platform.token}`];
     const form = ['--form', `archive=@${file('saved.tar.zst')}`, '--form', 'tag=form', target];
     expect(imageObject.parse(JSON.parse(await runCommand('curl', [...common, ...form])))).toMatchObject({
       digest,
@@ -171,7 +171,7 @@ inEverySetting((setting) => {
       const own = ['--root', file('podman'), '--runroot', file('podman-run'), '--storage-driver', 'vfs'];
       expect(await runCommand('podman', [...own, 'load', '--input', file('out.tar')])).toContain('/skopeo:oci');
       for (const format of ['oci-archive', 'docker-archive']) {
-        const tag = `${stage.platform.registry}/${stage.platform.account}/skopeo:oci`;
+        const tag = `${fixture.platform.registry}/${fixture.platform.account}/skopeo:oci`;
         await runCommand('podman', [
           ...own,
           'save',
@@ -202,21 +202,21 @@ inEverySetting((setting) => {
       .split('\n');
     const paths = blobs.map((blob) => `blobs/${blob.digest.replace(':', '/')}`);
     expect(names.toSorted()).toEqual(['index.json', 'manifest.json', 'oci-layout', ...paths].toSorted());
-    await stage.docker('load', '--input', file('multi.tar'));
-    const loaded = `${stage.platform.registry}/${stage.platform.account}/multi:latest`;
-    expect(await stage.docker('image', 'inspect', '--format', '{{.Id}}', loaded)).toBe(own.config.digest);
-    await stage.docker('image', 'rm', '--force', loaded);
+    await fixture.docker('load', '--input', file('multi.tar'));
+    const loaded = `${fixture.platform.registry}/${fixture.platform.account}/multi:latest`;
+    expect(await fixture.docker('image', 'inspect', '--format', '{{.Id}}', loaded)).toBe(own.config.digest);
+    await fixture.docker('image', 'rm', '--force', loaded);
   });
 
   test('HEAD tells the size; an unknown image, a hidden service and bad tokens are refused as everywhere', async () => {
     const { digest } = await uploadFile('refused', 'saved.tar');
     const path = `${imagesPath('refused')}/${digest}/archive`;
-    const head = await api(stage.platform, path, { method: 'HEAD' });
+    const head = await api(fixture.platform, path, { method: 'HEAD' });
     const size = (await download('refused', digest)).length;
     expect([head.status, head.headers.get('content-length'), head.headers.get('content-disposition')]).toEqual([
       200,
       String(size),
-      `attachment; filename="${stage.platform.account}-refused-v1.tar"`,
+      `attachment; filename="${fixture.platform.account}-refused-v1.tar"`,
     ]);
     const codeOf = async (answer: Response) => {
       const { error } = (await answer.json()) as { error: { code: string; status: number } };
@@ -225,20 +225,22 @@ inEverySetting((setting) => {
     };
     const unknown = [`sha256:${'0'.repeat(64)}`, 'latest', 'sha256:..%2f..'];
     for (const each of unknown) {
-      expect(await codeOf(await api(stage.platform, `${imagesPath('refused')}/${each}/archive`))).toBe('ImageNotFound');
+      expect(await codeOf(await api(fixture.platform, `${imagesPath('refused')}/${each}/archive`))).toBe(
+        'ImageNotFound',
+      );
     }
-    expect(await codeOf(await api(stage.platform, `${imagesPath('absent')}/${digest}/archive`))).toBe(
+    expect(await codeOf(await api(fixture.platform, `${imagesPath('absent')}/${digest}/archive`))).toBe(
       'ServiceNotFound',
     );
-    expect(await codeOf(await api(stage.platform, path.replace(stage.platform.account, 'other')))).toBe(
+    expect(await codeOf(await api(fixture.platform, path.replace(fixture.platform.account, 'other')))).toBe(
       'ServiceNotFound',
     );
-    expect(await codeOf(await fetch(`${stage.platform.apiUrl}${path}`))).toBe('Unauthorized');
+    expect(await codeOf(await fetch(`${fixture.platform.apiUrl}${path}`))).toBe('Unauthorized');
     const body = new FormData();
     body.append('archive', new Blob(['x'.repeat(100_000)]), 'x');
     const post = async (target: string, headers: Record<string, string>) =>
-      await codeOf(await fetch(`${stage.platform.apiUrl}${target}`, { method: 'POST', headers, body }));
-    const authorization = `Bearer ${stage.platform.token}`;
+      await codeOf(await fetch(`${fixture.platform.apiUrl}${target}`, { method: 'POST', headers, body }));
+    const authorization = `Bearer ${fixture.platform.token}`;
     expect(await post('/v2/service/other/refused/images', { authorization })).toBe('ServiceNotFound');
     expect(await post(imagesPath('Not_Legal'), { authorization })).toBe('BadRequest');
     expect(await post(`${imagesPath('refused')}?tga=x`, { authorization })).toBe('BadRequest');
@@ -247,7 +249,7 @@ inEverySetting((setting) => {
   });
 
   test('who would send gigabytes without a token reads why not, and is cut off', async () => {
-    const { hostname, port } = new URL(stage.platform.apiUrl);
+    const { hostname, port } = new URL(fixture.platform.apiUrl);
     const headers = { 'content-type': 'application/x-tar', 'content-length': 1e12 };
     const request = httpRequest({ hostname, port, path: imagesPath('endless'), method: 'POST', headers, agent: false });
     request.on('error', () => {});
@@ -266,9 +268,9 @@ inEverySetting((setting) => {
   });
 
   test('a client that leaves in the middle of a large upload leaves nothing but blobs to reuse', async () => {
-    const { hostname, port } = new URL(stage.platform.apiUrl);
+    const { hostname, port } = new URL(fixture.platform.apiUrl);
     const headers = {
-      authorization: `Bearer ${stage.platform.token}`,
+      authorization: `Bearer ${fixture.platform.token}`,
       'content-type': 'application/x-tar',
       'content-length': 1e9,
     };
@@ -277,8 +279,8 @@ inEverySetting((setting) => {
     request.write((await readFile(file('saved.tar'))).subarray(0, 1_000_000));
     await new Promise((resolve) => request.once('drain', resolve));
     request.destroy();
-    expect((await api(stage.platform, imagesPath('left'))).status).toBe(404);
+    expect((await api(fixture.platform, imagesPath('left'))).status).toBe(404);
     expect(await uploadFile('left', 'saved.tar')).toMatchObject({ tag: 'v1' });
-    expect(stage.platform.log).not.toContain('Request failed');
+    expect(fixture.platform.log).not.toContain('Request failed');
   });
 });

@@ -5,7 +5,7 @@ import { findProgram } from '../../setup/command.ts';
 import { startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
 import type { EngineKind, RunningEngine } from '../kit/engines/docker-engine.ts';
 import { testEngines } from '../kit/engines/engines.ts';
-import { Stage } from './stage.ts';
+import { Fixture } from './fixture.ts';
 
 // That of an engine that others use must not be killed.
 const canStart = testEngines().length > 0 && process.getuid?.() === 0 && (await findProgram('dockerd')) !== undefined;
@@ -22,20 +22,20 @@ describe.skipIf(!canStart).each(kinds)(`while containerd restarts below an engin
   afterAll(async () => await engine?.[Symbol.asyncDispose]());
 
   test('a session goes on, and every backend that is asked for becomes ready', async () => {
-    await using stage = await Stage.open({ engine, drivers: 'embedded' }, { BERTH_START_TIMEOUT_SECONDS: '60' });
-    await stage.push('serve');
-    const before = await stage.connectReady('serve');
+    await using fixture = await Fixture.open({ engine, drivers: 'embedded' }, { BERTH_START_TIMEOUT_SECONDS: '60' });
+    await fixture.push('serve');
+    const before = await fixture.connectReady('serve');
     // Two are being started when it goes, the others are asked for while it is away.
-    const starting = [await stage.connect('serve'), await stage.connect('serve')];
-    await stage.statusesUntil(starting[0]!, 'starting');
+    const starting = [await fixture.connect('serve'), await fixture.connect('serve')];
+    await fixture.statusesUntil(starting[0]!, 'starting');
     await engine.killContainerd();
-    const late = await Promise.all(Array.from({ length: 4 }, async () => await stage.connect('serve')));
+    const late = await Promise.all(Array.from({ length: 4 }, async () => await fixture.connect('serve')));
     expect((await fetch(before.url)).status).toBe(200);
     for (const connection of [...starting, ...late]) {
-      const statuses = await stage.statusesUntil(connection, 'ready');
+      const statuses = await fixture.statusesUntil(connection, 'ready');
       expect(statuses.at(-1)).toMatchObject({ status: 'ready' });
     }
     expect((await fetch(before.url)).status).toBe(200);
-    expect((await stage.backend(before)).statuses.at(-1)?.status).toBe('ready');
+    expect((await fixture.backend(before)).statuses.at(-1)?.status).toBe('ready');
   });
 });

@@ -3,25 +3,25 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { onAllDrivers, Stage } from './stage.ts';
+import { onAllDrivers, Fixture } from './fixture.ts';
 
 onAllDrivers((setting) => {
-  let stage: Stage;
+  let fixture: Fixture;
 
   beforeAll(async () => {
-    stage = await Stage.open(setting, { BERTH_STOP_GRACE_SECONDS: '3' });
-    await stage.push('serve');
-    await stage.push('stubborn');
-    await stage.pushSample();
+    fixture = await Fixture.open(setting, { BERTH_STOP_GRACE_SECONDS: '3' });
+    await fixture.push('serve');
+    await fixture.push('stubborn');
+    await fixture.pushSample();
   });
-  afterAll(() => stage[Symbol.asyncDispose]());
+  afterAll(() => fixture[Symbol.asyncDispose]());
 
   const secondsBetween = (from: string, to: string) => (Date.parse(to) - Date.parse(from)) / 1000;
 
   test.concurrent('nobody connected: swept after max_idle_seconds, within a second or two, and its URL is gone', async () => {
-    const connection = await stage.connect('serve', { spawn: { max_idle_seconds: 2 } });
+    const connection = await fixture.connect('serve', { spawn: { max_idle_seconds: 2 } });
     expect((await fetch(connection.url)).status).toBe(200);
-    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const statuses = await fixture.statusesUntil(connection, 'terminated');
     const at = (name: string) => statuses.find(({ status }) => status === name)?.time ?? '';
     expect(secondsBetween(at('ready'), at('terminating'))).toBeGreaterThanOrEqual(2);
     expect(secondsBetween(at('ready'), at('terminating'))).toBeLessThan(6);
@@ -32,14 +32,14 @@ onAllDrivers((setting) => {
 
   test.concurrent('a connect in the last moment of the idle time gets a URL that works', async () => {
     const settings = { key: 'last-moment', spawn: { max_idle_seconds: 1 } };
-    let connection = await stage.connectReady('serve', settings);
+    let connection = await fixture.connectReady('serve', settings);
     const seen = { joined: 0, spawned: 0 };
     // How late the sweep comes depends on how busy the machine is, so each round seeks its moment: later while the session is
     // still there, earlier when it has gone.
     let pauseMs = 1_500;
     for (let round = 0; round < 10 || (Math.min(seen.joined, seen.spawned) === 0 && round < 30); round++) {
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
-      connection = await stage.connect('serve', settings);
+      connection = await fixture.connect('serve', settings);
       seen[connection.spawned ? 'spawned' : 'joined'] += 1;
       expect((await fetch(connection.url)).status).toBe(200);
       pauseMs *= connection.spawned ? 0.8 : 1.2;
@@ -49,11 +49,11 @@ onAllDrivers((setting) => {
   });
 
   test.concurrent('an open WebSocket keeps its backend; closing it lets it go', async () => {
-    const connection = await stage.connect('pad', { spawn: { max_idle_seconds: 1 } });
+    const connection = await fixture.connect('pad', { spawn: { max_idle_seconds: 1 } });
     const socket = new WebSocket(`${connection.url.replace(/^http/, 'ws')}echo`);
     await once(socket, 'open');
     const openedAt = Date.now();
-    const swept = stage.statusesUntil(connection, 'terminating');
+    const swept = fixture.statusesUntil(connection, 'terminating');
     // Three idle times and more, during which the connection says nothing.
     for (let i = 0; i < 4; i += 1) {
       const pong = once(socket, 'pong');
@@ -69,19 +69,19 @@ onAllDrivers((setting) => {
   });
 
   test.concurrent('a slow download keeps its backend until its last byte', async () => {
-    const connection = await stage.connect('serve', { spawn: { max_idle_seconds: 1 } });
+    const connection = await fixture.connect('serve', { spawn: { max_idle_seconds: 1 } });
     const text = await (await fetch(`${connection.url}cgi-bin/slow?5`)).text();
     expect(text).toBe('line 1\nline 2\nline 3\nline 4\nline 5\n');
-    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept' });
   });
 
   test.concurrent('the lifetime limit ends a backend though somebody is connected', async () => {
-    const connection = await stage.connect('pad', { spawn: { lifetime_limit_seconds: 2 } });
+    const connection = await fixture.connect('pad', { spawn: { lifetime_limit_seconds: 2 } });
     const socket = new WebSocket(`${connection.url.replace(/^http/, 'ws')}echo`);
     await once(socket, 'open');
     const closed = once(socket, 'close');
-    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const statuses = await fixture.statusesUntil(connection, 'terminated');
     const at = (name: string) => statuses.find(({ status }) => status === name)?.time ?? '';
     expect(secondsBetween(at('ready'), at('terminating'))).toBeGreaterThanOrEqual(2);
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept', termination_kind: 'soft' });
@@ -89,22 +89,22 @@ onAllDrivers((setting) => {
   });
 
   test.concurrent('softly: SIGTERM, time to save, and exit code 0', async () => {
-    const connection = await stage.connectReady('serve');
-    await stage.terminate(connection);
-    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const connection = await fixture.connectReady('serve');
+    await fixture.terminate(connection);
+    const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.map(({ status }) => status).slice(-2)).toEqual(['terminating', 'terminated']);
     expect(statuses.at(-1)).toMatchObject({
       termination_reason: 'external',
       termination_kind: 'soft',
       exit_error: false,
     });
-    await expect(stage.terminate(connection)).rejects.toThrow('BackendNotRunning');
+    await expect(fixture.terminate(connection)).rejects.toThrow('BackendNotRunning');
   });
 
   test.concurrent('softly, but SIGTERM is ignored: by force after the grace time', async () => {
-    const connection = await stage.connectReady('stubborn');
-    await stage.terminate(connection);
-    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const connection = await fixture.connectReady('stubborn');
+    await fixture.terminate(connection);
+    const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.map(({ status }) => status).slice(-3)).toEqual(['terminating', 'hard-terminating', 'terminated']);
     const [soft, hard] = statuses.slice(-3);
     // A timer may fire a millisecond early by the time of day.
@@ -113,22 +113,22 @@ onAllDrivers((setting) => {
   });
 
   test.concurrent('by force: at once, though SIGTERM would be ignored', async () => {
-    const connection = await stage.connectReady('stubborn');
-    await stage.terminate(connection, true);
-    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const connection = await fixture.connectReady('stubborn');
+    await fixture.terminate(connection, true);
+    const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.map(({ status }) => status).slice(-2)).toEqual(['hard-terminating', 'terminated']);
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external', termination_kind: 'hard' });
   });
 
   test.concurrent('what one session saved when it was ended, the next one with the key loads', async () => {
     const spawn = { executable: { mount: true as const } };
-    const first = await stage.connectReady('pad', { key: 'kept', spawn });
-    await stage.terminate(first);
+    const first = await fixture.connectReady('pad', { key: 'kept', spawn });
+    await fixture.terminate(first);
     // Connected to while the first is still saving: it waits its turn.
-    const second = await stage.connect('pad', { key: 'kept', spawn });
+    const second = await fixture.connect('pad', { key: 'kept', spawn });
     expect([second.spawned, second.backend_id === first.backend_id]).toEqual([true, false]);
     expect((await fetch(`${second.url}healthz`)).status).toBe(200);
-    const [before, after] = [await stage.backend(first), await stage.backend(second)];
+    const [before, after] = [await fixture.backend(first), await fixture.backend(second)];
     const ended = before.statuses.find(({ status }) => status === 'terminated')?.time ?? '';
     const started = after.statuses.find(({ status }) => status === 'starting')?.time ?? '';
     expect(secondsBetween(ended, started)).toBeGreaterThanOrEqual(0);

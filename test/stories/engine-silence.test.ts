@@ -5,7 +5,7 @@ import { findProgram } from '../../setup/command.ts';
 import { startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
 import type { RunningEngine } from '../kit/engines/docker-engine.ts';
 import { testEngines } from '../kit/engines/engines.ts';
-import { Stage } from './stage.ts';
+import { Fixture } from './fixture.ts';
 
 // One that others use must not be frozen.
 const canStart = testEngines().length > 0 && process.getuid?.() === 0 && (await findProgram('dockerd')) !== undefined;
@@ -25,52 +25,52 @@ describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
     await engine?.[Symbol.asyncDispose]();
   });
 
-  async function readiness({ platform }: Stage): Promise<{ status: number; worker: string }> {
+  async function readiness({ platform }: Fixture): Promise<{ status: number; worker: string }> {
     const answer = await fetch(`${platform.operationsUrl}/readyz`);
     const { checks } = (await answer.json()) as { checks: { worker: string } };
     return { status: answer.status, worker: checks.worker };
   }
 
-  const linesOf = ({ platform }: Stage, words: string) =>
+  const linesOf = ({ platform }: Fixture, words: string) =>
     platform.log.split('\n').filter((line) => line.includes(words)).length;
 
   test('/readyz is red meanwhile and says what to do; sessions go on; what is asked for starts later', async () => {
-    await using stage = await Stage.open({ engine, drivers: 'embedded' });
-    await stage.push('serve');
-    const before = await stage.connectReady('serve');
-    expect(await readiness(stage)).toEqual({ status: 200, worker: 'ok' });
+    await using fixture = await Fixture.open({ engine, drivers: 'embedded' });
+    await fixture.push('serve');
+    const before = await fixture.connectReady('serve');
+    expect(await readiness(fixture)).toEqual({ status: 200, worker: 'ok' });
     thaw = await engine.freeze();
     await expect
-      .poll(async () => await readiness(stage), soon)
+      .poll(async () => await readiness(fixture), soon)
       .toEqual({
         status: 503,
         worker: expect.stringMatching(
           /^The Docker Engine of this node has not answered .*restart the engine$/,
         ) as string,
       });
-    const during = await stage.connect('serve');
+    const during = await fixture.connect('serve');
     expect((await fetch(before.url)).status).toBe(200);
-    expect((await stage.backend(during)).statuses.map(({ status }) => status)).toEqual(['scheduled']);
-    expect(linesOf(stage, 'Docker Engine does not answer')).toBe(1);
+    expect((await fixture.backend(during)).statuses.map(({ status }) => status)).toEqual(['scheduled']);
+    expect(linesOf(fixture, 'Docker Engine does not answer')).toBe(1);
     thaw();
     expect((await fetch(during.url)).status).toBe(200);
-    await expect.poll(async () => await readiness(stage), soon).toEqual({ status: 200, worker: 'ok' });
-    expect(linesOf(stage, 'Docker Engine answers again')).toBe(1);
+    await expect.poll(async () => await readiness(fixture), soon).toEqual({ status: 200, worker: 'ok' });
+    expect(linesOf(fixture, 'Docker Engine answers again')).toBe(1);
   });
 
   test('a platform that is started meanwhile opens, and has a worker as soon as the engine answers', async () => {
-    await using stage = await Stage.open({ engine, drivers: 'embedded' });
-    await stage.push('serve');
-    await stage.platform.stop();
+    await using fixture = await Fixture.open({ engine, drivers: 'embedded' });
+    await fixture.push('serve');
+    await fixture.platform.stop();
     thaw = await engine.freeze();
-    await stage.platform.restart();
-    expect(await readiness(stage)).toEqual({
+    await fixture.platform.restart();
+    expect(await readiness(fixture)).toEqual({
       status: 503,
       worker: `No Docker Engine answers at ${engine.host}, start one or say where it listens`,
     });
-    const connection = await stage.connect('serve');
+    const connection = await fixture.connect('serve');
     thaw();
     expect((await fetch(connection.url)).status).toBe(200);
-    expect((await readiness(stage)).status).toBe(200);
+    expect((await readiness(fixture)).status).toBe(200);
   });
 });

@@ -2,24 +2,24 @@
 /** Backends that do not come up, or do not stay up. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { inEverySetting, Stage } from './stage.ts';
+import { inEverySetting, Fixture } from './fixture.ts';
 
 inEverySetting((setting) => {
-  let stage: Stage;
+  let fixture: Fixture;
 
   beforeAll(async () => {
-    stage = await Stage.open(setting, {
+    fixture = await Fixture.open(setting, {
       BERTH_START_TIMEOUT_SECONDS: '4',
       BERTH_STOP_GRACE_SECONDS: '2',
     });
-    for (const behaviour of ['serve', 'deaf', 'failing', 'greedy'] as const) await stage.push(behaviour);
+    for (const behaviour of ['serve', 'deaf', 'failing', 'greedy'] as const) await fixture.push(behaviour);
   });
-  afterAll(() => stage[Symbol.asyncDispose]());
+  afterAll(() => fixture[Symbol.asyncDispose]());
 
   test('an image that never listens ends as "startuptimeout", and nobody waits for ever', async () => {
-    const connection = await stage.connect('deaf');
+    const connection = await fixture.connect('deaf');
     const waiting = fetch(connection.url);
-    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'startuptimeout' });
     expect(statuses.map(({ status }) => status)).not.toContain('ready');
     const answer = await waiting;
@@ -30,22 +30,22 @@ inEverySetting((setting) => {
   });
 
   test('an image that exits with 1 ends on its own, and the ready page says so', async () => {
-    const connection = await stage.connect('failing');
-    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const connection = await fixture.connect('failing');
+    const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.at(-1)).toMatchObject({ termination_kind: null, termination_reason: null, exit_error: true });
-    const { statuses: detailed } = await stage.backend(connection);
+    const { statuses: detailed } = await fixture.backend(connection);
     expect(detailed.at(-1)).toMatchObject({ exit_code: 1 });
     const page = await fetch(connection.ready_url);
     expect([page.status, await page.text()]).toEqual([410, expect.stringContaining('code 1')]);
   });
 
   test('an image that was never pushed is refused; one that vanished from the registry ends the backend, and says why', async () => {
-    await expect(stage.connect('serve', { spawn: { tag: 'nope' } })).rejects.toThrow('ImageNotFound');
-    await expect(stage.connect('nothing')).rejects.toThrow('ServiceNotFound');
-    const { registry, account, token } = stage.platform;
+    await expect(fixture.connect('serve', { spawn: { tag: 'nope' } })).rejects.toThrow('ImageNotFound');
+    await expect(fixture.connect('nothing')).rejects.toThrow('ServiceNotFound');
+    const { registry, account, token } = fixture.platform;
     // An image that no other story has left on the engine.
     const variant = randomUUID();
-    const digest = await stage.push('stubborn', variant);
+    const digest = await fixture.push('stubborn', variant);
     const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
     const ask = async (method: string, path: string) =>
       await fetch(`http://${registry}/v2/${account}/stubborn/${path}`, { method, headers: { authorization } });
@@ -53,10 +53,10 @@ inEverySetting((setting) => {
     expect((await ask('DELETE', `blobs/${manifest.config.digest}`)).status).toBe(202);
     const name = `${registry}/${account}/stubborn`;
     for (const image of [`${name}:latest`, `${name}@${digest}`, `berth-test/stubborn:${variant}`]) {
-      await stage.docker('rmi', '--force', image);
+      await fixture.docker('rmi', '--force', image);
     }
-    const connection = await stage.connect('stubborn');
-    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const connection = await fixture.connect('stubborn');
+    const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.at(-1)).toMatchObject({ termination_kind: null, termination_reason: null, exit_error: false });
     const page = await fetch(connection.ready_url);
     expect([page.status, await page.text()]).toEqual([410, expect.stringMatching(/image/i)]);
@@ -64,10 +64,10 @@ inEverySetting((setting) => {
 
   test('a backend that exceeds its memory limit is ended', async () => {
     const spawn = { executable: { resource_limits: { memory_limit_bytes: 32 * 1024 * 1024 } } };
-    const connection = await stage.connectReady('greedy', { spawn });
-    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const connection = await fixture.connectReady('greedy', { spawn });
+    const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.at(-1)).toMatchObject({ exit_error: true });
-    const { statuses: detailed } = await stage.backend(connection);
+    const { statuses: detailed } = await fixture.backend(connection);
     expect(detailed.at(-1)?.exit_code).toBe(137);
   });
 });

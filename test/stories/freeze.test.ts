@@ -11,7 +11,7 @@ import type { ConnectResponse } from '../../contract/connect.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { nodeLeaseMs } from '../../model/node.ts';
-import { Stage } from './stage.ts';
+import { Fixture } from './fixture.ts';
 
 /** Longer than the leases of keys and nodes, by two heartbeats: the store's time is past them however they were renewed before. */
 const freezeMs = nodeLeaseMs + 10_000;
@@ -33,40 +33,40 @@ const allDrivers = engine ? testDrivers() : [];
 
 // On all drivers at the same time: it takes as long as one.
 describe.skipIf(!engine)(`a platform that stood still for ${freezeMs / 1000} seconds`, () => {
-  let stages: Stage[] = [];
+  let fixtures: Fixture[] = [];
 
   beforeAll(async () => {
     if (!engine) return;
-    stages = await Promise.all(allDrivers.map((drivers) => Stage.open({ engine, drivers })));
-    for (const stage of stages) await stage.pushSample();
+    fixtures = await Promise.all(allDrivers.map((drivers) => Fixture.open({ engine, drivers })));
+    for (const fixture of fixtures) await fixture.pushSample();
   });
   afterAll(async () => {
-    await Promise.all(stages.map((stage) => stage[Symbol.asyncDispose]()));
+    await Promise.all(fixtures.map((fixture) => fixture[Symbol.asyncDispose]()));
   });
 
   test(
     'ends no session whose key is still its own, and a connect right after it gets one',
     { timeout: 240_000 },
     async () => {
-      const acts = stages.map(async (stage, i) => {
-        const keyless = [await stage.connectReady('pad'), await stage.connectReady('pad')];
-        const keyed = await stage.connectReady('pad', { key: 'room' });
+      const acts = fixtures.map(async (fixture, i) => {
+        const keyless = [await fixture.connectReady('pad'), await fixture.connectReady('pad')];
+        const keyed = await fixture.connectReady('pad', { key: 'room' });
         for (const session of [...keyless, keyed]) expect(await echo(session)).toBe('still here');
-        const thaw = await stage.platform.freeze();
+        const thaw = await fixture.platform.freeze();
         await delay(freezeMs);
         thaw();
-        const again = await stage.connect('pad', { key: 'room' });
+        const again = await fixture.connect('pad', { key: 'room' });
         const isShared = allDrivers[i] !== 'embedded';
         expect([again.spawned, again.backend_id === keyed.backend_id]).toEqual([isShared, !isShared]);
         await delay(passesMs);
         for (const session of [...keyless, again]) {
-          expect((await stage.backend(session)).statuses.at(-1)).toMatchObject({ status: 'ready' });
+          expect((await fixture.backend(session)).statuses.at(-1)).toMatchObject({ status: 'ready' });
           // On a new socket: the application ends those whose client, behind the proxy, has not answered its pings.
           expect(await echo(session)).toBe('still here');
         }
         if (!isShared) return;
         const reason = expect.stringMatching(/^(?:keyexpired|lost)$/) as string;
-        expect((await stage.backend(keyed)).statuses.at(-1)).toMatchObject({ termination_reason: reason });
+        expect((await fixture.backend(keyed)).statuses.at(-1)).toMatchObject({ termination_reason: reason });
       });
       await Promise.all(acts);
     },

@@ -9,7 +9,7 @@ import { api } from '../kit/platform/api-client.ts';
 import type { TestEngine } from '../kit/engines/docker-engine.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { canMount, SmallDisk, whyNoDisk } from '../kit/machine/small-disk.ts';
-import { Stage } from './stage.ts';
+import { Fixture } from './fixture.ts';
 
 const reserveMib = 8;
 const soon = { interval: 100, timeout: 50_000 };
@@ -18,13 +18,13 @@ const refusedByDocker = /507 Insufficient Storage: no space left on device/;
 const engines = testEngines();
 const why = engines.length === 0 ? ' (skipped: there is no Docker Engine)' : whyNoDisk;
 
-async function openStage(engine: TestEngine, disk: SmallDisk): Promise<Stage> {
+async function openStage(engine: TestEngine, disk: SmallDisk): Promise<Fixture> {
   const settings = { BERTH_DATA_FOLDER: disk.path, BERTH_DISK_RESERVE_MIB: String(reserveMib) };
-  return await Stage.open({ engine, drivers: 'embedded' }, settings);
+  return await Fixture.open({ engine, drivers: 'embedded' }, settings);
 }
 
 /** The status of `/readyz`, and what it says of the disk and the store. */
-async function readiness({ platform }: Stage): Promise<readonly [number, string | undefined, string | undefined]> {
+async function readiness({ platform }: Fixture): Promise<readonly [number, string | undefined, string | undefined]> {
   const answer = await fetch(`${platform.operationsUrl}/readyz`);
   const { checks } = (await answer.json()) as { checks: Record<string, string> };
   return [answer.status, checks['disk'], checks['store']];
@@ -50,26 +50,26 @@ describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine]
       { timeout: 240_000 },
       async () => {
         await using disk = await SmallDisk.mount(128);
-        await using stage = await openStage(engine, disk);
-        await stage.pushSample();
-        const pad = await stage.connectReady('pad', { key: 'through' });
-        const container = await stage.containerOf(pad);
+        await using fixture = await openStage(engine, disk);
+        await fixture.pushSample();
+        const pad = await fixture.connectReady('pad', { key: 'through' });
+        const container = await fixture.containerOf(pad);
         const page = await openPage(pad.url);
-        await expect.poll(() => readiness(stage), soon).toEqual([200, 'ok', 'ok']);
+        await expect.poll(() => readiness(fixture), soon).toEqual([200, 'ok', 'ok']);
 
         await disk.fillUpTo(reserveMib - 1);
-        await expect.poll(async () => (await readiness(stage))[0], soon).toBe(503);
-        expect((await readiness(stage))[1]).toMatch(/^The disk is full: .+ are free, and 8 MiB are kept free/);
-        await expect(stage.push('serve')).rejects.toThrow(refusedByDocker);
+        await expect.poll(async () => (await readiness(fixture))[0], soon).toBe(503);
+        expect((await readiness(fixture))[1]).toMatch(/^The disk is full: .+ are free, and 8 MiB are kept free/);
+        await expect(fixture.push('serve')).rejects.toThrow(refusedByDocker);
         expect(await readdir(join(disk.path, 'blobs', 'uploads'))).toEqual([]);
         // On the reserve everything else goes on.
-        const again = await stage.connect('pad', { key: 'through' });
+        const again = await fixture.connect('pad', { key: 'through' });
         expect([again.spawned, again.backend_id]).toEqual([false, pad.backend_id]);
         await assertAlive(page);
 
         await disk.fillUpTo(0);
-        const path = `/v2/service/${stage.platform.account}/pad/connect`;
-        const connect = async () => await api(stage.platform, path, { method: 'POST', body: '{"key":"through"}' });
+        const path = `/v2/service/${fixture.platform.account}/pad/connect`;
+        const connect = async () => await api(fixture.platform, path, { method: 'POST', body: '{"key":"through"}' });
         // What has room in the write-ahead log is still written.
         await expect.poll(async () => (await connect()).status, { ...soon, interval: 1 }).toBe(503);
         const refused = await connect();
@@ -79,29 +79,29 @@ describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine]
         expect((await fetch(pad.url)).status).toBe(200);
         await assertAlive(page);
 
-        await stage.platform.stop();
+        await fixture.platform.stop();
         page.terminate();
         await disk.fillUpTo(0);
-        await stage.platform.restart();
-        expect((await readiness(stage))[0]).toBe(503);
+        await fixture.platform.restart();
+        expect((await readiness(fixture))[0]).toBe(503);
         const reopened = await openPage(pad.url);
         await assertAlive(reopened);
-        await expect(stage.push('serve')).rejects.toThrow(refusedByDocker);
-        await stage.platform.kill();
+        await expect(fixture.push('serve')).rejects.toThrow(refusedByDocker);
+        await fixture.platform.kill();
         reopened.terminate();
         await disk.fillUpTo(0);
-        await stage.platform.restart();
+        await fixture.platform.restart();
         const reopenedAgain = await openPage(pad.url);
         await assertAlive(reopenedAgain);
 
         await disk.heal();
-        await expect.poll(() => readiness(stage), soon).toEqual([200, 'ok', 'ok']);
-        await stage.push('serve');
-        expect((await fetch((await stage.connectReady('serve')).url)).status).toBe(200);
-        const after = await stage.connect('pad', { key: 'through' });
+        await expect.poll(() => readiness(fixture), soon).toEqual([200, 'ok', 'ok']);
+        await fixture.push('serve');
+        expect((await fetch((await fixture.connectReady('serve')).url)).status).toBe(200);
+        const after = await fixture.connect('pad', { key: 'through' });
         expect([after.spawned, after.backend_id]).toEqual([false, pad.backend_id]);
         await assertAlive(reopenedAgain);
-        expect(await stage.containerOf(pad)).toBe(container);
+        expect(await fixture.containerOf(pad)).toBe(container);
         reopenedAgain.close();
       },
     );

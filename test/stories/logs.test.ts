@@ -8,21 +8,21 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { metricsRecord } from '../../contract/backend.ts';
 import { api, eventStream } from '../kit/platform/api-client.ts';
 import type { StreamEvent } from '../kit/platform/api-client.ts';
-import { onAllDrivers, Stage, where } from './stage.ts';
+import { onAllDrivers, Fixture, where } from './fixture.ts';
 
 onAllDrivers((setting) => {
-  let stage: Stage;
+  let fixture: Fixture;
 
   beforeAll(async () => {
-    stage = await Stage.open(setting, { BERTH_STOP_GRACE_SECONDS: '3' });
-    await stage.push('serve');
-    await stage.push('failing');
+    fixture = await Fixture.open(setting, { BERTH_STOP_GRACE_SECONDS: '3' });
+    await fixture.push('serve');
+    await fixture.push('failing');
   });
-  afterAll(() => stage[Symbol.asyncDispose]());
+  afterAll(() => fixture[Symbol.asyncDispose]());
 
   const pathOf = ({ backend_id: id }: { backend_id: string }) => `/v2/backend/${id}/logs/stream`;
   const log = (backend: { backend_id: string }, lastEventId?: string) =>
-    eventStream(stage.platform, pathOf(backend), {
+    eventStream(fixture.platform, pathOf(backend), {
       signal: AbortSignal.timeout(30_000),
       ...(lastEventId !== undefined && { lastEventId }),
     });
@@ -40,13 +40,13 @@ onAllDrivers((setting) => {
   const wordsOf = (events: readonly StreamEvent[]) => events.map(({ data }) => data);
 
   const containerOf = async ({ backend_id: id }: { backend_id: string }) =>
-    await stage.docker('ps', '--all', '--quiet', '--filter', `label=berth.backend=${id}`);
+    await fixture.docker('ps', '--all', '--quiet', '--filter', `label=berth.backend=${id}`);
 
   /** Begins to follow a log, and takes nothing of it. */
   async function standStill(backend: { backend_id: string }): Promise<Socket> {
-    const { hostname, port } = new URL(stage.platform.apiUrl);
+    const { hostname, port } = new URL(fixture.platform.apiUrl);
     const socket = connect(Number(port), hostname).pause();
-    const head = [`GET ${pathOf(backend)} HTTP/1.1`, 'host: berth', `authorization: Bearer ${stage.platform.token}`];
+    const head = [`GET ${pathOf(backend)} HTTP/1.1`, 'host: berth', `authorization: Bearer ${fixture.platform.token}`];
     socket.write(`${head.join('\r\n')}\r\n\r\n`);
     await once(socket, 'readable');
     return socket;
@@ -58,7 +58,7 @@ onAllDrivers((setting) => {
   }
 
   test('a log is followed from before the container is there, resumed, ends with its backend and outlives it', async () => {
-    const connection = await stage.connect('serve');
+    const connection = await fixture.connect('serve');
     const follower = log(connection);
     expect(await next(follower)).toBe('serving');
     await fetch(`${connection.url}cgi-bin/say?one`);
@@ -68,10 +68,10 @@ onAllDrivers((setting) => {
     expect([await next(second), await next(second)]).toEqual(['serving', 'one']);
     await fetch(`${connection.url}cgi-bin/say?two`);
     expect([await next(follower), await next(second)]).toEqual(['two', 'two']);
-    await stage.terminate(connection);
+    await fixture.terminate(connection);
     const ends = [wordsOf(await rest(follower)), wordsOf(await rest(second))];
     expect(ends).toEqual([['bye'], ['bye']]);
-    await stage.statusesUntil(connection, 'terminated');
+    await fixture.statusesUntil(connection, 'terminated');
     await expect.poll(() => containerOf(connection), { timeout: 30_000 }).toBe('');
     const kept = await wholeLog(connection);
     expect(wordsOf(kept)).toEqual(['serving', 'one', 'two', 'bye']);
@@ -80,26 +80,26 @@ onAllDrivers((setting) => {
   });
 
   test('what a backend said that did not start can be read', async () => {
-    const connection = await stage.connect('failing');
+    const connection = await fixture.connect('failing');
     expect(wordsOf(await wholeLog(connection))).toEqual(['This backend cannot go on']);
-    await stage.statusesUntil(connection, 'terminated');
+    await fixture.statusesUntil(connection, 'terminated');
     expect(wordsOf(await wholeLog(connection))).toEqual(['This backend cannot go on']);
   });
 
   test('a log is whole though the platform is killed as soon as the end is written', async () => {
-    const connection = await stage.connectReady('serve');
+    const connection = await fixture.connectReady('serve');
     await fetch(`${connection.url}cgi-bin/say?last`);
-    const ended = stage.statusesUntil(connection, 'terminated');
-    await stage.terminate(connection);
+    const ended = fixture.statusesUntil(connection, 'terminated');
+    await fixture.terminate(connection);
     await ended;
-    await stage.platform.kill();
-    await stage.platform.restart();
+    await fixture.platform.kill();
+    await fixture.platform.restart();
     await expect.poll(() => containerOf(connection), { timeout: 30_000 }).toBe('');
     expect(wordsOf(await wholeLog(connection))).toEqual(['serving', 'last', 'bye']);
   });
 
   test('a client that takes nothing holds nobody up', async () => {
-    const connection = await stage.connectReady('serve');
+    const connection = await fixture.connectReady('serve');
     const standing = await standStill(connection);
     // More than fits into anything on the way.
     await fetch(`${connection.url}cgi-bin/flood?20000000`);
@@ -108,16 +108,16 @@ onAllDrivers((setting) => {
     for await ({ data: last } of log(connection)) if (last === 'done') break;
     expect(last).toBe('done');
     standing.destroy();
-    await stage.terminate(connection, true);
+    await fixture.terminate(connection, true);
   });
 
   test('metrics come while a backend runs', async () => {
-    const connection = await stage.connect('serve');
+    const connection = await fixture.connect('serve');
     const path = `/v2/backend/${connection.backend_id}/metrics/stream`;
     const events: StreamEvent[] = [];
-    for await (const event of eventStream(stage.platform, path, { signal: AbortSignal.timeout(30_000) })) {
+    for await (const event of eventStream(fixture.platform, path, { signal: AbortSignal.timeout(30_000) })) {
       events.push(event);
-      if (events.length === 2) await stage.terminate(connection, true);
+      if (events.length === 2) await fixture.terminate(connection, true);
     }
     expect(events.slice(0, 2).map(({ id }) => id)).toEqual(['0', '1']);
     for (const { data } of events) {
@@ -130,49 +130,49 @@ onAllDrivers((setting) => {
       expect(record.sys_cpu / availableParallelism()).toBeGreaterThan(0.5e9);
       expect(record.sys_cpu / availableParallelism()).toBeLessThan(20e9);
     }
-    await stage.statusesUntil(connection, 'terminated');
-    expect(await rest(eventStream(stage.platform, path))).toEqual([]);
+    await fixture.statusesUntil(connection, 'terminated');
+    expect(await rest(eventStream(fixture.platform, path))).toEqual([]);
   });
 
   test.for(where(setting.drivers !== 'embedded'))(
     'while its node is away, a log cannot be read, and says so',
     async () => {
-      const connection = await stage.connectReady('serve');
+      const connection = await fixture.connectReady('serve');
       const follower = log(connection);
       expect(await next(follower)).toBe('serving');
       const ending = rest(follower).then(
         () => 'ended',
         () => 'broken',
       );
-      await stage.platform.kill(['worker']);
+      await fixture.platform.kill(['worker']);
       expect(await ending).toBe('broken');
-      const refused = await api(stage.platform, pathOf(connection));
+      const refused = await api(fixture.platform, pathOf(connection));
       expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2']);
       expect(await refused.json()).toMatchObject({ error: { code: 'Unavailable' } });
-      await stage.platform.restart(['worker']);
+      await fixture.platform.restart(['worker']);
       expect(await next(log(connection))).toBe('serving');
-      await stage.terminate(connection, true);
+      await fixture.terminate(connection, true);
     },
   );
 
   // In processes of their own, whichever stops first decides how the stream ends.
   test.for(where(setting.drivers === 'embedded'))('a platform that is asked to stop ends its streams', async () => {
-    const connection = await stage.connectReady('serve');
+    const connection = await fixture.connectReady('serve');
     const follower = log(connection);
     expect(await next(follower)).toBe('serving');
-    const [events, code] = await Promise.all([rest(follower), stage.platform.stop()]);
+    const [events, code] = await Promise.all([rest(follower), fixture.platform.stop()]);
     expect([events, code]).toEqual([[], 0]);
-    await stage.platform.restart();
-    await stage.terminate(connection, true);
+    await fixture.platform.restart();
+    await fixture.terminate(connection, true);
   });
 
   test('nobody but its account sees a log', async () => {
-    const connection = await stage.connectReady('serve');
-    const absent = await api(stage.platform, pathOf({ backend_id: 'nosuchbackend' }));
+    const connection = await fixture.connectReady('serve');
+    const absent = await api(fixture.platform, pathOf({ backend_id: 'nosuchbackend' }));
     expect(absent.status).toBe(404);
-    const stranger = await api(stage.platform, pathOf(connection), { headers: { authorization: 'Bearer guessed' } });
+    const stranger = await api(fixture.platform, pathOf(connection), { headers: { authorization: 'Bearer guessed' } });
     expect(stranger.status).toBe(401);
     await Promise.all([absent.text(), stranger.text()]);
-    await stage.terminate(connection, true);
+    await fixture.terminate(connection, true);
   });
 });

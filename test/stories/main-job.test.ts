@@ -3,28 +3,28 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { inEverySetting, Stage } from './stage.ts';
+import { inEverySetting, Fixture } from './fixture.ts';
 
 inEverySetting((setting) => {
-  let stage: Stage;
+  let fixture: Fixture;
   let digest: string;
 
   beforeAll(async () => {
-    stage = await Stage.open(setting);
-    digest = await stage.push('serve');
-    await stage.pushSample();
+    fixture = await Fixture.open(setting);
+    digest = await fixture.push('serve');
+    await fixture.pushSample();
   });
-  afterAll(() => stage[Symbol.asyncDispose]());
+  afterAll(() => fixture[Symbol.asyncDispose]());
 
   test('a pushed image is connected to, and answers through the URL at the first request', async () => {
-    const connection = await stage.connect('serve');
+    const connection = await fixture.connect('serve');
     expect(connection.spawned).toBe(true);
     const response = await fetch(connection.url);
     expect([response.status, await response.text()]).toEqual([
       200,
       expect.stringContaining('Hello from a test backend'),
     ]);
-    const backend = await stage.backend(connection);
+    const backend = await fixture.backend(connection);
     expect(backend.image_digest).toBe(digest);
     expect(backend.statuses.map(({ status }) => status)).toEqual([
       'scheduled',
@@ -36,7 +36,7 @@ inEverySetting((setting) => {
   });
 
   test('a WebSocket echoes through the URL', async () => {
-    const { url } = await stage.connect('pad');
+    const { url } = await fixture.connect('pad');
     const socket = new WebSocket(`${url.replace(/^http/, 'ws')}echo`);
     await once(socket, 'open');
     for (const message of ['hello', 'wörld 🚢', 'x'.repeat(50_000)]) {
@@ -50,29 +50,29 @@ inEverySetting((setting) => {
 
   test('two browsers with one key meet in one container; another key is another container', async () => {
     const [first, second] = [
-      await stage.connect('pad', { key: 'room-1' }),
-      await stage.connect('pad', { key: 'room-1' }),
+      await fixture.connect('pad', { key: 'room-1' }),
+      await fixture.connect('pad', { key: 'room-1' }),
     ];
     expect([first.spawned, second.spawned, second.backend_id === first.backend_id]).toEqual([true, false, true]);
     expect(second.url).not.toBe(first.url);
-    const other = await stage.connect('pad', { key: 'room-2' });
+    const other = await fixture.connect('pad', { key: 'room-2' });
     expect(other.spawned).toBe(true);
     expect(other.backend_id).not.toBe(first.backend_id);
   });
 
   test('50 parallel connects on one key give one container', async () => {
-    const connections = await Promise.all(Array.from({ length: 50 }, () => stage.connect('serve', { key: 'crowd' })));
+    const connections = await Promise.all(Array.from({ length: 50 }, () => fixture.connect('serve', { key: 'crowd' })));
     expect(new Set(connections.map(({ backend_id }) => backend_id)).size).toBe(1);
     expect(connections.filter(({ spawned }) => spawned)).toHaveLength(1);
     const answers = await Promise.all(connections.map(async ({ url }) => (await fetch(url)).status));
     expect(answers).toEqual(connections.map(() => 200));
-    const path = `/v2/service/${stage.platform.account}/serve/backends`;
-    const { backends } = await stage.get<{ backends: { key: string | null }[] }>(path);
+    const path = `/v2/service/${fixture.platform.account}/serve/backends`;
+    const { backends } = await fixture.get<{ backends: { key: string | null }[] }>(path);
     expect(backends.filter(({ key }) => key === 'crowd')).toHaveLength(1);
   });
 
   test('the container knows who it is, and verified headers come from nobody but us', async () => {
-    const connection = await stage.connectReady('serve', { key: 'who', user: 'Zoë', auth: { role: 'ädmin' } });
+    const connection = await fixture.connectReady('serve', { key: 'who', user: 'Zoë', auth: { role: 'ädmin' } });
     const response = await fetch(`${connection.url}cgi-bin/env`, {
       headers: {
         'X-Verified-Username': 'mallory',
@@ -87,7 +87,7 @@ inEverySetting((setting) => {
     expect(value('SESSION_BACKEND_KEY')).toBe('who');
     expect(Number(value('SESSION_BACKEND_FENCING_TOKEN'))).toBeGreaterThan(0);
     expect(lines.join('\n')).not.toMatch(/mallory|guess|yes/);
-    const whoami = await stage.connect('pad', { user: 'Zoë', auth: { role: 'ädmin' } });
+    const whoami = await fixture.connect('pad', { user: 'Zoë', auth: { role: 'ädmin' } });
     const seen = await fetch(`${whoami.url}whoami`, {
       headers: { 'X-Verified-Username': 'mallory', 'x-verified-extra': 'x' },
     });
@@ -99,24 +99,30 @@ inEverySetting((setting) => {
   });
 
   test('the status stream tells the whole start to anyone, and the ready page leads on', async () => {
-    const connection = await stage.connect('serve');
-    const statuses = await stage.statusesUntil(connection, 'ready');
+    const connection = await fixture.connect('serve');
+    const statuses = await fixture.statusesUntil(connection, 'ready');
     expect(statuses.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'starting', 'waiting', 'ready']);
     const page = await fetch(connection.ready_url, { redirect: 'manual' });
     expect([page.status, page.headers.get('location')]).toEqual([303, connection.url]);
   });
 
   test('backends are not on any host interface, and cannot reach each other', async () => {
-    const [one, other] = [await stage.connectReady('serve'), await stage.connectReady('serve')];
+    const [one, other] = [await fixture.connectReady('serve'), await fixture.connectReady('serve')];
     const format = '{{json .NetworkSettings.Ports}} {{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}';
-    const inspected = await stage.docker('inspect', '--format', format, await stage.containerOf(one));
+    const inspected = await fixture.docker('inspect', '--format', format, await fixture.containerOf(one));
     const [ports = '', address = ''] = inspected.split(' ');
     expect(Object.values(JSON.parse(ports) as Record<string, unknown>).filter(Boolean)).toEqual([]);
     expect((await fetch(`http://${address}:8080/`)).status).toBe(200);
-    const neighbour = await stage.containerOf(other);
+    const neighbour = await fixture.containerOf(other);
     const request = String.raw`printf 'GET / HTTP/1.0\r\n\r\n'`;
     const reach = async (target: string) =>
-      await stage.docker('exec', neighbour, '/bin/sh', '-c', `${request} | nc -w 2 ${target} 8080 || echo unreachable`);
+      await fixture.docker(
+        'exec',
+        neighbour,
+        '/bin/sh',
+        '-c',
+        `${request} | nc -w 2 ${target} 8080 || echo unreachable`,
+      );
     expect(await reach('127.0.0.1')).toContain('Hello from a test backend');
     expect(await reach(address)).toBe('unreachable');
   });

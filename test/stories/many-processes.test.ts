@@ -7,35 +7,35 @@ import type { ConnectResponse } from '../../contract/connect.ts';
 import { eventStream } from '../kit/platform/api-client.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
-import { Stage } from './stage.ts';
+import { Fixture } from './fixture.ts';
 
 const [engine, otherEngine] = testEngines();
 const drivers = testDrivers().find((each) => each !== 'embedded');
 
 describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every role, on two engines', () => {
-  let stage: Stage;
+  let fixture: Fixture;
 
   beforeAll(async () => {
     if (!engine || !otherEngine || !drivers) return;
-    stage = await Stage.open({ engine, drivers, twinsOn: otherEngine });
-    await stage.push('serve');
-    await stage.pushSample();
+    fixture = await Fixture.open({ engine, drivers, twinsOn: otherEngine });
+    await fixture.push('serve');
+    await fixture.pushSample();
   });
-  afterAll(() => stage?.[Symbol.asyncDispose]());
+  afterAll(() => fixture?.[Symbol.asyncDispose]());
 
   /** The same connection, through the other proxy. */
   function throughOther({ url }: ConnectResponse): string {
-    const other = stage.platform.announcedBy('proxy2').proxy_url;
-    return url.replace(stage.platform.proxyUrl, other);
+    const other = fixture.platform.announcedBy('proxy2').proxy_url;
+    return url.replace(fixture.platform.proxyUrl, other);
   }
 
   async function nodesOf(connections: readonly ConnectResponse[]): Promise<Set<string>> {
-    const containers = await Promise.all(connections.map((connection) => stage.containerOf(connection)));
+    const containers = await Promise.all(connections.map((connection) => fixture.containerOf(connection)));
     return new Set(containers.map((container) => (container === '' ? 'the other engine' : 'the first engine')));
   }
 
   test('spawns spread over both nodes, and every one answers through both proxies', async () => {
-    const connections = await Promise.all(Array.from({ length: 10 }, () => stage.connectReady('serve')));
+    const connections = await Promise.all(Array.from({ length: 10 }, () => fixture.connectReady('serve')));
     expect(await nodesOf(connections)).toEqual(new Set(['the first engine', 'the other engine']));
     for (const connection of connections) {
       expect((await fetch(connection.url)).status).toBe(200);
@@ -44,11 +44,11 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
   });
 
   test('every API tells the logs of both nodes', async () => {
-    const connections = await Promise.all(Array.from({ length: 10 }, () => stage.connectReady('serve')));
+    const connections = await Promise.all(Array.from({ length: 10 }, () => fixture.connectReady('serve')));
     expect(await nodesOf(connections)).toEqual(new Set(['the first engine', 'the other engine']));
-    const { token } = stage.platform;
+    const { token } = fixture.platform;
     for (const name of ['api', 'api2'] as const) {
-      const access = { token, apiUrl: stage.platform.announcedBy(name).api_url };
+      const access = { token, apiUrl: fixture.platform.announcedBy(name).api_url };
       for (const { backend_id: id } of connections) {
         const events = eventStream(access, `/v2/backend/${id}/logs/stream`);
         expect((await events.next()).value).toMatchObject({ data: 'serving' });
@@ -59,14 +59,14 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
 
   test('a node that other machines cannot reach says what to set', async () => {
     // Each node tells when it hears of the other: with its next heartbeat.
-    const warnings = () => stage.platform.log.match(/There are other nodes[^"]*set BERTH_ADVERTISED_HOST/g) ?? [];
+    const warnings = () => fixture.platform.log.match(/There are other nodes[^"]*set BERTH_ADVERTISED_HOST/g) ?? [];
     await expect.poll(warnings, { timeout: 30_000 }).toHaveLength(2);
   });
 
   test('a key stays on its node, whichever API is asked', async () => {
-    const { account, token } = stage.platform;
+    const { account, token } = fixture.platform;
     const ask = async (name: 'api' | 'api2') => {
-      const base = stage.platform.announcedBy(name).api_url;
+      const base = fixture.platform.announcedBy(name).api_url;
       const answer = await fetch(`${base}/v2/service/${account}/serve/connect`, {
         method: 'POST',
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
@@ -80,34 +80,34 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
   });
 
   test('a killed API, registry or proxy is not noticed by sessions on the others', async () => {
-    const connection = await stage.connectReady('pad');
+    const connection = await fixture.connectReady('pad');
     const socket = new WebSocket(`${throughOther(connection).replace(/^http/, 'ws')}echo`);
     await once(socket, 'open');
-    await stage.platform.kill(['api', 'registry', 'proxy']);
+    await fixture.platform.kill(['api', 'registry', 'proxy']);
     socket.send('still here');
     const [message] = (await once(socket, 'message')) as [Buffer];
     expect(message.toString()).toBe('still here');
     expect((await fetch(throughOther(connection))).status).toBe(200);
-    const status = connection.status_url.replace(stage.platform.apiUrl, stage.platform.announcedBy('api2').api_url);
+    const status = connection.status_url.replace(fixture.platform.apiUrl, fixture.platform.announcedBy('api2').api_url);
     expect(await (await fetch(status)).json()).toMatchObject({ status: 'ready' });
     socket.close();
-    await stage.platform.restart(['api', 'registry', 'proxy']);
+    await fixture.platform.restart(['api', 'registry', 'proxy']);
     expect((await fetch(connection.url)).status).toBe(200);
   });
 
   test('what a killed worker ran is adopted by its successor, with every key and URL', async () => {
     const connections = await Promise.all(
-      Array.from({ length: 6 }, (_, i) => stage.connectReady('serve', { key: `kept-${i}` })),
+      Array.from({ length: 6 }, (_, i) => fixture.connectReady('serve', { key: `kept-${i}` })),
     );
-    await stage.platform.kill(['worker', 'worker2']);
-    await stage.platform.restart(['worker', 'worker2']);
+    await fixture.platform.kill(['worker', 'worker2']);
+    await fixture.platform.restart(['worker', 'worker2']);
     for (const [i, connection] of connections.entries()) {
-      const again = await stage.connect('serve', { key: `kept-${i}` });
+      const again = await fixture.connect('serve', { key: `kept-${i}` });
       expect([again.spawned, again.backend_id]).toEqual([false, connection.backend_id]);
       expect((await fetch(connection.url)).status).toBe(200);
     }
     const [first] = connections;
-    if (first) await stage.terminate(first);
-    if (first) await stage.statusesUntil(first, 'terminated');
+    if (first) await fixture.terminate(first);
+    if (first) await fixture.statusesUntil(first, 'terminated');
   });
 });

@@ -8,7 +8,7 @@ import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { describeOnMongo } from '../kit/servers/mongodb-tests.ts';
 import { stoppableMongo } from '../kit/servers/mongodb.ts';
-import { Stage } from './stage.ts';
+import { Fixture } from './fixture.ts';
 
 const [engine] = testEngines();
 const shared = testDrivers().find((each) => each !== 'embedded');
@@ -19,38 +19,38 @@ const open = async () =>
   engine && shared ? await stoppableMongo() : { missing: 'there is no Docker Engine, or no Redis, for stories' };
 
 await describeOnMongo('A platform', open, (mongo) => {
-  let stage: Stage;
+  let fixture: Fixture;
   let bringBack = async () => {};
 
   beforeAll(async () => {
     if (!engine || !shared) return;
-    stage = await Stage.open({ engine, drivers: { ...shared, mongodbUrl: mongo.url } });
-    await stage.push('serve');
-    await stage.pushSample();
+    fixture = await Fixture.open({ engine, drivers: { ...shared, mongodbUrl: mongo.url } });
+    await fixture.push('serve');
+    await fixture.pushSample();
   });
   afterAll(async () => {
     await bringBack();
-    await stage?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
   });
 
   const statusesOf = async () =>
     await Promise.all(
-      roles.map(async (role) => (await fetch(`${stage.platform.announcedBy(role).operations_url}/readyz`)).status),
+      roles.map(async (role) => (await fetch(`${fixture.platform.announcedBy(role).operations_url}/readyz`)).status),
     );
 
   test(
     'every process is red, open connections go on, and all is as before when it is back',
     { timeout: 120_000 },
     async () => {
-      const pad = await stage.connectReady('pad', { key: 'through' });
+      const pad = await fixture.connectReady('pad', { key: 'through' });
       const socket = new WebSocket(`${pad.url.replace(/^http/, 'ws')}echo`);
       await once(socket, 'open');
       expect(await statusesOf()).toEqual([200, 200, 200, 200]);
       bringBack = async () => await mongo.start();
       await mongo.stop();
       await expect.poll(statusesOf, soon).toEqual([503, 503, 503, 503]);
-      const path = `/v2/service/${stage.platform.account}/serve/connect`;
-      const refused = await api(stage.platform, path, { method: 'POST', body: '{}' });
+      const path = `/v2/service/${fixture.platform.account}/serve/connect`;
+      const refused = await api(fixture.platform, path, { method: 'POST', body: '{}' });
       expect([refused.status, refused.headers.has('retry-after')]).toEqual([503, true]);
       expect(await refused.json()).toMatchObject({ error: { code: 'Unavailable' } });
       // The proxy remembers for a moment where a backend is.
@@ -65,10 +65,10 @@ await describeOnMongo('A platform', open, (mongo) => {
       bringBack = async () => {};
       await mongo.start();
       await expect.poll(statusesOf, soon).toEqual([200, 200, 200, 200]);
-      const again = await stage.connect('pad', { key: 'through' });
+      const again = await fixture.connect('pad', { key: 'through' });
       expect([again.spawned, again.backend_id]).toEqual([false, pad.backend_id]);
       expect((await fetch(pad.url)).status).toBe(200);
-      expect((await fetch((await stage.connectReady('serve')).url)).status).toBe(200);
+      expect((await fetch((await fixture.connectReady('serve')).url)).status).toBe(200);
       socket.close();
     },
   );

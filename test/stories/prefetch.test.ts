@@ -7,66 +7,66 @@ import { api } from '../kit/platform/api-client.ts';
 import type { TestEngine } from '../kit/engines/docker-engine.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
-import { onAllDrivers, Stage } from './stage.ts';
+import { onAllDrivers, Fixture } from './fixture.ts';
 
 const soon = { timeout: 30_000 };
 
 /** Pushes another version of the service `serve`. */
-async function push(stage: Stage, version: string, tag?: string): Promise<string> {
-  return await stage.pushFromAfar('serve', `${stage.platform.node}-${version}`, tag);
+async function push(fixture: Fixture, version: string, tag?: string): Promise<string> {
+  return await fixture.pushFromAfar('serve', `${fixture.platform.node}-${version}`, tag);
 }
 
 /** Whether an engine has an image of the service `serve`, under the name by which nodes fetch it. */
-async function isOn(engine: TestEngine, { platform }: Stage, digest: string): Promise<boolean> {
+async function isOn(engine: TestEngine, { platform }: Fixture, digest: string): Promise<boolean> {
   const name = `${platform.registry}/${platform.account}/serve@${digest}`;
   const { code } = await tryCommand('docker', ['image', 'inspect', name], { env: { DOCKER_HOST: engine.host } });
   return code === 0;
 }
 
 /** Lines of the log with a message, and a fact beside it. */
-function lines({ platform }: Stage, message: string, fact: string): string[] {
+function lines({ platform }: Fixture, message: string, fact: string): string[] {
   return platform.log.split('\n').filter((line) => line.includes(`"${message}"`) && line.includes(fact));
 }
 
-const fetched = (stage: Stage, digest: string) => lines(stage, 'Image fetched ahead', digest);
-const pulled = (stage: Stage, { backend_id: id }: ConnectResponse) => lines(stage, 'Image pulled', id);
+const fetched = (fixture: Fixture, digest: string) => lines(fixture, 'Image fetched ahead', digest);
+const pulled = (fixture: Fixture, { backend_id: id }: ConnectResponse) => lines(fixture, 'Image pulled', id);
 
 /** It runs this image, and its node had that. */
-async function expectReadyAtOnce(stage: Stage, connection: ConnectResponse, digest: string): Promise<void> {
-  const { image_digest: spawned, statuses } = await stage.backend(connection);
+async function expectReadyAtOnce(fixture: Fixture, connection: ConnectResponse, digest: string): Promise<void> {
+  const { image_digest: spawned, statuses } = await fixture.backend(connection);
   expect(spawned).toBe(digest);
   expect(statuses.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'starting', 'waiting', 'ready']);
-  expect(pulled(stage, connection)).toEqual([]);
+  expect(pulled(fixture, connection)).toEqual([]);
 }
 
 onAllDrivers((setting) => {
-  let stage: Stage;
+  let fixture: Fixture;
 
   beforeAll(async () => {
-    stage = await Stage.open(setting);
+    fixture = await Fixture.open(setting);
   });
-  afterAll(() => stage[Symbol.asyncDispose]());
+  afterAll(() => fixture[Symbol.asyncDispose]());
 
   test('a node that ran the previous version has a pushed version before the next connect', async () => {
-    const first = await push(stage, 'first');
-    const connection = await stage.connectReady('serve');
-    await expect.poll(() => pulled(stage, connection), soon).toHaveLength(1);
-    expect(fetched(stage, first)).toEqual([]);
+    const first = await push(fixture, 'first');
+    const connection = await fixture.connectReady('serve');
+    await expect.poll(() => pulled(fixture, connection), soon).toHaveLength(1);
+    expect(fetched(fixture, first)).toEqual([]);
 
-    const second = await push(stage, 'second');
-    await expect.poll(() => fetched(stage, second), soon).toHaveLength(1);
-    expect(await isOn(setting.engine, stage, second)).toBe(true);
-    await expectReadyAtOnce(stage, await stage.connectReady('serve'), second);
+    const second = await push(fixture, 'second');
+    await expect.poll(() => fetched(fixture, second), soon).toHaveLength(1);
+    expect(await isOn(setting.engine, fixture, second)).toBe(true);
+    await expectReadyAtOnce(fixture, await fixture.connectReady('serve'), second);
   });
 
   test('so does it have a version when its environment is changed to that tag, but not when it is pushed', async () => {
-    const digest = await push(stage, 'third', 'v3');
-    const path = `/v2/service/${stage.platform.account}/serve/update`;
-    const { status } = await api(stage.platform, path, { method: 'POST', body: JSON.stringify({ image_tag: 'v3' }) });
+    const digest = await push(fixture, 'third', 'v3');
+    const path = `/v2/service/${fixture.platform.account}/serve/update`;
+    const { status } = await api(fixture.platform, path, { method: 'POST', body: JSON.stringify({ image_tag: 'v3' }) });
     expect(status).toBe(200);
-    await expect.poll(() => fetched(stage, digest), soon).toHaveLength(1);
-    expect(lines(stage, 'Nodes prefetch an image', digest)).toHaveLength(1);
-    await expectReadyAtOnce(stage, await stage.connectReady('serve'), digest);
+    await expect.poll(() => fetched(fixture, digest), soon).toHaveLength(1);
+    expect(lines(fixture, 'Nodes prefetch an image', digest)).toHaveLength(1);
+    await expectReadyAtOnce(fixture, await fixture.connectReady('serve'), digest);
   });
 });
 
@@ -74,25 +74,25 @@ const [engine, otherEngine] = testEngines();
 const drivers = testDrivers().find((each) => each !== 'embedded');
 
 describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every role, on two engines', () => {
-  let stage: Stage;
+  let fixture: Fixture;
 
   beforeAll(async () => {
-    if (engine && otherEngine && drivers) stage = await Stage.open({ engine, drivers, twinsOn: otherEngine });
+    if (engine && otherEngine && drivers) fixture = await Fixture.open({ engine, drivers, twinsOn: otherEngine });
   });
-  afterAll(() => stage?.[Symbol.asyncDispose]());
+  afterAll(() => fixture?.[Symbol.asyncDispose]());
 
   test('both nodes have a pushed version before the next connect, and each pulled it once', async () => {
-    await push(stage, 'first');
+    await push(fixture, 'first');
     await connectOnBoth();
-    const second = await push(stage, 'second');
-    await expect.poll(() => fetched(stage, second), soon).toHaveLength(2);
+    const second = await push(fixture, 'second');
+    await expect.poll(() => fetched(fixture, second), soon).toHaveLength(2);
     // Both APIs have heard of the push.
-    await expect.poll(() => lines(stage, 'Nodes prefetch an image', second), soon).toHaveLength(2);
-    for (const each of [engine, otherEngine]) expect(each && (await isOn(each, stage, second))).toBe(true);
+    await expect.poll(() => lines(fixture, 'Nodes prefetch an image', second), soon).toHaveLength(2);
+    for (const each of [engine, otherEngine]) expect(each && (await isOn(each, fixture, second))).toBe(true);
     // Without a registry, no node can pull.
-    await stage.platform.kill(['registry', 'registry2']);
-    for (const connection of await connectOnBoth()) await expectReadyAtOnce(stage, connection, second);
-    expect(fetched(stage, second)).toHaveLength(2);
+    await fixture.platform.kill(['registry', 'registry2']);
+    for (const connection of await connectOnBoth()) await expectReadyAtOnce(fixture, connection, second);
+    expect(fetched(fixture, second)).toHaveLength(2);
   });
 
   /** Connects until both nodes have a backend. */
@@ -100,8 +100,8 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
     const connections: ConnectResponse[] = [];
     const places = new Set<boolean>();
     while (places.size < 2) {
-      const more = await Promise.all(Array.from({ length: 4 }, () => stage.connectReady('serve')));
-      const containers = await Promise.all(more.map((connection) => stage.containerOf(connection)));
+      const more = await Promise.all(Array.from({ length: 4 }, () => fixture.connectReady('serve')));
+      const containers = await Promise.all(more.map((connection) => fixture.containerOf(connection)));
       for (const container of containers) places.add(container === '');
       connections.push(...more);
     }

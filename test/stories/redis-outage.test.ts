@@ -7,7 +7,7 @@ import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { startRedis } from '../kit/servers/redis.ts';
 import type { RedisServer } from '../kit/servers/redis.ts';
-import { Stage } from './stage.ts';
+import { Fixture } from './fixture.ts';
 
 /** Longer than the leases of keys and nodes: what must be renewed meanwhile is renewed without Redis, or lost. */
 const outageMs = leaseMs + 5_000;
@@ -17,47 +17,47 @@ const shared = testDrivers().find((each) => each !== 'embedded');
 
 describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
   let redis: RedisServer;
-  let stage: Stage;
+  let fixture: Fixture;
 
   beforeAll(async () => {
     if (!engine || !shared) return;
     redis = await startRedis();
-    stage = await Stage.open({ engine, drivers: { ...shared, redisUrl: redis.url } });
-    await stage.push('serve');
+    fixture = await Fixture.open({ engine, drivers: { ...shared, redisUrl: redis.url } });
+    await fixture.push('serve');
   });
   afterAll(async () => {
-    await stage?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
     await redis?.[Symbol.asyncDispose]();
   });
 
   test('stopped while connects go on: every one is answered, and its backend comes up without a notification', async () => {
-    const before = await stage.connectReady('serve', { key: 'before' });
+    const before = await fixture.connectReady('serve', { key: 'before' });
     await redis.stop('SIGKILL');
     const during = await Promise.all(
-      Array.from({ length: 4 }, (_, i) => stage.connect('serve', { key: `during-${i}` })),
+      Array.from({ length: 4 }, (_, i) => fixture.connect('serve', { key: `during-${i}` })),
     );
     expect(during.every(({ spawned }) => spawned)).toBe(true);
-    expect((await stage.connect('serve', { key: 'before' })).backend_id).toBe(before.backend_id);
+    expect((await fixture.connect('serve', { key: 'before' })).backend_id).toBe(before.backend_id);
     // The request is held until the backend is ready; nothing but the store can have told the worker, and the proxy.
     for (const { url } of during) expect((await fetch(url)).status).toBe(200);
     expect((await fetch(before.url)).status).toBe(200);
     const [first] = during;
-    if (first) await stage.terminate(first);
-    if (first) await stage.statusesUntil(first, 'terminated');
+    if (first) await fixture.terminate(first);
+    if (first) await fixture.statusesUntil(first, 'terminated');
     await redis.start();
-    const after = await stage.connect('serve', { spawn: { max_idle_seconds: 1 } });
+    const after = await fixture.connect('serve', { spawn: { max_idle_seconds: 1 } });
     expect((await fetch(after.url)).status).toBe(200);
-    await stage.statusesUntil(after, 'terminated');
+    await fixture.statusesUntil(after, 'terminated');
   });
 
   test('silent, nobody is swept: who is connected cannot be known', async () => {
-    const connection = await stage.connectReady('serve', { spawn: { max_idle_seconds: 2 } });
+    const connection = await fixture.connectReady('serve', { spawn: { max_idle_seconds: 2 } });
     await redis.stop();
-    const [readyAt] = (await stage.backend(connection)).statuses.slice(-1);
+    const [readyAt] = (await fixture.backend(connection)).statuses.slice(-1);
     await expect.poll(() => Date.now() - Date.parse(readyAt?.time ?? ''), { timeout: 20_000 }).toBeGreaterThan(8_000);
-    expect((await stage.backend(connection)).statuses.at(-1)?.status).toBe('ready');
+    expect((await fixture.backend(connection)).statuses.at(-1)?.status).toBe('ready');
     await redis.start();
-    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept' });
   });
 
@@ -66,7 +66,7 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     const visits: Promise<Response>[] = [];
     for (let i = 0; i < 6; i += 1) {
       const spawn = i < 3 ? {} : { max_idle_seconds: 2 };
-      const connecting = stage.connect('serve', { key: `flushed-${i}`, spawn });
+      const connecting = fixture.connect('serve', { key: `flushed-${i}`, spawn });
       await redis.flush();
       const connection = await connecting;
       connections.push(connection);
@@ -76,13 +76,13 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     for (const { status } of await Promise.all(visits)) expect(status).toBe(200);
     const [ended, swept] = [connections.slice(0, 3), connections.slice(3)];
     for (const connection of ended) {
-      const terminating = stage.terminate(connection);
+      const terminating = fixture.terminate(connection);
       await redis.flush();
       await terminating;
     }
-    await Promise.all(ended.map((connection) => stage.statusesUntil(connection, 'terminated')));
+    await Promise.all(ended.map((connection) => fixture.statusesUntil(connection, 'terminated')));
     for (const connection of swept) {
-      const statuses = await stage.statusesUntil(connection, 'terminated');
+      const statuses = await fixture.statusesUntil(connection, 'terminated');
       expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept' });
     }
   });
@@ -91,29 +91,29 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     'away for longer than a lease, while connects, requests and terminations go on: it costs time alone',
     { timeout: 240_000 },
     async () => {
-      const held = await stage.connectReady('serve', { key: 'held' });
-      const idle = await stage.connectReady('serve', { spawn: { max_idle_seconds: 5 } });
+      const held = await fixture.connectReady('serve', { key: 'held' });
+      const idle = await fixture.connectReady('serve', { spawn: { max_idle_seconds: 5 } });
       await redis.ask('SET', 'from-before', '1');
       await redis.stop('SIGKILL');
       const stoppedAt = Date.now();
       for (let i = 0; Date.now() - stoppedAt < outageMs; i += 1) {
-        const connection = await stage.connect('serve', { key: `minute-${i}` });
+        const connection = await fixture.connect('serve', { key: `minute-${i}` });
         expect([connection.spawned, (await fetch(connection.url)).status]).toEqual([true, 200]);
         expect((await fetch(held.url)).status).toBe(200);
-        const again = await stage.connect('serve', { key: 'held' });
+        const again = await fixture.connect('serve', { key: 'held' });
         expect([again.spawned, again.backend_id]).toEqual([false, held.backend_id]);
-        await stage.terminate(connection);
-        const statuses = await stage.statusesUntil(connection, 'terminated');
+        await fixture.terminate(connection);
+        const statuses = await fixture.statusesUntil(connection, 'terminated');
         expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external' });
       }
-      expect((await stage.backend(idle)).statuses.at(-1)?.status).toBe('ready');
+      expect((await fixture.backend(idle)).statuses.at(-1)?.status).toBe('ready');
       await redis.start();
       expect(await redis.ask('EXISTS', 'from-before')).toBe('0');
-      const swept = await stage.statusesUntil(idle, 'terminated');
+      const swept = await fixture.statusesUntil(idle, 'terminated');
       expect(swept.at(-1)).toMatchObject({ termination_reason: 'swept' });
-      const after = await stage.connect('serve', { key: 'held' });
+      const after = await fixture.connect('serve', { key: 'held' });
       expect([after.spawned, after.backend_id]).toEqual([false, held.backend_id]);
-      expect((await fetch((await stage.connectReady('serve')).url)).status).toBe(200);
+      expect((await fetch((await fixture.connectReady('serve')).url)).status).toBe(200);
     },
   );
 });

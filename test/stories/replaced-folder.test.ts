@@ -7,7 +7,7 @@ import { tryCommand } from '../../setup/command.ts';
 import { dataFolderIdentity } from '../../main/process/data-folder-identity.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { removeFromEngine } from '../kit/platform/platform.ts';
-import { Stage, where } from './stage.ts';
+import { Fixture, where } from './fixture.ts';
 
 const [engine] = testEngines();
 const onDisk = await isOnDisk();
@@ -17,16 +17,16 @@ describe.skipIf(!engine)('a data folder that is replaced', () => {
     const at = { env: { DOCKER_HOST: engine?.host } };
     const inspect = async (...args: string[]) => (await tryCommand('docker', [...args], at)).code;
     // Nodes are named by their data folder.
-    const stage = await Stage.open(
+    const fixture = await Fixture.open(
       { engine: engine ?? { kind: 'stable', host: '', version: '' }, drivers: 'embedded' },
       { BERTH_NODE: '' },
     );
-    const { platform } = stage;
+    const { platform } = fixture;
     const nodeName = async () => (await readFile(join(platform.dataFolder, 'node'), 'utf8')).trim();
     const nodes = [await nodeName()];
     try {
-      await stage.push('serve');
-      const container = await stage.containerOf(await stage.connectReady('serve'));
+      await fixture.push('serve');
+      const container = await fixture.containerOf(await fixture.connectReady('serve'));
       expect(container).not.toBe('');
       await platform.stop();
       expect(await inspect('inspect', container)).toBe(0);
@@ -39,7 +39,7 @@ describe.skipIf(!engine)('a data folder that is replaced', () => {
       expect(await inspect('network', 'inspect', `berth-${nodes[0]}`)).not.toBe(0);
       expect(await inspect('network', 'inspect', `berth-${nodes[1]}`)).toBe(0);
     } finally {
-      await stage[Symbol.asyncDispose]();
+      await fixture[Symbol.asyncDispose]();
       for (const node of nodes) await removeFromEngine(engine, node);
     }
   });

@@ -5,17 +5,17 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { onAllDrivers, Stage, where } from './stage.ts';
+import { onAllDrivers, Fixture, where } from './fixture.ts';
 
 onAllDrivers((setting) => {
-  let stage: Stage;
+  let fixture: Fixture;
 
   beforeAll(async () => {
-    stage = await Stage.open(setting, { BERTH_STOP_GRACE_SECONDS: '3' });
-    await stage.push('serve');
-    await stage.pushSample();
+    fixture = await Fixture.open(setting, { BERTH_STOP_GRACE_SECONDS: '3' });
+    await fixture.push('serve');
+    await fixture.pushSample();
   });
-  afterAll(() => stage[Symbol.asyncDispose]());
+  afterAll(() => fixture[Symbol.asyncDispose]());
 
   async function echo(url: string): Promise<string> {
     const socket = new WebSocket(`${url.replace(/^http/, 'ws')}echo`);
@@ -27,57 +27,57 @@ onAllDrivers((setting) => {
   }
 
   test('killed with -9 while backends run: it adopts them, and an open page works on', async () => {
-    const kept = await stage.connectReady('pad', { key: 'kept' });
-    const leaving = await stage.connectReady('serve', { spawn: { max_idle_seconds: 3 } });
+    const kept = await fixture.connectReady('pad', { key: 'kept' });
+    const leaving = await fixture.connectReady('serve', { spawn: { max_idle_seconds: 3 } });
     expect(await echo(kept.url)).toBe('still here');
-    await stage.platform.kill();
+    await fixture.platform.kill();
     await expect(fetch(kept.url)).rejects.toThrow('fetch failed');
-    await stage.platform.restart();
+    await fixture.platform.restart();
     expect(await echo(kept.url)).toBe('still here');
-    const again = await stage.connect('pad', { key: 'kept' });
+    const again = await fixture.connect('pad', { key: 'kept' });
     expect([again.spawned, again.backend_id]).toEqual([false, kept.backend_id]);
-    const { statuses } = await stage.backend(kept);
+    const { statuses } = await fixture.backend(kept);
     expect(statuses.at(-1)?.status).toBe('ready');
     // What was adopted is looked after: it can be swept, and it can be ended.
-    await stage.statusesUntil(leaving, 'terminated');
-    await stage.terminate(kept);
-    const last = (await stage.statusesUntil(kept, 'terminated')).at(-1);
+    await fixture.statusesUntil(leaving, 'terminated');
+    await fixture.terminate(kept);
+    const last = (await fixture.statusesUntil(kept, 'terminated')).at(-1);
     expect(last).toMatchObject({ termination_reason: 'external', exit_error: false });
   });
 
   test('killed with -9 in the middle of starts: every backend becomes ready all the same', async () => {
     const connections = await Promise.all(
-      Array.from({ length: 6 }, (_, i) => stage.connect('serve', { key: `start-${i}` })),
+      Array.from({ length: 6 }, (_, i) => fixture.connect('serve', { key: `start-${i}` })),
     );
-    await stage.platform.kill();
-    await stage.platform.restart();
+    await fixture.platform.kill();
+    await fixture.platform.restart();
     for (const connection of connections) {
       expect((await fetch(connection.url)).status).toBe(200);
-      expect((await stage.backend(connection)).statuses.at(-1)?.status).toBe('ready');
+      expect((await fixture.backend(connection)).statuses.at(-1)?.status).toBe('ready');
     }
-    const path = `/v2/account/${stage.platform.account}/backends`;
-    const { running_backends: running } = await stage.get<{ running_backends: unknown[] }>(path);
-    const containers = await stage.docker('ps', '--quiet', '--filter', `label=berth.node=${stage.platform.node}`);
+    const path = `/v2/account/${fixture.platform.account}/backends`;
+    const { running_backends: running } = await fixture.get<{ running_backends: unknown[] }>(path);
+    const containers = await fixture.docker('ps', '--quiet', '--filter', `label=berth.node=${fixture.platform.node}`);
     expect(containers.split('\n')).toHaveLength(running.length);
   });
 
   test('a backend that ended while the platform was down is found to have ended', async () => {
-    const connection = await stage.connectReady('serve');
-    const container = await stage.containerOf(connection);
-    await stage.platform.kill();
-    await stage.docker('kill', container);
-    await stage.platform.restart();
-    const statuses = await stage.statusesUntil(connection, 'terminated');
+    const connection = await fixture.connectReady('serve');
+    const container = await fixture.containerOf(connection);
+    await fixture.platform.kill();
+    await fixture.docker('kill', container);
+    await fixture.platform.restart();
+    const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.at(-1)).toMatchObject({ termination_kind: null, exit_error: true });
     expect((await fetch(connection.url)).status).toBe(410);
   });
 
   test('asked to stop, it stops in order, and comes back with everything as it was', async () => {
-    const connection = await stage.connectReady('serve', { key: 'through' });
-    expect(await stage.platform.stop()).toBe(0);
-    await stage.platform.restart();
+    const connection = await fixture.connectReady('serve', { key: 'through' });
+    expect(await fixture.platform.stop()).toBe(0);
+    await fixture.platform.restart();
     expect((await fetch(connection.url)).status).toBe(200);
-    expect((await stage.connect('serve', { key: 'through' })).spawned).toBe(false);
+    expect((await fixture.connect('serve', { key: 'through' })).spawned).toBe(false);
   });
 
   test.for(where(setting.drivers === 'embedded'))(
@@ -87,10 +87,10 @@ onAllDrivers((setting) => {
       const env = {
         PATH: process.env['PATH'],
         DOCKER_HOST: setting.engine.host,
-        BERTH_DATA_FOLDER: stage.platform.dataFolder,
+        BERTH_DATA_FOLDER: fixture.platform.dataFolder,
       };
       const second = spawnSync(process.execPath, [berth, 'serve'], { env, encoding: 'utf8' });
-      expect([second.status, second.stderr]).toEqual([1, expect.stringContaining(`process ${stage.platform.pid}`)]);
+      expect([second.status, second.stderr]).toEqual([1, expect.stringContaining(`process ${fixture.platform.pid}`)]);
     },
   );
 });

@@ -83,10 +83,10 @@ async function open() {
   return { clock, registry, post, ofRegistry, ofApi, [Symbol.asyncDispose]: async () => await kept.disposeAsync() };
 }
 
-type Scene = Awaited<ReturnType<typeof open>>;
+type Fixture = Awaited<ReturnType<typeof open>>;
 
 /** An image whose tag has moved on, and that nobody has used for longer than a lease. */
-async function prepareOldImage({ registry, clock }: Scene): Promise<string> {
+async function prepareOldImage({ registry, clock }: Fixture): Promise<string> {
   const { digest } = await pushImage(registry, { repository, reference: 'latest' }, { labels: { version: 'old' } });
   await pushImage(registry, { repository, reference: 'latest' }, { labels: { version: 'new' } });
   await clock.advance(2 * leaseMs);
@@ -94,14 +94,14 @@ async function prepareOldImage({ registry, clock }: Scene): Promise<string> {
 }
 
 /** Now, and when no lease keeps it any more. */
-async function expectKept(scene: Scene, digest: string, step: number): Promise<void> {
-  await expectPullable(scene, digest, step);
-  await scene.clock.advance(2 * leaseMs);
-  await collect(scene.registry);
-  await expectPullable(scene, digest, step);
+async function expectKept(fixture: Fixture, digest: string, step: number): Promise<void> {
+  await expectPullable(fixture, digest, step);
+  await fixture.clock.advance(2 * leaseMs);
+  await collect(fixture.registry);
+  await expectPullable(fixture, digest, step);
 }
 
-async function expectPullable({ registry }: Scene, digest: string, step: number): Promise<void> {
+async function expectPullable({ registry }: Fixture, digest: string, step: number): Promise<void> {
   const manifest = await registry.as(`/v2/${repository}/manifests/${digest}`);
   expect([step, manifest.status]).toEqual([step, 200]);
   const { config, layers } = JSON.parse(manifest.body.toString()) as { config: Part; layers: Part[] };
@@ -116,7 +116,7 @@ interface Part {
 }
 
 /** As if nothing had been pushed or run. */
-async function clean({ registry, clock }: Scene): Promise<void> {
+async function clean({ registry, clock }: Fixture): Promise<void> {
   for (const { id } of await registry.store.find(backends, { index: 'byAccount', equals: { account: 'acme' } })) {
     await registry.store.delete(backends, id);
   }
@@ -126,7 +126,7 @@ async function clean({ registry, clock }: Scene): Promise<void> {
 }
 
 /** What needs the image from then on. */
-const needs: Readonly<Record<string, (scene: Scene, digest: string) => Promise<boolean>>> = {
+const needs: Readonly<Record<string, (fixture: Fixture, digest: string) => Promise<boolean>>> = {
   'is spawned': async ({ post }, tag) =>
     (await post(`/v2/service/${repository}/connect`, { spawn: { tag } })).status === 200,
   'becomes that of an environment': async ({ post }, tag) =>
@@ -135,36 +135,36 @@ const needs: Readonly<Record<string, (scene: Scene, digest: string) => Promise<b
 
 for (const [what, need] of Object.entries(needs)) {
   test(`an old image ${what} at any step of a collection`, { timeout: 300_000 }, async () => {
-    await using scene = await open();
+    await using fixture = await open();
     let acknowledged = 0;
     for (let step = 0; ; step += 1) {
-      const digest = await prepareOldImage(scene);
+      const digest = await prepareOldImage(fixture);
       let wasAcknowledged = false;
-      scene.ofRegistry.at(step, async () => void (wasAcknowledged = await need(scene, digest)));
-      await collect(scene.registry);
-      if (!scene.ofRegistry.isOver) break;
+      fixture.ofRegistry.at(step, async () => void (wasAcknowledged = await need(fixture, digest)));
+      await collect(fixture.registry);
+      if (!fixture.ofRegistry.isOver) break;
       if (wasAcknowledged) {
         acknowledged += 1;
-        await expectKept(scene, digest, step);
+        await expectKept(fixture, digest, step);
       }
-      await clean(scene);
+      await clean(fixture);
     }
     expect(acknowledged).toBeGreaterThan(5);
   });
 
   test(`a collection at any step in which an old image ${what}`, { timeout: 300_000 }, async () => {
-    await using scene = await open();
+    await using fixture = await open();
     let acknowledged = 0;
     for (let step = 0; ; step += 1) {
-      const digest = await prepareOldImage(scene);
-      scene.ofApi.at(step, async () => void (await collect(scene.registry)));
-      const wasAcknowledged = await need(scene, digest);
-      if (!scene.ofApi.isOver) break;
+      const digest = await prepareOldImage(fixture);
+      fixture.ofApi.at(step, async () => void (await collect(fixture.registry)));
+      const wasAcknowledged = await need(fixture, digest);
+      if (!fixture.ofApi.isOver) break;
       if (wasAcknowledged) {
         acknowledged += 1;
-        await expectKept(scene, digest, step);
+        await expectKept(fixture, digest, step);
       }
-      await clean(scene);
+      await clean(fixture);
     }
     expect(acknowledged).toBeGreaterThan(0);
   });

@@ -4,46 +4,46 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { testEngines } from '../kit/engines/engines.ts';
-import { Stage } from './stage.ts';
+import { Fixture } from './fixture.ts';
 
 const [engine] = testEngines();
 const preload = new URL('./stray-errors-preload.ts', import.meta.url).href;
 
 describe.skipIf(!engine)('a process in which errors stray', () => {
-  let stage: Stage;
+  let fixture: Fixture;
   beforeAll(async () => {
     if (!engine) return;
-    stage = await Stage.open({ engine, drivers: 'embedded' }, { NODE_OPTIONS: `--import=${preload}` });
-    await stage.pushSample();
+    fixture = await Fixture.open({ engine, drivers: 'embedded' }, { NODE_OPTIONS: `--import=${preload}` });
+    await fixture.pushSample();
   });
-  afterAll(() => stage?.[Symbol.asyncDispose]());
+  afterAll(() => fixture?.[Symbol.asyncDispose]());
 
   /** How many strayed, by their kind. */
   async function strayed(kind: 'exception' | 'rejection'): Promise<number> {
-    const text = await (await fetch(`${stage.platform.operationsUrl}/metrics`)).text();
+    const text = await (await fetch(`${fixture.platform.operationsUrl}/metrics`)).text();
     return Number(new RegExp(`^berth_stray_errors_total{kind="${kind}"} (\\d+)$`, 'm').exec(text)?.[1]);
   }
 
   test('lives on with its sessions, counts the errors, and writes few lines for many of them', async () => {
-    const { url } = await stage.connectReady('pad', { key: 'open' });
+    const { url } = await fixture.connectReady('pad', { key: 'open' });
     const socket = new WebSocket(`${url.replace(/^http/, 'ws')}echo`);
     await once(socket, 'open');
-    process.kill(stage.platform.pid ?? -1, 'SIGUSR2');
+    process.kill(fixture.platform.pid ?? -1, 'SIGUSR2');
     await expect.poll(() => strayed('exception'), { timeout: 10_000 }).toBe(100);
     expect(await strayed('rejection')).toBe(1);
     socket.send('still here');
     const [message] = (await once(socket, 'message')) as [Buffer];
     expect(message.toString()).toBe('still here');
     socket.close();
-    await expect.poll(() => stage.platform.log, { timeout: 10_000 }).toMatch(/"count":\d{2,}.*Stray error/);
-    const lines = stage.platform.log.split('\n').filter((line) => line.includes('Stray error'));
+    await expect.poll(() => fixture.platform.log, { timeout: 10_000 }).toMatch(/"count":\d{2,}.*Stray error/);
+    const lines = fixture.platform.log.split('\n').filter((line) => line.includes('Stray error'));
     expect(lines.join('\n')).toContain('stray-errors-preload');
     expect(lines.length).toBeLessThan(20);
   });
 
   test('answers the request whose handler failed with 500', async () => {
     const before = await strayed('rejection');
-    const answer = await fetch(`http://${stage.platform.registry}/v2/stray`);
+    const answer = await fetch(`http://${fixture.platform.registry}/v2/stray`);
     expect([answer.status, await strayed('rejection')]).toEqual([500, before + 1]);
   });
 });

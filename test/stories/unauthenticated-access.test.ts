@@ -11,7 +11,7 @@ import { linkIdentity, linkTerms } from '../../core/link/link-terms.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
-import { Stage } from './stage.ts';
+import { Fixture } from './fixture.ts';
 
 const [engine, otherEngine] = testEngines();
 const drivers = testDrivers().find((each) => each !== 'embedded');
@@ -35,17 +35,17 @@ type Name = keyof typeof listenersOf;
 const names = Object.keys(listenersOf) as Name[];
 
 describe.skipIf(!engine || !drivers)('a process of every role', () => {
-  let stage: Stage;
+  let fixture: Fixture;
   beforeAll(async () => {
     if (!engine || !drivers) return;
     const settings = { BERTH_OPERATIONS_HOST: '0.0.0.0' };
-    stage = await Stage.open({ engine, drivers, twinsOn: otherEngine ?? engine }, settings);
+    fixture = await Fixture.open({ engine, drivers, twinsOn: otherEngine ?? engine }, settings);
   });
-  afterAll(() => stage?.[Symbol.asyncDispose]());
+  afterAll(() => fixture?.[Symbol.asyncDispose]());
 
   /** The ports of a process, by listener. */
   async function portsOf(name: Name): Promise<Readonly<Record<string, number>>> {
-    const said = stage.platform.announcedBy(name);
+    const said = fixture.platform.announcedBy(name);
     const ports: Record<string, number> = {};
     const known = {
       api: new URL(said.api_url).port,
@@ -53,7 +53,7 @@ describe.skipIf(!engine || !drivers)('a process of every role', () => {
       proxy: new URL(said.proxy_url).port,
       operations: new URL(said.operations_url).port,
     };
-    for (const port of await listeningPorts(stage.platform.pidOf(name))) {
+    for (const port of await listeningPorts(fixture.platform.pidOf(name))) {
       const [listener = 'gateway'] = Object.entries(known).find(([, number]) => Number(number) === port) ?? [];
       ports[listener] = port;
     }
@@ -69,14 +69,14 @@ describe.skipIf(!engine || !drivers)('a process of every role', () => {
   }
 
   test.each(names)('%s has the expected listeners and no others', async (name) => {
-    const ports = await listeningPorts(stage.platform.pidOf(name));
+    const ports = await listeningPorts(fixture.platform.pidOf(name));
     expect(ports).toHaveLength(listenersOf[name].length);
     expect(Object.keys(await portsOf(name)).sort()).toEqual([...listenersOf[name]]);
   });
 
   test('the API requires an access token', async () => {
     const port = await portOf('api', 'api');
-    const { account } = stage.platform;
+    const { account } = fixture.platform;
     const about = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' };
     for (const authorization of [undefined, 'Bearer ', 'Bearer berth_pat_guessed', 'Basic aG9tZTpndWVzc2Vk']) {
       const headers = { ...about.headers, ...(authorization && { authorization }) };
@@ -90,7 +90,7 @@ describe.skipIf(!engine || !drivers)('a process of every role', () => {
 
   test('the registry requires a login', async () => {
     const port = await portOf('registry', 'registry');
-    const { account } = stage.platform;
+    const { account } = fixture.platform;
     for (const authorization of [undefined, 'Bearer guessed', 'Basic aG9tZTpndWVzc2Vk']) {
       const headers = authorization === undefined ? {} : { authorization };
       for (const path of ['/v2/', '/v2/_catalog', `/v2/${account}/serve/tags/list`]) {

@@ -10,7 +10,7 @@ export interface SharedServers {
 export type TestDrivers = 'embedded' | SharedServers;
 
 /** The environment variable in which `npm test` passes on the servers, as JSON. */
-export const sharedServersVariable = 'BERTH_TEST_SHARED_GROUND';
+export const sharedServersVariable = 'BERTH_TEST_SHARED_SERVERS';
 
 /** The drivers of this test run: always the embedded ones, and the shared ones if their servers run. */
 export function testDrivers(): readonly TestDrivers[] {

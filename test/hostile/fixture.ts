@@ -20,15 +20,15 @@ import type { Answer, Sent } from '../kit/registry/registry.ts';
 import { hashing } from '../kit/registry/hashing.ts';
 
 /** Tells what is tried on all drivers, and after each try looks whether the registry took harm. */
-export function onAllDrivers(tell: (stage: HostileStage) => void): void {
+export function onAllDrivers(tell: (fixture: Fixture) => void): void {
   for (const drivers of testDrivers()) {
     const name = drivers === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS';
     describe(`Against a registry on ${name}`, () => {
-      const stage = new HostileStage(drivers);
-      beforeAll(async () => await stage.open());
-      afterAll(async () => await stage.close());
-      afterEach(async () => await stage.assertUnharmed());
-      tell(stage);
+      const fixture = new Fixture(drivers);
+      beforeAll(async () => await fixture.open());
+      afterAll(async () => await fixture.close());
+      afterEach(async () => await fixture.assertUnharmed());
+      tell(fixture);
     });
   }
 }
@@ -45,7 +45,7 @@ const threadFiles = 4 * 5;
 /** Two pools of connections to a database, of up to 100 each, grow under load and are kept. */
 const pooledConnections = 220;
 
-export class HostileStage {
+export class Fixture {
   readonly drivers: TestDrivers;
   #platform: TestPlatform | undefined;
   /** Beside the registry's own, on the shared drivers. */
@@ -75,7 +75,7 @@ export class HostileStage {
   }
 
   get platform(): TestPlatform {
-    if (!this.#platform) throw new Error('The stage is not open');
+    if (!this.#platform) throw new Error('The fixture is not open');
     return this.#platform;
   }
 

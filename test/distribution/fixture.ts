@@ -29,21 +29,21 @@ export interface Document {
 }
 
 /** Tells cases on all drivers. On the shared drivers there are two registries, and requests go to them by turns. */
-export function onAllDrivers(tell: (stage: Stage) => void): void {
+export function onAllDrivers(tell: (fixture: Fixture) => void): void {
   for (const drivers of testDrivers()) {
     const name =
       drivers === 'embedded' ? 'one registry, SQLite and files' : 'two registries by turns, MongoDB and GridFS';
     describe(`On ${name}`, () => {
-      const stage = new Stage();
-      beforeAll(async () => await stage.open(drivers));
-      afterAll(async () => await stage.close());
-      tell(stage);
+      const fixture = new Fixture();
+      beforeAll(async () => await fixture.open(drivers));
+      afterAll(async () => await fixture.close());
+      tell(fixture);
     });
   }
 }
 
 /** A registry with which every case has repositories of its own. */
-export class Stage {
+export class Fixture {
   #registry: TestRegistry | undefined;
   #repositories = 0;
 
@@ -56,7 +56,7 @@ export class Stage {
   }
 
   get registry(): TestRegistry {
-    if (!this.#registry) throw new Error('The stage is not open');
+    if (!this.#registry) throw new Error('The fixture is not open');
     return this.#registry;
   }
 

@@ -10,7 +10,7 @@ import { openFront } from './front.ts';
 import type { Front } from './front.ts';
 import type { Place } from './client.ts';
 
-export interface Stage extends AsyncDisposable {
+export interface RegistryServer extends AsyncDisposable {
   readonly registry: TestRegistry;
   readonly front: Front;
   readonly place: Place;
@@ -35,13 +35,13 @@ export interface Operation {
   readonly bytesOut: number;
 }
 
-export interface StageOptions {
+export interface RegistryServerOptions {
   /** The address to speak TLS at; without one, plain HTTP on the loopback. */
   readonly tlsAt?: string;
   readonly database?: TestDatabase | undefined;
 }
 
-export async function openStage({ tlsAt, database }: StageOptions = {}): Promise<Stage> {
+export async function openRegistryServer({ tlsAt, database }: RegistryServerOptions = {}): Promise<RegistryServer> {
   await using opening = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'berth-clients-'));
   opening.defer(async () => await rm(folder, { recursive: true, force: true }));

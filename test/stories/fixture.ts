@@ -63,7 +63,7 @@ export function where(isTold: boolean): readonly string[] {
 }
 
 /** A platform with what stories do to it. Disposing it ends the platform and what still runs on it. */
-export class Stage implements AsyncDisposable {
+export class Fixture implements AsyncDisposable {
   readonly platform: TestPlatform;
   readonly #engine: TestEngine;
 
@@ -75,8 +75,8 @@ export class Stage implements AsyncDisposable {
   static async open(
     { engine, drivers, twinsOn }: Setting & { readonly twinsOn?: TestEngine },
     settings: Readonly<Record<string, string>> = {},
-  ): Promise<Stage> {
-    return new Stage(await startPlatform({ engine, drivers, twinsOn, settings }), engine);
+  ): Promise<Fixture> {
+    return new Fixture(await startPlatform({ engine, drivers, twinsOn, settings }), engine);
   }
 
   /** Pushes a test image as the service of its behaviour's name, and returns its digest. A variant is an image of its own. */
@@ -133,7 +133,7 @@ export class Stage implements AsyncDisposable {
     return (await answer.json()) as Answer;
   }
 
-  /** Runs the docker command on this stage's engine. */
+  /** Runs the docker command on this fixture's engine. */
   async docker(...args: string[]): Promise<string> {
     return (await runCommand('docker', args, { env: { DOCKER_HOST: this.#engine.host } })).trim();
   }
