@@ -14,7 +14,7 @@ import type { ContainerLeases } from './leases/container-lease.ts';
 import type { Engine } from './docker/engine.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import type { KeptLogs } from './logs/kept-logs.ts';
-import type { Measurements } from './usage/measurements.ts';
+import type { LiveStats } from './usage/live-stats.ts';
 import type { Pulls } from './images/pulls.ts';
 import type { EngineHealth } from './node/engine-health.ts';
 import type { Run } from './lifecycle/run.ts';
@@ -47,7 +47,7 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   /** Every backend that this node has taken and not yet cleared up, by ID. */
   readonly runs: Map<string, Run>;
   /** Backends that are just being taken, by ID. */
-  readonly taking: Map<string, Backend>;
+  readonly claiming: Map<string, Backend>;
   readonly starts: Slots;
   readonly pulls: Pulls;
   readonly engineHealth: EngineHealth;
@@ -57,7 +57,7 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly keptLogs: KeptLogs;
   /** Absent where no other process can give a key away. */
   readonly containerLeases?: ContainerLeases;
-  readonly measurements: Measurements;
+  readonly liveStats: LiveStats;
   readonly metrics: WorkerMetrics;
   /** Aborts when the worker closes. Containers go on. */
   readonly closing: AbortSignal;

@@ -10,14 +10,14 @@ type SpawnResult = 'ready' | 'failed' | 'stopped';
  * `present`: it was here already. `unneeded`: it has gone, or nothing spawns it any more. `no-space`: the disk is too full for what
  * nobody has asked for yet. `failed`: it was given up.
  */
-export type FetchResult = 'fetched' | 'present' | 'unneeded' | 'no-space' | 'failed';
+export type PrefetchResult = 'fetched' | 'present' | 'unneeded' | 'no-space' | 'failed';
 
 /** Disposing them takes them off the metrics, where the next worker of the process puts its own. */
 export interface WorkerMetrics extends Disposable {
   spawned(result: SpawnResult, seconds: number): void;
   terminated(reason: TerminationReason | null): void;
   /** An image was to be fetched before somebody asks for it. */
-  fetchedAhead(result: FetchResult): void;
+  prefetched(result: PrefetchResult): void;
   dockerFailed(operation: string): void;
 }
 
@@ -27,7 +27,7 @@ const spawnBuckets = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60, 300];
 const names = {
   spawns: 'berth_spawn_duration_seconds',
   terminations: 'berth_terminations_total',
-  fetches: 'berth_images_fetched_ahead_total',
+  prefetches: 'berth_images_fetched_ahead_total',
   dockerErrors: 'berth_docker_errors_total',
   dockerAnswers: 'berth_docker_answers',
   backends: 'berth_backends',
@@ -59,8 +59,8 @@ export function openWorkerMetrics(metrics: Metrics, now: MetricsNow): WorkerMetr
     labelNames: ['reason'] as const,
     registers: [metrics],
   });
-  const fetches = new Counter({
-    name: names.fetches,
+  const prefetches = new Counter({
+    name: names.prefetches,
     help: 'Images that were to be fetched before somebody asks for them, by what became of it',
     labelNames: ['result'] as const,
     registers: [metrics],
@@ -75,7 +75,7 @@ export function openWorkerMetrics(metrics: Metrics, now: MetricsNow): WorkerMetr
   return {
     spawned: (result, seconds) => spawns.observe({ result }, seconds),
     terminated: (reason) => terminations.inc({ reason: reason ?? 'none' }),
-    fetchedAhead: (result) => fetches.inc({ result }),
+    prefetched: (result) => prefetches.inc({ result }),
     dockerFailed: (op) => dockerErrors.inc({ op }),
     [Symbol.dispose]: () => {
       for (const name of Object.values(names)) metrics.removeSingleMetric(name);

@@ -1,17 +1,17 @@
 // Takes about 15 s
 import { expect, it } from 'vitest';
-import { describeAtWork, isRemoved, leftBehind, openAtWork, statusesOf } from './testing/outside.ts';
+import { describeWorker, isRemoved, leftBehind, openWorkerFixture, statusesOf } from './testing/fixture.ts';
 import { eventually, polite } from './testing/test-platform.ts';
 
 const soon = { timeout: 10_000 };
 
-await describeAtWork('a worker', (work) => {
+await describeWorker('a worker', (fixture) => {
   it('takes a backend from scheduled to ready, and ends it when asked', async () => {
-    const id = await work.platform.schedule({ imageDigest: await work.platform.images.add(polite) });
-    await work.platform.until(id, 'ready');
-    expect(await statusesOf(work.platform, id)).toEqual(['scheduled', 'loading', 'starting', 'waiting', 'ready']);
-    await work.platform.stop(id, 'soft');
-    const ended = await work.platform.until(id, 'terminated');
+    const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) });
+    await fixture.platform.until(id, 'ready');
+    expect(await statusesOf(fixture.platform, id)).toEqual(['scheduled', 'loading', 'starting', 'waiting', 'ready']);
+    await fixture.platform.stop(id, 'soft');
+    const ended = await fixture.platform.until(id, 'terminated');
     expect(ended.history.slice(5).map(({ status }) => status)).toEqual(['terminating', 'terminated']);
     expect(ended.history.at(-1)).toMatchObject({
       exitCode: 0,
@@ -20,12 +20,12 @@ await describeAtWork('a worker', (work) => {
       lastStatus: 'ready',
     });
     expect(ended).not.toHaveProperty('env');
-    await eventually(() => isRemoved(work.platform, id));
-    expect(work.platform.images.subjects).toEqual(new Set([`node:${work.platform.node}`]));
+    await eventually(() => isRemoved(fixture.platform, id));
+    expect(fixture.platform.images.subjects).toEqual(new Set([`node:${fixture.platform.node}`]));
   });
 
   it('takes as many as it has room for, and the next when one has ended', async () => {
-    await using full = await openAtWork({ maxBackends: 2 });
+    await using full = await openWorkerFixture({ maxBackends: 2 });
     const imageDigest = await full.platform.images.add(polite);
     const ids = await Promise.all([0, 1, 2, 3].map((i) => full.platform.schedule({ imageDigest }, i < 3)));
     const taken = async () => {
@@ -43,18 +43,18 @@ await describeAtWork('a worker', (work) => {
   });
 
   it('takes a backend that nobody told it of', async () => {
-    const id = await work.platform.schedule({ imageDigest: await work.platform.images.add(polite) }, false);
-    expect((await work.platform.until(id, 'ready')).status).toBe('ready');
-    await work.platform.end(id);
+    const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) }, false);
+    expect((await fixture.platform.until(id, 'ready')).status).toBe('ready');
+    await fixture.platform.end(id);
   });
 
   it('counts what it does', async () => {
-    const failing = await work.platform.schedule({ imageDigest: `sha256:${'0'.repeat(64)}` });
-    const swept = await work.platform.schedule({
-      imageDigest: await work.platform.images.add(polite),
+    const failing = await fixture.platform.schedule({ imageDigest: `sha256:${'0'.repeat(64)}` });
+    const swept = await fixture.platform.schedule({
+      imageDigest: await fixture.platform.images.add(polite),
       lifetimeLimitSeconds: 1,
     });
-    await Promise.all([failing, swept].map((id) => work.platform.until(id, 'terminated')));
+    await Promise.all([failing, swept].map((id) => fixture.platform.until(id, 'terminated')));
     const figures = [
       /^berth_spawn_duration_seconds_count\{result="ready"\} [1-9]/m,
       /^berth_spawn_duration_seconds_count\{result="failed"\} [1-9]/m,
@@ -63,10 +63,10 @@ await describeAtWork('a worker', (work) => {
       /^berth_docker_errors_total\{op="image-pull"\} [1-9]/m,
     ];
     // A worker counts an end when it has written it.
-    for (const figure of figures) await expect.poll(() => work.platform.metrics.metrics(), soon).toMatch(figure);
+    for (const figure of figures) await expect.poll(() => fixture.platform.metrics.metrics(), soon).toMatch(figure);
   });
 
   it('leaves nothing behind', async () => {
-    expect(await leftBehind(work.platform)).toEqual([]);
+    expect(await leftBehind(fixture.platform)).toEqual([]);
   });
 });

@@ -11,32 +11,32 @@ import type { Backend } from '../model/backend.ts';
 import { openBackendWatch } from '../model/backend-watch.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
 import { adopt } from './reconcile/adopt.ts';
-import { Answers } from './gateway/answers.ts';
+import { BackendStreams } from './gateway/backend-streams.ts';
 import { Connections } from './idle/connections.ts';
 import { openContainerLeases } from './leases/container-lease.ts';
 import type { ContainerLeases } from './leases/container-lease.ts';
 import type { WorkerContext, WorkerDeps } from './context.ts';
 import { countedEngine } from './counted-engine.ts';
-import { Fetches } from './images/fetch.ts';
+import { Prefetcher } from './images/prefetch.ts';
 import { openWorkerMetrics } from './metrics.ts';
 import { openGateway } from './gateway/gateway.ts';
 import type { Gateway } from './gateway/gateway.ts';
 import { beginHeartbeat } from './node/heartbeat.ts';
-import { takeSpawns } from './scheduling/intake.ts';
+import { consumeSpawnJobs } from './scheduling/job-consumer.ts';
 import { KeptLogs } from './logs/kept-logs.ts';
-import { Measurements } from './usage/measurements.ts';
+import { LiveStats } from './usage/live-stats.ts';
 import { assertOwnName } from './node/node-identity.ts';
 import { removeLeftOverMounts } from './lifecycle/own-mounts.ts';
 import { Pulls } from './images/pulls.ts';
 import { EngineHealth } from './node/engine-health.ts';
 import { reconcile } from './reconcile/reconcile.ts';
-import { offeredMemory, promisedMemory } from './scheduling/room.ts';
+import { offeredMemory, promisedMemory } from './scheduling/capacity.ts';
 import type { Run } from './lifecycle/run.ts';
 import type { GatewaySettings } from './settings.ts';
 import { Slots } from '../core/async/slots.ts';
 import { StoreClock } from './node/store-clock.ts';
 import { beginSweeping } from './idle/sweep.ts';
-import { applyStopRequest } from './lifecycle/terminate.ts';
+import { applyStopRequest } from './lifecycle/stop.ts';
 import { closeWithinMs } from './settings.ts';
 import { beginWatching } from './reconcile/watch.ts';
 
@@ -55,7 +55,7 @@ const lookAtPredecessorEveryMs = 1_000;
 /** On any free port, which others read from the node's document. */
 const ownMachineOnly: GatewaySettings = { host: '127.0.0.1', port: 0, advertisedHost: '127.0.0.1' };
 
-/** Terminations and fetches only begin in their job, and go on by themselves. */
+/** Stops and prefetches only begin in their job, and go on by themselves. */
 const nodeJobConcurrency = 16;
 
 /**
@@ -85,9 +85,9 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   parts.use(beginReconciling(worker));
   parts.use(beginSweeping(worker));
   parts.use(worker.keptLogs.beginSweeping());
-  const fetches = parts.use(new Fetches(worker));
-  parts.use(await takeNodeJobs(worker, fetches, deps.queue));
-  parts.use(await takeSpawns(worker, deps.queue));
+  const prefetcher = parts.use(new Prefetcher(worker));
+  parts.use(await takeNodeJobs(worker, prefetcher, deps.queue));
+  parts.use(await consumeSpawnJobs(worker, deps.queue));
   worker.log.info({ backends: worker.runs.size }, 'Worker is open');
   const opened = parts.move();
   return {
@@ -103,7 +103,7 @@ function newContext(
   opened: { clock: Clock; closing: AbortSignal; watch: BackendWatch; containerLeases: ContainerLeases | undefined },
 ): WorkerContext {
   const runs = new Map<string, Run>();
-  const taking = new Map<string, Backend>();
+  const claiming = new Map<string, Backend>();
   const { store, bus, grants, settings, clock: machineClock } = deps;
   const { clock, closing, watch, containerLeases } = opened;
   const log = deps.log.child({ node: settings.node });
@@ -112,7 +112,7 @@ function newContext(
     statuses: () => Array.from(runs.values(), ({ backend }) => backend.status),
     engineAnswers: () => engineHealth.problem === undefined,
     offeredMemory: () => offeredMemory(deps),
-    promisedMemory: () => promisedMemory({ runs, taking, settings }),
+    promisedMemory: () => promisedMemory({ runs, claiming, settings }),
   });
   const engine = countedEngine(deps.engine, (operation) => metrics.dockerFailed(operation));
   return {
@@ -129,22 +129,22 @@ function newContext(
     watch,
     log,
     engineHealth,
-    taking,
+    claiming,
     starts: new Slots(settings.maxConcurrentStarts),
     pulls: new Pulls(engine.images),
     connections: new Connections((backend) => runs.has(backend)),
     keptLogs: new KeptLogs({ settings: settings.keptLogs, reserve: deps.reserve, clock: machineClock, log }),
-    measurements: new Measurements(engine),
+    liveStats: new LiveStats(engine),
     ...(containerLeases && { containerLeases }),
   };
 }
 
 async function openOwnGateway(worker: WorkerContext, { settings, secret }: WorkerDeps): Promise<Gateway> {
-  const answers = new Answers(worker);
+  const streams = new BackendStreams(worker);
   return await openGateway(worker, {
     settings: settings.gateway ?? ownMachineOnly,
     secret,
-    answer: (request, response) => answers.answer(request, response),
+    answer: (request, response) => streams.answer(request, response),
   });
 }
 
@@ -186,7 +186,7 @@ function beginReconciling(worker: WorkerContext): AsyncDisposable {
 }
 
 /** Takes what only this node can do. */
-async function takeNodeJobs(worker: WorkerContext, fetches: Fetches, queue: Queue): Promise<AsyncDisposable> {
+async function takeNodeJobs(worker: WorkerContext, prefetcher: Prefetcher, queue: Queue): Promise<AsyncDisposable> {
   const handlers = new JobHandlers()
     .on(stopJob, async ({ backend: id }, signal) => {
       const run = worker.runs.get(id);
@@ -200,7 +200,7 @@ async function takeNodeJobs(worker: WorkerContext, fetches: Fetches, queue: Queu
         );
       }
     })
-    .on(prefetchJob, async ({ image }) => fetches.begin(image));
+    .on(prefetchJob, async ({ image }) => prefetcher.begin(image));
   return await queue.consume(nodeQueue(worker.settings.node), handlers, { concurrency: nodeJobConcurrency });
 }
 

@@ -8,7 +8,7 @@ export interface ImageFoldersInfo {
 const containerdFolder = '/var/lib/containerd';
 
 /**
- * The folders of the engine's machine that grow when it fetches an image. With containerd's store of images, which new
+ * The folders of the engine's machine that grow when it pulls an image. With containerd's store of images, which new
  * installations have since Docker Engine 29, that is the folder of containerd; one that the engine started itself keeps it in the
  * engine's own. See https://docs.docker.com/engine/storage/containerd/
  */

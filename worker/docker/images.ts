@@ -14,7 +14,7 @@ export interface Images {
   /** Whether this machine has an image, by digest (`<registry>/<repository>@<digest>`). */
   has(reference: string): Promise<boolean>;
   /**
-   * Fetches an image by digest (`<registry>/<repository>@<digest>`). Throws `refused` with what the registry or the engine
+   * Pulls an image by digest (`<registry>/<repository>@<digest>`). Throws `refused` with what the registry or the engine
    * said, and the signal's reason when it aborts: the engine then stops fetching.
    */
   pull(reference: string, options: PullOptions): Promise<void>;

@@ -3,10 +3,10 @@ import { settledWithin } from '../../core/async/with-timeout.ts';
 import { sweepIdle } from '../../model/backend.ts';
 import type { WorkerContext } from '../context.ts';
 import { isIdleTooLong, isPastLifetime } from './idle.ts';
-import { Meter } from '../usage/meter.ts';
+import { CpuLimits } from '../usage/cpu-limit.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { closeWithinMs } from '../settings.ts';
-import { applyStopRequest, terminate } from '../lifecycle/terminate.ts';
+import { applyStopRequest, stopBackend } from '../lifecycle/stop.ts';
 
 /** So that a limit is kept to the second. */
 const sweepEveryMs = 1_000;
@@ -22,7 +22,7 @@ export interface Stillness {
 
 /** Sweeps until disposed. A pass that takes longer than its period is not overtaken by the next one. */
 export function beginSweeping(worker: WorkerContext): AsyncDisposable {
-  const meter = new Meter(worker);
+  const cpuLimits = new CpuLimits(worker);
   let pass: Promise<void> | undefined;
   let dueMs = worker.clock.now().getTime() + sweepEveryMs;
   let still: Stillness | undefined;
@@ -33,7 +33,7 @@ export function beginSweeping(worker: WorkerContext): AsyncDisposable {
     if (nowMs - dueMs >= stoodStillMs) still = { fromMs: dueMs, untilMs: nowMs };
     dueMs = nowMs + sweepEveryMs;
     sweep(worker, { still, stopping });
-    pass ??= measureAll(worker, meter).finally(() => {
+    pass ??= measureAll(worker, cpuLimits).finally(() => {
       pass = undefined;
     });
   });
@@ -53,9 +53,9 @@ function sweep(worker: WorkerContext, { still, stopping }: { still: Stillness | 
     if (run.stopKind || run.isFinalizing) continue;
     if (isStartOverdue(run, worker.settings.startTimeoutSeconds, { now, still })) {
       run.fail(whyOverdue(run, worker.settings.startTimeoutSeconds));
-      terminate(worker, run, 'hard', 'startuptimeout');
+      stopBackend(worker, run, 'hard', 'startuptimeout');
     } else if (isPastItsLifetime(run, now)) {
-      terminate(worker, run, 'soft', 'swept');
+      stopBackend(worker, run, 'soft', 'swept');
     } else if (isIdle(worker, run)) {
       stopIdle(worker, run, stopping);
     }
@@ -119,11 +119,11 @@ function stopIdle(worker: WorkerContext, run: Run, stopping: Set<Run>): void {
     .finally(() => stopping.delete(run));
 }
 
-async function measureAll(worker: WorkerContext, meter: Meter): Promise<void> {
+async function measureAll(worker: WorkerContext, cpuLimits: CpuLimits): Promise<void> {
   await Promise.all(
     Array.from(worker.runs.values(), async (run) => {
       if (run.isFinalizing) return;
-      await meter.measure(run).catch((error: unknown) => {
+      await cpuLimits.check(run).catch((error: unknown) => {
         if (!run.signal.aborted) worker.log.debug({ err: error, backend: run.id }, 'Backend cannot be measured');
       });
     }),

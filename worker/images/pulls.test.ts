@@ -18,7 +18,7 @@ const token = () => Promise.resolve('token');
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('Pulls', () => {
-  it('fetches an image once for all who wait, and again for who comes later', async () => {
+  it('pulls an image once for all who wait, and again for who comes later', async () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const { signal } = new AbortController();
@@ -60,18 +60,18 @@ describe('Pulls', () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const { signal } = new AbortController();
-    const ahead = [pulls.pullAhead('a', token, signal), pulls.pullAhead('b', token, signal)];
+    const ahead = [pulls.prefetch('a', token, signal), pulls.prefetch('b', token, signal)];
     await settle();
     // The second one finds its image just making way for the first.
     const needed = [pulls.pull('b', token, signal), pulls.pull('a', token, signal)];
     await expect(ahead[0]).rejects.toThrow(PullYielded);
     expect(images.pulls.slice(0, 2).map(({ options }) => options.signal.aborted)).toEqual([true, false]);
-    await expect(pulls.pullAhead('c', token, signal)).rejects.toThrow(PullYielded);
+    await expect(pulls.prefetch('c', token, signal)).rejects.toThrow(PullYielded);
     await settle();
     expect(images.pulls.map(({ reference }) => reference)).toEqual(['a', 'b', 'a']);
     for (const { done } of images.pulls) done.resolve();
     await Promise.all([ahead[1], ...needed]);
-    const again = pulls.pullAhead('c', token, signal);
+    const again = pulls.prefetch('c', token, signal);
     await settle();
     images.pulls[3]?.done.resolve();
     await again;
@@ -81,7 +81,7 @@ describe('Pulls', () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const { signal } = new AbortController();
-    const ahead = pulls.pullAhead('a', token, signal);
+    const ahead = pulls.prefetch('a', token, signal);
     const needed = [pulls.pull('a', token, signal), pulls.pull('a', token, signal)];
     await settle();
     images.pulls[0]?.done.reject(new Error('grant has run out'));

@@ -23,7 +23,7 @@ export class PullYielded extends Error {
 }
 
 /**
- * Pulls in flight, one for each image, shared by all who wait for it. An engine fetches a few layers at a time, whoever wants
+ * Pulls in flight, one for each image, shared by all who wait for it. An engine pulls a few layers at a time, whoever wants
  * them, so what nobody has asked for yet makes way for what a backend waits for.
  */
 export class Pulls {
@@ -35,7 +35,7 @@ export class Pulls {
   }
 
   /**
-   * Fetches an image for a backend, or waits for the pull that does. Rejects with the signal's reason when it aborts; when
+   * Pulls an image for a backend, or waits for the pull that does. Rejects with the signal's reason when it aborts; when
    * nobody waits any more, the engine stops fetching.
    */
   async pull(reference: string, newToken: NewToken, signal: AbortSignal): Promise<void> {
@@ -51,8 +51,8 @@ export class Pulls {
     }
   }
 
-  /** Fetches an image that no backend waits for, as `pull` does. Rejects with `PullYielded` when backends wait for others. */
-  async pullAhead(reference: string, newToken: NewToken, signal: AbortSignal): Promise<void> {
+  /** Pulls an image that no backend waits for, as `pull` does. Rejects with `PullYielded` when backends wait for others. */
+  async prefetch(reference: string, newToken: NewToken, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const shared = this.#byReference.get(reference);
     if (!shared && [...this.#byReference.values()].some(({ isNeeded }) => isNeeded)) throw new PullYielded();

@@ -5,7 +5,7 @@ import { backendChanged } from '../../contract/messages.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { assign, backends } from '../../model/backend.ts';
 import { nodes } from '../../model/node.ts';
-import { isRemoved } from '../testing/outside.ts';
+import { isRemoved } from '../testing/fixture.ts';
 import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 

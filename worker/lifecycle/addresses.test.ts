@@ -1,31 +1,31 @@
 // Takes about 10 s
 import { expect, it } from 'vitest';
 import { formatAddress, parseAddress } from '../docker/subnets.ts';
-import { describeAtWork, leftBehind, openAtWork } from '../testing/outside.ts';
+import { describeWorker, leftBehind, openWorkerFixture } from '../testing/fixture.ts';
 import { polite } from '../testing/test-platform.ts';
 
-await describeAtWork('addresses of backends', (work) => {
+await describeWorker('addresses of backends', (fixture) => {
   it('gives no address twice in a row', async () => {
-    const imageDigest = await work.platform.images.add(polite);
+    const imageDigest = await fixture.platform.images.add(polite);
     const hosts = new Set<string | undefined>();
     for (let round = 0; round < 3; round += 1) {
-      const id = await work.platform.schedule({ imageDigest });
-      hosts.add((await work.platform.until(id, 'ready')).address?.host);
-      await work.platform.end(id);
+      const id = await fixture.platform.schedule({ imageDigest });
+      hosts.add((await fixture.platform.until(id, 'ready')).address?.host);
+      await fixture.platform.end(id);
     }
     expect(hosts.size).toBe(3);
   });
 
   it('runs many at once, each at an address of its own', async () => {
-    const imageDigest = await work.platform.images.add(polite);
-    const ids = await Promise.all(Array.from({ length: 12 }, () => work.platform.schedule({ imageDigest })));
-    const all = await Promise.all(ids.map((id) => work.platform.until(id, 'ready')));
+    const imageDigest = await fixture.platform.images.add(polite);
+    const ids = await Promise.all(Array.from({ length: 12 }, () => fixture.platform.schedule({ imageDigest })));
+    const all = await Promise.all(ids.map((id) => fixture.platform.until(id, 'ready')));
     expect(new Set(all.map(({ address }) => address?.host)).size).toBe(12);
-    await Promise.all(ids.map((id) => work.platform.end(id)));
+    await Promise.all(ids.map((id) => fixture.platform.end(id)));
   });
 
   it('makes its network anew when somebody has taken it', async () => {
-    await using other = await openAtWork();
+    await using other = await openWorkerFixture();
     const { engine, docker } = other.platform.engine;
     await docker.getNetwork(engine.network.name).remove();
     const id = await other.platform.schedule({ imageDigest: await other.platform.images.add(polite) });
@@ -33,7 +33,7 @@ await describeAtWork('addresses of backends', (work) => {
   });
 
   it('takes another address when somebody has the one it chose', async () => {
-    await using other = await openAtWork();
+    await using other = await openWorkerFixture();
     const { engine, docker } = other.platform.engine;
     const [next, squatted, after] = addressesAhead(engine.network);
     const imageDigest = await other.platform.images.add(polite);
@@ -54,7 +54,7 @@ await describeAtWork('addresses of backends', (work) => {
   });
 
   it('leaves nothing behind', async () => {
-    expect(await leftBehind(work.platform)).toEqual([]);
+    expect(await leftBehind(fixture.platform)).toEqual([]);
   });
 });
 

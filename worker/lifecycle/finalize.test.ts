@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { openLog } from '../../core/log/log.ts';
-import { isRemoved } from '../testing/outside.ts';
+import { isRemoved } from '../testing/fixture.ts';
 import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
 
 const why = await whyNoTests();

@@ -27,7 +27,7 @@ export async function removeLeftOverMounts(worker: WorkerContext): Promise<void>
   const { settings, store, engine } = worker;
   if (settings.mountFolder === undefined) return;
   const found = (await ifPresent(readdir(join(settings.mountFolder, ownMounts)))) ?? [];
-  const left = found.filter((id) => !worker.runs.has(id) && !worker.taking.has(id));
+  const left = found.filter((id) => !worker.runs.has(id) && !worker.claiming.has(id));
   if (left.length === 0) return;
   const containers = new Set((await engine.containers.list()).map(({ backend }) => backend));
   for (const id of left) {

@@ -9,7 +9,7 @@ import { StartFailure } from './start-failure.ts';
 /** The engine is restarting, most likely. */
 const engineAwayPauseMs = 500;
 
-/** Fetches a backend's image. Throws a `StartFailure` when that fails, or takes too long. */
+/** Pulls a backend's image. Throws a `StartFailure` when that fails, or takes too long. */
 export async function pullImage(worker: WorkerContext, run: Run, reference: string): Promise<void> {
   const { clock, settings } = worker;
   const startedAt = clock.now();

@@ -8,17 +8,22 @@ import { expect, it } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { keys } from '../../model/key.ts';
 import { cutStore } from '../testing/cut-store.ts';
-import { describeAtWork, fetchText, leftBehind, openAtWork } from '../testing/outside.ts';
+import { describeWorker, fetchText, leftBehind, openWorkerFixture } from '../testing/fixture.ts';
 import { eventually, openTestPlatform, polite } from '../testing/test-platform.ts';
 
-await describeAtWork('the start of a backend', (work) => {
+await describeWorker('the start of a backend', (fixture) => {
   it('sets the variables of the platform over those of the user', async () => {
-    const imageDigest = await work.platform.images.add(`env > env.txt; ${polite}`);
+    const imageDigest = await fixture.platform.images.add(`env > env.txt; ${polite}`);
     const env = { COLOUR: 'blue = "1"', PORT: '1', SESSION_BACKEND_ID: 'forged' };
     const key = 'room 1/../ü';
-    const id = await work.platform.schedule({ imageDigest, env, port: 8123, ...(await work.platform.claim(key)) });
-    const { fencingToken } = await work.platform.until(id, 'ready');
-    const lines = (await fetchText(work.platform, id, '/env.txt')).split('\n');
+    const id = await fixture.platform.schedule({
+      imageDigest,
+      env,
+      port: 8123,
+      ...(await fixture.platform.claim(key)),
+    });
+    const { fencingToken } = await fixture.platform.until(id, 'ready');
+    const lines = (await fetchText(fixture.platform, id, '/env.txt')).split('\n');
     expect(lines).toEqual(
       expect.arrayContaining([
         'COLOUR=blue = "1"',
@@ -28,71 +33,74 @@ await describeAtWork('the start of a backend', (work) => {
         `SESSION_BACKEND_FENCING_TOKEN=${fencingToken}`,
       ]),
     );
-    await work.platform.end(id);
+    await fixture.platform.end(id);
   });
 
   it('leaves a container no privileges, and no way to a neighbour', async () => {
-    const imageDigest = await work.platform.images.add(`cat /proc/self/status > status.txt; ${polite}`);
+    const imageDigest = await fixture.platform.images.add(`cat /proc/self/status > status.txt; ${polite}`);
     const [one, other] = await Promise.all([
-      work.platform.schedule({ imageDigest }),
-      work.platform.schedule({ imageDigest }),
+      fixture.platform.schedule({ imageDigest }),
+      fixture.platform.schedule({ imageDigest }),
     ]);
-    const neighbour = (await work.platform.until(other, 'ready')).address;
-    await work.platform.until(one, 'ready');
-    const status = await fetchText(work.platform, one, '/status.txt');
+    const neighbour = (await fixture.platform.until(other, 'ready')).address;
+    await fixture.platform.until(one, 'ready');
+    const status = await fetchText(fixture.platform, one, '/status.txt');
     expect(status).toMatch(/^CapEff:\s+0+$/m);
     expect(status).toMatch(/^CapBnd:\s+0+$/m);
     expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
-    const info = await work.platform.containerOf(one).inspect();
+    const info = await fixture.platform.containerOf(one).inspect();
     expect(info.HostConfig).toMatchObject({ PidsLimit: 64, Init: true, Privileged: false });
     expect(info.HostConfig.RestartPolicy?.Name).toMatch(/^(no)?$/);
     expect(Object.values(info.NetworkSettings.Ports).flat()).toEqual([]);
-    const execution = await work.platform.containerOf(one).exec({
+    const execution = await fixture.platform.containerOf(one).exec({
       Cmd: ['sh', '-c', `nc -w 1 ${neighbour?.host} ${neighbour?.port} </dev/null`],
     });
     (await execution.start({})).resume();
     const code = await eventually(async () => (await execution.inspect()).ExitCode ?? undefined);
     expect(code).not.toBe(0);
-    await Promise.all([work.platform.end(one), work.platform.end(other)]);
+    await Promise.all([fixture.platform.end(one), fixture.platform.end(other)]);
   });
 
   it('tells a container nothing of the IDs of its neighbours, by no name that Docker has for them', async () => {
-    const imageDigest = await work.platform.images.add(polite);
+    const imageDigest = await fixture.platform.images.add(polite);
     const [one, other] = await Promise.all([
-      work.platform.schedule({ imageDigest }),
-      work.platform.schedule({ imageDigest }),
+      fixture.platform.schedule({ imageDigest }),
+      fixture.platform.schedule({ imageDigest }),
     ]);
-    const neighbour = (await work.platform.until(other, 'ready')).address;
-    await work.platform.until(one, 'ready');
-    const execution = await work.platform
+    const neighbour = (await fixture.platform.until(other, 'ready')).address;
+    await fixture.platform.until(one, 'ready');
+    const execution = await fixture.platform
       .containerOf(one)
       .exec({ Cmd: ['nslookup', neighbour?.host ?? ''], AttachStdout: true, AttachStderr: true, Tty: true });
     const told = await text(await execution.start({ Tty: true }));
     // Docker does tell a name.
     expect(told).toContain('name = berth-');
     expect(told).not.toContain(other);
-    const { Name, Config, NetworkSettings } = await work.platform.containerOf(other).inspect();
+    const { Name, Config, NetworkSettings } = await fixture.platform.containerOf(other).inspect();
     expect(JSON.stringify([Name, Config.Hostname, Config.Domainname, NetworkSettings.Networks])).not.toContain(other);
-    await Promise.all([work.platform.end(one), work.platform.end(other)]);
+    await Promise.all([fixture.platform.end(one), fixture.platform.end(other)]);
   });
 
   it('pulls an image once for all backends that wait for it', async () => {
-    const before = work.platform.images.layerRequests;
+    const before = fixture.platform.images.layerRequests;
     const release = Promise.withResolvers<void>();
-    work.platform.images.holdLayers(release.promise);
-    const imageDigest = await work.platform.images.add(polite);
-    const ids = await Promise.all([work.platform.schedule({ imageDigest }), work.platform.schedule({ imageDigest })]);
-    await eventually(async () => (work.platform.images.layerRequests > before ? true : undefined));
-    await Promise.all(ids.map((id) => work.platform.until(id, 'loading')));
+    fixture.platform.images.holdLayers(release.promise);
+    const imageDigest = await fixture.platform.images.add(polite);
+    const ids = await Promise.all([
+      fixture.platform.schedule({ imageDigest }),
+      fixture.platform.schedule({ imageDigest }),
+    ]);
+    await eventually(async () => (fixture.platform.images.layerRequests > before ? true : undefined));
+    await Promise.all(ids.map((id) => fixture.platform.until(id, 'loading')));
     release.resolve();
-    await Promise.all(ids.map((id) => work.platform.until(id, 'ready')));
-    expect(work.platform.images.layerRequests).toBe(before + 1);
-    await Promise.all(ids.map((id) => work.platform.end(id)));
+    await Promise.all(ids.map((id) => fixture.platform.until(id, 'ready')));
+    expect(fixture.platform.images.layerRequests).toBe(before + 1);
+    await Promise.all(ids.map((id) => fixture.platform.end(id)));
   });
 
   it('says why an image could not be fetched', async () => {
-    const id = await work.platform.schedule({ imageDigest: `sha256:${'0'.repeat(64)}` });
-    const ended = await work.platform.until(id, 'terminated');
+    const id = await fixture.platform.schedule({ imageDigest: `sha256:${'0'.repeat(64)}` });
+    const ended = await fixture.platform.until(id, 'terminated');
     expect(ended.history.at(-1)).toMatchObject({
       terminationKind: null,
       terminationReason: null,
@@ -103,9 +111,12 @@ await describeAtWork('the start of a backend', (work) => {
   });
 
   it('says why a container did not start', async () => {
-    const imageDigest = await work.platform.images.addConfigured({ Cmd: ['/bin/true'], User: 'nobody-of-this-name' });
-    const id = await work.platform.schedule({ imageDigest });
-    const ended = await work.platform.until(id, 'terminated');
+    const imageDigest = await fixture.platform.images.addConfigured({
+      Cmd: ['/bin/true'],
+      User: 'nobody-of-this-name',
+    });
+    const id = await fixture.platform.schedule({ imageDigest });
+    const ended = await fixture.platform.until(id, 'terminated');
     expect(ended.history.at(-1)).toMatchObject({
       terminationKind: null,
       terminationReason: null,
@@ -115,41 +126,43 @@ await describeAtWork('the start of a backend', (work) => {
   });
 
   it('is ready when its port opens, and not before', async () => {
-    const imageDigest = await work.platform.images.add('sleep 0.5; cat /proc/uptime > up.txt; exec httpd -f -p $PORT');
-    const id = await work.platform.schedule({ imageDigest });
-    const ready = await work.platform.until(id, 'ready');
-    const upAt = Number((await fetchText(work.platform, id, '/up.txt')).split(' ')[0]);
+    const imageDigest = await fixture.platform.images.add(
+      'sleep 0.5; cat /proc/uptime > up.txt; exec httpd -f -p $PORT',
+    );
+    const id = await fixture.platform.schedule({ imageDigest });
+    const ready = await fixture.platform.until(id, 'ready');
+    const upAt = Number((await fetchText(fixture.platform, id, '/up.txt')).split(' ')[0]);
     const readyUptime = uptime() - (Date.now() - (ready.readyAt?.getTime() ?? 0)) / 1000;
     // Both are told in hundredths of a second, cut off.
     expect(readyUptime).toBeGreaterThan(upAt - 0.02);
-    await work.platform.end(id);
+    await fixture.platform.end(id);
   });
 
   it('starts a successor only when its predecessor has ended', async () => {
-    const imageDigest = await work.platform.images.add(polite);
-    const first = await work.platform.schedule({ imageDigest, ...(await work.platform.claim('shared')) });
-    await work.platform.until(first, 'ready');
-    await work.platform.stop(first, 'soft', false);
-    const second = await work.platform.schedule({
+    const imageDigest = await fixture.platform.images.add(polite);
+    const first = await fixture.platform.schedule({ imageDigest, ...(await fixture.platform.claim('shared')) });
+    await fixture.platform.until(first, 'ready');
+    await fixture.platform.stop(first, 'soft', false);
+    const second = await fixture.platform.schedule({
       imageDigest,
-      ...(await work.platform.claim('shared')),
+      ...(await fixture.platform.claim('shared')),
       waitsFor: first,
     });
-    await eventually(async () => (await work.platform.get(second)).node);
-    const ready = await work.platform.until(second, 'ready');
-    const endedAt = (await work.platform.get(first)).history.at(-1)?.time.getTime() ?? Infinity;
+    await eventually(async () => (await fixture.platform.get(second)).node);
+    const ready = await fixture.platform.until(second, 'ready');
+    const endedAt = (await fixture.platform.get(first)).history.at(-1)?.time.getTime() ?? Infinity;
     const startedAt = ready.history.find(({ status }) => status === 'loading')?.time.getTime() ?? 0;
-    expect((await work.platform.get(first)).history.at(-1)).toMatchObject({ terminationReason: 'external' });
+    expect((await fixture.platform.get(first)).history.at(-1)).toMatchObject({ terminationReason: 'external' });
     expect(startedAt).toBeGreaterThanOrEqual(endedAt);
-    await work.platform.end(second);
+    await fixture.platform.end(second);
   });
 
   it('does not start a backend whose key was given to another one', async () => {
-    const imageDigest = await work.platform.images.add(polite);
-    const stale = await work.platform.claim('contested');
-    await work.platform.claim('contested');
-    const id = await work.platform.schedule({ imageDigest, ...stale });
-    const ended = await work.platform.until(id, 'terminated');
+    const imageDigest = await fixture.platform.images.add(polite);
+    const stale = await fixture.platform.claim('contested');
+    await fixture.platform.claim('contested');
+    const id = await fixture.platform.schedule({ imageDigest, ...stale });
+    const ended = await fixture.platform.until(id, 'terminated');
     expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'keyexpired', exitCode: null });
     expect(ended.history.map(({ status }) => status)).not.toContain('waiting');
   });
@@ -173,7 +186,7 @@ await describeAtWork('the start of a backend', (work) => {
 
   it('ends a backend that never listens', async () => {
     const clock = new ManualClock(new Date());
-    await using slow = await openAtWork({ startTimeoutSeconds: 10 }, clock);
+    await using slow = await openWorkerFixture({ startTimeoutSeconds: 10 }, clock);
     const id = await slow.platform.schedule({
       imageDigest: await slow.platform.images.add('while sleep 0.05; do :; done'),
     });
@@ -193,7 +206,7 @@ await describeAtWork('the start of a backend', (work) => {
 
   it('does not count the time for which the platform stood still', async () => {
     const clock = new ManualClock(new Date());
-    await using slow = await openAtWork({ startTimeoutSeconds: 10 }, clock);
+    await using slow = await openWorkerFixture({ startTimeoutSeconds: 10 }, clock);
     const id = await slow.platform.schedule({
       imageDigest: await slow.platform.images.add('while sleep 0.05; do :; done'),
     });
@@ -207,7 +220,7 @@ await describeAtWork('the start of a backend', (work) => {
   });
 
   it('does not count the time that a pull takes, and gives it a limit of its own', async () => {
-    await using slow = await openAtWork({ startTimeoutSeconds: 1, pullTimeoutSeconds: 3 });
+    await using slow = await openWorkerFixture({ startTimeoutSeconds: 1, pullTimeoutSeconds: 3 });
     const never = Promise.withResolvers<void>();
     slow.platform.images.holdLayers(never.promise);
     const id = await slow.platform.schedule({ imageDigest: await slow.platform.images.add(polite) });
@@ -220,7 +233,7 @@ await describeAtWork('the start of a backend', (work) => {
   });
 
   it('mounts a folder that outlives the backend, and never leaves the folder of mounts', async () => {
-    await using other = await openAtWork({ mountFolder: join(work.platform.folder, 'mounts') });
+    await using other = await openWorkerFixture({ mountFolder: join(fixture.platform.folder, 'mounts') });
     const imageDigest = await other.platform.images.add(`cat /data/note > note.txt; echo kept > /data/note; ${polite}`);
     const key = '../../../etc';
     const first = await other.platform.schedule({ imageDigest, mount: true, ...(await other.platform.claim(key)) });
@@ -229,14 +242,14 @@ await describeAtWork('the start of a backend', (work) => {
     const second = await other.platform.schedule({ imageDigest, mount: true, ...(await other.platform.claim(key)) });
     const { address } = await other.platform.until(second, 'ready');
     expect(await (await fetch(`http://${address?.host}:8080/note.txt`)).text()).toBe('kept\n');
-    expect(await readdir(join(work.platform.folder, 'mounts'))).toEqual([expect.stringMatching(/^[a-f0-9]{64}$/)]);
+    expect(await readdir(join(fixture.platform.folder, 'mounts'))).toEqual([expect.stringMatching(/^[a-f0-9]{64}$/)]);
   });
 
   it('removes the folder of a backend without a key after its container, and what an earlier worker left', async () => {
-    const mountFolder = join(work.platform.folder, 'own-mounts');
+    const mountFolder = join(fixture.platform.folder, 'own-mounts');
     const left = join(mountFolder, 'backends', 'abcdefghij12');
     await mkdir(join(left, 'nested'), { recursive: true });
-    await using other = await openAtWork({ mountFolder });
+    await using other = await openWorkerFixture({ mountFolder });
     expect(await readdir(join(mountFolder, 'backends'))).toEqual([]);
     const imageDigest = await other.platform.images.add(`echo saved > /data/note; ${polite}`);
     const id = await other.platform.schedule({ imageDigest, mount: true });
@@ -250,11 +263,14 @@ await describeAtWork('the start of a backend', (work) => {
   });
 
   it('refuses a mount where none is configured', async () => {
-    const id = await work.platform.schedule({ imageDigest: await work.platform.images.add(polite), mount: '../x' });
-    expect((await work.platform.until(id, 'terminated')).history.at(-1)?.failure).toMatch(/mount/);
+    const id = await fixture.platform.schedule({
+      imageDigest: await fixture.platform.images.add(polite),
+      mount: '../x',
+    });
+    expect((await fixture.platform.until(id, 'terminated')).history.at(-1)?.failure).toMatch(/mount/);
   });
 
   it('leaves nothing behind', async () => {
-    expect(await leftBehind(work.platform)).toEqual([]);
+    expect(await leftBehind(fixture.platform)).toEqual([]);
   });
 });

@@ -15,7 +15,7 @@ import { openMount } from './mount.ts';
 import { pullImage } from './pull-image.ts';
 import type { Run } from './run.ts';
 import { StartFailure } from './start-failure.ts';
-import { terminate } from './terminate.ts';
+import { stopBackend } from './stop.ts';
 
 /** One mishap may follow another (no image, then no network), but not for ever. */
 const maxMishaps = 5;
@@ -45,7 +45,7 @@ export function beginSpawn(worker: WorkerContext, run: Run): Promise<void> {
 /** @param onWait - called before each wait for something else than a permit */
 async function spawn(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
   await run.containerLease?.open();
-  const keyHeld = keepKey(worker, run, (kind) => terminate(worker, run, kind, 'keyexpired'));
+  const keyHeld = keepKey(worker, run, (kind) => stopBackend(worker, run, kind, 'keyexpired'));
   await waitForPredecessor(worker, run, onWait);
   await waitForHolderHere(worker, run, onWait);
   if (run.backend.status === 'scheduled') beginLoading(worker, run);

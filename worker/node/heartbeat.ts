@@ -5,7 +5,7 @@ import type { Node, NodeGateway } from '../../model/node.ts';
 import type { WorkerContext } from '../context.ts';
 import { LeaseDeadlines } from '../leases/lease-deadlines.ts';
 import { NodeReachability } from './node-reachability.ts';
-import { terminate } from '../lifecycle/terminate.ts';
+import { stopBackend } from '../lifecycle/stop.ts';
 import { untilDue } from '../leases/until-due.ts';
 
 /** A heartbeat that failed is tried again soon, so that one failure does not use up a sixth of the lease. */
@@ -24,7 +24,7 @@ export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway
   const deadlines = new LeaseDeadlines(worker, (kind) => {
     worker.log.error({ kind }, 'The node cannot tell that it is alive, stopping the backends that hold a key');
     for (const run of worker.runs.values()) {
-      if (run.backend.key !== undefined) terminate(worker, run, kind, 'keyexpired');
+      if (run.backend.key !== undefined) stopBackend(worker, run, kind, 'keyexpired');
     }
   });
   const over = new AbortController();

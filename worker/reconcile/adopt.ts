@@ -10,7 +10,7 @@ import { checkContainer } from '../lifecycle/container-exit.ts';
 import { keepKey } from '../leases/leases.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { beginSpawn } from '../lifecycle/spawn.ts';
-import { applyStopRequest, terminate } from '../lifecycle/terminate.ts';
+import { applyStopRequest, stopBackend } from '../lifecycle/stop.ts';
 
 /** Looks after a backend of this node from now on, if it lives, with the container that was found for it, if any. */
 export async function adopt(worker: WorkerContext, id: string, container: ListedContainer | undefined): Promise<void> {
@@ -36,7 +36,7 @@ export async function adopt(worker: WorkerContext, id: string, container: Listed
 }
 
 function isLookedAfter(worker: WorkerContext, id: string): boolean {
-  return worker.runs.has(id) || worker.taking.has(id);
+  return worker.runs.has(id) || worker.claiming.has(id);
 }
 
 function adoptUnstarted(worker: WorkerContext, run: Run, container: ListedContainer | undefined): void {
@@ -56,7 +56,7 @@ async function adoptStarted(worker: WorkerContext, run: Run, container: ListedCo
     return;
   }
   await run.containerLease?.open();
-  void keepKey(worker, run, (kind) => terminate(worker, run, kind, 'keyexpired'));
+  void keepKey(worker, run, (kind) => stopBackend(worker, run, kind, 'keyexpired'));
   if (isEnding(run.backend)) applyStopRequest(worker, run, run.backend);
   else if (run.backend.readyAt === undefined) resumeWaiting(worker, run);
 }

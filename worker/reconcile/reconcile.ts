@@ -5,8 +5,8 @@ import { removeContainer } from '../lifecycle/remove-container.ts';
 import type { WorkerContext } from '../context.ts';
 import type { ListedContainer } from '../docker/containers.ts';
 import { checkContainer } from '../lifecycle/container-exit.ts';
-import { takeWaiting } from '../scheduling/take.ts';
-import { applyStopRequest } from '../lifecycle/terminate.ts';
+import { claimWaiting } from '../scheduling/claim.ts';
+import { applyStopRequest } from '../lifecycle/stop.ts';
 
 /** One pass over everything. Throws when the store or the engine does not answer. */
 export async function reconcile(worker: WorkerContext): Promise<void> {
@@ -18,7 +18,7 @@ export async function reconcile(worker: WorkerContext): Promise<void> {
   await reconcileBackends(worker, containers);
   await removeAll(worker, leftOver);
   await removeLeases(worker, containers);
-  await takeWaiting(worker);
+  await claimWaiting(worker);
 }
 
 /** Finds containers that have ended while nobody listened. Throws when the engine does not answer. */
@@ -60,7 +60,7 @@ async function findLeftOver(
 ): Promise<readonly ListedContainer[]> {
   const leftOver: ListedContainer[] = [];
   for (const container of containers) {
-    if (worker.runs.has(container.backend) || worker.taking.has(container.backend)) continue;
+    if (worker.runs.has(container.backend) || worker.claiming.has(container.backend)) continue;
     const backend = await worker.store.get(backends, container.backend);
     if (!backend?.live || backend.node !== worker.settings.node) leftOver.push(container);
   }

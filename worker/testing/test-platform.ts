@@ -172,7 +172,7 @@ export class TestPlatform implements AsyncDisposable {
     await this.store.update(backends, id, (backend) => endAsLost(backend, now));
   }
 
-  /** Fetches an image to this machine. */
+  /** Pulls an image to this machine. */
   async pull(imageDigest: string): Promise<void> {
     const access: RepositoryAccess[] = [{ type: 'repository', name: 'acme/draw', actions: ['pull'] }];
     const token = await this.images.grants.issue({ subject: 'test', access }, 60, new Date());

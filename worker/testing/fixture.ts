@@ -9,17 +9,17 @@ import type { WorkerSettings } from '../settings.ts';
 import { eventually, openTestPlatform, whyNoTests } from './test-platform.ts';
 import type { TestPlatform } from './test-platform.ts';
 
-export interface AtWork {
+export interface WorkerFixture {
   readonly platform: TestPlatform;
 }
 
-export interface PlatformAtWork extends AtWork, AsyncDisposable {}
+export interface OwnedWorkerFixture extends WorkerFixture, AsyncDisposable {}
 
 /** Opens a platform with a worker of these settings. */
-export async function openAtWork(
+export async function openWorkerFixture(
   settings: Partial<WorkerSettings> = {},
   clock: Clock = systemClock,
-): Promise<PlatformAtWork> {
+): Promise<OwnedWorkerFixture> {
   await using parts = new AsyncDisposableStack();
   const platform = parts.use(await openTestPlatform());
   parts.use(await platform.openWorker({ settings, clock }));
@@ -28,11 +28,11 @@ export async function openAtWork(
 }
 
 /** Describes what a worker does on a real engine, where there is one: all tests share a platform, which is there when they run. */
-export async function describeAtWork(what: string, describeTests: (work: AtWork) => void): Promise<void> {
+export async function describeWorker(what: string, describeTests: (fixture: WorkerFixture) => void): Promise<void> {
   const why = await whyNoTests();
   describe.skipIf(why !== undefined)(`${what} on a real engine ${why ?? ''}`, () => {
-    let opened: PlatformAtWork | undefined;
-    beforeAll(async () => void (opened = await openAtWork()));
+    let opened: OwnedWorkerFixture | undefined;
+    beforeAll(async () => void (opened = await openWorkerFixture()));
     afterAll(async () => await opened?.[Symbol.asyncDispose]());
     describeTests({
       get platform() {

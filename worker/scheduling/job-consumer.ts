@@ -6,7 +6,7 @@ import type { Queue } from '../../core/queue/queue.ts';
 import { backends } from '../../model/backend.ts';
 import { abortable } from '../../core/async/abortable.ts';
 import type { WorkerContext } from '../context.ts';
-import { canTake, isTaking, take, takeWaiting } from './take.ts';
+import { accepts, acceptsBackends, claim, claimWaiting } from './claim.ts';
 
 /** How soon a node that was full takes again. */
 const lookEveryMs = 1_000;
@@ -15,23 +15,23 @@ const lookEveryMs = 1_000;
  * Takes jobs of the cluster's queue until disposed, but none while this node does not take backends: they are for other nodes.
  * A backend that does not fit here is told of to all nodes, and the one that has room finds it in the store.
  */
-export async function takeSpawns(worker: WorkerContext, queue: Queue): Promise<AsyncDisposable> {
+export async function consumeSpawnJobs(worker: WorkerContext, queue: Queue): Promise<AsyncDisposable> {
   await using parts = new AsyncDisposableStack();
-  const intake = parts.use(new Intake(worker, queue));
-  await intake.follow();
+  const consumer = parts.use(new JobConsumer(worker, queue));
+  await consumer.follow();
   const { cluster } = worker.settings;
   parts.use(
     await worker.bus.subscribe(backendWaits, (message) => {
-      if (message.cluster === cluster) intake.lookForWaiting();
+      if (message.cluster === cluster) consumer.lookForWaiting();
     }),
   );
-  worker.engineHealth.onChange(() => intake.look());
-  parts.use(worker.clock.every(lookEveryMs, () => intake.look()));
+  worker.engineHealth.onChange(() => consumer.look());
+  parts.use(worker.clock.every(lookEveryMs, () => consumer.look()));
   const opened = parts.move();
   return { [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-class Intake implements AsyncDisposable {
+class JobConsumer implements AsyncDisposable {
   readonly #worker: WorkerContext;
   readonly #queue: Queue;
   #consumer: AsyncDisposable | undefined;
@@ -48,11 +48,11 @@ class Intake implements AsyncDisposable {
 
   /** Takes jobs from now on, or none, as it stands now. Throws when the queue or the store does not answer. */
   async follow(): Promise<void> {
-    if (this.#isOver || !isTaking(this.#worker)) await this.#close();
+    if (this.#isOver || !acceptsBackends(this.#worker)) await this.#close();
     else if (!this.#consumer) await this.#open();
     if (this.#isOver || !this.#someWait) return;
     this.#someWait = false;
-    if (await takeWaiting(this.#worker)) this.#someWait = true;
+    if (await claimWaiting(this.#worker)) this.#someWait = true;
   }
 
   /** Follows soon. */
@@ -104,7 +104,7 @@ class Intake implements AsyncDisposable {
     const backend = await store.get(backends, id);
     if (!backend?.live || (backend.node ?? settings.node) !== settings.node) return;
     // Holds its place among the jobs until the start needs no permit, so that other nodes take what this one could not start yet.
-    if (canTake(this.#worker, backend)) await abortable(take(this.#worker, backend), signal);
+    if (accepts(this.#worker, backend)) await abortable(claim(this.#worker, backend), signal);
     else await bus.publish(backendWaits, { cluster: settings.cluster });
   }
 }

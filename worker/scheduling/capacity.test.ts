@@ -8,10 +8,10 @@ import { newBackend } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { newBackendId } from '../../model/ids.ts';
 import type { Engine } from '../docker/engine.ts';
-import { hasRoom, hasRoomFor, offeredMemory, promisedMemory } from './room.ts';
+import { hasCapacity, hasCapacityFor, offeredMemory, promisedMemory } from './capacity.ts';
 import type { Run } from '../lifecycle/run.ts';
 import type { WorkerSettings } from '../settings.ts';
-import { openAtWork } from '../testing/outside.ts';
+import { openWorkerFixture } from '../testing/fixture.ts';
 import { openTestEngine } from '../testing/test-engine.ts';
 import { eventually, polite, whyNoTests } from '../testing/test-platform.ts';
 
@@ -27,9 +27,9 @@ function nodeOf(running: readonly Backend[], taken: readonly Backend[], settings
   return {
     engine: { memoryBytes: 1000 * mib },
     runs: new Map(running.map((backend) => [backend.id, { backend } as Run])),
-    taking: new Map(taken.map((backend) => [backend.id, backend])),
+    claiming: new Map(taken.map((backend) => [backend.id, backend])),
     settings: { defaultMemoryBytes: 100 * mib, ...settings } as WorkerSettings,
-  } as Parameters<typeof hasRoom>[0];
+  } as Parameters<typeof hasCapacity>[0];
 }
 
 describe('the room of a node', () => {
@@ -42,23 +42,23 @@ describe('the room of a node', () => {
   it('is used up by the limits of what runs and of what is being taken', () => {
     const node = nodeOf([backendOf(300 * mib), backendOf()], [backendOf(50 * mib)], { offeredMemoryBytes: 500 * mib });
     expect(promisedMemory(node)).toBe(450 * mib);
-    expect(hasRoomFor(node, { memoryBytes: 50 * mib })).toBe(true);
-    expect(hasRoomFor(node, { memoryBytes: 50 * mib + 1 })).toBe(false);
-    expect(hasRoomFor(node, {})).toBe(false);
-    expect(hasRoom(node)).toBe(true);
-    expect(hasRoom(nodeOf([backendOf(500 * mib)], [], { offeredMemoryBytes: 500 * mib }))).toBe(false);
+    expect(hasCapacityFor(node, { memoryBytes: 50 * mib })).toBe(true);
+    expect(hasCapacityFor(node, { memoryBytes: 50 * mib + 1 })).toBe(false);
+    expect(hasCapacityFor(node, {})).toBe(false);
+    expect(hasCapacity(node)).toBe(true);
+    expect(hasCapacity(nodeOf([backendOf(500 * mib)], [], { offeredMemoryBytes: 500 * mib }))).toBe(false);
   });
 
   it('is limited by their number, too', () => {
     const node = nodeOf([backendOf()], [backendOf()], { maxBackends: 2 });
-    expect(hasRoom(node)).toBe(false);
-    expect(hasRoomFor(node, { memoryBytes: 1 })).toBe(false);
-    expect(hasRoom(nodeOf([backendOf()], [backendOf()], { maxBackends: 3 }))).toBe(true);
+    expect(hasCapacity(node)).toBe(false);
+    expect(hasCapacityFor(node, { memoryBytes: 1 })).toBe(false);
+    expect(hasCapacity(nodeOf([backendOf()], [backendOf()], { maxBackends: 3 }))).toBe(true);
   });
 
   it('has no end where memory is not limited', () => {
     const crowd = Array.from({ length: 100 }, () => backendOf(1e12));
-    expect(hasRoomFor(nodeOf(crowd, [], { offeredMemoryBytes: Infinity }), { memoryBytes: 1e12 })).toBe(true);
+    expect(hasCapacityFor(nodeOf(crowd, [], { offeredMemoryBytes: Infinity }), { memoryBytes: 1e12 })).toBe(true);
   });
 });
 
@@ -66,7 +66,7 @@ const why = await whyNoTests();
 
 describe.skipIf(why !== undefined)(`a node whose memory is promised ${why ?? ''}`, () => {
   it('takes what fits, past what does not, and that when there is room again', async () => {
-    await using small = await openAtWork({ offeredMemoryBytes: 300 * mib });
+    await using small = await openWorkerFixture({ offeredMemoryBytes: 300 * mib });
     const { platform } = small;
     const imageDigest = await platform.images.add(polite);
     const schedule = async (sizeMib: number) =>
@@ -88,7 +88,7 @@ describe.skipIf(why !== undefined)(`a node whose memory is promised ${why ?? ''}
 
   it('tells the others of what it has no room for, and the one that has takes it at once', async () => {
     const node = `test-${randomBytes(5).toString('hex')}`;
-    await using small = await openAtWork({ offeredMemoryBytes: 100 * mib });
+    await using small = await openWorkerFixture({ offeredMemoryBytes: 100 * mib });
     const { platform } = small;
     // Its time stands still and nobody notifies it: it looks at the store when it is told, and not by itself.
     const clock = new ManualClock(new Date());

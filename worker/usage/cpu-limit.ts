@@ -2,15 +2,15 @@
 import { withPeak } from '../lifecycle/finalize.ts';
 import type { WorkerContext } from '../context.ts';
 import type { Run } from '../lifecycle/run.ts';
-import { terminate } from '../lifecycle/terminate.ts';
-import { findCgroup, readUsage } from './usage.ts';
-import type { CgroupFolders } from './usage.ts';
+import { stopBackend } from '../lifecycle/stop.ts';
+import { findCgroup, readUsage } from './cgroup.ts';
+import type { CgroupFolders } from './cgroup.ts';
 
 /** A new peak is written when it is this much higher than the one before: a few writes in a life, not one a second. */
 const peakStep = 1.25;
 
 /** Measures backends, remembering where the kernel shows each one. */
-export class Meter {
+export class CpuLimits {
   readonly #worker: WorkerContext;
   readonly #writing = new WeakSet<Run>();
   readonly #cgroups = new WeakMap<Run, CgroupFolders | 'unseen'>();
@@ -20,7 +20,7 @@ export class Meter {
   }
 
   /** Notes the peak of a backend's memory, and stops it when its CPU time is used up. Throws what the engine throws. */
-  async measure(run: Run): Promise<void> {
+  async check(run: Run): Promise<void> {
     const cgroup = await this.#cgroupOf(run);
     const usage = cgroup && (await readUsage(cgroup));
     if (usage) this.#notePeak(run, usage.memoryBytes);
@@ -30,7 +30,7 @@ export class Meter {
       usage?.cpuNanoseconds ?? (await this.#worker.engine.containers.cpuNanoseconds(run.container.id));
     if (usedNanoseconds < limitSeconds * 1e9) return;
     run.fail(`Used up its ${limitSeconds} seconds of CPU time`);
-    terminate(this.#worker, run, 'hard', 'external');
+    stopBackend(this.#worker, run, 'hard', 'external');
   }
 
   #notePeak(run: Run, memoryBytes: number): void {

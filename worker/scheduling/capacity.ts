@@ -3,7 +3,7 @@ import type { BackendLimits } from '../../model/backend.ts';
 import type { WorkerContext } from '../context.ts';
 import { memoryLimitOf } from '../lifecycle/container-spec.ts';
 
-type Node = Pick<WorkerContext, 'engine' | 'runs' | 'settings' | 'taking'>;
+type Node = Pick<WorkerContext, 'engine' | 'runs' | 'settings' | 'claiming'>;
 
 /**
  * The limits of all backends may add up to so many times the memory of the machine. A limit says what a backend takes at worst:
@@ -17,21 +17,21 @@ export function offeredMemory({ engine, settings }: Pick<Node, 'engine' | 'setti
 }
 
 /** Memory that the backends of this node may take, all together. */
-export function promisedMemory({ runs, taking, settings }: Omit<Node, 'engine'>): number {
-  const all = [...Array.from(runs.values(), ({ backend }) => backend), ...taking.values()];
+export function promisedMemory({ runs, claiming, settings }: Omit<Node, 'engine'>): number {
+  const all = [...Array.from(runs.values(), ({ backend }) => backend), ...claiming.values()];
   return all.reduce((bytes, { limits }) => bytes + memoryLimitOf(limits, settings), 0);
 }
 
 /** Whether there is room for anything. */
-export function hasRoom(node: Node): boolean {
-  return hasPlace(node) && promisedMemory(node) < offeredMemory(node);
+export function hasCapacity(node: Node): boolean {
+  return isBelowMaxBackends(node) && promisedMemory(node) < offeredMemory(node);
 }
 
 /** Whether there is room for a backend with these limits. */
-export function hasRoomFor(node: Node, limits: BackendLimits): boolean {
-  return hasPlace(node) && promisedMemory(node) + memoryLimitOf(limits, node.settings) <= offeredMemory(node);
+export function hasCapacityFor(node: Node, limits: BackendLimits): boolean {
+  return isBelowMaxBackends(node) && promisedMemory(node) + memoryLimitOf(limits, node.settings) <= offeredMemory(node);
 }
 
-function hasPlace({ runs, taking, settings }: Node): boolean {
-  return runs.size + taking.size < (settings.maxBackends ?? Infinity);
+function isBelowMaxBackends({ runs, claiming, settings }: Node): boolean {
+  return runs.size + claiming.size < (settings.maxBackends ?? Infinity);
 }

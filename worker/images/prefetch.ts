@@ -1,4 +1,4 @@
-/** Fetching images before somebody asks for them. Nobody waits for it, and nobody misses it: a spawn fetches what is not here. */
+/** Fetching images before somebody asks for them. Nobody waits for it, and nobody misses it: a spawn pulls what is not here. */
 import { abortable } from '../../core/async/abortable.ts';
 import { TimeoutError, settledWithin, withTimeout } from '../../core/async/with-timeout.ts';
 import { findImage, images } from '../../model/image.ts';
@@ -6,20 +6,20 @@ import type { Image } from '../../model/image.ts';
 import { services } from '../../model/service.ts';
 import { referenceTo } from './reference.ts';
 import type { WorkerContext } from '../context.ts';
-import type { FetchResult } from '../metrics.ts';
+import type { PrefetchResult } from '../metrics.ts';
 import { bytesOnDisk, disksOf, findLack } from './image-space.ts';
 import { newPullToken } from './pull-token.ts';
 import { closeWithinMs } from '../settings.ts';
 import { Slots } from '../../core/async/slots.ts';
 
-/** An engine fetches three layers at a time, unless it is told otherwise: two images keep it busy. */
+/** An engine pulls three layers at a time, unless it is told otherwise: two images keep it busy. */
 const maxConcurrentFetches = 2;
 
-/** A registry that restarts is back after the second, and a node that fetches for backends has done so after the last. */
+/** A registry that restarts is back after the second, and a node that pulls for backends has done so after the last. */
 const pausesMs = [2_000, 10_000, 60_000, 300_000];
 
-/** The images that this node fetches ahead, or is about to. */
-export class Fetches implements AsyncDisposable {
+/** The images that this node pulls ahead, or is about to. */
+export class Prefetcher implements AsyncDisposable {
   readonly #worker: WorkerContext;
   readonly #slots = new Slots(maxConcurrentFetches);
   readonly #underWay = new Map<string, Promise<void>>();
@@ -51,13 +51,13 @@ export class Fetches implements AsyncDisposable {
     const { signal } = this.#over;
     for (const pauseMs of [...pausesMs, undefined]) {
       try {
-        metrics.fetchedAhead(await this.#attempt(id));
+        metrics.prefetched(await this.#attempt(id));
         return;
       } catch (error) {
         if (signal.aborted) return;
         if (pauseMs === undefined) {
           log.warn({ err: error, image: id }, 'Image cannot be fetched ahead, its next spawn will fetch it');
-          metrics.fetchedAhead('failed');
+          metrics.prefetched('failed');
           return;
         }
         log.debug({ err: error, image: id, pauseMs }, 'Image cannot be fetched ahead, trying again');
@@ -67,7 +67,7 @@ export class Fetches implements AsyncDisposable {
   }
 
   /** Looks at the store each time: what the job was about may have changed since. */
-  async #attempt(id: string): Promise<FetchResult> {
+  async #attempt(id: string): Promise<PrefetchResult> {
     const { store, engine, settings, log } = this.#worker;
     const { signal } = this.#over;
     using _slot = await this.#slots.take(signal);
@@ -83,9 +83,9 @@ export class Fetches implements AsyncDisposable {
 
   /**
    * A disk that is too full is not looked at again: nothing of ours takes images away, and whoever makes room may be hours away.
-   * The next push or update begins anew, and a spawn fetches the image in any case: somebody asked for it.
+   * The next push or update begins anew, and a spawn pulls the image in any case: somebody asked for it.
    */
-  async #pullIfRoom(image: Image, reference: string): Promise<FetchResult> {
+  async #pullIfRoom(image: Image, reference: string): Promise<PrefetchResult> {
     const { engine, settings, log } = this.#worker;
     const disks = await disksOf(engine.imageFolders, settings.dataFolder);
     // Nothing may come between the look and the promise: another image is fetched at the same time.
@@ -113,13 +113,13 @@ export class Fetches implements AsyncDisposable {
     return spawned.some((image) => image?.digest === digest);
   }
 
-  async #pull({ repository }: Image, reference: string): Promise<FetchResult> {
+  async #pull({ repository }: Image, reference: string): Promise<PrefetchResult> {
     const { clock, log, pulls, settings } = this.#worker;
     const startedAt = clock.now();
     const limit = { clock, ms: settings.pullTimeoutSeconds * 1000, signal: this.#over.signal };
     try {
       const newToken = () => newPullToken(this.#worker, repository);
-      await withTimeout(limit, async (signal) => await pulls.pullAhead(reference, newToken, signal));
+      await withTimeout(limit, async (signal) => await pulls.prefetch(reference, newToken, signal));
     } catch (error) {
       if (!(error instanceof TimeoutError)) throw error;
       log.warn({ reference, limitSeconds: settings.pullTimeoutSeconds }, 'Image takes too long to be fetched ahead');

@@ -5,7 +5,7 @@ import type { Engine } from '../docker/engine.ts';
 import type { ContainerUsage } from '../docker/stats.ts';
 import type { Run } from '../lifecycle/run.ts';
 
-export class Measurements {
+export class LiveStats {
   readonly #engine: Pick<Engine, 'stats'>;
   readonly #sources = new Map<Run, Source>();
 

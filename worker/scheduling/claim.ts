@@ -4,30 +4,30 @@ import type { Backend } from '../../model/backend.ts';
 import { changeBackend } from '../../model/change-backend.ts';
 import { newRun } from '../lifecycle/new-run.ts';
 import type { WorkerContext } from '../context.ts';
-import { hasRoom, hasRoomFor } from './room.ts';
+import { hasCapacity, hasCapacityFor } from './capacity.ts';
 import { beginSpawn } from '../lifecycle/spawn.ts';
 
 /** So many that wait are looked at in a pass: far more than can be started before the next one. */
 const lookedAt = 200;
 
 /** Whether this node takes backends now: its engine answers, and it has room. */
-export function isTaking(worker: WorkerContext): boolean {
-  return worker.engineHealth.problem === undefined && hasRoom(worker);
+export function acceptsBackends(worker: WorkerContext): boolean {
+  return worker.engineHealth.problem === undefined && hasCapacity(worker);
 }
 
 /** Whether this node takes a backend like this now. */
-export function canTake(worker: WorkerContext, { limits }: Backend): boolean {
-  return worker.engineHealth.problem === undefined && hasRoomFor(worker, limits);
+export function accepts(worker: WorkerContext, { limits }: Backend): boolean {
+  return worker.engineHealth.problem === undefined && hasCapacityFor(worker, limits);
 }
 
 /**
  * Takes a backend, if it still waits, and starts it; there must be room for it. Resolves when the start needs no permit, or none
  * for now; it goes on by itself. Throws when the store does not answer.
  */
-export async function take(worker: WorkerContext, backend: Backend): Promise<void> {
+export async function claim(worker: WorkerContext, backend: Backend): Promise<void> {
   const { id } = backend;
-  if (worker.runs.has(id) || worker.taking.has(id) || worker.closing.aborted) return;
-  worker.taking.set(id, backend);
+  if (worker.runs.has(id) || worker.claiming.has(id) || worker.closing.aborted) return;
+  worker.claiming.set(id, backend);
   let taken: Backend | undefined;
   try {
     const { node } = worker.settings;
@@ -40,7 +40,7 @@ export async function take(worker: WorkerContext, backend: Backend): Promise<voi
     if (!taken?.live || taken.node !== node || worker.closing.aborted) return;
     newRun(worker, taken);
   } finally {
-    worker.taking.delete(id);
+    worker.claiming.delete(id);
   }
   const run = worker.runs.get(id);
   if (run) await beginSpawn(worker, run);
@@ -52,8 +52,8 @@ export async function take(worker: WorkerContext, backend: Backend): Promise<voi
  *
  * @returns whether some may be left that this node could not take now
  */
-export async function takeWaiting(worker: WorkerContext): Promise<boolean> {
-  if (!isTaking(worker) || freeStarts(worker) <= 0) return true;
+export async function claimWaiting(worker: WorkerContext): Promise<boolean> {
+  if (!acceptsBackends(worker) || freeStarts(worker) <= 0) return true;
   const waiting = await worker.store.find(backends, {
     index: 'waiting',
     equals: { live: true, cluster: worker.settings.cluster, node: null },
@@ -61,12 +61,12 @@ export async function takeWaiting(worker: WorkerContext): Promise<boolean> {
   });
   let isLeft = false;
   for (const backend of waiting) {
-    if (!canTake(worker, backend)) {
+    if (!accepts(worker, backend)) {
       isLeft = true;
       continue;
     }
     if (freeStarts(worker) <= 0) return true;
-    take(worker, backend).catch((error: unknown) => {
+    claim(worker, backend).catch((error: unknown) => {
       worker.log.warn({ err: error, backend: backend.id }, 'Waiting backend cannot be taken');
     });
   }
@@ -74,6 +74,6 @@ export async function takeWaiting(worker: WorkerContext): Promise<boolean> {
 }
 
 /** How many backends more can start at once. Those that are just being taken are about to. */
-function freeStarts({ starts, taking }: WorkerContext): number {
-  return starts.free - taking.size;
+function freeStarts({ starts, claiming }: WorkerContext): number {
+  return starts.free - claiming.size;
 }

@@ -20,7 +20,7 @@ const lookEveryMs = 1_000;
  * Begins to stop a backend, or makes a soft stop hard. Asked for again, it does nothing. It goes on by itself until nothing
  * is left.
  */
-export function terminate(worker: WorkerContext, run: Run, kind: TerminationKind, reason: TerminationReason): void {
+export function stopBackend(worker: WorkerContext, run: Run, kind: TerminationKind, reason: TerminationReason): void {
   if (run.isFinalizing || run.signal.aborted) return;
   if (run.stopKind) {
     if (kind === 'hard') harden(worker, run, reason);
@@ -35,8 +35,8 @@ export function terminate(worker: WorkerContext, run: Run, kind: TerminationKind
 
 /** Does what stands in a backend's document: a stop that was asked for, or an end that somebody else has written. */
 export function applyStopRequest(worker: WorkerContext, run: Run, backend: Backend | undefined): void {
-  if (!backend?.live) terminate(worker, run, 'hard', 'lost');
-  else if (backend.stop) terminate(worker, run, backend.stop.kind, backend.stop.reason);
+  if (!backend?.live) stopBackend(worker, run, 'hard', 'lost');
+  else if (backend.stop) stopBackend(worker, run, backend.stop.kind, backend.stop.reason);
 }
 
 function harden(worker: WorkerContext, run: Run, reason: TerminationReason): void {

@@ -11,7 +11,7 @@ import { listen, newServer } from '../../core/http/listener.ts';
 import { linkGet } from '../../core/link/link-get.ts';
 import { linesOf } from '../../core/text/lines.ts';
 import { nearestGateway, nodes } from '../../model/node.ts';
-import { maxStreamsOfBackend, sendRecords } from './answers.ts';
+import { maxStreamsOfBackend, sendRecords } from './backend-streams.ts';
 import { openEngineGate } from '../testing/engine-gate.ts';
 import type { EngineGate } from '../testing/engine-gate.ts';
 import { testEngineHost } from '../testing/test-engine.ts';

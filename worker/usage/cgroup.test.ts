@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseCgroup } from './usage.ts';
+import { parseCgroup } from './cgroup.ts';
 
 describe('parseCgroup', () => {
   it('finds the folders of version 1', () => {

@@ -13,7 +13,7 @@ import { EngineError } from '../docker/engine-error.ts';
 export const maxStreamsOfBackend = 32;
 
 /** Answers questions about the backends of a node. */
-export class Answers {
+export class BackendStreams {
   readonly #worker: WorkerContext;
   readonly #open = new Map<string, number>();
 
@@ -65,7 +65,7 @@ async function* recordsOf(
     return;
   }
   const run = worker.runs.get(backend);
-  if (run?.container?.started && !run.isFinalizing) yield* worker.measurements.follow(run, signal);
+  if (run?.container?.started && !run.isFinalizing) yield* worker.liveStats.follow(run, signal);
 }
 
 /** Sends records as they come, no faster than they are taken. Only what comes to its end is ended: the rest looks broken. */

@@ -7,7 +7,7 @@ import { openLog } from '../../core/log/log.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { imageId, images } from '../../model/image.ts';
 import { newService, services } from '../../model/service.ts';
-import type { FetchResult } from '../metrics.ts';
+import type { PrefetchResult } from '../metrics.ts';
 import { openEngineGate } from '../testing/engine-gate.ts';
 import type { EngineGate } from '../testing/engine-gate.ts';
 import { testEngineHost } from '../testing/test-engine.ts';
@@ -77,7 +77,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     return Number(new RegExp(`^${name}\\{${label}\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
   }
 
-  async function untilCounted(result: FetchResult, count = 1): Promise<void> {
+  async function untilCounted(result: PrefetchResult, count = 1): Promise<void> {
     await eventually(async () =>
       (await figure('berth_images_fetched_ahead_total', `result="${result}"`)) === count ? true : undefined,
     );
@@ -131,7 +131,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     expect(gate.asked(/^GET \S*\/images\/\S+\/json/)).toBe(0);
   });
 
-  it('fetches two at a time, and holds up neither terminations nor the starts of backends', async () => {
+  it('prefetches two at a time, and holds up neither terminations nor the starts of backends', async () => {
     // Its time stands still, so that nothing is found in the store instead.
     const clock = new ManualClock(new Date());
     const ample = { startTimeoutSeconds: 3_600, pullTimeoutSeconds: 3_600 };
@@ -232,7 +232,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await platform.end(id);
   });
 
-  it('counts what is just being fetched, and fetches what it left as soon as there is room', async () => {
+  it('counts what is just being fetched, and prefetches what it left as soon as there is room', async () => {
     await open({ settings: { prefetchReserveBytes: 0 } });
     const { bavail, bsize } = await statfs(platform.engine.engine.imageFolders[0] ?? '');
     // One of them fits, and two do not: an image needs four times its size.
@@ -254,7 +254,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     expect(await has(second)).toBe(true);
   });
 
-  it('fetches where nothing is known of the disk of the engine', async () => {
+  it('prefetches where nothing is known of the disk of the engine', async () => {
     const engine = { ...platform.engine.engine, imageFolders: [] };
     await open({ engine, settings: { prefetchReserveBytes: Number.MAX_SAFE_INTEGER } });
     const digest = await addImage('latest');

@@ -1,0 +1,149 @@
+// Takes about 30 s
+// Runs on every engine
+import { expect, it } from 'vitest';
+import { connectionsOpen } from '../../contract/messages.ts';
+import { backends, touch } from '../../model/backend.ts';
+import { describeWorker, isRemoved, leftBehind, statusesOf } from '../testing/fixture.ts';
+import { eventually, polite } from '../testing/test-platform.ts';
+
+/** Serves its folder, and does not listen when told to end. */
+const stubborn = 'trap "" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
+
+await describeWorker('the end of a backend', (fixture) => {
+  it('ends a backend at once whose image is being pulled', async () => {
+    const before = fixture.platform.images.layerRequests;
+    const release = Promise.withResolvers<void>();
+    fixture.platform.images.holdLayers(release.promise);
+    const imageDigest = await fixture.platform.images.add(polite);
+    const id = await fixture.platform.schedule({ imageDigest });
+    await eventually(async () => (fixture.platform.images.layerRequests > before ? true : undefined));
+    await fixture.platform.stop(id, 'soft');
+    const ended = await fixture.platform.until(id, 'terminated');
+    release.resolve();
+    expect(ended.history.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'terminating', 'terminated']);
+    expect(ended.history.at(-1)).toMatchObject({ exitCode: null, terminationReason: 'external' });
+  });
+
+  it('tells the exit code of a container that ends by itself', async () => {
+    const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add('exit 3') });
+    const ended = await fixture.platform.until(id, 'terminated');
+    expect(ended.history.at(-1)).toMatchObject({ terminationKind: null, terminationReason: null, exitCode: 3 });
+    expect(await fixture.platform.until(id, 'terminated')).toMatchObject({ live: false });
+  });
+
+  it('makes a soft stop hard when it is asked to, and after the grace time by itself', async () => {
+    const imageDigest = await fixture.platform.images.add(stubborn);
+    const [asked, patient] = await Promise.all([
+      fixture.platform.schedule({ imageDigest }),
+      fixture.platform.schedule({ imageDigest }),
+    ]);
+    await Promise.all([fixture.platform.until(asked, 'ready'), fixture.platform.until(patient, 'ready')]);
+    await Promise.all([fixture.platform.stop(asked, 'soft'), fixture.platform.stop(patient, 'soft')]);
+    await fixture.platform.until(asked, 'terminating');
+    await fixture.platform.stop(asked, 'hard');
+    await fixture.platform.until(asked, 'terminated');
+    await fixture.platform.until(patient, 'terminated');
+    for (const id of [asked, patient]) {
+      expect((await statusesOf(fixture.platform, id)).slice(5)).toEqual([
+        'terminating',
+        'hard-terminating',
+        'terminated',
+      ]);
+      expect((await fixture.platform.get(id)).history.at(-1)).toMatchObject({ terminationKind: 'hard', exitCode: 137 });
+    }
+  });
+
+  it('carries out a stop that nobody told it of', async () => {
+    const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) });
+    await fixture.platform.until(id, 'ready');
+    await fixture.platform.stop(id, 'soft', false);
+    expect((await fixture.platform.until(id, 'terminated')).history.at(-1)).toMatchObject({ terminationKind: 'soft' });
+  });
+
+  it('ends a backend in the middle of its start', async () => {
+    const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) });
+    await fixture.platform.until(id, 'starting');
+    await fixture.platform.stop(id, 'hard');
+    const ended = await fixture.platform.until(id, 'terminated');
+    expect(ended.history.slice(-2)).toMatchObject([{ status: 'hard-terminating' }, { terminationReason: 'external' }]);
+    await eventually(() => isRemoved(fixture.platform, id));
+  });
+
+  it('stops its copy of a backend that was ended by somebody else', async () => {
+    const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) });
+    await fixture.platform.until(id, 'ready');
+    await fixture.platform.declareLost(id);
+    await eventually(() => isRemoved(fixture.platform, id));
+    expect((await statusesOf(fixture.platform, id)).slice(5)).toEqual(['terminated']);
+  });
+
+  it('ends a backend for memory, even if only a child of it was killed', async () => {
+    const id = await fixture.platform.schedule({
+      imageDigest: await fixture.platform.images.add(
+        'httpd -p $PORT; sleep 0.3; (tail /dev/zero); while sleep 1; do :; done',
+      ),
+      limits: { memoryBytes: 16 * 1024 * 1024 },
+    });
+    const ended = await fixture.platform.until(id, 'terminated');
+    expect(ended.history.at(-1)).toMatchObject({
+      terminationKind: null,
+      terminationReason: null,
+      exitCode: 137,
+      failure: 'Used more than its memory limit of 16777216 bytes',
+    });
+  });
+
+  it('ends a backend whose CPU time is used up, and notes its peak of memory', async () => {
+    const id = await fixture.platform.schedule({
+      imageDigest: await fixture.platform.images.add('httpd -p $PORT; while :; do :; done'),
+      limits: { cpuTimeSeconds: 1, cpuPeriodPercent: 60 },
+    });
+    const ended = await fixture.platform.until(id, 'terminated');
+    expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'external' });
+    expect(ended.history.at(-1)?.failure).toBe('Used up its 1 seconds of CPU time');
+    expect(ended.peakMemoryBytes).toBeGreaterThan(50_000);
+  });
+
+  it('sweeps an idle backend, but none that is connected, just touched, or unheard of', async () => {
+    const imageDigest = await fixture.platform.images.add(polite);
+    const [idle, connected, touched] = await Promise.all(
+      [0, 1, 2].map(() => fixture.platform.schedule({ imageDigest, maxIdleSeconds: 2 })),
+    );
+    if (!idle || !connected || !touched) throw new Error('unreachable');
+    await Promise.all([idle, connected, touched].map((id) => fixture.platform.until(id, 'ready')));
+    const readyAt = (await fixture.platform.get(idle)).readyAt?.getTime() ?? 0;
+    // Nobody is heard yet: nobody is swept, however long that lasts.
+    await eventually(async () => (Date.now() - readyAt > 3_500 ? true : undefined));
+    expect((await fixture.platform.get(idle)).status).toBe('ready');
+    const heardAt = Date.now();
+    const beat = () =>
+      fixture.platform.bus.publish(connectionsOpen, { proxy: 'p', open: { [connected]: 1, elsewhere: 1 } });
+    await beat();
+    const ended = await eventually(async () => {
+      await beat();
+      await fixture.platform.store.update(backends, touched, (backend) => touch(backend, new Date()));
+      const backend = await fixture.platform.get(idle);
+      return backend.live ? undefined : backend;
+    });
+    const sweptAt = ended.history.find(({ status }) => status === 'terminating')?.time.getTime() ?? 0;
+    expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'swept', terminationKind: 'soft' });
+    expect(sweptAt - heardAt).toBeGreaterThanOrEqual(2_000);
+    expect(sweptAt - heardAt).toBeLessThan(3_500);
+    expect((await fixture.platform.get(connected)).status).toBe('ready');
+    expect((await fixture.platform.get(touched)).status).toBe('ready');
+    await Promise.all([fixture.platform.end(connected), fixture.platform.end(touched)]);
+  });
+
+  it('sweeps a backend at its lifetime limit', async () => {
+    const id = await fixture.platform.schedule({
+      imageDigest: await fixture.platform.images.add(polite),
+      lifetimeLimitSeconds: 1,
+    });
+    const ended = await fixture.platform.until(id, 'terminated');
+    expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'swept', lastStatus: 'ready' });
+  });
+
+  it('leaves nothing behind', async () => {
+    expect(await leftBehind(fixture.platform)).toEqual([]);
+  });
+});
