@@ -1,16 +1,16 @@
 import { connectionTokenPattern } from '../model/route.ts';
 
-/** A connection URL taken apart. Nothing in it is decoded or normalised: the path reaches the backend byte for byte. */
+/** The parts of a connection URL. Nothing is decoded or normalised, so the path reaches the backend byte for byte. */
 export interface ConnectionUrl {
   readonly token: string;
-  /** What follows the token, query and all: begins with a slash, or is without one only where the URL was. */
+  /** Everything after the token, including the query. It begins with a slash if the URL has one there. */
   readonly rest: string;
 }
 
 const slash = '/'.charCodeAt(0);
 const questionMark = '?'.charCodeAt(0);
 
-/** Takes a request target of the form `/<token>`, `/<token>/…` or `/<token>?…` apart; `undefined` for every other form. */
+/** Parses a request target of the form `/<token>`, `/<token>/…` or `/<token>?…`. Returns `undefined` for any other form. */
 export function parseConnectionUrl(target: string): ConnectionUrl | undefined {
   if (target.charCodeAt(0) !== slash) return undefined;
   const end = endOfFirstSegment(target);
@@ -18,7 +18,7 @@ export function parseConnectionUrl(target: string): ConnectionUrl | undefined {
   return connectionTokenPattern.test(token) ? { token, rest: target.slice(end) } : undefined;
 }
 
-/** Where `/<token>` and `/<token>?query` redirect to, relative, so that it holds behind any prefix; `undefined` for others. */
+/** The redirect target for `/<token>` and `/<token>?query`, relative, so that it is right behind any prefix; else `undefined`. */
 export function redirectOf({ token, rest }: ConnectionUrl): string | undefined {
   return rest.charCodeAt(0) === slash ? undefined : `${token}/${rest}`;
 }

@@ -9,71 +9,71 @@ async function openCounter() {
   const clock = new ManualClock();
   const log = silentLog();
   const bus = openInProcessBus({ log });
-  const told: Record<string, number>[] = [];
+  const reports: Record<string, number>[] = [];
   await bus.subscribe(connectionsOpen, ({ proxy, open }) => {
     expect(proxy).toBe('p');
-    told.push(open);
+    reports.push(open);
   });
-  return { clock, told, bus, connections: new Connections({ id: 'p', bus, clock, log }) };
+  return { clock, reports, bus, connections: new Connections({ id: 'p', bus, clock, log }) };
 }
 
-test('the first to open and the last to close are told at once, the rest with the heartbeat', async () => {
-  const { clock, told, connections } = await openCounter();
+test('the first connection that opens and the last that closes are reported at once, all others with the heartbeat', async () => {
+  const { clock, reports, connections } = await openCounter();
   const first = connections.open('a');
   await clock.advance(0);
-  expect(told).toEqual([{ a: 1 }]);
+  expect(reports).toEqual([{ a: 1 }]);
   await clock.advance(gatherMs);
   const second = connections.open('a');
   await clock.advance(gatherMs);
-  expect(told).toEqual([{ a: 1 }]);
+  expect(reports).toEqual([{ a: 1 }]);
   await clock.advance(connectionsHeartbeatMs);
-  expect(told.at(-1)).toEqual({ a: 2 });
+  expect(reports.at(-1)).toEqual({ a: 2 });
   first[Symbol.dispose]();
   await clock.advance(gatherMs);
-  const { length } = told;
+  const { length } = reports;
   second[Symbol.dispose]();
   await clock.advance(0);
-  expect(told.slice(length)).toEqual([{}]);
+  expect(reports.slice(length)).toEqual([{}]);
   expect(connections.total).toBe(0);
 });
 
-test('closing twice counts once', async () => {
-  const { clock, told, connections } = await openCounter();
+test('closing a connection twice counts once', async () => {
+  const { clock, reports, connections } = await openCounter();
   const first = connections.open('a');
   using _second = connections.open('a');
   first[Symbol.dispose]();
   first[Symbol.dispose]();
   await clock.advance(connectionsHeartbeatMs);
-  expect(told.at(-1)).toEqual({ a: 1 });
+  expect(reports.at(-1)).toEqual({ a: 1 });
   expect(connections.total).toBe(1);
 });
 
-test('the heartbeat goes on when nothing is open', async () => {
-  const { clock, told } = await openCounter();
+test('heartbeats continue while nothing is open', async () => {
+  const { clock, reports } = await openCounter();
   await clock.advance(3 * connectionsHeartbeatMs);
-  expect(told).toEqual([{}, {}, {}]);
+  expect(reports).toEqual([{}, {}, {}]);
 });
 
-test('what is open only for a moment is told all the same, with few messages', async () => {
-  const { clock, told, connections } = await openCounter();
+test('connections that are open for a moment are reported, with few messages', async () => {
+  const { clock, reports, connections } = await openCounter();
   for (let i = 0; i < 100; i += 1) connections.open('a')[Symbol.dispose]();
   connections.open('b')[Symbol.dispose]();
   await clock.advance(2 * gatherMs);
-  expect(told).toEqual([{ a: 1 }, { a: 1, b: 1 }, {}]);
+  expect(reports).toEqual([{ a: 1 }, { a: 1, b: 1 }, {}]);
 });
 
-test('the last word is that nothing is open', async () => {
-  const { clock, told, connections } = await openCounter();
+test('the last report is that nothing is open', async () => {
+  const { clock, reports, connections } = await openCounter();
   const open = connections.open('a');
   await connections[Symbol.asyncDispose]();
   await connections[Symbol.asyncDispose]();
   open[Symbol.dispose]();
   connections.open('b');
   await clock.advance(connectionsHeartbeatMs);
-  expect(told).toEqual([{ a: 1 }, {}]);
+  expect(reports).toEqual([{ a: 1 }, {}]);
 });
 
-test('a bus that fails stops nothing', async () => {
+test('connections are still counted if the bus fails', async () => {
   const { clock, connections, bus } = await openCounter();
   await bus[Symbol.asyncDispose]();
   connections.open('a')[Symbol.dispose]();

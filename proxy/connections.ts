@@ -1,45 +1,52 @@
-/** Counting what is open to each backend, and telling it: this is what keeps a backend from being swept. */
+/** Counts open connections and reports them on the bus. A backend with open connections is not swept. */
 import { connectionsHeartbeatMs, connectionsOpen } from '../contract/messages.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
 
 /**
- * Changes within this time of a message share the next one: a backend that is asked once after the other would otherwise cost
- * two messages a request. Far below the second to which a sweep is exact.
+ * Changes within this time after a report share the next report. Without this, consecutive requests to a backend would cost two
+ * messages each. It is far below the second to which a sweep is exact.
  */
 export const gatherMs = 20;
 
-/** Everything open through this proxy: held requests, requests under way, upgraded connections. */
+interface ConnectionsDeps {
+  readonly id: string;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Everything that is open through this proxy: held requests, requests in progress, upgraded connections. */
 export class Connections implements AsyncDisposable {
-  readonly #deps: { id: string; bus: Bus; clock: Clock; log: Log };
+  readonly #deps: ConnectionsDeps;
   readonly #open = new Map<string, number>();
-  /** Backends that had something open since the last message: told once, even if it is closed by now. */
+  /** Backends that had an open connection since the last report. The next one includes them, even if they have none any more. */
   readonly #seen = new Set<string>();
   readonly #heartbeat: Disposable;
   #gathering: Disposable | undefined;
   #changed = false;
   #total = 0;
-  #telling: Promise<void> = Promise.resolve();
+  #publishing: Promise<void> = Promise.resolve();
   #closed: Promise<void> | undefined;
 
-  constructor(deps: { id: string; bus: Bus; clock: Clock; log: Log }) {
+  constructor(deps: ConnectionsDeps) {
     this.#deps = deps;
-    this.#heartbeat = deps.clock.every(connectionsHeartbeatMs, () => this.#tell());
+    this.#heartbeat = deps.clock.every(connectionsHeartbeatMs, () => this.#report());
   }
 
-  /** How many are open, to all backends together. */
+  /** How many are open to all backends together. */
   get total(): number {
     return this.#total;
   }
 
-  /** Counts one more as open, until disposed. */
+  /** Counts a connection to a backend as open, until disposed. */
   open(backend: string): Disposable {
     const count = (this.#open.get(backend) ?? 0) + 1;
     this.#open.set(backend, count);
     this.#seen.add(backend);
     this.#total += 1;
-    if (count === 1) this.#change();
+    if (count === 1) this.#reportSoon();
     let isOpen = true;
     const close = () => {
       if (isOpen) this.#close(backend);
@@ -48,7 +55,7 @@ export class Connections implements AsyncDisposable {
     return { [Symbol.dispose]: close };
   }
 
-  /** Tells, as the last word, that nothing is open. */
+  /** Finally reports that nothing is open. */
   [Symbol.asyncDispose](): Promise<void> {
     this.#closed ??= this.#finish();
     return this.#closed;
@@ -62,35 +69,34 @@ export class Connections implements AsyncDisposable {
       return;
     }
     this.#open.delete(backend);
-    this.#change();
+    this.#reportSoon();
   }
 
-  #change(): void {
+  #reportSoon(): void {
     this.#changed = true;
-    if (!this.#gathering) this.#tell();
+    if (!this.#gathering) this.#report();
   }
 
-  #tell(): void {
+  #report(): void {
     if (this.#closed) return;
     const open: Record<string, number> = {};
     for (const backend of this.#seen) open[backend] = 1;
     for (const [backend, count] of this.#open) open[backend] = count;
-    // What is told as open but is not any more is a change that remains to be told.
+    // Connections that this report lists although they are closed are a change for the next report.
     this.#changed = [...this.#seen].some((backend) => !this.#open.has(backend));
     this.#seen.clear();
     this.#publish(open);
     this.#gathering?.[Symbol.dispose]();
     this.#gathering = this.#deps.clock.after(gatherMs, () => {
       this.#gathering = undefined;
-      if (this.#changed) this.#tell();
+      if (this.#changed) this.#report();
     });
   }
 
   #publish(open: Record<string, number>): void {
     const { bus, id, log } = this.#deps;
-    const told = bus.publish(connectionsOpen, { proxy: id, open });
-    this.#telling = told.catch((error: unknown) => {
-      log.warn({ err: error }, 'Open connections could not be told');
+    this.#publishing = bus.publish(connectionsOpen, { proxy: id, open }).catch((error: unknown) => {
+      log.warn({ err: error }, 'Cannot report open connections');
     });
   }
 
@@ -98,6 +104,6 @@ export class Connections implements AsyncDisposable {
     this.#heartbeat[Symbol.dispose]();
     this.#gathering?.[Symbol.dispose]();
     this.#publish({});
-    await this.#telling;
+    await this.#publishing;
   }
 }

@@ -1,13 +1,13 @@
-/** Holding requests until their backend is ready. Every hold ends: ready, gone, too late, given up, or the store fails. */
+/** Holds requests until their backend is ready. */
 import { ChangeListeners } from '../core/async/change-listeners.ts';
 import type { Clock } from '../core/clock/clock.ts';
-import { ProxyFailure, goneFailure } from './failure.ts';
+import { ProxyError, goneError } from './errors.ts';
 import type { Address, Lookup } from './lookup.ts';
 
-/** The bus may lose a message: then a hold notices a second later. Holds of one backend share the read. */
+/** If the bus loses a message, a held request notices the change this much later. All requests to a backend share the read. */
 export const holdPollMs = 1_000;
 
-/** Requests that wait for their backend. */
+/** The requests that wait for their backend. */
 export class Holds {
   readonly #lookup: Lookup;
   readonly #clock: Clock;
@@ -22,27 +22,26 @@ export class Holds {
   }
 
   /**
-   * Waits until a backend can be reached, as long as it may take from its creation to `ready`.
-   *
-   * @returns its address. Throws `gone`, `not-ready` or `unavailable`, or the signal's reason.
+   * Waits until a backend is reachable, as long as it may take from its creation to `ready`, and returns its address. Throws
+   * `gone`, `not-ready` or `unavailable`, or the signal's reason.
    */
   async untilReachable(backend: string, createdAt: Date, signal: AbortSignal): Promise<Address> {
     const now = this.#clock.now().getTime();
-    // The creation has another machine's time: whatever that says, nobody waits longer than the whole start may take.
+    // Another machine set the time of creation. If its clock is ahead, the wait is still no longer than a whole start.
     const deadlineMs = Math.min(createdAt.getTime(), now) + this.#startTimeoutMs;
     using change = this.#changes.listen(backend);
     for (;;) {
       signal.throwIfAborted();
       const found = await this.#lookup.refresh(backend);
       if (found.state === 'reachable') return found.address;
-      if (found.state === 'gone') throw goneFailure(found.wasReady);
+      if (found.state === 'gone') throw goneError(found.wasReady);
       const leftMs = deadlineMs - this.#clock.now().getTime();
-      if (leftMs <= 0) throw new ProxyFailure('not-ready');
+      if (leftMs <= 0) throw new ProxyError('not-ready');
       await change.next(Math.min(leftMs, holdPollMs), signal);
     }
   }
 
-  /** Something changed about a backend: whoever waits for it looks again. */
+  /** Makes all requests that wait for a backend look at it again. */
   wake(backend: string): void {
     this.#changes.notify(backend);
   }

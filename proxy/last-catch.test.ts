@@ -1,4 +1,4 @@
-/** A part that fails where nothing expects it ends what it belongs to, and nothing else. */
+/** An unexpected error in a callback ends only the request or connection that the callback belongs to. */
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import type { Clock } from '../core/clock/clock.ts';
@@ -28,7 +28,7 @@ test('a log that fails at the end of a request', async () => {
   await using mirror = await startMirror();
   const { token, backend } = await spawnReady(fixture, mirror);
   expect(await exchangeBytes(fixture.port, plain(token))).toMatch(/^HTTP\/1\.1 200 /);
-  await until(() => fixture.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
 });
 
 test('a timer that fails', async () => {
@@ -48,14 +48,14 @@ test('a timer that fails', async () => {
   fixture.bus.publish = publish;
 });
 
-test('an upgraded connection that cannot be tied to its backend', async () => {
+test('an upgraded connection that cannot be joined with its backend', async () => {
   await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => void socket.write(switching));
   const { token, backend } = await spawnReady(fixture, program);
   fixture.server.on('upgrade', (_request, socket) => void (socket.setMaxListeners = broken));
   expect(await exchangeBytes(fixture.port, upgrade(token))).toMatch(/^(?:HTTP\/1\.1 101 |$)/);
   await until(() => program.sockets.size === 0);
-  await until(() => fixture.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
 });
 
 test('trailers that cannot be sent', async () => {
@@ -68,10 +68,10 @@ test('trailers that cannot be sent', async () => {
   const { token, backend } = await spawnReady(fixture, program);
   fixture.server.on('request', (_request, response) => void (response.addTrailers = broken));
   expect(await exchangeBytes(fixture.port, plain(token))).not.toMatch(/\r\n0\r\n/);
-  await until(() => fixture.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
 });
 
-test.each([plain, upgrade])('a request that cannot even be looked at', async (head) => {
+test.each([plain, upgrade])('a request whose context cannot be created', async (head) => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);

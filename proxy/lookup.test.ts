@@ -12,7 +12,7 @@ async function status(fixture: Fixture, token: string): Promise<number> {
   return answer.status;
 }
 
-test('with the news of its end, a backend is asked no more', async () => {
+test('after the message that a backend has ended, it gets no more requests', async () => {
   await using fixture = await openFixture({ clock: new ManualClock(new Date()) });
   await using mirror = await startMirror();
   const { token, backend } = await spawnReady(fixture, mirror);
@@ -21,7 +21,7 @@ test('with the news of its end, a backend is asked no more', async () => {
   expect(await status(fixture, token)).toBe(410);
 });
 
-test('without the news, no longer than an entry is trusted', async () => {
+test('without the message, it gets no requests after its entry has expired', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock });
   await using mirror = await startMirror();
@@ -34,7 +34,7 @@ test('without the news, no longer than an entry is trusted', async () => {
   expect(await status(fixture, token)).toBe(410);
 });
 
-test('a backend that ended without news and does not answer is 410, not 502', async () => {
+test('a backend that ended without a message and does not answer is 410, not 502', async () => {
   await using fixture = await openFixture({ clock: new ManualClock(new Date()) });
   const mirror = await startMirror();
   const { token, backend } = await spawnReady(fixture, mirror);
@@ -44,7 +44,7 @@ test('a backend that ended without news and does not answer is 410, not 502', as
   expect(await status(fixture, token)).toBe(410);
 });
 
-test('a backend that does not answer is 502 while it lives', async () => {
+test('a live backend that does not answer is 502', async () => {
   await using fixture = await openFixture();
   const mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
@@ -52,7 +52,7 @@ test('a backend that does not answer is 502 while it lives', async () => {
   expect(await status(fixture, token)).toBe(502);
 });
 
-test('an address that another backend has got by now is not used for the one before', async () => {
+test('an address that was assigned to another backend is not used for the previous one', async () => {
   await using fixture = await openFixture({ clock: new ManualClock(new Date()) });
   await using mirror = await startMirror();
   const before = await spawnReady(fixture, mirror);
@@ -63,7 +63,7 @@ test('an address that another backend has got by now is not used for the one bef
   expect(await status(fixture, before.token)).toBe(410);
 });
 
-test('a route that is taken away ends as soon as the entry', async () => {
+test('a deleted route works no longer than its entry', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock });
   await using mirror = await startMirror();
@@ -74,7 +74,7 @@ test('a route that is taken away ends as soon as the entry', async () => {
   expect(await status(fixture, token)).toBe(410);
 });
 
-test('a store that fails harms nobody whose entry is trusted', async () => {
+test('a failed store does not affect routes and backends with valid entries', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock });
   await using mirror = await startMirror();
@@ -86,7 +86,7 @@ test('a store that fails harms nobody whose entry is trusted', async () => {
   expect(await status(fixture, token)).toBe(503);
 });
 
-test('a clock that is set back makes no entry young again', async () => {
+test('setting the clock back does not make an entry valid again', async () => {
   let now = new Date();
   const manual = new ManualClock(now);
   const clock = { ...bound(manual), now: () => now };
@@ -99,7 +99,7 @@ test('a clock that is set back makes no entry young again', async () => {
   expect(await status(fixture, token)).toBe(410);
 });
 
-test('what was read before the news came is not remembered', async () => {
+test('the result of a read that began before a message is not remembered', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { backend } = await spawnReady(fixture, mirror);
@@ -115,14 +115,14 @@ test('what was read before the news came is not remembered', async () => {
   }) as Fixture['store'];
   const gone: string[] = [];
   const lookup = new Lookup({ store, clock: new ManualClock(), onGone: (id) => gone.push(id) });
-  const before = lookup.whereabouts(backend);
+  const before = lookup.location(backend);
   await until(() => reads.length === 1);
   await makeEnded(fixture, backend);
   lookup.forget(backend);
   reads[0]?.();
   expect((await before).state).toBe('reachable');
-  const after = lookup.whereabouts(backend);
-  const shared = lookup.whereabouts(backend);
+  const after = lookup.location(backend);
+  const shared = lookup.location(backend);
   await until(() => reads.length === 2);
   reads[1]?.();
   expect([(await after).state, (await shared).state]).toEqual(['gone', 'gone']);

@@ -1,4 +1,4 @@
-/** Looking up what a connection token stands for and where its backend is, with a short memory. */
+/** Looks up the route of a connection token and the location of a backend. Remembers both for a short time. */
 import { LRUCache } from 'lru-cache';
 import { withTimeout } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
@@ -10,32 +10,32 @@ import { nodes } from '../model/node.ts';
 import type { NodeGateway } from '../model/node.ts';
 import { routes } from '../model/route.ts';
 import type { Route } from '../model/route.ts';
-import { ProxyFailure } from './failure.ts';
+import { ProxyError } from './errors.ts';
 
-/** Where a backend listens. The address is one of its node's own network. */
+/** Where a backend listens. The address belongs to the network of its node. */
 export interface Address {
   readonly host: string;
   readonly port: number;
   readonly node?: string;
 }
 
-/** What matters about a backend to whoever wants to reach it. */
-export type Whereabouts =
+/** Where a backend is reachable, or why it is not. */
+export type BackendLocation =
   | { readonly state: 'reachable'; readonly address: Address }
   | { readonly state: 'starting'; readonly createdAt: Date }
   | { readonly state: 'gone'; readonly wasReady: boolean };
 
 /**
- * How long an entry is used without reading it again. The bus tells of changes at once but may lose a message: then an ended
- * backend is asked in vain for two seconds, and nothing worse, since nodes do not give an address out again that soon. One
- * read per backend every two seconds costs nothing.
+ * How long an entry is used without another read. The bus reports changes at once but may lose a message. Then requests to an ended
+ * backend fail for two seconds, which is harmless, because nodes do not assign an address again that soon. One read per backend
+ * every two seconds costs almost nothing.
  */
 export const trustMs = 2_000;
 
-/** A store that has not answered by then does not answer: the client learns it and may try again. */
+/** A store that takes longer counts as unavailable, and the client may retry. */
 export const readLimitMs = 5_000;
 
-/** Entries of a few hundred bytes: some ten megabytes at most, and more than a node or ten run. */
+/** At a few hundred bytes each, some ten megabytes at most, for more backends than ten nodes run. */
 const maxEntries = 20_000;
 
 interface Entry<T> {
@@ -43,24 +43,24 @@ interface Entry<T> {
   readonly readAtMs: number;
 }
 
-/** Routes and backends as the store has them, remembered for `trustMs` at most. */
+/** Routes and locations from the store, remembered for `trustMs` at most. Reads throw `unavailable` if the store fails. */
 export class Lookup {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #onGone: (backend: string) => void;
   readonly #routes = new LRUCache<string, Entry<Route>>({ max: maxEntries });
-  readonly #backends = new LRUCache<string, Entry<Whereabouts>>({ max: maxEntries });
+  readonly #locations = new LRUCache<string, Entry<BackendLocation>>({ max: maxEntries });
   readonly #gateways = new LRUCache<string, Entry<Promise<NodeGateway | undefined>>>({ max: maxEntries });
-  readonly #reading = new Map<string, Promise<Whereabouts>>();
+  readonly #reading = new Map<string, Promise<BackendLocation>>();
 
-  /** `onGone` is told each time a backend is found to have ended. */
+  /** `onGone` is called each time a read finds that a backend has ended. */
   constructor(deps: { store: Store; clock: Clock; onGone: (backend: string) => void }) {
     this.#store = deps.store;
     this.#clock = deps.clock;
     this.#onGone = deps.onGone;
   }
 
-  /** The route of a connection token, `undefined` if there is none. Throws `unavailable`. */
+  /** The route of a connection token, `undefined` if there is none. */
   async route(token: string): Promise<Route | undefined> {
     const id = hashToken(token);
     const known = this.#trusted(this.#routes.get(id));
@@ -71,26 +71,26 @@ export class Lookup {
     return route;
   }
 
-  /** Where a backend is, as far as is known. Throws `unavailable`. */
-  async whereabouts(backend: string): Promise<Whereabouts> {
-    return this.#trusted(this.#backends.get(backend)) ?? (await this.refresh(backend));
+  /** The location of a backend. */
+  async location(backend: string): Promise<BackendLocation> {
+    return this.#trusted(this.#locations.get(backend)) ?? (await this.refresh(backend));
   }
 
-  /** Where a backend is, read anew; whoever asks meanwhile shares the read. Throws `unavailable`. */
-  refresh(backend: string): Promise<Whereabouts> {
-    const underWay = this.#reading.get(backend);
-    if (underWay) return underWay;
-    const reading: Promise<Whereabouts> = this.#readWhereabouts(backend, () => this.#reading.get(backend) === reading);
+  /** Reads the location of a backend. Concurrent callers share the read. */
+  refresh(backend: string): Promise<BackendLocation> {
+    const inProgress = this.#reading.get(backend);
+    if (inProgress) return inProgress;
+    const reading: Promise<BackendLocation> = this.#readLocation(backend, () => this.#reading.get(backend) === reading);
     this.#reading.set(backend, reading);
     return reading;
   }
 
-  /** The gateway of a node, `undefined` if it has none. Throws `unavailable`. */
+  /** The gateway of a node, `undefined` if it has none. */
   gateway(node: string): Promise<NodeGateway | undefined> {
     return this.#trusted(this.#gateways.get(node)) ?? this.refreshGateway(node);
   }
 
-  /** The gateway of a node, read anew. Throws `unavailable`. */
+  /** Reads the gateway of a node. */
   refreshGateway(node: string): Promise<NodeGateway | undefined> {
     const entry = this.#entry(this.#read(async () => (await this.#store.get(nodes, node))?.gateway));
     this.#gateways.set(node, entry);
@@ -100,23 +100,23 @@ export class Lookup {
     return entry.value;
   }
 
-  /** Something changed about a backend: what is known about it counts no more, nor does what is being read just now. */
+  /** Drops the location of a backend that has changed, and the result of a read in progress. */
   forget(backend: string): void {
-    this.#backends.delete(backend);
+    this.#locations.delete(backend);
     this.#reading.delete(backend);
   }
 
-  async #readWhereabouts(backend: string, stillCounts: () => boolean): Promise<Whereabouts> {
-    let found: Whereabouts | undefined;
+  async #readLocation(backend: string, isCurrent: () => boolean): Promise<BackendLocation> {
+    let found: BackendLocation | undefined;
     try {
-      found = whereaboutsOf(await this.#read(() => this.#store.get(backends, backend)));
+      found = locationOf(await this.#read(() => this.#store.get(backends, backend)));
       if (found.state === 'gone') this.#onGone(backend);
       return found;
     } finally {
-      if (stillCounts()) {
+      if (isCurrent()) {
         this.#reading.delete(backend);
-        // A backend that starts changes any moment: it is read anew each time.
-        if (found && found.state !== 'starting') this.#backends.set(backend, this.#entry(found));
+        // The location of a starting backend changes at any moment, so it is read each time.
+        if (found && found.state !== 'starting') this.#locations.set(backend, this.#entry(found));
       }
     }
   }
@@ -126,7 +126,7 @@ export class Lookup {
     try {
       return await withTimeout(limit, get);
     } catch (error) {
-      throw new ProxyFailure('unavailable', { cause: error });
+      throw new ProxyError('unavailable', { cause: error });
     }
   }
 
@@ -137,18 +137,18 @@ export class Lookup {
   #trusted<T>(entry: Entry<T> | undefined): T | undefined {
     if (!entry) return undefined;
     const ageMs = this.#clock.now().getTime() - entry.readAtMs;
-    // A clock that was set back would make an entry young for ever.
+    // A negative age means that the clock was set back. Such an entry would otherwise be trusted for too long.
     return ageMs >= 0 && ageMs < trustMs ? entry.value : undefined;
   }
 }
 
-function whereaboutsOf(backend: Backend | undefined): Whereabouts {
+function locationOf(backend: Backend | undefined): BackendLocation {
   const gone = { state: 'gone', wasReady: !backend || backend.readyAt !== undefined } as const;
   if (!backend?.live) return gone;
   if (backend.address) {
     const { address, node } = backend;
     return { state: 'reachable', address: node === undefined ? address : { ...address, node } };
   }
-  // On its way out before it was ready: it never will be.
+  // A backend that is stopped before it is ready will never be ready.
   return isEnding(backend) ? gone : { state: 'starting', createdAt: backend.createdAt };
 }

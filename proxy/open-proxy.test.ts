@@ -16,7 +16,7 @@ import {
 } from './testing/fixture.ts';
 import type { Seen } from './testing/fixture.ts';
 
-test('a request reaches its backend, and the answer comes back', async () => {
+test('a request reaches its backend, and the answer reaches the client', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror, { user: 'ada' });
@@ -37,7 +37,7 @@ test('a request is held until its backend is ready', async () => {
   expect((await answer).status).toBe(200);
 });
 
-test('a WebSocket is tied through', async () => {
+test('a WebSocket works in both directions', async () => {
   await using fixture = await openFixture();
   await using program = await startProgram((_request, response) => void response.end());
   const server = new WebSocketServer({ server: program.server });
@@ -55,7 +55,7 @@ test('a WebSocket is tied through', async () => {
   expect(await closed).toBe(1000);
 });
 
-test('closing waits for open requests, then cuts what is left', async () => {
+test('closing waits for open requests, then destroys the remaining ones', async () => {
   await using fixture = await openFixture({ drainMs: 500 });
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   await using program = await startProgram((request, response) => {
@@ -81,6 +81,6 @@ test('closing waits for open requests, then cuts what is left', async () => {
   await gathered(upgraded);
   await closing;
   await fixture.proxy[Symbol.asyncDispose]();
-  expect(fixture.told.at(-1)).toEqual({});
+  expect(fixture.reports.at(-1)).toEqual({});
   await until(() => raw.sockets.size === 0);
 });

@@ -1,4 +1,4 @@
-/** The proxy: turns `/<token>/…` into a request to a backend, and knows who is connected. */
+/** The proxy: turns `/<token>/…` into a request to a backend, and counts the open connections of each backend. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { backendChanged } from '../contract/messages.ts';
@@ -10,41 +10,40 @@ import type { Metrics } from '../core/metrics/metrics.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import type { Store } from '../core/store/store.ts';
 import { Connections } from './connections.ts';
-import { plainExchange, upgradeExchange } from './exchange.ts';
 import { Dialer } from './forward/dial.ts';
-import { generalForwarder } from './forward/general.ts';
+import { Forwarder } from './forward/forwarder.ts';
 import { Holds } from './hold.ts';
 import { Lookup } from './lookup.ts';
-import { Observer } from './observe.ts';
-import { isUpgradeWanted } from './upgrade-request.ts';
-import { Visits } from './visit.ts';
+import { ProxyMetrics } from './metrics.ts';
+import { isUpgradeWanted, plainContext, upgradeContext } from './request-context.ts';
+import { RequestHandler } from './request-handler.ts';
 
-/** Everything the proxy is handed. */
+/** The dependencies of the proxy. */
 export interface ProxyDeps {
-  /** The name under which this proxy tells its open connections; no other process has it. */
+  /** Identifies this proxy in its reports of open connections. No other process may use the same ID. */
   readonly id: string;
   readonly store: Store;
   readonly bus: Bus;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** By it the gateways of nodes know this process. */
+  /** Authenticates this process to the gateways of nodes. */
   readonly secret: PlatformSecret;
   /**
-   * The node whose backends this process reaches by their address; all others it reaches through their node's gateway.
-   * Default: none, but a node that has no gateway is taken for this machine.
+   * The node whose backends this process reaches by their address. It reaches all others through the gateway of their node.
+   * Default: none, but nodes without a gateway are assumed to be on this machine.
    */
   readonly localNode?: string;
   /** The value of `x-verified-secret` for a connection token. */
   readonly secretFor: (connectionToken: string) => string;
-  /** How long a backend may take from its creation to `ready`, and so the longest that a request is held. */
+  /** How long a backend may take from its creation to `ready`, which is also the longest that a request is held. */
   readonly startTimeoutMs: number;
   /**
-   * Whether a load balancer stands in front, so that what `x-forwarded-for`, `-proto` and `-host` say already is its word and
-   * is kept. Default: the proxy is the edge, and what a client says there is dropped.
+   * Whether a load balancer in front sets `x-forwarded-for`, `-proto` and `-host`, so that they are kept. Default: clients connect
+   * directly, and these headers are dropped.
    */
   readonly behindLoadBalancer?: boolean;
-  /** How long open requests may take to end when the proxy is disposed, in milliseconds. Default 5 s. */
+  /** How long open requests may take to end after the proxy is disposed. Default 5 s. */
   readonly drainMs?: number;
 }
 
@@ -53,62 +52,49 @@ export interface Proxy extends AsyncDisposable {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** For a server's `upgrade` event. */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** For a server's `shouldUpgradeCallback`: what is not worth an upgrade is served as a plain request. */
+  /** For a server's `shouldUpgradeCallback`. All other requests are handled as plain ones. */
   readonly shouldUpgrade: (request: IncomingMessage) => boolean;
 }
 
-/** As the listener's: enough for ordinary requests. */
+/** The same as that of listeners, enough for ordinary requests. */
 const defaultDrainMs = 5_000;
 
 /**
- * Opens the proxy. Disposing it answers what is held, and what is new, with 503, waits a while for open requests, cuts what
- * is left, upgraded connections included, and tells that nothing is open.
+ * Opens the proxy. Disposing it answers held and new requests with 503, waits a while for open requests, destroys the remaining
+ * connections, upgraded ones included, and reports that nothing is open.
  */
 export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   await using opened = new AsyncDisposableStack();
-  const { log } = deps;
+  const { bus, log, store } = deps;
   const caught = new LastCatch(log);
   const clock = caught.clock(deps.clock);
-  const connections = opened.use(new Connections({ id: deps.id, bus: deps.bus, clock, log }));
-  const observer = opened.use(
-    new Observer({ log, caught, clock, metrics: deps.metrics, openConnections: () => connections.total }),
-  );
-  const lookup = new Lookup({ store: deps.store, clock, onGone: (backend) => forwarder.drop(backend) });
+  const connections = opened.use(new Connections({ id: deps.id, bus, clock, log }));
+  const openConnections = () => connections.total;
+  const metrics = opened.use(new ProxyMetrics({ log, caught, clock, metrics: deps.metrics, openConnections }));
+  const lookup = new Lookup({ store, clock, onGone: (backend) => forwarder.drop(backend) });
   const dialer = new Dialer({ localNode: deps.localNode, secret: deps.secret, clock, log, lookup });
-  const forwarder = opened.use(generalForwarder({ clock, dialer, caught }));
+  const forwarder = opened.use(new Forwarder({ clock, dialer, caught }));
   const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs });
-  const visits = new Visits({
-    clock,
-    caught,
-    lookup,
-    holds,
-    connections,
-    forwarder,
-    observer,
-    secretFor: deps.secretFor,
-    behindLoadBalancer: deps.behindLoadBalancer ?? false,
+  const { secretFor, behindLoadBalancer = false } = deps;
+  const shared = { clock, caught, lookup, holds, connections, forwarder, metrics };
+  const handler = new RequestHandler({ ...shared, secretFor, behindLoadBalancer });
+  const onChange = caught.around(({ backend, status }: { backend: string; status: string }) => {
+    lookup.forget(backend);
+    if (status === 'terminated') forwarder.drop(backend);
+    holds.wake(backend);
   });
-  opened.use(
-    await deps.bus.subscribe(
-      backendChanged,
-      caught.around(({ backend, status }) => {
-        lookup.forget(backend);
-        if (status === 'terminated') forwarder.drop(backend);
-        holds.wake(backend);
-      }),
-    ),
-  );
-  opened.defer(() => visits.drain(deps.drainMs ?? defaultDrainMs));
+  opened.use(await bus.subscribe(backendChanged, onChange));
+  opened.defer(() => handler.drain(deps.drainMs ?? defaultDrainMs));
   const resources = opened.move();
   let closing: Promise<void> | undefined;
   return {
     handle: caught.around(
-      (request: IncomingMessage, response: ServerResponse) => visits.serve(plainExchange(request, response)),
+      (request: IncomingMessage, response: ServerResponse) => handler.handle(plainContext(request, response)),
       ({ socket }) => socket.destroy(),
     ),
     upgrade: caught.around(
       (request: IncomingMessage, socket: Duplex, head: Buffer) =>
-        visits.serve(upgradeExchange(request, socket, head, caught)),
+        handler.handle(upgradeContext(request, socket, head, caught)),
       (_request, socket) => socket.destroy(),
     ),
     shouldUpgrade: isUpgradeWanted,

@@ -18,7 +18,7 @@ async function seenWith(fixture: Fixture, token: string, lines: string[], start 
   return JSON.parse(answer.slice(answer.indexOf('{'), answer.lastIndexOf('}') + 1)) as Seen;
 }
 
-test('nobody but the platform says x-verified-*, in no spelling', async () => {
+test('a client cannot send x-verified-* headers in any spelling', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
@@ -41,7 +41,7 @@ test('nobody but the platform says x-verified-*, in no spelling', async () => {
   expect(valuesOf(seen, 'x-verified-user-data')).toEqual([]);
 });
 
-test('nor in trailers', async () => {
+test('a client cannot send x-verified-* trailers', async () => {
   await using fixture = await openFixture();
   const trailers: string[][] = [];
   await using program = await startProgram((request, response) => {
@@ -59,7 +59,7 @@ test('nor in trailers', async () => {
   expect(trailers).toEqual([['X-Sum', '1']]);
 });
 
-test('the user arrives as UTF-8 bytes, the data as ASCII JSON', async () => {
+test('x-verified-username is UTF-8, x-verified-user-data is ASCII JSON', async () => {
   await using fixture = await openFixture();
   const heads: string[] = [];
   await using program = await startRawProgram((socket, head) => {
@@ -74,7 +74,7 @@ test('the user arrives as UTF-8 bytes, the data as ASCII JSON', async () => {
   expect(heads[0]).toContain('x-verified-user-data: {"name":"Zo\\u00eb","n":1}\r\n');
 });
 
-test('the client`s own headers pass with their spelling, duplicates and bytes', async () => {
+test('other headers of the client keep their spelling, duplicates and bytes', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
@@ -102,7 +102,7 @@ test('the client`s own headers pass with their spelling, duplicates and bytes', 
   expect(valuesOf(seen, 'host')).toEqual(['sessions.example']);
 });
 
-test('what is for one connection goes no further', async () => {
+test('hop-by-hop headers are not forwarded', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
@@ -136,7 +136,7 @@ test.each(['Proxy', 'proxy', 'PROXY'])('a client cannot choose the proxy of a CG
   expect(valuesOf(seen, 'x-proxy')).toEqual(['own']);
 });
 
-test('at the edge, what a client says about forwarding is dropped', async () => {
+test('without a load balancer, forwarding headers of a client are dropped', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
@@ -158,7 +158,7 @@ test('at the edge, what a client says about forwarding is dropped', async () => 
   expect(valuesOf(seen, 'x-forwarded-prefix')).toEqual([`/${token}`]);
 });
 
-test('behind a load balancer, its word is kept', async () => {
+test('behind a load balancer, its forwarding headers are kept', async () => {
   await using fixture = await openFixture({ behindLoadBalancer: true });
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
@@ -169,7 +169,7 @@ test('behind a load balancer, its word is kept', async () => {
   expect(valuesOf(seen, 'x-forwarded-host')).toEqual(['app.example']);
 });
 
-test('the platform`s credentials and the tokens of other sessions stay outside', async () => {
+test('platform credentials and the tokens of other sessions are not forwarded', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
@@ -224,7 +224,7 @@ test.each([1_500, 2_100])('%i headers cannot hide a body', async (count) => {
   expect(answer).toMatch(/^HTTP\/1\.1 4(?:00|31) /);
 });
 
-test('TRACE would show the client what the platform tells the backend', async () => {
+test('TRACE is rejected, because its answer would contain headers of the platform', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
@@ -232,7 +232,7 @@ test('TRACE would show the client what the platform tells the backend', async ()
   expect(answer).toMatch(/^HTTP\/1\.1 400 /);
 });
 
-test('a request without a Host: HTTP/1.1 is refused, HTTP/1.0 passes', async () => {
+test('a request without Host is rejected in HTTP/1.1 and accepted in HTTP/1.0', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);

@@ -1,46 +1,50 @@
-/** The headers that a backend gets: the client's own, without what it may not say, and with what the platform says. */
+/** The headers of a request to a backend: those of the client, without reserved ones, and those that the platform adds. */
 import type { IncomingMessage } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import { connectionTokenPattern } from '../model/route.ts';
 import type { Route } from '../model/route.ts';
-import { ProxyFailure } from './failure.ts';
-import { canonicalName, hopByHop, isVerified, nominated, pairs } from './header-names.ts';
-import { isPlatformAuthorization, withoutPlatformCookies } from './platform-credentials.ts';
+import { ProxyError } from './errors.ts';
+import {
+  canonicalName,
+  connectionOptions,
+  hopByHop,
+  isPlatformAuthorization,
+  isVerified,
+  pairs,
+  withoutPlatformCookies,
+} from './headers.ts';
 
-/** Headers by name; a name that came several times has several values. */
+/** Headers by name. A repeated header has several values. */
 export type OutgoingHeaders = Record<string, string | string[]>;
 
-/** What the platform knows about a request. */
+/** What the platform adds to a request. */
 export interface Verified {
   readonly route: Route;
   readonly token: string;
   readonly secret: string;
-  /** Whether what the client says about forwarding is a load balancer's word. */
+  /** Whether a load balancer has set the forwarding headers of the request. */
   readonly behindLoadBalancer: boolean;
 }
 
-/** Part of the message's frame or address: nominating these in `Connection` does not take them out. */
-const neverNominated: ReadonlySet<string> = new Set(['host', 'content-length']);
+/** Headers that frame or address the message. They are forwarded even if they are connection options. */
+const neverOptions: ReadonlySet<string> = new Set(['host', 'content-length']);
 
-/** `Proxy` is `HTTP_PROXY` to a CGI program, which then sends its own requests by way of the client (https://httpoxy.org). */
+/** A CGI program sees `Proxy` as `HTTP_PROXY`, and would send its own requests through the client (https://httpoxy.org). */
 const neverForwarded: ReadonlySet<string> = new Set(['expect', 'http2-settings', 'proxy']);
 
-/** Methods whose requests have a body unless they say otherwise; to them, "no body" must be said. */
+/** Methods whose requests usually have a body. If there is none, `Content-Length: 0` is sent. */
 const methodsWithBody: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
-/** Node has been seen to forget headers beyond 2,000, those that frame the body included. Nobody needs half as many. */
+/** Node drops headers beyond 2,000, including those that frame the body. Half as many are more than enough. */
 const maxHeaders = 1_000;
 
-/** Its answer repeats the request, and so what the platform tells the backend and nobody else. */
+/** Their responses repeat the request, and so would disclose the platform's headers to the client. */
 const echoingMethods: ReadonlySet<string> = new Set(['TRACE', 'TRACK']);
 
-/**
- * The headers to send to the backend. Throws `bad-request` where the message could be understood in two ways,
- * or must not be sent on.
- */
+/** Returns the headers to send to the backend. Throws `bad-request` if the request is ambiguous or must not be forwarded. */
 export function requestHeaders(request: IncomingMessage, verified: Verified): OutgoingHeaders {
-  if (request.rawHeaders.length > 2 * maxHeaders) throw new ProxyFailure('bad-request');
-  if (echoingMethods.has(request.method ?? '')) throw new ProxyFailure('bad-request');
+  if (request.rawHeaders.length > 2 * maxHeaders) throw new ProxyError('bad-request');
+  if (echoingMethods.has(request.method ?? '')) throw new ProxyError('bad-request');
   const headers = clientHeaders(request, verified);
   setFraming(headers, request);
   setForwarded(headers, request, verified);
@@ -49,24 +53,24 @@ export function requestHeaders(request: IncomingMessage, verified: Verified): Ou
 }
 
 function clientHeaders(request: IncomingMessage, verified: Verified): OutgoingHeaders {
-  const dropped = nominated(request.rawHeaders);
+  const dropped = connectionOptions(request.rawHeaders);
   const names = new Map<string, string>();
   const headers = Object.create(null) as OutgoingHeaders;
   for (const [name, value] of pairs(request.rawHeaders)) {
     const lower = name.toLowerCase();
     if (hopByHop.has(lower) || neverForwarded.has(lower)) continue;
-    if (dropped.has(lower) && !neverNominated.has(lower)) continue;
-    const passed = isReserved(lower) ? undefined : passedValue(lower, value, verified.token);
-    if (passed === undefined) continue;
-    if (lower === 'host' && names.has(lower)) throw new ProxyFailure('bad-request');
+    if (dropped.has(lower) && !neverOptions.has(lower)) continue;
+    const forwarded = isReserved(lower) ? undefined : forwardedValue(lower, value, verified.token);
+    if (forwarded === undefined) continue;
+    if (lower === 'host' && names.has(lower)) throw new ProxyError('bad-request');
     const key = names.get(lower) ?? name;
     names.set(lower, key);
-    add(headers, key, passed);
+    add(headers, key, forwarded);
   }
   return headers;
 }
 
-/** Headers that only the platform, or a proxy before it, may write. */
+/** Whether only the platform, or a proxy in front of it, may set a header. */
 function isReserved(name: string): boolean {
   const canonical = canonicalName(name);
   return (
@@ -74,14 +78,14 @@ function isReserved(name: string): boolean {
   );
 }
 
-function passedValue(name: string, value: string, token: string): string | undefined {
+function forwardedValue(name: string, value: string, token: string): string | undefined {
   if (name === 'cookie') return withoutPlatformCookies(value);
   if (name === 'authorization') return isPlatformAuthorization(value) ? undefined : value;
   if (name === 'referer') return withoutOtherToken(value, token);
   return value;
 }
 
-/** All sessions have one origin, so a browser that goes from one to another tells the first one's URL, token and all. */
+/** All sessions share an origin, so a browser that follows a link to another session sends the first session's URL and token. */
 function withoutOtherToken(referer: string, token: string): string {
   const [, origin = '', segment = ''] = /^([a-z]+:\/\/[^/?#]*)\/([^/?#]*)/i.exec(referer) ?? [];
   return connectionTokenPattern.test(segment) && segment !== token ? `${origin}/` : referer;
@@ -90,8 +94,8 @@ function withoutOtherToken(referer: string, token: string): string {
 function setFraming(headers: OutgoingHeaders, request: IncomingMessage): void {
   const coding = request.headers['transfer-encoding'];
   if (coding !== undefined) {
-    // Other codings would have to be undone first; nobody sends them.
-    if (coding.toLowerCase() !== 'chunked') throw new ProxyFailure('bad-request');
+    // Other codings would have to be decoded first, and clients do not send them.
+    if (coding.toLowerCase() !== 'chunked') throw new ProxyError('bad-request');
     headers['transfer-encoding'] = 'chunked';
   } else if (request.headers['content-length'] === undefined && methodsWithBody.has(request.method ?? '')) {
     headers['content-length'] = '0';
@@ -100,19 +104,19 @@ function setFraming(headers: OutgoingHeaders, request: IncomingMessage): void {
 }
 
 function setForwarded(headers: OutgoingHeaders, request: IncomingMessage, verified: Verified): void {
-  const said = verified.behindLoadBalancer ? request.headers : {};
+  const sent = verified.behindLoadBalancer ? request.headers : {};
   const client = request.socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '') ?? 'unknown';
-  const before = said['x-forwarded-for'];
+  const before = sent['x-forwarded-for'];
   const encrypted = (request.socket as Partial<TLSSocket>).encrypted === true;
   headers['x-forwarded-for'] = before === undefined ? client : `${String(before)}, ${client}`;
-  headers['x-forwarded-proto'] = String(said['x-forwarded-proto'] ?? (encrypted ? 'https' : 'http'));
-  const host = said['x-forwarded-host'] ?? request.headers.host;
+  headers['x-forwarded-proto'] = String(sent['x-forwarded-proto'] ?? (encrypted ? 'https' : 'http'));
+  const host = sent['x-forwarded-host'] ?? request.headers.host;
   if (host !== undefined) headers['x-forwarded-host'] = String(host);
   headers['x-forwarded-prefix'] = `/${verified.token}`;
 }
 
 function setVerified(headers: OutgoingHeaders, { route, secret }: Verified): void {
-  // Node writes each character of a header as one byte: this is how UTF-8 gets through it unharmed.
+  // Node writes each character of a header as one byte, so UTF-8 is passed as Latin-1.
   if (route.user !== undefined) headers['x-verified-username'] = Buffer.from(route.user).toString('latin1');
   if (route.userData !== undefined) headers['x-verified-user-data'] = route.userData;
   headers['x-verified-secret'] = secret;

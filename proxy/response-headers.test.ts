@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { exchangeBytes, openFixture, spawnReady, startRawProgram } from './testing/fixture.ts';
 
-/** What a client gets, byte for byte, when the backend answers with these bytes. */
+/** The bytes that a client receives if the backend answers with these bytes. */
 async function answered(answer: string, start = 'GET', version = '1.1'): Promise<string> {
   return (await answeredTo(answer, start, version)).got;
 }
@@ -26,7 +26,7 @@ test('headers keep their order, spelling, duplicates and bytes', async () => {
   expect(got.endsWith('\r\n\r\nok')).toBe(true);
 });
 
-test('a head with bytes above ASCII that goes out before its body keeps them', async () => {
+test('a head with bytes above ASCII that is sent before its body keeps them', async () => {
   await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n\r\n', 'latin1');
@@ -37,7 +37,7 @@ test('a head with bytes above ASCII that goes out before its body keeps them', a
   expect(got).toContain('X-Latin: caf\xe9\r\n');
 });
 
-test('a backend cannot speak as the platform, nor for the whole host', async () => {
+test('a backend cannot send headers of the platform or for the whole host', async () => {
   const forbidden = [
     'X-Berth-Error: gone',
     'x-verified-username: mallory',
@@ -90,7 +90,7 @@ test.each([
   }
 });
 
-test('what is for one connection goes no further', async () => {
+test('hop-by-hop headers are not forwarded', async () => {
   const got = await answered(
     'HTTP/1.1 200 OK\r\nConnection: x-private, close, content-length\r\nX-Private: 1\r\nKeep-Alive: timeout=9\r\nUpgrade: foo\r\nProxy-Authenticate: Basic\r\nContent-Length: 2\r\n\r\nok',
   );
@@ -102,18 +102,21 @@ test.each([
   ['both lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
   ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello'],
   ['no HTTP', 'SSH-2.0-OpenSSH\r\n\r\n'],
-  ['an upgrade nobody asked for', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n'],
+  [
+    'an upgrade that was not requested',
+    'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n',
+  ],
   ['nothing', ''],
   ['half a head', 'HTTP/1.1 200 OK\r\nContent-Le'],
-  ['a status that is none', 'HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n'],
+  ['an invalid status', 'HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n'],
   ['a head without an end', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(64 * 1024)}\r\n\r\n`],
-])('an answer that cannot be understood is 502: %s', async (_name, answer) => {
+])('an invalid answer is 502: %s', async (_name, answer) => {
   const got = await answered(answer);
   expect(got).toMatch(/^HTTP\/1\.1 502 /);
   expect(got).toContain('x-berth-error: backend-unreachable\r\n');
 });
 
-test('what follows an answer is not taken for the next one', async () => {
+test('bytes after an answer are not sent as part of the next one', async () => {
   await using fixture = await openFixture();
   let count = 0;
   await using program = await startRawProgram((socket) => {
@@ -125,20 +128,20 @@ test('what follows an answer is not taken for the next one', async () => {
   for (let i = 0; i < 3; i += 1) expect(await (await fetch(`${fixture.url}/${token}/`)).text()).toBe('good');
 });
 
-test.each(['204 No Content', '304 Not Modified'])('%s has no body, and says so', async (status) => {
+test.each(['204 No Content', '304 Not Modified'])('%s has no body', async (status) => {
   const got = await answered(`HTTP/1.1 ${status}\r\nETag: "x"\r\n\r\n`);
   expect(got).toMatch(new RegExp(`^HTTP/1\\.1 ${status}\r\n`));
   expect(got).not.toMatch(/transfer-encoding/i);
   expect(got.endsWith('\r\n\r\n')).toBe(true);
 });
 
-test('HEAD keeps the length of what it does not send', async () => {
+test('an answer to HEAD keeps its Content-Length', async () => {
   const got = await answered('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n', 'HEAD');
   expect(got).toContain('Content-Length: 1000\r\n');
   expect(got.endsWith('\r\n\r\n')).toBe(true);
 });
 
-test('to HTTP/1.0 a chunked answer ends with the connection', async () => {
+test('for HTTP/1.0 a chunked answer ends with the connection', async () => {
   const got = await answered(
     'HTTP/1.1 200 OK\r\nTrailer: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: 1\r\n\r\n',
     'GET',
@@ -148,7 +151,7 @@ test('to HTTP/1.0 a chunked answer ends with the connection', async () => {
   expect(got.endsWith('\r\n\r\nok')).toBe(true);
 });
 
-test('trailers pass, apart from what only the platform may say', async () => {
+test('trailers are forwarded, apart from those reserved for the platform', async () => {
   const got = await answered(
     'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nX-Berth-Error: gone\r\nSet-Cookie: a=1\r\n\r\n',
   );

@@ -1,12 +1,11 @@
-/** The headers that a client gets: the backend's own, without what only the platform may say. */
+/** The headers of a response to a client: those of the backend, without reserved ones. */
 import { proxyErrorHeader } from '../contract/proxy-errors.ts';
-import { hopByHop, isVerified, nominated, pairs } from './header-names.ts';
-import type { RawHeaders } from './header-names.ts';
-import { setsPlatformCookie } from './platform-credentials.ts';
+import { connectionOptions, hopByHop, isVerified, pairs, setsPlatformCookie } from './headers.ts';
+import type { RawHeaders } from './headers.ts';
 
 /**
- * Headers that speak for a whole host. Many sessions share one, and perhaps the dashboard: none of them may wipe the others'
- * data, read reports about their URLs, take over their paths, or decide how the host is reached.
+ * Headers that affect a whole host. Many sessions share a host, perhaps with a dashboard. No session may clear the data of others,
+ * receive reports about their URLs, take over their paths, or change how the host is reached.
  */
 const hostWide: ReadonlySet<string> = new Set([
   'alt-svc',
@@ -17,33 +16,33 @@ const hostWide: ReadonlySet<string> = new Set([
   'strict-transport-security',
 ]);
 
-/** Part of the message's frame: nominating it in `Connection` does not take it out. */
-const neverNominated: ReadonlySet<string> = new Set(['content-length']);
+/** Frames the message. It is forwarded even if it is a connection option. */
+const neverOptions: ReadonlySet<string> = new Set(['content-length']);
 
 const domainAttribute = /;\s*domain\s*=[^;]*/gi;
 
-/** With a value that is none, a browser limits the cookie to where it comes from, which is the session. */
+/** Only absolute paths: with any other value, a browser limits the cookie to the path of the response, which is in the session. */
 const pathAttribute = /(;[ \t]*path[ \t]*=[ \t]*)(\/[^;]*)/gi;
 
 /**
- * A backend's headers as the client gets them, in their order and spelling, duplicates included.
+ * Returns a backend's headers for the client, in their order and spelling, including duplicates.
  *
- * @param prefix - what stands before the backend's paths in those of the client
+ * @param prefix - the path of the session, which precedes the backend's own paths in the client's URLs
  */
 export function responseHeaders(rawHeaders: RawHeaders, prefix: string): string[] {
-  const dropped = nominated(rawHeaders);
+  const dropped = connectionOptions(rawHeaders);
   const headers: string[] = [];
   for (const [name, value] of pairs(rawHeaders)) {
     const lower = name.toLowerCase();
-    if (hopByHop.has(lower) || (dropped.has(lower) && !neverNominated.has(lower)) || isForbidden(lower)) continue;
+    if (hopByHop.has(lower) || (dropped.has(lower) && !neverOptions.has(lower)) || isForbidden(lower)) continue;
     if (lower !== 'set-cookie') headers.push(name, value);
-    else if (!setsPlatformCookie(value)) headers.push(name, ownCookie(value, prefix));
+    else if (!setsPlatformCookie(value)) headers.push(name, sessionCookie(value, prefix));
   }
   return headers;
 }
 
-/** The trailers of a message, either way, without what only the platform may say. */
-export function passedTrailers(rawTrailers: RawHeaders): [string, string][] {
+/** Returns the trailers of a request or response, without reserved ones. */
+export function forwardedTrailers(rawTrailers: RawHeaders): [string, string][] {
   return [...pairs(rawTrailers)].filter(
     ([name]) => !hopByHop.has(name.toLowerCase()) && !isForbidden(name.toLowerCase()) && !/^set-cookie$/i.test(name),
   );
@@ -54,10 +53,10 @@ function isForbidden(name: string): boolean {
 }
 
 /**
- * A cookie for the session alone: with `Domain` it could plant cookies on the hosts beside this one, and with a `Path` of its own
- * choice on the sessions beside it, which share the host.
+ * Limits a cookie to the session. With `Domain`, a backend could set cookies for neighbouring hosts, and with any `Path`, for the
+ * other sessions on this host.
  */
-function ownCookie(value: string, prefix: string): string {
+function sessionCookie(value: string, prefix: string): string {
   return value
     .replace(domainAttribute, '')
     .replace(pathAttribute, (attribute, name: string, path: string) =>

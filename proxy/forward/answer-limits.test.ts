@@ -8,7 +8,7 @@ let fixture: Fixture;
 beforeAll(async () => void (fixture = await openFixture()));
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** What a client gets when the backend sends these bytes, in one piece or byte by byte, to a plain request or an upgrade. */
+/** The answer to a plain request or an upgrade if the backend sends these bytes, in one piece or byte by byte. */
 async function answered(answer: string, { bytewise = false, upgrade = false } = {}): Promise<string> {
   await using program = await startRawProgram((socket) => {
     socket.removeAllListeners('data').resume();
@@ -67,7 +67,7 @@ test('a backend that agrees to an upgrade may end its header lines in a bare LF'
   expect(got).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n(?:[^\r\n]+\r\n)*X-A: b\r\n\r\nhi$/);
 });
 
-/** Answers that two readers could take for two things. */
+/** Ambiguous answers. */
 const ambiguous: readonly [string, string][] = [
   ['a length and chunks', `Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`],
   ['chunks and a length', `Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n${chunks}`],
@@ -138,20 +138,23 @@ test.each([
   }
 });
 
-test.each([false, true])('a backend that sends interim answers without end is cut (upgrade: %s)', async (upgrade) => {
-  const early = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
-  let sent = 0;
-  await using program = await startRawProgram((socket) => {
-    const more = () => {
-      if (socket.destroyed) return;
-      sent += 10;
-      socket.write(early.repeat(10), more);
-    };
-    more();
-  });
-  expect(await ask(program, upgrade)).toMatch(/^HTTP\/1\.1 502 /);
-  expect(sent).toBeGreaterThanOrEqual(maxInterimAnswers);
-});
+test.each([false, true])(
+  'a backend that sends endless interim answers is disconnected (upgrade: %s)',
+  async (upgrade) => {
+    const early = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
+    let sent = 0;
+    await using program = await startRawProgram((socket) => {
+      const more = () => {
+        if (socket.destroyed) return;
+        sent += 10;
+        socket.write(early.repeat(10), more);
+      };
+      more();
+    });
+    expect(await ask(program, upgrade)).toMatch(/^HTTP\/1\.1 502 /);
+    expect(sent).toBeGreaterThanOrEqual(maxInterimAnswers);
+  },
+);
 
 test('some interim answers may precede an answer', async () => {
   const early = 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(maxInterimAnswers);

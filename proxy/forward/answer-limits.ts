@@ -1,36 +1,35 @@
-/** How answers of backends are read: as strictly as Node can, with one exception, and not without end. */
+/** Limits for the answers of backends: parsed as strictly as Node can, with one exception, and with bounded interim answers. */
 import type { ClientRequest } from 'node:http';
 
 /**
- * Interim answers (1xx) that may precede an answer. Servers send one or two 103, or a 102 every few seconds while they work;
- * one that sends them without end would keep the process busy.
+ * How many interim answers (1xx) may precede an answer. Servers send one or two 103, or a 102 every few seconds while they work. An
+ * endless sequence would keep the process busy.
  */
 export const maxInterimAnswers = 100;
 
-/** Applies the rules to a request that has its connection and has not been sent. Ends it if its answer breaks them. */
+/** Limits the answer to a request that has its connection and is not sent yet. Destroys the request if the answer exceeds a limit. */
 export function limitAnswer(outgoing: ClientRequest): void {
   acceptBareLineFeeds(outgoing);
   let interim = 0;
   outgoing.on('information', () => {
     interim += 1;
-    if (interim > maxInterimAnswers) outgoing.destroy(new Error('The backend sends interim answers without end'));
+    if (interim > maxInterimAnswers) outgoing.destroy(new Error('The backend sends too many interim answers'));
   });
 }
 
-/** The parser of one answer, as Node's client attaches it to a request together with the connection. */
+/** The parser that Node's client attaches to a request together with its connection. */
 interface AnswerParser {
   initialize(type: number, resource: object, maxHeadBytes: number, lenience: number): void;
   readonly constructor: { readonly RESPONSE?: number; readonly kLenientOptionalCRBeforeLF?: number };
 }
 
-/** Zero stands for Node's own limit. */
+/** Zero means Node's own limit. */
 const defaultMaxHeadBytes = 0;
 
 /**
- * Lets lines end in a bare LF, as small servers and CGI programs send them, and as nginx, Caddy and haproxy accept them.
- * Node's `insecureHTTPParser` would allow much more: a `Content-Length` beside chunks, control characters, folded lines. Its
- * parser knows this one leniency (https://github.com/nodejs/llhttp#llhttp_set_lenient_optional_cr_before_lf), but Node has no
- * option for it.
+ * Lets lines end in a bare LF, which small servers and CGI programs send, and which nginx, Caddy and haproxy accept. Node's option
+ * `insecureHTTPParser` would allow much more: a `Content-Length` with chunks, control characters, folded lines. Its parser has a flag
+ * for this alone (https://github.com/nodejs/llhttp#llhttp_set_lenient_optional_cr_before_lf), but Node has no option for it.
  */
 function acceptBareLineFeeds(outgoing: ClientRequest): void {
   const { parser } = outgoing as { parser?: AnswerParser };

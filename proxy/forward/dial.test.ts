@@ -25,7 +25,7 @@ import {
   until,
 } from '../testing/fixture.ts';
 import type { Fixture, Program, Session } from '../testing/fixture.ts';
-import { startNode, tellOf } from '../testing/node.ts';
+import { startNode, insertNode } from '../testing/node.ts';
 import type { TestNode } from '../testing/node.ts';
 import { gatherMs } from '../connections.ts';
 import { connectLimitMs } from './dial.ts';
@@ -37,7 +37,7 @@ async function spawnOn(fixture: Fixture, node: TestNode, at: Pick<Program, 'addr
   return session;
 }
 
-/** A backend of a node, in the store alone: its address is what the store says. */
+/** A backend of a node that exists only in the store. */
 async function spawnAt(fixture: Fixture, node: string, { address }: Pick<Program, 'address'>): Promise<Session> {
   const session = await spawn(fixture);
   await fixture.store.update(backends, session.backend, (backend) =>
@@ -55,7 +55,7 @@ async function ask(fixture: Fixture, token: string): Promise<{ status: number; e
 const unreachable = { status: 502, error: 'backend-unreachable' };
 const reached = { status: 200, error: null };
 
-test('a thousand requests share a few tunnels, and leave nothing open', async () => {
+test('a thousand requests share a few tunnels and leave none open', async () => {
   await using fixture = await openFixture();
   await using node = await startNode(fixture);
   await using program = await startProgram((request, response) => {
@@ -76,7 +76,7 @@ test('a thousand requests share a few tunnels, and leave nothing open', async ()
   await until(() => openFiles() <= before);
 });
 
-test('requests that come one after the other use one tunnel, which is let go of when nobody wants it', async () => {
+test('consecutive requests use one tunnel, which is closed when it is idle', async () => {
   await using fixture = await openFixture();
   await using node = await startNode(fixture);
   await using mirror = await startMirror();
@@ -89,7 +89,7 @@ test('requests that come one after the other use one tunnel, which is let go of 
   await until(() => openFiles() <= before);
 });
 
-test('a worker that comes back with its gateway elsewhere is found at once', async () => {
+test('a worker that restarts with its gateway on another port is found at once', async () => {
   await using fixture = await openFixture();
   const old = await startNode(fixture);
   await using mirror = await startMirror();
@@ -103,11 +103,11 @@ test('a worker that comes back with its gateway elsewhere is found at once', asy
   expect(await ask(fixture, token)).toEqual(reached);
 });
 
-test('what goes through a gateway that ends is broken off, not ended', async () => {
+test('an answer through a gateway that ends is aborted, not completed', async () => {
   await using fixture = await openFixture();
   const node = await startNode(fixture);
   await using program = await startRawProgram((socket) => {
-    // Without a length: whatever has come when the connection ends would be the whole answer.
+    // Without a length, the end of the connection is the end of the answer.
     socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf an answer');
   });
   const { token } = await spawnOn(fixture, node, program);
@@ -119,7 +119,7 @@ test('what goes through a gateway that ends is broken off, not ended', async () 
   await until(() => program.sockets.size === 0);
 });
 
-test('a backend that has ended is gone, and its tunnels are cut when it has had time to finish', async () => {
+test('a backend that has ended is gone, and its tunnels are closed after a grace period', async () => {
   const clock = new ManualClock();
   await using fixture = await openFixture({ clock });
   await using node = await startNode(fixture);
@@ -138,7 +138,7 @@ test('a backend that has ended is gone, and its tunnels are cut when it has had 
   await until(() => program.sockets.size === 0);
 });
 
-test('a backend that its node does not know is unreachable, and gone when it has ended', async () => {
+test('a backend that is unknown to its node is unreachable, and gone when it has ended', async () => {
   await using fixture = await openFixture();
   await using node = await startNode(fixture);
   await using mirror = await startMirror();
@@ -149,17 +149,17 @@ test('a backend that its node does not know is unreachable, and gone when it has
   expect(mirror.connections()).toBe(0);
 });
 
-test('a container that takes no connection is unreachable', async () => {
+test('a container that accepts no connection is unreachable', async () => {
   await using fixture = await openFixture();
   await using node = await startNode(fixture);
   const { token, backend } = await spawnOn(fixture, node, { address: { host: '127.0.0.1', port: 1 } });
   expect(await ask(fixture, token)).toEqual(unreachable);
   const got = await exchangeBytes(fixture.port, upgrade(token));
   expect(got).toMatch(/^HTTP\/1\.1 502 /);
-  await until(() => fixture.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
 });
 
-test('a gateway that has another secret is not talked to', async () => {
+test('a gateway with another secret is not used', async () => {
   await using fixture = await openFixture();
   await using node = await startNode(fixture, { secret: new PlatformSecret(randomBytes(32)) });
   await using mirror = await startMirror();
@@ -168,7 +168,7 @@ test('a gateway that has another secret is not talked to', async () => {
   expect(mirror.connections()).toBe(0);
 });
 
-test('a store that does not know the node just now is 503', async () => {
+test('a store that cannot be read for the node is 503', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnAt(fixture, 'node-1', mirror);
@@ -180,27 +180,29 @@ test('a store that does not know the node just now is 503', async () => {
   expect(await ask(fixture, token)).toEqual(reached);
 });
 
-test('the node of this machine is reached without its gateway, another one never without', async () => {
-  const { log, told } = gatherWarnings();
+test('backends of the local node are reached directly, those of other nodes only through their gateway', async () => {
+  const { log, reports } = gatherWarnings();
   await using fixture = await openFixture({ localNode: 'node-1', log });
   await using mirror = await startMirror();
-  await tellOf(fixture, { id: 'node-1', gateway: { host: '127.0.0.1', port: 1 } });
-  await tellOf(fixture, { id: 'node-2' });
+  await insertNode(fixture, { id: 'node-1', gateway: { host: '127.0.0.1', port: 1 } });
+  await insertNode(fixture, { id: 'node-2' });
   const here = await spawnAt(fixture, 'node-1', mirror);
   const there = await spawnAt(fixture, 'node-2', mirror);
   expect(await ask(fixture, here.token)).toEqual(reached);
-  expect(told).toEqual([]);
+  expect(reports).toEqual([]);
   expect(await ask(fixture, there.token)).toEqual(unreachable);
   expect(await ask(fixture, there.token)).toEqual(unreachable);
   expect(mirror.connections()).toBe(1);
-  // Once, however many ask.
-  expect(told).toEqual([{ node: 'node-2', msg: expect.stringContaining('set BERTH_ADVERTISED_HOST on it') as string }]);
+  // Logged once for several requests.
+  expect(reports).toEqual([
+    { node: 'node-2', msg: expect.stringContaining('set BERTH_ADVERTISED_HOST on it') as string },
+  ]);
 });
 
-test('without a node of its own, a proxy takes a node without a gateway for its own machine', async () => {
+test('without a local node, the proxy connects directly to a node without a gateway', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
-  await tellOf(fixture, { id: 'node-1' });
+  await insertNode(fixture, { id: 'node-1' });
   const { token } = await spawnAt(fixture, 'node-1', mirror);
   expect(await ask(fixture, token)).toEqual(reached);
   const got = await exchangeBytes(fixture.port, upgrade(token));
@@ -208,18 +210,20 @@ test('without a node of its own, a proxy takes a node without a gateway for its 
   expect(mirror.connections()).toBe(2);
 });
 
-test('it says what is missing when such a node turns out to be another machine', async () => {
-  const { log, told } = gatherWarnings();
+test('a warning names the missing setting if that node is on another machine', async () => {
+  const { log, reports } = gatherWarnings();
   await using fixture = await openFixture({ log });
-  await tellOf(fixture, { id: 'node-1' });
-  // Where no backend of this machine listens.
+  await insertNode(fixture, { id: 'node-1' });
+  // No backend of this machine listens there.
   const { token } = await spawnAt(fixture, 'node-1', { address: { host: '127.0.0.1', port: 1 } });
   expect(await ask(fixture, token)).toEqual(unreachable);
-  expect(told).toEqual([{ node: 'node-1', msg: expect.stringContaining('set BERTH_ADVERTISED_HOST on it') as string }]);
+  expect(reports).toEqual([
+    { node: 'node-1', msg: expect.stringContaining('set BERTH_ADVERTISED_HOST on it') as string },
+  ]);
 });
 
 test.each(['plain', 'upgrade'])(
-  'a gateway that says nothing: %s clients may leave, the others get 502',
+  'a gateway that does not answer: %s clients can disconnect, others get 502',
   async (kind) => {
     const clock = new ManualClock();
     await using fixture = await openFixture({ clock });
@@ -230,7 +234,7 @@ test.each(['plain', 'upgrade'])(
     });
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     const { port } = silent.address() as AddressInfo;
-    await tellOf(fixture, { id: 'node-1', gateway: { host: '127.0.0.1', port } });
+    await insertNode(fixture, { id: 'node-1', gateway: { host: '127.0.0.1', port } });
     await using mirror = await startMirror();
     const { token, backend } = await spawnAt(fixture, 'node-1', mirror);
     const request = kind === 'plain' ? `GET /${token}/ HTTP/1.1\r\nHost: a\r\n\r\n` : upgrade(token);
@@ -240,7 +244,7 @@ test.each(['plain', 'upgrade'])(
     leaving.destroy();
     await until(async () => {
       await clock.advance(gatherMs);
-      return open === 0 && fixture.told.at(-1)?.[backend] === undefined;
+      return open === 0 && fixture.reports.at(-1)?.[backend] === undefined;
     });
     const staying = await connected(fixture.port);
     staying.write(request);
@@ -259,12 +263,12 @@ function upgrade(token: string): string {
 }
 
 function gatherWarnings() {
-  const told: object[] = [];
+  const reports: object[] = [];
   const write = (line: string) => {
     const { node, msg } = JSON.parse(line) as { node?: string; msg: string };
-    told.push({ node, msg });
+    reports.push({ node, msg });
   };
-  return { log: openLog('warn', { write }), told };
+  return { log: openLog('warn', { write }), reports };
 }
 
 function openFiles(): number {

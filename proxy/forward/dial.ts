@@ -1,18 +1,20 @@
-/** How a connection to a backend is made: straight, where this process reaches its address, else through its node's gateway. */
+/** Connects to backends: directly if this process reaches their address, otherwise through the gateway of their node. */
 import { once } from 'node:events';
 import { request as send } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
 import { linkConnect } from '../../core/link/link-connect.ts';
 import type { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import type { NodeGateway } from '../../model/node.ts';
+import { ProxyError, unreachableError } from '../errors.ts';
 import type { Address, Lookup } from '../lookup.ts';
 import type { Destination } from './forwarder.ts';
 
-/** A backend is in the same fixture, or its node in the next one: they answer in milliseconds, or the machine is gone. */
+/** A backend or gateway in the same data centre accepts a connection within milliseconds, unless its machine is down. */
 export const connectLimitMs = 5_000;
 
 export interface DialDeps {
@@ -24,25 +26,26 @@ export interface DialDeps {
   readonly lookup: Pick<Lookup, 'gateway' | 'refreshGateway'>;
 }
 
-/** Which backend, and where it is. */
+/** A backend and its address. */
 export type Dialled = Pick<Destination, 'backend' | 'address'>;
 
 export class Dialer {
   readonly #deps: DialDeps;
-  readonly #told = new Set<string>();
+  /** Nodes for which the warning about a missing gateway was logged. */
+  readonly #warned = new Set<string>();
 
   constructor(deps: DialDeps) {
     this.#deps = deps;
   }
 
-  /** Whether a connection to the address needs nobody's help: there is no need to `dial`. */
-  isStraight({ node }: Address): boolean {
+  /** Whether this process connects to the address itself, without `dial`. */
+  isDirect({ node }: Address): boolean {
     return node === undefined || node === this.#deps.localNode;
   }
 
   /**
-   * Makes a connection to a backend, wherever it is. It ends its side when the backend has ended its own. Rejects if the
-   * backend cannot be reached, with `unavailable` if nobody knows where its node is, or with the signal's reason.
+   * Connects to a backend. The connection ends its side when the backend has ended its own. Rejects if the backend cannot be
+   * reached, with `unavailable` if the store cannot be read, and with the signal's reason.
    */
   async dial({ backend, address }: Dialled, signal: AbortSignal): Promise<Socket> {
     const { lookup } = this.#deps;
@@ -53,58 +56,72 @@ export class Dialer {
       return await this.#through(gateway, backend, signal);
     } catch (error) {
       if (signal.aborted) throw error;
-      // It may have begun anew elsewhere, with the news still on its way.
+      // The gateway may have restarted on another port, and the entry may be out of date.
       const newer = await lookup.refreshGateway(node);
       if (!newer || (newer.host === gateway.host && newer.port === gateway.port)) throw error;
       return await this.#through(newer, backend, signal);
     }
   }
 
-  /** Its node is this machine, if nothing says otherwise. */
+  /** Connects directly to a node without a gateway, which is this machine unless `localNode` names the node of this machine. */
   async #withoutGateway(address: Address, signal: AbortSignal): Promise<Socket> {
-    const { localNode } = this.#deps;
     try {
-      if (localNode !== undefined) throw new Error('The node of the backend has no gateway');
-      return await this.#inTime(signal, (limit) => straight(address, limit));
+      if (this.#deps.localNode !== undefined) throw new Error('The node of the backend has no gateway');
+      return await this.#withTimeout(signal, (limit) => connectTo(address, limit));
     } catch (error) {
-      if (!signal.aborted) this.#tellOf(address.node);
+      if (!signal.aborted) this.#warn(address.node);
       throw error;
     }
   }
 
-  /** Once for each node: who runs it has to do something, and whoever wanted the backend cannot know. */
-  #tellOf(node: string | undefined): void {
-    if (node === undefined || this.#told.has(node)) return;
-    this.#told.add(node);
+  /** Warns once for each node, because only the operator can solve the problem, and clients do not see the reason. */
+  #warn(node: string | undefined): void {
+    if (node === undefined || this.#warned.has(node)) return;
+    this.#warned.add(node);
     this.#deps.log.warn(
       { node },
       'A backend cannot be reached, and its node has no gateway: unless that node is this machine, set BERTH_ADVERTISED_HOST on it to the name or address by which this machine reaches it',
     );
   }
 
-  #through(gateway: NodeGateway, backend: string, signal: AbortSignal): Promise<Socket> {
+  #through({ host, port }: NodeGateway, backend: string, signal: AbortSignal): Promise<Socket> {
     const { secret } = this.#deps;
-    return this.#inTime(signal, async (limit) => {
-      const link = await linkConnect({ secret, host: gateway.host, port: gateway.port, signal: limit });
-      return await tunnel(link, backend, limit);
+    return this.#withTimeout(signal, async (limit) => {
+      return await openTunnel(await linkConnect({ secret, host, port, signal: limit }), backend, limit);
     });
   }
 
-  async #inTime<T>(signal: AbortSignal, make: (limit: AbortSignal) => Promise<T>): Promise<T> {
+  async #withTimeout<T>(signal: AbortSignal, make: (limit: AbortSignal) => Promise<T>): Promise<T> {
     const late = new AbortController();
-    using _limit = this.#deps.clock.after(connectLimitMs, () => late.abort(new Error('Nobody takes the connection')));
+    using _limit = this.#deps.clock.after(connectLimitMs, () => late.abort(new Error('The connection timed out')));
     return await make(AbortSignal.any([signal, late.signal]));
   }
 }
 
-async function straight({ host, port }: Address, signal: AbortSignal): Promise<Socket> {
-  signal.throwIfAborted();
-  return await untilGiven(connect({ host, port }), (socket) => once(socket, 'connect', { signal }), signal);
+/** Dials for a client. Returns `undefined` if the client disconnects meanwhile. Throws any failure as a `ProxyError`. */
+export async function dialFor<T>(client: Writable, dial: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+  const disconnected = new AbortController();
+  const onClose = () => disconnected.abort();
+  client.once('close', onClose);
+  try {
+    return await dial(disconnected.signal);
+  } catch (error) {
+    if (client.destroyed) return undefined;
+    throw error instanceof ProxyError ? error : unreachableError(error);
+  } finally {
+    client.off('close', onClose);
+  }
 }
 
-/** Asks a gateway for a backend: what it makes of the link is a connection to the backend. */
-async function tunnel(link: Socket, backend: string, signal: AbortSignal): Promise<Socket> {
-  const ask = async () => {
+async function connectTo({ host, port }: Address, signal: AbortSignal): Promise<Socket> {
+  signal.throwIfAborted();
+  const socket = connect({ host, port });
+  return await prepared(socket, () => once(socket, 'connect', { signal }), signal);
+}
+
+/** Turns a link to a gateway into a connection to a backend. */
+async function openTunnel(link: Socket, backend: string, signal: AbortSignal): Promise<Socket> {
+  const open = async () => {
     const headers = { host: backend };
     const request = send({ method: 'CONNECT', path: backend, headers, createConnection: () => link });
     request.on('error', () => {});
@@ -113,19 +130,15 @@ async function tunnel(link: Socket, backend: string, signal: AbortSignal): Promi
     if (answer.statusCode !== 200) throw new Error(`The gateway of the node answered ${answer.statusCode}`);
     if (head.length > 0) link.unshift(head);
   };
-  return await untilGiven(link, ask, signal);
+  return await prepared(link, open, signal);
 }
 
-/** The socket, when what is done to it is done; if that fails, it is gone. */
-async function untilGiven(
-  socket: Socket,
-  make: (socket: Socket) => Promise<unknown>,
-  signal: AbortSignal,
-): Promise<Socket> {
-  // Between being made and being used, nobody else listens.
+/** Returns the socket when `prepare` has succeeded, or destroys it. */
+async function prepared(socket: Socket, prepare: () => Promise<unknown>, signal: AbortSignal): Promise<Socket> {
+  // Until the socket is used, nothing else listens for errors.
   socket.on('error', () => {});
   try {
-    await make(socket);
+    await prepare();
     return socket;
   } catch (error) {
     socket.destroy();

@@ -43,7 +43,7 @@ test.each([
 });
 
 test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'PURGE', 'QUERY'])(
-  '%s reaches the backend, with a body and without',
+  '%s is forwarded with and without a body',
   async (method) => {
     await using fixture = await openFixture();
     const seen: string[] = [];
@@ -64,7 +64,7 @@ test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND
   },
 );
 
-test('a body is never taken for the next request', async () => {
+test('a body is never read as the next request', async () => {
   await using fixture = await openFixture();
   const urls: (string | undefined)[] = [];
   await using program = await startProgram((request, response) => {
@@ -95,7 +95,7 @@ test('Expect: 100-continue is answered, and the body arrives', async () => {
   expect(await gathered(answer)).toBe('hello');
 });
 
-test('an answer that comes before the body has been sent arrives', async () => {
+test('an answer that is sent before the request body is complete arrives', async () => {
   await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => {
     socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig');
@@ -108,7 +108,7 @@ test('an answer that comes before the body has been sent arrives', async () => {
   client.destroy();
 });
 
-test('fifty at once, each gets its own answer', async () => {
+test('each of fifty concurrent requests gets its own answer', async () => {
   await using fixture = await openFixture();
   await using program = await startMirror();
   const { token } = await spawnReady(fixture, program);
@@ -124,7 +124,7 @@ test('fifty at once, each gets its own answer', async () => {
   agent.destroy();
 });
 
-test('requests that come in one packet are answered in their order', async () => {
+test('requests that arrive in one packet are answered in order', async () => {
   await using fixture = await openFixture();
   await using program = await startProgram((request, response) => {
     setTimeout(() => response.end(`[${request.url}]`), request.url === '/1' ? 30 : 0);
@@ -135,7 +135,7 @@ test('requests that come in one packet are answered in their order', async () =>
   expect(got.match(/\[\/\d\]/g)).toEqual(['[/1]', '[/2]', '[/3]']);
 });
 
-test('no deprecated part of Node is used', async () => {
+test('no deprecated API of Node is used', async () => {
   const warnings: string[] = [];
   const onWarning = (warning: Error) => warnings.push(`${warning.name}: ${warning.message}`);
   process.on('warning', onWarning);

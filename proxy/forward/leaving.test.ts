@@ -1,11 +1,11 @@
-/** Who leaves in the middle, client or backend, takes the other side along. */
+/** A client or backend that disconnects during a request ends the other side. */
 import { once } from 'node:events';
 import { request as send } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
 import { connected, gathered, openFixture, spawn, spawnReady, startRawProgram, until } from '../testing/fixture.ts';
 
-test('a backend that breaks off cuts the client', async () => {
+test('a backend that disconnects during its answer ends the connection of the client', async () => {
   await using fixture = await openFixture();
   const framings: Record<string, string> = {
     sized: 'Content-Length: 100\r\n\r\npart',
@@ -44,12 +44,12 @@ test.each([
   if (when === 'in the answer') await once(client, 'data');
   client[leave]();
   await until(() => program.sockets.size === 0);
-  await until(() => fixture.told.at(-1)?.[backend] === undefined);
-  expect(fixture.told.at(-1)).toEqual({});
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
+  expect(fixture.reports.at(-1)).toEqual({});
   client.destroy();
 });
 
-test('a client that leaves in the middle of its body lets go of the backend', async () => {
+test('a client that disconnects during its body ends the connection to the backend', async () => {
   await using fixture = await openFixture();
   await using program = await startRawProgram(() => {});
   const { token } = await spawnReady(fixture, program);
@@ -61,7 +61,7 @@ test('a client that leaves in the middle of its body lets go of the backend', as
   expect(program.sockets.size).toBe(0);
 });
 
-test('a client that leaves takes along what waits behind its first request', async () => {
+test('a client that disconnects ends its pipelined requests', async () => {
   await using fixture = await openFixture();
   await using program = await startRawProgram(() => {});
   const { token } = await spawnReady(fixture, program);
@@ -74,7 +74,7 @@ test('a client that leaves takes along what waits behind its first request', asy
   expect(await fixture.metrics.metrics()).toMatch(/requests_total\{code_class="cut"\} 20$/m);
 });
 
-test('and what is still held behind it', async () => {
+test('a client that disconnects ends its held pipelined requests', async () => {
   await using fixture = await openFixture();
   const { token } = await spawn(fixture);
   const client = await connected(fixture.port);

@@ -22,7 +22,7 @@ test.each([
   let heads = 0;
   await using program = await startRawProgram((socket) => {
     heads += 1;
-    // The second request on the first connection finds it closed: what a close that crosses a request looks like.
+    // The second request finds the first connection closed, as if the close had crossed the request.
     if (heads === 2) socket.resetAndDestroy();
     else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
   });
@@ -34,7 +34,7 @@ test.each([
   expect(heads).toBe(status === 502 ? 2 : 3);
 });
 
-test('a request is not repeated on a connection that was new', async () => {
+test('a request that fails on a new connection is not retried', async () => {
   await using fixture = await openFixture();
   let heads = 0;
   await using program = await startRawProgram((socket) => {
@@ -46,7 +46,7 @@ test('a request is not repeated on a connection that was new', async () => {
   expect(heads).toBe(1);
 });
 
-test('an answer may be silent for longer than a connection is kept idle', async () => {
+test('an answer may pause for longer than the idle timeout of a connection', async () => {
   await using fixture = await openFixture();
   await using program = await startProgram((_request, response) => {
     response.write('begun ');

@@ -1,24 +1,24 @@
-/** Connections to backends that are kept open between requests, a pool for each backend. */
+/** Keeps connections to backends open between requests, in a pool for each backend. */
 import type { Clock } from '../../core/clock/clock.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Dialer, Dialled } from './dial.ts';
 
-/** Shorter than what servers grant (gunicorn 2 s, Node 5 s), so that they seldom close a connection under a request. */
+/** Shorter than the keep-alive time of servers (gunicorn 2 s, Node 5 s), so that they seldom close a connection during a request. */
 export const idleMs = 1_500;
 
-/** A burst leaves this many connections behind at most; more would only wait for their end. */
+/** The most idle connections that a burst leaves. More would only wait for their timeout. */
 const maxIdle = 64;
 
-/** What a container sent last may still be on its way when its end is known; then its connections lead nowhere. */
+/** The last bytes of a container may arrive after its end is known. Later than this, they do not. */
 export const endedGraceMs = 5_000;
 
-/** A pool without a connection costs a few hundred bytes: once a minute is often enough to let go of them. */
+/** A pool without a connection takes a few hundred bytes, so deleting them once a minute is enough. */
 const sweepMs = 60_000;
 
 /** The connections to one backend. */
 interface Pool {
   readonly kept: BackendAgent;
-  /** For requests that must not be given a connection that was used before. */
+  /** For requests that must not use a connection that was used before. */
   readonly fresh: BackendAgent;
 }
 
@@ -29,10 +29,10 @@ export class Pools implements Disposable {
   readonly #ending = new Set<Pool>();
   readonly #sweep: Disposable;
 
-  constructor({ clock, dialer }: { clock: Clock; dialer: Dialer }) {
+  constructor({ clock, dialer }: { readonly clock: Clock; readonly dialer: Dialer }) {
     this.#clock = clock;
     this.#dialer = dialer;
-    this.#sweep = clock.every(sweepMs, () => this.#forgetEmpty());
+    this.#sweep = clock.every(sweepMs, () => this.#deleteEmpty());
   }
 
   /** The pool of a backend. */
@@ -45,7 +45,7 @@ export class Pools implements Disposable {
     return pool;
   }
 
-  /** A backend has ended: its idle connections are closed now, and those in use when they had time to end by themselves. */
+  /** Closes the idle connections of a backend that has ended now, and those in use after a grace period. */
   drop(backend: string): void {
     const pool = this.#pools.get(backend);
     if (!pool) return;
@@ -67,7 +67,7 @@ export class Pools implements Disposable {
 
   #open({ backend, address }: Dialled): Pool {
     const dialer = this.#dialer;
-    const dial = dialer.isStraight(address)
+    const dial = dialer.isDirect(address)
       ? undefined
       : (signal: AbortSignal) => dialer.dial({ backend, address }, signal);
     return {
@@ -76,7 +76,7 @@ export class Pools implements Disposable {
     };
   }
 
-  #forgetEmpty(): void {
+  #deleteEmpty(): void {
     for (const [backend, { kept, fresh }] of this.#pools) {
       if (!kept.isInUse && !fresh.isInUse) this.#pools.delete(backend);
     }

@@ -2,19 +2,19 @@ import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import type { LastCatch } from '../../core/log/last-catch.ts';
-import { passedTrailers, responseHeaders } from '../response-headers.ts';
+import { forwardedTrailers, responseHeaders } from '../response-headers.ts';
 
-/** Writing this sends the head and nothing else. `flushHeaders` would write the head as UTF-8, which it is not. */
+/** Writing this sends only the head. `flushHeaders` would encode the head as UTF-8, but it is Latin-1. */
 const nothing = Buffer.alloc(0);
 
-/** The reason that goes with a status. A backend's own means nothing to a client, and can hold what must not be sent. */
+/** The standard reason phrase of a status. A backend's own is ignored by clients, and may contain illegal characters. */
 export function reasonOf(status: number): string {
   return STATUS_CODES[status] ?? '';
 }
 
 /**
- * Carries a backend's answer to the client, as it comes. A backend that breaks off cuts the client, so that half an answer
- * never looks whole; a client that leaves lets go of the backend. Throws if the head cannot be sent on.
+ * Streams a backend's answer to the client. If the backend fails, the client's connection is destroyed, so that a partial answer
+ * never looks complete. If the client disconnects, the backend's answer is destroyed. Throws if the head cannot be sent.
  */
 export function relay(
   incoming: IncomingMessage,
@@ -27,19 +27,19 @@ export function relay(
   };
   const { statusCode = 0 } = incoming;
   response.writeHead(statusCode, reasonOf(statusCode), responseHeaders(incoming.rawHeaders, prefix));
-  // Node takes every end of the connection for the end of an answer that has no other, also when it was reset.
+  // If the answer ends with its connection, Node reports a reset connection as a regular end, too.
   const { headers, socket: connection } = incoming;
-  const lastsUntilClose = headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
+  const endsWithConnection = headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
   const onEnd = () => {
-    if (lastsUntilClose && connection.errored) {
+    if (endsWithConnection && connection.errored) {
       response.destroy();
       return;
     }
-    const trailers = passedTrailers(incoming.rawTrailers);
+    const trailers = forwardedTrailers(incoming.rawTrailers);
     if (trailers.length > 0 && response.chunkedEncoding) response.addTrailers(trailers);
   };
   incoming.once('end', caught.around(onEnd, cut));
-  // A body that is there already goes in one packet with the head; a stream's head does not wait for its first event.
+  // A body that has arrived already is sent in one packet with the head. The head of a stream does not wait for its first event.
   const sendHead = () => {
     if (!response.writableEnded && !response.destroyed) response.write(nothing);
   };

@@ -1,4 +1,4 @@
-/** Bodies of any length and pace: as fast as the slower side, in bounded memory, and each part as soon as it comes. */
+/** Bodies of any length are streamed at the speed of the slower side, in bounded memory, each part as soon as it arrives. */
 import { once } from 'node:events';
 import { request as send } from 'node:http';
 import type { IncomingMessage } from 'node:http';
@@ -14,14 +14,14 @@ const mebibyte = 1024 * 1024;
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-test.each([1, 64])('%i MiB stream through both ways at once, in bounded memory', async (mebibytes) => {
+test.each([1, 64])('%i MiB are streamed in both directions at once, in bounded memory', async (mebibytes) => {
   await using fixture = await openFixture();
   await using program = await startProgram((request, response) => void pipeline(request, response));
   const { token } = await spawnReady(fixture, program);
   const outgoing = send(`${fixture.url}/${token}/`, { method: 'POST' });
   const block = Buffer.alloc(mebibyte, 'abcdefg\n');
   const held = () => {
-    // The first run only finds what the second one frees.
+    // Only the second run frees everything that the first one found.
     collectGarbage();
     collectGarbage();
     return process.memoryUsage().arrayBuffers;
@@ -44,7 +44,7 @@ test.each([1, 64])('%i MiB stream through both ways at once, in bounded memory',
   expect(most).toBeLessThan(8 * mebibyte);
 });
 
-test('a client that reads slowly slows the backend down, and counts as open until it has all', async () => {
+test('a slow client slows the backend down, and counts as open until it has received everything', async () => {
   await using fixture = await openFixture();
   let written = 0;
   const block = Buffer.alloc(mebibyte);
@@ -69,12 +69,12 @@ test('a client that reads slowly slows the backend down, and counts as open unti
     return written > 0 && Date.now() - steadySince > 300;
   });
   expect(written).toBeLessThan(40);
-  expect(fixture.told.at(-1)).toEqual({ [backend]: 1 });
+  expect(fixture.reports.at(-1)).toEqual({ [backend]: 1 });
   expect((await gathered(client)).length).toBeGreaterThan(64 * mebibyte);
-  await until(() => fixture.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
 });
 
-test('events come one by one, and the head before the first', async () => {
+test('events arrive one by one, and the head before the first', async () => {
   await using fixture = await openFixture();
   const { promise: listening, resolve: begin } = Promise.withResolvers<() => void>();
   await using program = await startProgram((_request, response) => {

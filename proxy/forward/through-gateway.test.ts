@@ -1,5 +1,5 @@
 // Takes about 9 s
-/** What holds for backends nearby holds for those behind a gateway: the same tests, with another way between. */
+/** Runs the tests of directly connected backends for backends behind a gateway. */
 import { vi } from 'vitest';
 import type * as RealFixture from '../testing/fixture.ts';
 import type { Fixture, Program } from '../testing/fixture.ts';

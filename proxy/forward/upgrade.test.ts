@@ -40,7 +40,7 @@ function upgradeTo(token: string, protocol = 'echo', more: string[] = [], path =
   return lines.join('\r\n');
 }
 
-/** Called with the next request for an upgrade that goes to a backend. */
+/** Called with the next upgrade request to a backend. */
 function onceAsked(use: (request: ClientRequest) => void): void {
   const onRequest = (message: unknown) => {
     const { request } = message as { request: ClientRequest };
@@ -68,13 +68,13 @@ async function openSocket(fixture: Fixture, token: string, options = {}): Promis
   return socket;
 }
 
-test('a WebSocket says who its user is, counts as open, and closes with its code', async () => {
+test('a WebSocket has verified headers, counts as open, and closes with its code', async () => {
   await using fixture = await openFixture();
   await using echo = await startEcho();
   const { token, backend } = await spawnReady(fixture, echo, { user: 'Zoë' });
   const headers = { 'X-Verified-Username': 'mallory', x_verified_secret: 'mallory', origin: 'https://evil.example' };
   const socket = await openSocket(fixture, token, { headers });
-  expect(fixture.told.at(-1)).toEqual({ [backend]: 1 });
+  expect(fixture.reports.at(-1)).toEqual({ [backend]: 1 });
   const [seen] = echo.seen;
   expect(seen?.url).toBe('/a//b?c');
   expect(valuesOf(seen ?? { rawHeaders: [] }, 'x-verified-username')).toEqual([Buffer.from('Zoë').toString('latin1')]);
@@ -90,10 +90,10 @@ test('a WebSocket says who its user is, counts as open, and closes with its code
   for (const each of echo.sockets) each.close(4321, 'bye');
   const [code, reason] = (await once(socket, 'close')) as [number, Buffer];
   expect([code, reason.toString()]).toEqual([4321, 'bye']);
-  await until(() => fixture.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
 });
 
-test('a WebSocket is held until its backend is ready, with what came after its request', async () => {
+test('a WebSocket is held until its backend is ready, with the bytes after its request', async () => {
   await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => {
     socket.removeAllListeners('data');
@@ -103,7 +103,7 @@ test('a WebSocket is held until its backend is ready, with what came after its r
   const { token, backend } = await spawn(fixture);
   const client = await connected(fixture.port);
   client.write(`${upgradeTo(token)}early `);
-  await until(() => fixture.told.at(-1)?.[backend] === 1);
+  await until(() => fixture.reports.at(-1)?.[backend] === 1);
   client.write('late');
   await makeReady(fixture, backend, program);
   let got = '';
@@ -115,22 +115,22 @@ test('a WebSocket is held until its backend is ready, with what came after its r
   await until(() => program.sockets.size === 0);
 });
 
-test('a client that leaves while its upgrade is held is noticed', async () => {
+test('a client that disconnects while its upgrade is held no longer counts as open', async () => {
   await using fixture = await openFixture();
   const { token, backend } = await spawn(fixture);
   for (const leave of ['end', 'destroy', 'resetAndDestroy'] as const) {
     const client = await connected(fixture.port);
     client.write(upgradeTo(token));
-    await until(() => fixture.told.at(-1)?.[backend] === 1);
+    await until(() => fixture.reports.at(-1)?.[backend] === 1);
     client[leave]();
-    await until(() => fixture.told.at(-1)?.[backend] === undefined);
-    expect(fixture.told.at(-1)).toEqual({});
+    await until(() => fixture.reports.at(-1)?.[backend] === undefined);
+    expect(fixture.reports.at(-1)).toEqual({});
     client.destroy();
   }
 });
 
 test.each(['end', 'destroy', 'resetAndDestroy'] as const)(
-  'a client that leaves (%s) before the answer lets go',
+  'a client that disconnects (%s) before the answer ends the connection to the backend',
   async (leave) => {
     await using fixture = await openFixture();
     await using program = await startRawProgram(() => {});
@@ -140,8 +140,8 @@ test.each(['end', 'destroy', 'resetAndDestroy'] as const)(
     await until(() => program.sockets.size === 1);
     client[leave]();
     await until(() => program.sockets.size === 0);
-    await until(() => fixture.told.at(-1)?.[backend] === undefined);
-    expect(fixture.told.at(-1)).toEqual({});
+    await until(() => fixture.reports.at(-1)?.[backend] === undefined);
+    expect(fixture.reports.at(-1)).toEqual({});
   },
 );
 
@@ -150,7 +150,7 @@ test.each([
   ['the client', 'resetAndDestroy'],
   ['the backend', 'end'],
   ['the backend', 'resetAndDestroy'],
-] as const)('%s goes (%s), and the other side is told', async (who, how) => {
+] as const)('%s goes (%s), and the other side is reports', async (who, how) => {
   await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => {
     socket.write(switching);
@@ -165,11 +165,11 @@ test.each([
   if (who === 'the client') client[how]();
   else await once(client, 'close');
   await until(() => program.sockets.size === 0);
-  await until(() => fixture.told.at(-1)?.[backend] === undefined);
-  expect(fixture.told.at(-1)).toEqual({});
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
+  expect(fixture.reports.at(-1)).toEqual({});
 });
 
-test('what the backend said last reaches a slow client', async () => {
+test('the last bytes of a backend reach a slow client', async () => {
   await using fixture = await openFixture();
   const size = 48 * 1024 * 1024;
   await using program = await startRawProgram((socket) => {
@@ -180,12 +180,12 @@ test('what the backend said last reaches a slow client', async () => {
   const client = await connected(fixture.port);
   client.write(upgradeTo(token));
   client.pause();
-  await until(() => fixture.told.length > 2);
+  await until(() => fixture.reports.length > 2);
   const got = await gathered(client);
   expect(got.length - got.indexOf('\r\n\r\n') - 4).toBe(size);
 });
 
-test('a backend that has said its last word still hears the client', async () => {
+test('a backend that has finished sending still receives from the client', async () => {
   await using fixture = await openFixture();
   let heard = '';
   await using program = await startRawProgram((socket) => {
@@ -201,11 +201,11 @@ test('a backend that has said its last word still hears the client', async () =>
   expect(await gathered(client)).toMatch(/bye$/);
   client.end('still here');
   await until(() => heard === 'still here');
-  await until(() => fixture.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
   expect(program.sockets.size).toBe(0);
 });
 
-test('an upgrade that the backend refuses is an ordinary answer, however large', async () => {
+test('a rejection of an upgrade by the backend is an ordinary answer of any size', async () => {
   await using fixture = await openFixture();
   const size = 4 * 1024 * 1024;
   await using program = await startProgram((_request, response) => {
@@ -219,10 +219,10 @@ test('an upgrade that the backend refuses is an ordinary answer, however large',
   expect(got).toContain('Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n');
   expect(got).not.toContain('x-berth-error');
   expect(got.match(/x{1000}/g)?.length).toBeGreaterThan(4000);
-  await until(() => fixture.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
 });
 
-test('the proxy`s own errors reach who asked for an upgrade', async () => {
+test('errors of the proxy reach a client that asked for an upgrade', async () => {
   await using fixture = await openFixture();
   const failed = await spawn(fixture);
   await makeEnded(fixture, failed.backend);
@@ -257,7 +257,7 @@ test.each([
   expect(valuesOf(seen, 'http2-settings')).toEqual([]);
 });
 
-test('a server that offers every upgrade gets an error for those', async () => {
+test('an upgrade that the proxy does not forward is answered with an error, even if the server accepts every upgrade', async () => {
   await using fixture = await openFixture();
   await using program = await startMirror();
   const { token } = await spawnReady(fixture, program);
@@ -268,7 +268,7 @@ test('a server that offers every upgrade gets an error for those', async () => {
   server.close();
 });
 
-test('when a backend has ended, its upgraded connections do not outlive it', async () => {
+test('upgraded connections are closed soon after their backend has ended', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock });
   await using program = await startRawProgram((socket) => void socket.write(switching));
@@ -284,7 +284,7 @@ test('when a backend has ended, its upgraded connections do not outlive it', asy
   expect(client.closed).toBe(true);
 });
 
-test('a client that leaves in the moment of the backend`s answer lets go', async () => {
+test('a client that disconnects at the moment of the backend’s answer ends the connection to the backend', async () => {
   await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => void socket.write(switching));
   const { token, backend } = await spawnReady(fixture, program);
@@ -293,20 +293,20 @@ test('a client that leaves in the moment of the backend`s answer lets go', async
   });
   expect(await exchangeBytes(fixture.port, upgradeTo(token))).toBe('');
   await until(() => program.sockets.size === 0);
-  await until(() => fixture.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
 });
 
-test('a backend that breaks off in the moment of its answer cuts the client', async () => {
+test('a backend that disconnects at the moment of its answer ends the connection of the client', async () => {
   await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => void socket.write(switching));
   const { token, backend } = await spawnReady(fixture, program);
   onceAsked((request) => request.prependListener('upgrade', (_answer, socket) => socket.destroy()));
   await exchangeBytes(fixture.port, upgradeTo(token));
-  await until(() => fixture.told.at(-1)?.[backend] === undefined);
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
   expect(program.sockets.size).toBe(0);
 });
 
-test('the reason of a 101 is the proxy`s own', async () => {
+test('the reason phrase of a 101 is the standard one', async () => {
   await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => void socket.end(switching.replace('Switching', 'X\x01\x7f')));
   const { token } = await spawnReady(fixture, program);

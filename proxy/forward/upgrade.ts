@@ -1,6 +1,6 @@
 /**
- * WebSockets and other upgrades. http-proxy-3 is not used here: it knows WebSockets alone, buffers a refusal without bounds,
- * and leaves the backend waiting when the client goes before the answer.
+ * Forwards WebSockets and other upgrades. http-proxy-3 is not used here: it supports only WebSockets, buffers a rejection without
+ * a limit, and does not disconnect from the backend if the client disconnects before the answer.
  */
 import { request as send } from 'node:http';
 import type { ClientRequest, IncomingMessage } from 'node:http';
@@ -8,44 +8,50 @@ import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream';
 import type { Duplex } from 'node:stream';
 import type { LastCatch } from '../../core/log/last-catch.ts';
-import { ProxyFailure } from '../failure.ts';
+import { ProxyError, unreachableError } from '../errors.ts';
 import { responseHeaders } from '../response-headers.ts';
+import { destroyOnEnd, keepAlive } from '../sockets.ts';
 import { limitAnswer } from './answer-limits.ts';
-import { connectLimitMs } from './dial.ts';
+import { connectLimitMs, dialFor } from './dial.ts';
 import type { Dialer } from './dial.ts';
 import type { Destination, Upgrading } from './forwarder.ts';
 import { reasonOf, relay } from './relay.ts';
-import { watchLeaving } from './watch-leaving.ts';
-import { watchPeer } from './watch-peer.ts';
 
-/** A side that has nothing more to say is given this long to hear the other out: the closing of a WebSocket takes no longer. */
+/** How long one side may send after the other has finished. Closing a WebSocket takes no longer. */
 const halfOpenLimitMs = 30_000;
 
-/** Asks the backend for the upgrade, and ties the two connections together if it grants it. */
+interface UpgradeDeps {
+  readonly dialer: Dialer;
+  readonly caught: LastCatch;
+  /** Called with the connections of the client and of the backend when they are joined. */
+  readonly onUpgraded: (sockets: readonly Duplex[]) => void;
+}
+
+/** Asks the backend for the upgrade, and joins the two connections if the backend agrees. */
 export async function forwardUpgrade(
   request: IncomingMessage,
   client: Upgrading,
   to: Destination,
-  { dialer, caught, onTied }: { dialer: Dialer; caught: LastCatch; onTied: (sockets: Tied) => void },
+  { dialer, caught, onUpgraded }: UpgradeDeps,
 ): Promise<void> {
-  const dialled = dialer.isStraight(to.address) ? undefined : await dial(dialer, client, to);
+  const dialled = dialer.isDirect(to.address) ? undefined : await dial(dialer, client, to);
   if (client.socket.destroyed) {
     dialled?.destroy();
     return;
   }
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const outgoing = ask(request, to, { dialled, caught });
-  const watch = watchLeaving(client.socket);
-  const leave = () => {
+  const outgoing = sendRequest(request, to, { dialled, caught });
+  const watch = destroyOnEnd(client.socket);
+  const cancel = () => {
     outgoing.destroy();
     resolve();
   };
-  client.socket.once('close', leave);
-  const fail = (cause: unknown) => reject(new ProxyFailure('backend-unreachable', { cause }));
+  client.socket.once('close', cancel);
+  const fail = (cause: unknown) => reject(unreachableError(cause));
   const cut = (_incoming: IncomingMessage, backend?: Duplex) => {
     client.socket.destroy();
     backend?.destroy();
-    leave();
+    cancel();
   };
   const onAnswer = (incoming: IncomingMessage) => {
     try {
@@ -57,10 +63,10 @@ export async function forwardUpgrade(
     }
   };
   const onUpgrade = (incoming: IncomingMessage, backend: Duplex, head: Buffer) => {
-    client.socket.off('close', leave);
+    client.socket.off('close', cancel);
     watch[Symbol.dispose]();
-    const tied = switchProtocols(client, { socket: backend, head }, switchingProtocols(incoming, to.prefix));
-    if (tied) onTied(tied);
+    const joined = switchProtocols(client, { socket: backend, head }, switchingProtocols(incoming, to.prefix));
+    if (joined) onUpgraded([client.socket, backend]);
     resolve();
   };
   outgoing.on('error', fail);
@@ -70,33 +76,12 @@ export async function forwardUpgrade(
   await promise;
 }
 
-/** Two pipelines, the server and the count each listen to both ends: a dozen in all, a few more than Node's warning allows. */
-const maxListeners = 24;
-
-/** Two connections that live and die together. */
-export interface Tied {
-  readonly client: Duplex;
-  readonly backend: Duplex;
+async function dial(dialer: Dialer, { socket }: Upgrading, to: Destination): Promise<Socket | undefined> {
+  using _watch = destroyOnEnd(socket);
+  return await dialFor(socket, (signal) => dialer.dial(to, signal));
 }
 
-/** A connection to the backend; `undefined` if the client has left meanwhile. */
-async function dial(dialer: Dialer, client: Upgrading, to: Destination): Promise<Socket | undefined> {
-  const leaving = new AbortController();
-  const leave = () => leaving.abort();
-  using _watch = watchLeaving(client.socket);
-  client.socket.once('close', leave);
-  try {
-    return await dialer.dial(to, leaving.signal);
-  } catch (error) {
-    if (leaving.signal.aborted) return undefined;
-    if (error instanceof ProxyFailure) throw error;
-    throw new ProxyFailure('backend-unreachable', { cause: error });
-  } finally {
-    client.socket.off('close', leave);
-  }
-}
-
-function ask(
+function sendRequest(
   request: IncomingMessage,
   to: Destination,
   { dialled, caught }: { dialled: Socket | undefined; caught: LastCatch },
@@ -109,7 +94,7 @@ function ask(
   );
   if (dialled) return outgoing;
   outgoing.once('socket', (socket) => {
-    const giveUp = () => outgoing.destroy(new Error('The backend does not take the connection'));
+    const giveUp = () => outgoing.destroy(new Error('The backend does not accept the connection'));
     socket.setTimeout(connectLimitMs, giveUp);
     socket.once('connect', () => socket.setTimeout(0, giveUp));
   });
@@ -124,7 +109,7 @@ function sendHead(request: IncomingMessage, to: Destination, dialled: Socket | u
     return send({ host, port, method: request.method ?? 'GET', path: to.path, headers, ...connection });
   } catch (error) {
     dialled?.destroy();
-    throw new ProxyFailure('bad-request', { cause: error });
+    throw new ProxyError('bad-request', { cause: error });
   }
 }
 
@@ -136,44 +121,43 @@ function switchingProtocols(incoming: IncomingMessage, prefix: string): string {
   return `${lines.join('\r\n')}\r\n\r\n`;
 }
 
-/** Sends the client the backend's agreement, and ties the two together. If one of them has gone meanwhile, both are cut. */
+/** Two pipelines, the server and the tracking each listen on both ends: a dozen in all, slightly above the limit of Node's warning. */
+const maxListeners = 24;
+
+/** Sends the client the backend's agreement, and joins the two connections. If one is closed already, destroys the other. */
 function switchProtocols(
   client: Upgrading,
   backend: { readonly socket: Duplex; readonly head: Buffer },
   agreement: string,
-): Tied | undefined {
+): boolean {
   client.response.detachSocket(client.socket as Socket);
-  // An error is followed by the connection's end, which is where it is dealt with.
+  // An error is followed by `close`, which is handled.
   backend.socket.on('error', () => {});
   if (client.socket.destroyed || backend.socket.destroyed) {
     client.socket.destroy();
     backend.socket.destroy();
-    return undefined;
+    return false;
   }
   client.socket.write(agreement, 'latin1');
   client.socket.write(backend.head);
   backend.socket.write(client.head);
-  return tie(client.socket, backend.socket);
+  // A backend that has finished sending may still receive from the client.
+  backend.socket.allowHalfOpen = true;
+  keepAlive(backend.socket);
+  for (const end of [client.socket, backend.socket]) end.setMaxListeners(maxListeners);
+  pipe(client.socket, backend.socket);
+  pipe(backend.socket, client.socket);
+  return true;
 }
 
-function tie(client: Duplex, backend: Duplex): Tied {
-  // A backend that has said its last word may still want to hear the client's.
-  backend.allowHalfOpen = true;
-  watchPeer(backend);
-  for (const end of [client, backend]) end.setMaxListeners(maxListeners);
-  carry(client, backend);
-  carry(backend, client);
-  return { client, backend };
-}
-
-function carry(from: Duplex, to: Duplex): void {
+function pipe(from: Duplex, to: Duplex): void {
   const cut = () => {
     from.destroy();
     to.destroy();
   };
   pipeline(from, to, (error) => {
     if (error) cut();
-    // What still comes the other way renews the time.
+    // Data in the other direction restarts the timeout.
     else (from as Socket).setTimeout(halfOpenLimitMs, cut);
   });
 }

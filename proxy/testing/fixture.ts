@@ -1,4 +1,4 @@
-/** What the proxy's tests stand on: a proxy behind a real server, with a real store and bus, and backends on loopback. */
+/** The fixture of the proxy's tests: a proxy on a real server with a real store and bus, and backends on loopback. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -25,7 +25,7 @@ import { newRoute, routes } from '../../model/route.ts';
 import { openProxy } from '../open-proxy.ts';
 import type { Proxy, ProxyDeps } from '../open-proxy.ts';
 
-/** A proxy that listens, and the platform around it. */
+/** A listening proxy and its dependencies. */
 export interface Fixture extends AsyncDisposable {
   readonly secret: PlatformSecret;
   readonly proxy: Proxy;
@@ -35,11 +35,11 @@ export interface Fixture extends AsyncDisposable {
   readonly store: Store;
   readonly bus: Bus;
   readonly metrics: Registry;
-  /** Every message about open connections, in order. */
-  readonly told: Record<string, number>[];
+  /** Every report of open connections, in order. */
+  readonly reports: Record<string, number>[];
 }
 
-/** More than Node's default, so that what follows from many headers is seen. */
+/** More than Node's default, for tests with many headers. */
 const maxHeaderSize = 256 * 1024;
 
 /** Opens a store in a new folder, a bus, and a proxy on a free port. */
@@ -51,8 +51,8 @@ export async function openFixture(changes: Partial<ProxyDeps> = {}): Promise<Fix
   opened.defer(() => rm(folder, { recursive: true }));
   const store = opened.use(await openSqliteStore({ folder, collections: [backends, nodes, routes], log }));
   const bus = opened.use(openInProcessBus({ log }));
-  const told: Record<string, number>[] = [];
-  opened.use(await bus.subscribe(connectionsOpen, ({ open }) => void told.push(open)));
+  const reports: Record<string, number>[] = [];
+  opened.use(await bus.subscribe(connectionsOpen, ({ open }) => void reports.push(open)));
   const metrics = new Registry();
   const proxy = opened.use(
     await openProxy({
@@ -83,16 +83,16 @@ export async function openFixture(changes: Partial<ProxyDeps> = {}): Promise<Fix
     store,
     bus,
     metrics,
-    told,
+    reports,
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }
 
-/** A program that listens where a container would. */
+/** A server in place of a container. */
 export interface Program extends AsyncDisposable {
   readonly server: Server;
   readonly address: { host: string; port: number };
-  /** How many connections it was given so far. */
+  /** How many connections it has accepted. */
   readonly connections: () => number;
 }
 
@@ -110,7 +110,7 @@ export async function startProgram(listener: RequestListener): Promise<Program> 
   };
 }
 
-/** Starts an HTTP server that answers with what it was asked, byte for byte where it matters. */
+/** Starts an HTTP server that answers with the method, URL and raw headers of each request. */
 export function startMirror(): Promise<Program> {
   return startProgram((request, response) => {
     const { method, url, rawHeaders } = request;
@@ -118,7 +118,7 @@ export function startMirror(): Promise<Program> {
   });
 }
 
-/** A program that speaks bytes: `onHead` is called with each connection once the head of a request has come. */
+/** Starts a TCP server that calls `onHead` for each request head that arrives. */
 export async function startRawProgram(onHead: (socket: Socket, head: string) => void): Promise<RawProgram> {
   const sockets = new Set<Socket>();
   const server = createRawServer((socket) => {
@@ -151,14 +151,14 @@ export interface RawProgram extends AsyncDisposable {
   readonly sockets: ReadonlySet<Socket>;
 }
 
-/** What the mirror saw. */
+/** A request as the mirror received it. */
 export interface Seen {
   readonly method: string;
   readonly url: string;
   readonly rawHeaders: string[];
 }
 
-/** The values of a header that the mirror saw, whatever its case. */
+/** The values of a header that the mirror received, in any case. */
 export function valuesOf(seen: Pick<Seen, 'rawHeaders'>, name: string): string[] {
   return seen.rawHeaders.filter((_, i, all) => i % 2 === 1 && all[i - 1]?.toLowerCase() === name);
 }
@@ -168,7 +168,7 @@ export interface Session {
   readonly backend: string;
 }
 
-/** Puts a backend that is `scheduled` and a route to it into the store. */
+/** Inserts a `scheduled` backend and a route to it. */
 export async function spawn(
   { store }: Fixture,
   about: { user?: string; auth?: Record<string, unknown>; createdAt?: Date } = {},
@@ -192,14 +192,14 @@ export async function spawn(
   return { token, backend };
 }
 
-/** Puts a backend that is ready at the program's address, and a route to it, into the store. */
+/** Inserts a backend that is ready at the program's address, and a route to it. */
 export async function spawnReady(fixture: Fixture, at: Pick<Program, 'address'>, about = {}): Promise<Session> {
   const session = await spawn(fixture, about);
   await makeReady(fixture, session.backend, at, { silently: true });
   return session;
 }
 
-/** The worker's part: the backend listens. */
+/** Makes a backend ready, as its worker would. */
 export async function makeReady(
   fixture: Fixture,
   id: string,
@@ -209,7 +209,7 @@ export async function makeReady(
   await change(fixture, id, (backend) => becomeReady(backend, at.address, new Date()), silently);
 }
 
-/** The worker's part: the backend has ended. */
+/** Ends a backend, as its worker would. */
 export async function makeEnded(fixture: Fixture, id: string, { silently = false } = {}): Promise<void> {
   const ending = { kind: null, reason: null, exitCode: 1 };
   await change(fixture, id, (backend) => end(backend, ending, new Date()), silently);
@@ -226,30 +226,30 @@ async function change(
   if (!silently) await fixture.bus.publish(backendChanged, { backend: id, status: changed.status });
 }
 
-/** Waits until something holds; fails after ten seconds. */
+/** Waits until a condition is true, at most ten seconds. */
 export async function until(holds: () => boolean | Promise<boolean>, clock: Clock = systemClock): Promise<void> {
   const endMs = Date.now() + 10_000;
   while (!(await holds())) {
-    if (Date.now() > endMs) throw new Error(`Never came true: ${holds.toString()}`);
+    if (Date.now() > endMs) throw new Error(`Still false: ${holds.toString()}`);
     await clock.sleep(5);
   }
 }
 
-/** Sends bytes as they are, and gathers what comes back until the other side closes. */
+/** Sends bytes, and returns everything received until the other side closes. */
 export async function exchangeBytes(port: number, bytes: string | Buffer): Promise<string> {
   const socket = await connected(port);
   socket.write(bytes, 'latin1');
   return gathered(socket);
 }
 
-/** A raw connection. */
+/** Opens a TCP connection. */
 export async function connected(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
   return socket;
 }
 
-/** Everything that comes from a connection or message until it ends, as Latin-1. */
+/** Reads a connection or message to its end, as Latin-1. */
 export async function gathered(from: Socket | IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of from) chunks.push(chunk as Buffer);

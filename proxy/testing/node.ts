@@ -1,4 +1,4 @@
-/** A node of its own for tests of the proxy: the real gateway of a worker, with programs on loopback for containers. */
+/** A node for tests of the proxy: the real gateway of a worker, with programs on loopback in place of containers. */
 import { backendChanged } from '../../contract/messages.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
@@ -15,16 +15,16 @@ export interface TestNode extends AsyncDisposable {
   readonly id: string;
   /** The port of its gateway. */
   readonly port: number;
-  /** Runs a backend of the store, and tells that it is ready. Its address leads nowhere from anywhere else. */
+  /** Makes a backend ready on this node. Its address is reachable only through the gateway. */
   adopt(backend: string, at: Pick<Program, 'address'>): Promise<void>;
-  /** Nothing is left of a backend here. */
+  /** Removes a backend from this node. */
   end(backend: string): void;
 }
 
-/** An address for documentation, which nobody has (RFC 5737). */
-const elsewhere = { host: '192.0.2.1', port: 8080 };
+/** An address for documentation, which no host has (RFC 5737). */
+const unreachableAddress = { host: '192.0.2.1', port: 8080 };
 
-/** Starts a node and tells of it in the fixture's store. */
+/** Starts a node and inserts it into the store. */
 export async function startNode(fixture: Fixture, { id = 'node-1', secret = fixture.secret } = {}): Promise<TestNode> {
   const closing = new AbortController();
   const log = silentLog();
@@ -37,10 +37,10 @@ export async function startNode(fixture: Fixture, { id = 'node-1', secret = fixt
     answer: async (_request, response) => void response.writeHead(404).end(),
   });
   gateway.open();
-  await tellOf(fixture, { id, gateway: gateway.address });
+  await insertNode(fixture, { id, gateway: gateway.address });
   const adopt = async (backend: string, { address }: Pick<Program, 'address'>) => {
     const document = await store.update(backends, backend, (current) =>
-      becomeReady(assign(current, id), elsewhere, new Date()),
+      becomeReady(assign(current, id), unreachableAddress, new Date()),
     );
     if (!document) throw new Error(`No backend ${backend}`);
     const statuses = new Statuses({ store, bus, clock: systemClock, log }, backend, closing.signal);
@@ -65,8 +65,8 @@ export async function startNode(fixture: Fixture, { id = 'node-1', secret = fixt
   };
 }
 
-/** Puts a node into the fixture's store. */
-export async function tellOf({ store }: Fixture, about: Pick<Node, 'id' | 'gateway'>): Promise<void> {
+/** Inserts a node into the store. */
+export async function insertNode({ store }: Fixture, about: Pick<Node, 'id' | 'gateway'>): Promise<void> {
   const now = new Date();
   const node: Node = { cluster: 'default', leaseUntil: now, startedAt: now, engineVersion: '', ...about };
   await upsert(store, nodes, node.id, () => node);

@@ -1,4 +1,4 @@
-/** What is seen of the proxy from outside: one log line a request, and figures. Neither ever holds a token or a path. */
+/** One log line for each request, and the proxy's metrics. Neither contains a token or a path. */
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
 import type { Clock } from '../core/clock/clock.ts';
@@ -6,9 +6,9 @@ import { requestId } from '../core/http/request-id.ts';
 import type { LastCatch } from '../core/log/last-catch.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
-import type { Exchange } from './exchange.ts';
+import type { RequestContext } from './request-context.ts';
 
-/** A container starts in a third of a second when all is at hand, and in minutes when its image must come first. */
+/** A container starts in a third of a second if its node has the image, and in minutes if the node has to pull it. */
 const holdBucketsSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
 const names = {
@@ -17,20 +17,22 @@ const names = {
   open: 'berth_proxy_open_connections',
 };
 
-/** The proxy's figures, registered until disposed. */
-export class Observer implements Disposable {
-  readonly #log: Log;
-  readonly #caught: LastCatch;
-  readonly #clock: Clock;
-  readonly #metrics: Metrics;
+interface ProxyMetricsDeps {
+  readonly log: Log;
+  readonly caught: LastCatch;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly openConnections: () => number;
+}
+
+/** The proxy's metrics, registered until disposed. */
+export class ProxyMetrics implements Disposable {
+  readonly #deps: ProxyMetricsDeps;
   readonly #requests: Counter<'code_class'>;
   readonly #holds: Histogram;
 
-  constructor(deps: { log: Log; caught: LastCatch; clock: Clock; metrics: Metrics; openConnections: () => number }) {
-    this.#log = deps.log;
-    this.#caught = deps.caught;
-    this.#clock = deps.clock;
-    this.#metrics = deps.metrics;
+  constructor(deps: ProxyMetricsDeps) {
+    this.#deps = deps;
     const registers = [deps.metrics];
     this.#requests = new Counter({
       name: names.requests,
@@ -55,46 +57,48 @@ export class Observer implements Disposable {
     deps.metrics.registerMetric(open);
   }
 
-  /** Writes the line of an exchange when it has ended. */
-  follow(exchange: Exchange): void {
-    const { request } = exchange;
+  /** Counts and logs a request when it has ended. */
+  track(context: RequestContext): void {
+    const { caught, clock, log } = this.#deps;
+    const { request } = context;
     const { socket } = request;
-    const startedMs = this.#clock.now().getTime();
+    const startedMs = clock.now().getTime();
     const before = { sent: socket.bytesWritten, received: socket.bytesRead };
-    const onClosed = this.#caught.around(() => {
-      const status = exchange.status();
+    const onClosed = caught.around(() => {
+      const status = context.status();
       this.#requests.inc({ code_class: status === undefined ? 'cut' : `${Math.floor(status / 100)}xx` });
-      this.#log.info(
+      log.info(
         {
           request: requestId(request),
-          backend: exchange.backend,
+          backend: context.backend,
           method: request.method,
           status,
-          error: exchange.error,
-          durationMs: this.#clock.now().getTime() - startedMs,
+          error: context.error,
+          durationMs: clock.now().getTime() - startedMs,
           sentBytes: socket.bytesWritten - before.sent,
           receivedBytes: socket.bytesRead - before.received,
         },
         'Request ended',
       );
     });
-    exchange.closed.addEventListener('abort', onClosed);
+    context.closed.addEventListener('abort', onClosed);
   }
 
-  /** An error of the proxy's own that has a cause to look for. */
-  failed(exchange: Exchange, code: ProxyErrorCode, cause: unknown): void {
+  /** Logs the cause of an error of the proxy, if there is one. */
+  logError({ request, backend }: RequestContext, code: ProxyErrorCode, cause: unknown): void {
     if (cause === undefined) return;
-    const facts = { request: requestId(exchange.request), backend: exchange.backend, error: code, err: cause };
-    if (code === 'unavailable') this.#log.error(facts, 'Request could not be served');
-    else this.#log.debug(facts, 'Request could not be forwarded');
+    const { log } = this.#deps;
+    const fields = { request: requestId(request), backend, error: code, err: cause };
+    if (code === 'unavailable') log.error(fields, 'Request could not be served');
+    else log.debug(fields, 'Request could not be forwarded');
   }
 
-  /** A request has waited for its backend. */
-  held(sinceMs: number): void {
-    this.#holds.observe(Math.max(0, this.#clock.now().getTime() - sinceMs) / 1_000);
+  /** Observes how long a request was held. */
+  observeHold(sinceMs: number): void {
+    this.#holds.observe(Math.max(0, this.#deps.clock.now().getTime() - sinceMs) / 1_000);
   }
 
   [Symbol.dispose](): void {
-    for (const name of Object.values(names)) this.#metrics.removeSingleMetric(name);
+    for (const name of Object.values(names)) this.#deps.metrics.removeSingleMetric(name);
   }
 }

@@ -49,18 +49,18 @@ test.each(Object.entries(cases))('%s: JSON for programs, a page for browsers, ne
   }
 });
 
-test('a token that nobody was given is gone', async () => {
+test('an unknown token is gone', async () => {
   await using fixture = await openFixture();
   expect((await fetch(`${fixture.url}/${newToken()}/`)).status).toBe(410);
 });
 
-test('HEAD gets the head alone', async () => {
+test('a response to HEAD has no body', async () => {
   await using fixture = await openFixture();
   const got = await exchangeBytes(fixture.port, `HEAD /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
   expect(got).toMatch(/^HTTP\/1\.1 404 [^]*\r\n\r\n$/);
 });
 
-test('who still sends a body is not heard out', async () => {
+test('the rest of a request body is not read', async () => {
   await using fixture = await openFixture();
   const token = await ended(fixture);
   const outgoing = send(`${fixture.url}/${token}/`, { method: 'POST', headers: { 'content-length': 1e9 } });
@@ -73,7 +73,7 @@ test('who still sends a body is not heard out', async () => {
   outgoing.destroy();
 });
 
-test('without its slash a URL redirects, query and method kept', async () => {
+test('a URL without a slash after the token redirects with its query and method', async () => {
   await using fixture = await openFixture();
   const { token } = await spawn(fixture);
   for (const query of ['', '?a=%2f&b', '?']) {

@@ -6,13 +6,13 @@ const upgrade = (path: string) =>
 const plain = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
 const unknown = `/${'0'.repeat(43)}/`;
 
-test('an upgrade that comes before earlier answers have gone is refused after them', async () => {
+test('an upgrade request behind unanswered requests is rejected after their answers', async () => {
   await using fixture = await openFixture();
   const got = await exchangeBytes(fixture.port, plain(unknown) + plain(unknown) + upgrade(unknown));
   expect(got.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 410', 'HTTP/1.1 410', 'HTTP/1.1 400']);
 });
 
-test('a client that leaves while answers wait for their turn is counted as open no longer', async () => {
+test('pipelined requests of a client that disconnects no longer count as open', async () => {
   await using fixture = await openFixture();
   await using program = await startRawProgram(() => {});
   const { token, backend } = await spawnReady(fixture, program);
@@ -22,7 +22,7 @@ test('a client that leaves while answers wait for their turn is counted as open 
     await until(() => program.sockets.size >= 2);
     client.resetAndDestroy();
     await until(() => program.sockets.size === 0);
-    await until(() => fixture.told.at(-1)?.[backend] === undefined);
-    expect(fixture.told.at(-1)).toEqual({});
+    await until(() => fixture.reports.at(-1)?.[backend] === undefined);
+    expect(fixture.reports.at(-1)).toEqual({});
   }
 });

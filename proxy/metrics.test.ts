@@ -28,7 +28,7 @@ function openLines() {
   return { lines, log, ended };
 }
 
-test('one line a request, with its facts, without its token or path', async () => {
+test('each request is logged in one line, without its token or path', async () => {
   const { lines, log, ended } = openLines();
   await using fixture = await openFixture({ log });
   await using program = await startProgram((_request, response) => void response.writeHead(201).end('x'.repeat(5000)));
@@ -52,7 +52,7 @@ test('one line a request, with its facts, without its token or path', async () =
   for (const secret of [token, unknown, tied.token, 'private']) expect(lines.join('')).not.toContain(secret);
 });
 
-test('figures: requests by class, what is open, how long was waited', async () => {
+test('metrics: requests by class, open connections, hold times', async () => {
   await using fixture = await openFixture();
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   await using program = await startProgram((_request, response) => {
@@ -60,7 +60,7 @@ test('figures: requests by class, what is open, how long was waited', async () =
   });
   const { token, backend } = await spawn(fixture);
   const answers = [fetch(`${fixture.url}/${token}/`), fetch(`${fixture.url}/${token}/`)];
-  await until(() => fixture.told.some((open) => open[backend] === 2));
+  await until(() => fixture.reports.some((open) => open[backend] === 2));
   expect(await fixture.metrics.metrics()).toMatch(/^berth_proxy_open_connections 2$/m);
   await makeReady(fixture, backend, program);
   release();

@@ -1,0 +1,82 @@
+/** The proxy's own errors: thrown as `ProxyError`, answered with a page for browsers and with JSON for other clients. */
+import { STATUS_CODES } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { proxyErrorHeader, proxyErrors } from '../contract/proxy-errors.ts';
+import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
+import { escapeHtml, htmlPage } from '../core/http/page.ts';
+import { requestId } from '../core/http/request-id.ts';
+
+/** An error with a code of the proxy's catalogue. It never contains a token. */
+export class ProxyError extends Error {
+  override readonly name = 'ProxyError';
+  readonly code: ProxyErrorCode;
+
+  constructor(code: ProxyErrorCode, options?: ErrorOptions) {
+    super(proxyErrors[code].message, options);
+    this.code = code;
+  }
+}
+
+/** The error for a backend that has ended, or that is stopping before it was ready. */
+export function goneError(wasReady: boolean, options?: ErrorOptions): ProxyError {
+  return new ProxyError(wasReady ? 'gone' : 'not-started', options);
+}
+
+/** The error for a backend that cannot be reached, or that does not send a valid answer. */
+export function unreachableError(cause: unknown): ProxyError {
+  return new ProxyError('backend-unreachable', { cause });
+}
+
+/** Any error as a `ProxyError`. An unexpected one is `unavailable`, because the session itself may be fine. */
+export function asProxyError(error: unknown): ProxyError {
+  return error instanceof ProxyError ? error : new ProxyError('unavailable', { cause: error });
+}
+
+/** Most stores and buses recover within seconds. */
+const retryAfterSeconds = 2;
+
+/** Answers with an error, or destroys a response that has begun. */
+export function answerError(request: IncomingMessage, response: ServerResponse, code: ProxyErrorCode): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const { status, message } = proxyErrors[code];
+  const id = requestId(request);
+  const html = request.headers.accept?.includes('text/html') ?? false;
+  const body = html ? errorPage(code, id) : JSON.stringify({ error: { code, message, status, id } });
+  const headers: OutgoingHttpHeaders = {
+    [proxyErrorHeader]: code,
+    'content-type': html ? 'text/html; charset=utf-8' : 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+    vary: 'accept',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'x-request-id': id,
+    ...(html && { 'content-security-policy': pagePolicy }),
+    ...(code === 'unavailable' && { 'retry-after': String(retryAfterSeconds) }),
+    // The rest of the request is not read, and a client must not reuse its connection to a proxy that is closing.
+    ...((!request.complete || code === 'unavailable') && { connection: 'close' }),
+  };
+  // Sets the reason phrase, because an earlier attempt to send a backend's answer may have set another.
+  response.writeHead(status, STATUS_CODES[status], headers);
+  response.end(body);
+}
+
+const pageStyle = `
+:root { color-scheme: light dark }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 32rem; margin: 20vh auto 0; padding: 0 1.5rem }
+h1 { font-size: 1.5rem; line-height: 1.25 }
+p { opacity: .7 }
+`;
+
+/** The page contains nothing from the request. */
+function errorPage(code: ProxyErrorCode, id: string): string {
+  const { status, message } = proxyErrors[code];
+  const main = `<h1>${escapeHtml(message)}</h1>\n<p>${status} ${code}, ${id}</p>`;
+  return htmlPage({ title: message, style: pageStyle, main });
+}
+
+/** The page may not load or run anything, or be framed. */
+const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";

@@ -1,0 +1,80 @@
+/** Rules for headers that apply to requests and responses alike. */
+import type { IncomingMessage } from 'node:http';
+
+/** Headers as Node reports them: name, value, name, value. */
+export type RawHeaders = readonly string[];
+
+/** Headers for a single connection, which a proxy does not forward (RFC 9110, section 7.6.1). */
+export const hopByHop: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/**
+ * A header's name as the least precise backends see it. CGI, WSGI and PHP map every punctuation character to the same one, so
+ * that `X_Verified.Username` is `x-verified-username` to them.
+ */
+export function canonicalName(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '-');
+}
+
+/** Whether only the platform may send a header to a backend. */
+export function isVerified(name: string): boolean {
+  return canonicalName(name).startsWith('x-verified-');
+}
+
+/** The connection options of a message: the headers that its `Connection` headers declare as hop-by-hop (RFC 9110, section 7.6.1). */
+export function connectionOptions(headers: RawHeaders): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const [name, value] of pairs(headers)) {
+    if (name.toLowerCase() !== 'connection') continue;
+    for (const token of value.split(',')) names.add(token.trim().toLowerCase());
+  }
+  return names;
+}
+
+/** Names and values in order. */
+export function* pairs(headers: RawHeaders): Generator<[name: string, value: string]> {
+  for (let i = 0; i + 1 < headers.length; i += 2) yield [headers[i] as string, headers[i + 1] as string];
+}
+
+/** Whether a request has a body. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+// The platform's own credentials are removed in both directions: a browser sends the cookies of a host to all its ports, so a
+// dashboard on the same host would disclose its login to every container.
+
+/**
+ * Cookies whose names begin with the platform's name. A browser sends a cookie that was set without a name (`=name=value`) as if it
+ * had that name.
+ */
+const platformCookie = /^[\s=]*(?:__(?:host|secure)-)?berth[-_]/i;
+
+/** A platform access token. */
+const platformAuthorization = /^\s*bearer\s+berth_/i;
+
+/** A `Cookie` header without the platform's cookies; `undefined` if none is left. */
+export function withoutPlatformCookies(cookies: string): string | undefined {
+  if (!/berth/i.test(cookies)) return cookies;
+  const others = cookies.split(';').filter((cookie) => !platformCookie.test(cookie));
+  return others.length === 0 ? undefined : others.join(';').trim();
+}
+
+/** Whether an `Authorization` header contains a platform access token. */
+export function isPlatformAuthorization(value: string): boolean {
+  return platformAuthorization.test(value);
+}
+
+/** Whether a `Set-Cookie` header would set one of the platform's cookies. */
+export function setsPlatformCookie(value: string): boolean {
+  return platformCookie.test(value);
+}

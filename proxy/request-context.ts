@@ -1,0 +1,120 @@
+/** A request at the proxy, plain or asking for an upgrade, until its response or its upgraded connection has ended. */
+import { ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
+import type { LastCatch } from '../core/log/last-catch.ts';
+import { hasBody } from './headers.ts';
+import { keepAlive } from './sockets.ts';
+
+export interface RequestContext {
+  readonly request: IncomingMessage;
+  /** For an upgrade, the response that rejects it. */
+  readonly response: ServerResponse;
+  /** Only if the request asks for an upgrade. */
+  readonly upgrade?: UpgradeRequest;
+  /** Aborts when everything is sent, or the client has disconnected. */
+  readonly closed: AbortSignal;
+  /** The status of the response; `undefined` if there was none. */
+  status(): number | undefined;
+  /** The backend, once it is known. */
+  backend?: string;
+  /** The proxy's own error that was answered. */
+  error?: ProxyErrorCode;
+}
+
+export interface UpgradeRequest {
+  readonly socket: Duplex;
+  /** The bytes that arrived after the request. */
+  readonly head: Buffer;
+  /** Earlier requests on the connection are still unanswered, so the connection cannot be upgraded. */
+  readonly isEarly: boolean;
+}
+
+/** The reason of every `closed` signal. It is a constant because an error for each would be a good part of a short request's cost. */
+const ended = new Error('The request has ended');
+
+/** The context of a plain request. */
+export function plainContext(request: IncomingMessage, response: ServerResponse): RequestContext {
+  const { socket } = request;
+  keepAlive(socket);
+  const closing = new AbortController();
+  const responses = unansweredOn.get(socket) ?? trackResponses(socket);
+  responses.add(response);
+  response.once('close', () => {
+    responses.delete(response);
+    closing.abort(ended);
+  });
+  const status = () => (response.headersSent ? response.statusCode : undefined);
+  return { request, response, closed: closing.signal, status };
+}
+
+/** The context of a request that asks for an upgrade. */
+export function upgradeContext(
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+  caught: LastCatch,
+): RequestContext {
+  keepAlive(socket);
+  const closing = new AbortController();
+  socket.once('close', () => closing.abort(ended));
+  // An error is followed by `close`, which is handled.
+  socket.on('error', () => {});
+  const earlier = [...(unansweredOn.get(socket) ?? [])];
+  const response = rejection(request, { socket, earlier, caught });
+  const upgrade = { socket, head, isEarly: earlier.length > 0 };
+  const status = () => (response.headersSent ? response.statusCode : response.socket ? undefined : 101);
+  return { request, response, upgrade, closed: closing.signal, status };
+}
+
+/**
+ * Protocols that are or carry HTTP. Through them a client could send requests to the backend around the proxy, with its own
+ * `x-verified-*` headers. A server may ignore such an offer and answer the request itself (RFC 9110, section 7.8).
+ */
+const carriesHttp = /(?:^|[\s,])(?:h2c?|http|tls)(?:$|[\s,/])/i;
+
+/** Whether to pass on a request's offer of another protocol. Not for a request with a body, which would not be read. */
+export function isUpgradeWanted(request: IncomingMessage): boolean {
+  const { upgrade } = request.headers;
+  return upgrade !== undefined && !hasBody(request) && !carriesHttp.test(upgrade);
+}
+
+/** The unanswered responses of each client connection, in order. There are several if the client pipelines its requests. */
+const unansweredOn = new WeakMap<Duplex, Set<ServerResponse>>();
+
+/** Closes all responses of a connection with it, because Node closes only the first. */
+function trackResponses(socket: Duplex): Set<ServerResponse> {
+  const responses = new Set<ServerResponse>();
+  unansweredOn.set(socket, responses);
+  socket.once('close', () => {
+    for (const response of responses) response.destroy();
+  });
+  return responses;
+}
+
+/** A response on a connection that Node's server has released. It is sent after the earlier responses. */
+function rejection(
+  request: IncomingMessage,
+  { socket, earlier, caught }: { socket: Duplex; earlier: ServerResponse[]; caught: LastCatch },
+): ServerResponse {
+  const response = new ServerResponse(request);
+  response.shouldKeepAlive = false;
+  const last = earlier.at(-1);
+  const cut = () => socket.destroy();
+  const assign = () => {
+    if (!socket.destroyed) response.assignSocket(socket as Socket);
+  };
+  if (last) last.once('close', caught.around(assign, cut));
+  else assign();
+  const onDrain = () => {
+    for (const each of [...earlier, response]) if (each.socket === socket) each.emit('drain');
+  };
+  socket.on('drain', onDrain);
+  response.once('finish', () => {
+    socket.off('drain', onDrain);
+    (socket as Socket).destroySoon();
+  });
+  return response;
+}

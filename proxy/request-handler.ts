@@ -1,0 +1,151 @@
+/** Handles a request: finds its route, waits until its backend is ready, and forwards it. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { settledWithin } from '../core/async/with-timeout.ts';
+import type { Clock } from '../core/clock/clock.ts';
+import type { LastCatch } from '../core/log/last-catch.ts';
+import type { Connections } from './connections.ts';
+import { parseConnectionUrl, redirectOf } from './connection-url.ts';
+import { answerError, asProxyError, goneError, ProxyError } from './errors.ts';
+import type { Destination, Forwarder } from './forward/forwarder.ts';
+import type { Holds } from './hold.ts';
+import type { Address, Lookup } from './lookup.ts';
+import type { ProxyMetrics } from './metrics.ts';
+import { isUpgradeWanted } from './request-context.ts';
+import type { RequestContext } from './request-context.ts';
+import { requestHeaders } from './request-headers.ts';
+import { destroyOnEnd } from './sockets.ts';
+
+export interface RequestHandlerDeps {
+  readonly clock: Clock;
+  readonly caught: LastCatch;
+  readonly lookup: Lookup;
+  readonly holds: Holds;
+  readonly connections: Connections;
+  readonly forwarder: Forwarder;
+  readonly metrics: ProxyMetrics;
+  readonly secretFor: (connectionToken: string) => string;
+  readonly behindLoadBalancer: boolean;
+}
+
+/** Handles requests until it is drained. */
+export class RequestHandler {
+  readonly #deps: RequestHandlerDeps;
+  readonly #draining = new AbortController();
+  readonly #plain = new Set<RequestContext>();
+
+  constructor(deps: RequestHandlerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Handles a request. Errors are answered, not thrown. */
+  async handle(context: RequestContext): Promise<void> {
+    const { closed } = context;
+    this.#deps.metrics.track(context);
+    if (!context.upgrade) {
+      this.#plain.add(context);
+      closed.addEventListener('abort', () => this.#plain.delete(context));
+    }
+    try {
+      this.#draining.signal.throwIfAborted();
+      await this.#pass(context);
+    } catch (error) {
+      if (closed.aborted) return;
+      const { code, cause } = asProxyError(error);
+      context.error = code;
+      this.#deps.metrics.logError(context, code, cause);
+      answerError(context.request, context.response, code);
+    }
+  }
+
+  /** Rejects new and held requests, waits up to `limitMs` for open ones, then destroys what is left and all upgraded connections. */
+  async drain(limitMs: number): Promise<void> {
+    this.#draining.abort(new ProxyError('unavailable'));
+    const limit = { clock: this.#deps.clock, ms: limitMs };
+    await settledWithin(limit, async () => await Promise.all([...this.#plain].map(untilClosed)));
+    for (const { response } of this.#plain) response.destroy();
+    this.#deps.forwarder.cutUpgraded();
+  }
+
+  async #pass(context: RequestContext): Promise<void> {
+    const { request, response } = context;
+    const url = parseConnectionUrl(request.url ?? '');
+    if (!url) throw new ProxyError('not-found');
+    if (context.upgrade && (context.upgrade.isEarly || !isUpgradeWanted(request))) throw new ProxyError('bad-request');
+    const redirectTo = redirectOf(url);
+    if (redirectTo !== undefined) {
+      redirect(request, response, redirectTo);
+      return;
+    }
+    const { lookup, secretFor, behindLoadBalancer } = this.#deps;
+    const route = await lookup.route(url.token);
+    if (!route) throw new ProxyError('gone');
+    const { backend } = route;
+    this.#count(context, backend);
+    const headers = requestHeaders(request, {
+      route,
+      token: url.token,
+      secret: secretFor(url.token),
+      behindLoadBalancer,
+    });
+    const address = await this.#untilReachable(context, backend);
+    await this.#forward(context, { backend, address, prefix: `/${url.token}`, path: url.rest, headers });
+  }
+
+  /** Counts the request as an open connection of its backend until it is closed. */
+  #count(context: RequestContext, backend: string): void {
+    context.backend = backend;
+    if (context.closed.aborted) return;
+    const { connections, caught } = this.#deps;
+    const open = connections.open(backend);
+    context.closed.addEventListener(
+      'abort',
+      caught.around(() => open[Symbol.dispose]()),
+    );
+  }
+
+  async #untilReachable({ upgrade, closed }: RequestContext, backend: string): Promise<Address> {
+    const { lookup, holds, metrics, clock } = this.#deps;
+    const found = await lookup.location(backend);
+    if (found.state === 'reachable') return found.address;
+    if (found.state === 'gone') throw goneError(found.wasReady);
+    const sinceMs = clock.now().getTime();
+    using _watch = upgrade && destroyOnEnd(upgrade.socket);
+    try {
+      const signal = AbortSignal.any([closed, this.#draining.signal]);
+      return await holds.untilReachable(backend, found.createdAt, signal);
+    } finally {
+      metrics.observeHold(sinceMs);
+    }
+  }
+
+  async #forward({ request, response, upgrade, closed }: RequestContext, to: Destination): Promise<void> {
+    const { forwarder, lookup } = this.#deps;
+    if (closed.aborted) return;
+    try {
+      if (upgrade) await forwarder.upgrade(request, { ...upgrade, response }, to);
+      else await forwarder.web(request, response, to);
+    } catch (error) {
+      if (asProxyError(error).code !== 'backend-unreachable') throw error;
+      // The backend may have ended, and the message about it may not have arrived yet.
+      lookup.forget(to.backend);
+      const found = await lookup.refresh(to.backend);
+      throw found.state === 'gone' ? goneError(found.wasReady, { cause: error }) : error;
+    }
+  }
+}
+
+function untilClosed({ closed }: RequestContext): Promise<void> {
+  return new Promise((resolve) => closed.addEventListener('abort', () => resolve()));
+}
+
+/** Redirects with the same method. The redirect must not be cached, because the URL works only as long as its session. */
+function redirect({ complete }: IncomingMessage, response: ServerResponse, location: string): void {
+  response.writeHead(307, {
+    location,
+    'content-length': 0,
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    ...(!complete && { connection: 'close' }),
+  });
+  response.end();
+}
