@@ -3,7 +3,7 @@ import { describeOnMongo } from '../../test/kit/servers/mongodb-tests.ts';
 import { testMongo } from '../../test/kit/servers/mongodb.ts';
 import type { TestDatabase } from '../../test/kit/servers/mongodb.ts';
 import { describeBlobs } from '../../test/suites/blobs-suite.ts';
-import type { BlobsData } from '../../test/suites/blobs-suite.ts';
+import type { BlobsData } from '../../test/suites/blobs/content.ts';
 import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
 import { layoutOf } from './gridfs-layout.ts';

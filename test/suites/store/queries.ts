@@ -1,0 +1,121 @@
+/** Tests of `find`: order, equality, ranges, limits. */
+import { expect } from 'vitest';
+import type { IndexValue, Store } from '../../../core/store/store.ts';
+import { expectCode, idsOf, inOrder, things } from './things.ts';
+import type { StoreTest } from './things.ts';
+
+export function describeQueries(storeTest: StoreTest): void {
+  const fill = async (store: Store) => {
+    const numbered = inOrder.map((rank, i) => ({ id: String(i).padStart(2, '0'), group: 'g', rank }));
+    await Promise.all(numbered.toReversed().map((thing) => store.insert(things, thing)));
+    return numbered;
+  };
+
+  storeTest('orders null, numbers, strings by their bytes, booleans, dates', async ({ store }) => {
+    const all = idsOf(await fill(store));
+    expect(idsOf(await store.find(things, { index: 'byRank' }))).toStrictEqual(all);
+    expect(idsOf(await store.find(things, { index: 'byRank', order: 'descending' }))).toStrictEqual(all.toReversed());
+    const inGroup = { index: 'byGroup', equals: { group: 'g' } } as const;
+    expect(idsOf(await store.find(things, inGroup))).toStrictEqual(all);
+    expect(idsOf(await store.find(things, { ...inGroup, order: 'descending' }))).toStrictEqual(all.toReversed());
+  });
+
+  storeTest('finds each value by equality, and only it', async ({ store }) => {
+    for (const { id, rank } of await fill(store)) {
+      expect(idsOf(await store.find(things, { index: 'byRank', equals: { rank } }))).toStrictEqual([id]);
+      expect(idsOf(await store.find(things, { index: 'byGroup', equals: { group: 'g', rank } }))).toStrictEqual([id]);
+    }
+  });
+
+  storeTest('finds ranges, which hold values of their own type', async ({ store }) => {
+    const all = await fill(store);
+    const typeOf = (value: IndexValue) => (value instanceof Date ? 'date' : typeof value);
+    for (const { id, rank } of all) {
+      if (rank === null) continue;
+      const alike = all.filter((other) => other.rank !== null && typeOf(other.rank) === typeOf(rank));
+      const at = alike.findIndex((other) => other.id === id);
+      const ids = idsOf(alike);
+      const expectRange = async (range: Record<string, IndexValue>, expected: string[]) => {
+        expect(idsOf(await store.find(things, { index: 'byRank', range }))).toStrictEqual(expected);
+        const down = await store.find(things, { index: 'byGroup', equals: { group: 'g' }, range, order: 'descending' });
+        expect(idsOf(down)).toStrictEqual(expected.toReversed());
+      };
+      await expectRange({ from: rank }, ids.slice(at));
+      await expectRange({ after: rank }, ids.slice(at + 1));
+      await expectRange({ to: rank }, ids.slice(0, at + 1));
+      await expectRange({ before: rank }, ids.slice(0, at));
+      await expectRange({ from: rank, to: rank }, [id]);
+      await expectRange({ after: rank, before: rank }, []);
+      await expectRange({ after: null, to: rank }, ids.slice(0, at + 1));
+    }
+    const notNull = idsOf(all.filter(({ rank }) => rank !== null));
+    expect(idsOf(await store.find(things, { index: 'byRank', range: { after: null } }))).toStrictEqual(notNull);
+    const anyDate = { from: new Date(-8.64e15), to: new Date(8.64e15) };
+    expect(await store.find(things, { index: 'byRank', range: anyDate })).toHaveLength(5);
+  });
+
+  storeTest('takes an absent field for null', async ({ store }) => {
+    await store.insert(things, { id: 'b' });
+    await store.insert(things, { id: 'a', group: null });
+    await store.insert(things, { id: 'c', group: 'x' });
+    expect(idsOf(await store.find(things, { index: 'byGroup', equals: { group: null } }))).toStrictEqual(['a', 'b']);
+    const nulls = { index: 'byGroup', equals: { group: null, rank: null } } as const;
+    expect(idsOf(await store.find(things, { ...nulls, order: 'descending' }))).toStrictEqual(['b', 'a']);
+    expect(idsOf(await store.find(things, { index: 'byGroup' }))).toStrictEqual(['a', 'b', 'c']);
+  });
+
+  storeTest('orders by all fields that remain, then by ID, both ways', async ({ store }) => {
+    for (const id of ['d', 'b', 'a', 'c']) await store.insert(things, { id, group: 'x', rank: id < 'c' ? 1 : 0 });
+    const ascending = ['c', 'd', 'a', 'b'];
+    expect(idsOf(await store.find(things, { index: 'byGroup' }))).toStrictEqual(ascending);
+    const descending = await store.find(things, { index: 'byGroup', order: 'descending' });
+    expect(idsOf(descending)).toStrictEqual(ascending.toReversed());
+  });
+
+  storeTest('goes on among equals after a document, by its ID', async ({ store }) => {
+    for (const id of ['d', 'b', 'a', 'c']) await store.insert(things, { id, group: 'x', rank: 1 });
+    await store.insert(things, { id: 'bb', group: 'x', rank: 2 });
+    const equal = { index: 'byGroup', equals: { group: 'x', rank: 1 } } as const;
+    expect(idsOf(await store.find(things, { ...equal, range: { after: 'b' } }))).toStrictEqual(['c', 'd']);
+    const down = { ...equal, range: { before: 'c' }, order: 'descending', limit: 1 } as const;
+    expect(idsOf(await store.find(things, down))).toStrictEqual(['b']);
+  });
+
+  storeTest('finds at most as many as asked for', async ({ store }) => {
+    for (let rank = 0; rank < 5; rank += 1) await store.insert(things, { id: `t${rank}`, rank });
+    const limited = async (limit: number, order: 'ascending' | 'descending') =>
+      idsOf(await store.find(things, { index: 'byRank', order, limit }));
+    expect(await limited(2, 'ascending')).toStrictEqual(['t0', 't1']);
+    expect(await limited(2, 'descending')).toStrictEqual(['t4', 't3']);
+    expect(await limited(0, 'ascending')).toStrictEqual([]);
+    expect(await limited(9, 'ascending')).toHaveLength(5);
+    await expect(limited(-1, 'ascending')).rejects.toThrow(RangeError);
+    await expect(limited(1.5, 'ascending')).rejects.toThrow(RangeError);
+  });
+
+  storeTest('finds what was written a moment ago, as it stands', async ({ store }) => {
+    await store.insert(things, { id: 'one', group: 'a' });
+    await store.update(things, 'one', (thing) => ({ ...thing, group: 'b' }));
+    expect(await store.find(things, { index: 'byGroup', equals: { group: 'a' } })).toStrictEqual([]);
+    expect(idsOf(await store.find(things, { index: 'byGroup', equals: { group: 'b' } }))).toStrictEqual(['one']);
+    await store.delete(things, 'one');
+    expect(await store.find(things, { index: 'byGroup', equals: { group: 'b' } })).toStrictEqual([]);
+  });
+
+  storeTest('refuses what its indexes cannot serve', async ({ store }) => {
+    const unindexed = [
+      { index: 'byColour' },
+      { index: 'byGroup', equals: { rank: 1 } },
+      { index: 'byGroup', equals: { group: 1, count: 1 } },
+      { index: 'byGroup', equals: { group: 1, rank: 1, count: 1 } },
+      { index: 'byRank', range: { from: 1, after: 1 } },
+      { index: 'byRank', range: { to: 1, before: 1 } },
+      { index: 'byRank', range: { from: null } },
+      { index: 'byRank', range: { before: null } },
+      { index: 'byRank', range: { from: 1, to: 'a' } },
+    ];
+    for (const query of unindexed) await expectCode(store.find(things, query as { index: 'byRank' }), 'not-indexed');
+    const senseless = { index: 'byRank', range: { to: Number.POSITIVE_INFINITY } } as const;
+    await expect(store.find(things, senseless)).rejects.toThrow(RangeError);
+  });
+}
