@@ -1,4 +1,4 @@
-/** What every driver of blobs must do. */
+/** The suite that every blob driver passes. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Blobs } from '../../core/blobs/blobs.ts';
@@ -10,7 +10,7 @@ import { describePublishing } from './blobs/publishing.ts';
 import { describeReading } from './blobs/reading.ts';
 import { describeUploads } from './blobs/uploads.ts';
 
-/** Describes a driver; `create` makes new, empty data. */
+/** Declares the tests of a driver; `create` makes new, empty data. */
 export function describeBlobs(name: string, create: () => Promise<BlobsData>): void {
   const blobsTest: BlobsTest = test.extend<{ data: BlobsData; blobs: Blobs }>({
     // oxlint-disable-next-line no-empty-pattern -- Vitest reads from the pattern what a fixture needs
@@ -43,7 +43,7 @@ export function describeBlobs(name: string, create: () => Promise<BlobsData>): v
 
 function describeClosing(create: () => Promise<BlobsData>): void {
   test.each([6, 3_000_000])(
-    'has blobs and uploads of %i bytes when it is opened again, and goes on with them',
+    'has blobs and uploads of %i bytes when it is opened again, and continues the uploads',
     async (size) => {
       await using data = await create();
       const bytes = randomBytes(size);
@@ -63,7 +63,7 @@ function describeClosing(create: () => Promise<BlobsData>): void {
     },
   );
 
-  test('ends appends when it is closed, keeps their bytes, and refuses what comes after', async () => {
+  test('aborts appends when it is closed, keeps their bytes, and rejects later calls', async () => {
     await using data = await create();
     const blobs = await data.open(parts);
     await blobs.createUpload('one');

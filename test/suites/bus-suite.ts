@@ -1,4 +1,4 @@
-/** What every driver of the bus must do. */
+/** The suite that every bus driver passes. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Bus, Topic } from '../../core/bus/bus.ts';
@@ -6,7 +6,7 @@ import type { Bus, Topic } from '../../core/bus/bus.ts';
 const counted: Topic<{ count: number }> = { name: 'counted', message: z.strictObject({ count: z.int() }) };
 const named: Topic<{ name: string }> = { name: 'named', message: z.strictObject({ name: z.string() }) };
 
-/** Describes a driver; `open` opens one end of a bus of its own. */
+/** Declares the tests of a driver; `open` connects to a new bus. */
 export function describeBus(name: string, open: () => Promise<Bus>): void {
   const busTest = test.extend<{ bus: Bus }>({
     // oxlint-disable-next-line no-empty-pattern -- Vitest reads from the pattern what a fixture needs
@@ -17,7 +17,7 @@ export function describeBus(name: string, open: () => Promise<Bus>): void {
   });
 
   describe(`${name}: bus`, () => {
-    busTest('tells all listeners, in order, and only of their topic', async ({ bus }) => {
+    busTest('delivers messages to all listeners of their topic, in order', async ({ bus }) => {
       const first = inbox<{ count: number }>();
       const second = inbox<{ count: number }>();
       const other = inbox<{ name: string }>();
@@ -33,7 +33,7 @@ export function describeBus(name: string, open: () => Promise<Bus>): void {
       expect(other.messages).toStrictEqual([{ name: 'end' }]);
     });
 
-    busTest('keeps the order when nobody waits for the publishing', async ({ bus }) => {
+    busTest('keeps the order of concurrent publishing', async ({ bus }) => {
       const { messages, listener, has } = inbox<{ count: number }>();
       await bus.subscribe(counted, listener);
       await Promise.all(Array.from({ length: 100 }, (_, count) => bus.publish(counted, { count })));
@@ -50,7 +50,7 @@ export function describeBus(name: string, open: () => Promise<Bus>): void {
       await has(1);
     });
 
-    busTest('goes on when a listener throws', async ({ bus }) => {
+    busTest('keeps delivering when a listener throws', async ({ bus }) => {
       const { messages, listener, has } = inbox<{ count: number }>();
       await bus.subscribe(counted, () => {
         throw new Error('Listener failed');
@@ -62,7 +62,7 @@ export function describeBus(name: string, open: () => Promise<Bus>): void {
       expect(messages).toStrictEqual([{ count: 1 }, { count: 2 }]);
     });
 
-    busTest('tells nothing to who has left', async ({ bus }) => {
+    busTest('delivers nothing to a listener that has unsubscribed', async ({ bus }) => {
       const left = inbox<{ count: number }>();
       const stays = inbox<{ count: number }>();
       const subscription = await bus.subscribe(counted, left.listener);
@@ -76,19 +76,22 @@ export function describeBus(name: string, open: () => Promise<Bus>): void {
       expect(left.messages).toStrictEqual([{ count: 1 }]);
     });
 
-    busTest('tells nothing more once a listener has left, though it was published before', async ({ bus }) => {
-      const left = inbox<{ count: number }>();
-      const stays = inbox<{ count: number }>();
-      const subscription = await bus.subscribe(counted, left.listener);
-      await bus.subscribe(counted, stays.listener);
-      await bus.publish(counted, { count: 1 });
-      await subscription[Symbol.asyncDispose]();
-      const toldBefore = left.messages.length;
-      await stays.has(1);
-      expect(left.messages).toHaveLength(toldBefore);
-    });
+    busTest(
+      'delivers nothing after a listener has unsubscribed, not even messages published before',
+      async ({ bus }) => {
+        const left = inbox<{ count: number }>();
+        const stays = inbox<{ count: number }>();
+        const subscription = await bus.subscribe(counted, left.listener);
+        await bus.subscribe(counted, stays.listener);
+        await bus.publish(counted, { count: 1 });
+        await subscription[Symbol.asyncDispose]();
+        const deliveredBefore = left.messages.length;
+        await stays.has(1);
+        expect(left.messages).toHaveLength(deliveredBefore);
+      },
+    );
 
-    busTest('tells nothing that was published before', async ({ bus }) => {
+    busTest('does not deliver messages that were published before the subscription', async ({ bus }) => {
       const { messages, listener, has } = inbox<{ count: number }>();
       await bus.publish(counted, { count: 1 });
       await bus.subscribe(counted, listener);
@@ -97,7 +100,7 @@ export function describeBus(name: string, open: () => Promise<Bus>): void {
       expect(messages).toStrictEqual([{ count: 2 }]);
     });
 
-    busTest('lets listeners publish', async ({ bus }) => {
+    busTest('allows listeners to publish', async ({ bus }) => {
       const { messages, listener, has } = inbox<{ count: number }>();
       await bus.subscribe(counted, listener);
       await bus.subscribe(counted, ({ count }) => {
@@ -108,7 +111,7 @@ export function describeBus(name: string, open: () => Promise<Bus>): void {
       expect(messages.map(({ count }) => count)).toStrictEqual([1, 2, 3, 4, 5]);
     });
 
-    busTest('gives listeners a message that the publisher cannot change any more', async ({ bus }) => {
+    busTest('delivers messages that the publisher can no longer change', async ({ bus }) => {
       const { messages, listener, has } = inbox<{ count: number }>();
       await bus.subscribe(counted, listener);
       const message = { count: 1 };
@@ -119,12 +122,12 @@ export function describeBus(name: string, open: () => Promise<Bus>): void {
       expect(messages).toStrictEqual([{ count: 1 }]);
     });
 
-    busTest('refuses a message that does not fit its topic', async ({ bus }) => {
+    busTest('rejects a message that does not match its topic', async ({ bus }) => {
       await expect(bus.publish(counted, { count: 1.5 })).rejects.toThrow(z.ZodError);
       await expect(bus.publish(counted, { count: 1, more: 2 } as { count: number })).rejects.toThrow(z.ZodError);
     });
 
-    busTest('refuses everything once it is closed', async ({ bus }) => {
+    busTest('rejects every call once it is closed', async ({ bus }) => {
       await bus.ping();
       await bus[Symbol.asyncDispose]();
       await bus[Symbol.asyncDispose]();
@@ -135,7 +138,7 @@ export function describeBus(name: string, open: () => Promise<Bus>): void {
   });
 }
 
-/** Collects messages; `has` resolves when there are so many. */
+/** Collects messages; `has` resolves when `count` messages have arrived. */
 function inbox<Message>(): {
   messages: Message[];
   listener: (message: Message) => void;

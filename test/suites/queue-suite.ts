@@ -1,26 +1,26 @@
-/** What every driver of the queue must do. */
+/** The suite that every queue driver passes. */
 import { describe, expect, test } from 'vitest';
 import type { TestAPI } from 'vitest';
 import { z } from 'zod';
 import { JobHandlers } from '../../core/queue/queue.ts';
 import type { JobHandler, JobKind, Queue } from '../../core/queue/queue.ts';
 
-/** A queue, and a way to let time pass for it. */
+/** A queue whose time a test can advance. */
 export interface QueueUnderTest extends AsyncDisposable {
   readonly queue: Queue;
-  /** Lets so much time pass, in whatever way is the queue's. */
+  /** Advances the queue's clock, or waits. */
   readonly pass: (ms: number) => Promise<void>;
 }
 
 const greet: JobKind<{ name: string }> = { name: 'greet', payload: z.strictObject({ name: z.string() }) };
 const count: JobKind<{ to: number }> = { name: 'count', payload: z.strictObject({ to: z.int() }) };
 
-/** More than the pause after a first failure. */
+/** Longer than the pause after a first failure. */
 const firstPauseIsOverMs = 2_000;
 
 const soon = { interval: 5, timeout: 10_000 };
 
-/** Describes a driver; `create` makes a new, empty queue. */
+/** Declares the tests of a driver; `create` makes a new, empty queue. */
 export function describeQueue(name: string, create: () => Promise<QueueUnderTest>): void {
   const queueTest = test.extend<{ fixture: QueueUnderTest }>({
     // oxlint-disable-next-line no-empty-pattern -- Vitest reads from the pattern what a fixture needs
@@ -43,7 +43,7 @@ export function describeQueue(name: string, create: () => Promise<QueueUnderTest
 type QueueTest = TestAPI<{ fixture: QueueUnderTest }>;
 
 function describeJobs(queueTest: QueueTest): void {
-  queueTest('hands each kind of job to its handler, once', async ({ fixture: { queue } }) => {
+  queueTest('passes each job to the handler of its kind, once', async ({ fixture: { queue } }) => {
     await queue.ping();
     const done: string[] = [];
     const handlers = new JobHandlers()
@@ -55,7 +55,7 @@ function describeJobs(queueTest: QueueTest): void {
     await expect.poll(() => done, soon).toStrictEqual(['hello Ada', 'counted to 3']);
   });
 
-  queueTest('keeps queues apart', async ({ fixture: { queue } }) => {
+  queueTest('keeps queues separate', async ({ fixture: { queue } }) => {
     const [here, there] = [new Gate(), new Gate()];
     await using _ = await queue.consume('here', here.handlers, { concurrency: 1 });
     await using __ = await queue.consume('there', there.handlers, { concurrency: 1 });
@@ -66,7 +66,7 @@ function describeJobs(queueTest: QueueTest): void {
     there.open();
   });
 
-  queueTest('holds a job once while it waits', async ({ fixture: { queue } }) => {
+  queueTest('holds a waiting job once', async ({ fixture: { queue } }) => {
     const gate = new Gate();
     for (const name of ['a', 'b', 'a', 'a', 'c']) await queue.add('hall', greet, { name }, { id: name });
     gate.open();
@@ -74,7 +74,7 @@ function describeJobs(queueTest: QueueTest): void {
     await expect.poll(() => gate.begun, soon).toStrictEqual(['a', 'b', 'c']);
   });
 
-  queueTest('takes digests and slashes in the ID of a job', async ({ fixture: { queue } }) => {
+  queueTest('accepts digests and slashes in the ID of a job', async ({ fixture: { queue } }) => {
     const gate = new Gate();
     const [one, other] = ['fetch-acme/draw@sha256:1', 'fetch-acme/draw@sha256:2'];
     for (const name of [one, other, one]) await queue.add('hall', greet, { name }, { id: name });
@@ -83,7 +83,7 @@ function describeJobs(queueTest: QueueTest): void {
     await expect.poll(() => gate.begun, soon).toStrictEqual([one, other]);
   });
 
-  queueTest('runs a job once more when it was added while it ran', async ({ fixture: { queue } }) => {
+  queueTest('runs a job once more when it was added again while it ran', async ({ fixture: { queue } }) => {
     const gate = new Gate();
     await using _ = await queue.consume('hall', gate.handlers, { concurrency: 3 });
     await queue.add('hall', greet, { name: 'first' }, { id: 'a' });
@@ -98,7 +98,7 @@ function describeJobs(queueTest: QueueTest): void {
     await expect.poll(() => gate.ended, soon).toStrictEqual(['first', 'other', 'third', 'fourth']);
   });
 
-  queueTest('lets high priority overtake what waits', async ({ fixture: { queue } }) => {
+  queueTest('runs jobs of high priority before other waiting jobs', async ({ fixture: { queue } }) => {
     const gate = new Gate();
     gate.open();
     await queue.add('hall', greet, { name: 'n1' }, { id: 'n1' });
@@ -109,7 +109,7 @@ function describeJobs(queueTest: QueueTest): void {
     await expect.poll(() => gate.begun, soon).toStrictEqual(['h1', 'h2', 'n1', 'n2']);
   });
 
-  queueTest('runs no more jobs at a time than a consumer wants', async ({ fixture: { queue } }) => {
+  queueTest('runs no more jobs at once than the concurrency of a consumer', async ({ fixture: { queue } }) => {
     const [narrow, wide] = [new Gate(), new Gate()];
     for (let i = 0; i < 10; i += 1) await queue.add('hall', greet, { name: `${i}` }, { id: `${i}` });
     await using _ = await queue.consume('hall', narrow.handlers, { concurrency: 1 });
@@ -122,7 +122,7 @@ function describeJobs(queueTest: QueueTest): void {
     expect(narrow.most).toBe(1);
   });
 
-  queueTest('refuses a payload that does not fit its kind', async ({ fixture: { queue } }) => {
+  queueTest('rejects a payload that does not match its kind', async ({ fixture: { queue } }) => {
     await expect(queue.add('hall', count, { to: 1.5 }, { id: 'a' })).rejects.toThrow(z.ZodError);
   });
 
@@ -138,25 +138,28 @@ function describeJobs(queueTest: QueueTest): void {
 }
 
 function describeFailures(queueTest: QueueTest): void {
-  queueTest('tries a failed job again, after a pause, while others go on', async ({ fixture: { queue, pass } }) => {
-    const runs: string[] = [];
-    const handlers = new JobHandlers().on(greet, async ({ name }) => {
-      runs.push(name);
-      if (name === 'bad' && runs.filter((run) => run === 'bad').length === 1) throw new Error('Not yet');
-    });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', greet, { name: 'bad' }, { id: 'bad' });
-    await queue.add('hall', greet, { name: 'good' }, { id: 'good' });
-    await expect.poll(() => runs, soon).toStrictEqual(['bad', 'good']);
-    await pass(firstPauseIsOverMs);
-    await expect.poll(() => runs, soon).toStrictEqual(['bad', 'good', 'bad']);
-    await queue.add('hall', greet, { name: 'bad' }, { id: 'bad' });
-    await expect.poll(() => runs, soon).toStrictEqual(['bad', 'good', 'bad', 'bad']);
-  });
+  queueTest(
+    'retries a failed job after a pause, and runs other jobs meanwhile',
+    async ({ fixture: { queue, pass } }) => {
+      const runs: string[] = [];
+      const handlers = new JobHandlers().on(greet, async ({ name }) => {
+        runs.push(name);
+        if (name === 'bad' && runs.filter((run) => run === 'bad').length === 1) throw new Error('Not yet');
+      });
+      await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+      await queue.add('hall', greet, { name: 'bad' }, { id: 'bad' });
+      await queue.add('hall', greet, { name: 'good' }, { id: 'good' });
+      await expect.poll(() => runs, soon).toStrictEqual(['bad', 'good']);
+      await pass(firstPauseIsOverMs);
+      await expect.poll(() => runs, soon).toStrictEqual(['bad', 'good', 'bad']);
+      await queue.add('hall', greet, { name: 'bad' }, { id: 'bad' });
+      await expect.poll(() => runs, soon).toStrictEqual(['bad', 'good', 'bad', 'bad']);
+    },
+  );
 }
 
 function describeClosing(queueTest: QueueTest): void {
-  queueTest('aborts what a consumer runs when that leaves, and waits for it', async ({ fixture: { queue } }) => {
+  queueTest('aborts the jobs of a consumer that is disposed, and waits for them', async ({ fixture: { queue } }) => {
     const events: string[] = [];
     const begun = Promise.withResolvers<void>();
     const slow: JobHandler<{ name: string }> = async (_, signal) => {
@@ -180,7 +183,7 @@ function describeClosing(queueTest: QueueTest): void {
     await expect.poll(() => gate.begun, soon).toStrictEqual(['b']);
   });
 
-  queueTest('gives a job that was interrupted to the next consumer', async ({ fixture: { queue } }) => {
+  queueTest('passes an interrupted job to the next consumer', async ({ fixture: { queue } }) => {
     const begun = Promise.withResolvers<void>();
     const interrupted: JobHandler<{ name: string }> = async (_, signal) => {
       begun.resolve();
@@ -197,7 +200,7 @@ function describeClosing(queueTest: QueueTest): void {
     await expect.poll(() => gate.ended, soon).toStrictEqual(['a']);
   });
 
-  queueTest('refuses everything once it is closed, and has ended its consumers', async ({ fixture: { queue } }) => {
+  queueTest('ends its consumers when it is closed, and rejects later calls', async ({ fixture: { queue } }) => {
     const begun = Promise.withResolvers<void>();
     let ended = false;
     const slow: JobHandler<{ name: string }> = async (_, signal) => {
@@ -217,11 +220,11 @@ function describeClosing(queueTest: QueueTest): void {
   });
 }
 
-/** Handlers whose jobs begin, then wait until the gate is open. */
+/** Handlers whose jobs start, then wait until the gate is open. */
 class Gate {
   readonly begun: string[] = [];
   readonly ended: string[] = [];
-  /** The most jobs that ran at a time. */
+  /** The most jobs that ran at once. */
   most = 0;
   readonly #opened = Promise.withResolvers<void>();
   #running = 0;

@@ -1,4 +1,4 @@
-/** What every driver of the store must do. */
+/** The suite that every store driver passes. */
 import { describe, expect, test } from 'vitest';
 import type { AnyCollection } from '../../core/store/query-plan.ts';
 import type { Store } from '../../core/store/store.ts';
@@ -8,7 +8,7 @@ import { describeScans } from './store/scans.ts';
 import { collections, expectCode, things } from './store/things.ts';
 import type { StoreData, Thing } from './store/things.ts';
 
-/** Describes a driver; `create` makes new, empty data. */
+/** Declares the tests of a driver; `create` makes new, empty data. */
 export function describeStore(name: string, create: () => Promise<StoreData>): void {
   const storeTest = test.extend<{ store: Store }>({
     // oxlint-disable-next-line no-empty-pattern -- Vitest reads from the pattern what a fixture needs
@@ -61,7 +61,7 @@ function describeClosing(create: () => Promise<StoreData>): void {
     expect(await store.find(things, { index: 'byRank' })).toStrictEqual([{ id: 'one', rank: 3 }]);
   });
 
-  test('finds by indexes that are declared later, or differently', async () => {
+  test('finds by indexes that are declared later or changed', async () => {
     await using data = await create();
     {
       const bare: AnyCollection = { name: 'things', indexes: { byRank: ['group'], byCount: ['count'] } };
@@ -74,7 +74,7 @@ function describeClosing(create: () => Promise<StoreData>): void {
     expect(found.map(({ id }) => id)).toStrictEqual(['two', 'one']);
   });
 
-  test('finishes what it accepted, and refuses what comes after', async () => {
+  test('finishes the calls it accepted before closing, and rejects later ones', async () => {
     await using data = await create();
     const store = await data.open(collections);
     await store.insert(things, { id: 'one', count: 0 });

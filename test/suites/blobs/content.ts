@@ -1,4 +1,4 @@
-/** What the tests of blob drivers share: the data they run on, the content they write, and how they read it back. */
+/** Shared by the tests of blob drivers: the data they run on, and functions that write, read back and compare content. */
 import { createHash, randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -14,7 +14,7 @@ import { bytesOf } from '../../kit/registry/byte-source.ts';
 /** Data that outlives the blobs opened on it. */
 export interface BlobsData extends AsyncDisposable {
   open(parts: OpenParts): Promise<Blobs>;
-  /** Damages a blob: of its bytes only so many are left. */
+  /** Damages a blob: keeps only its first `sizeBytes` bytes. */
   truncate(digest: string, sizeBytes: number): Promise<void>;
 }
 
@@ -25,12 +25,12 @@ interface OpenParts {
 
 export const parts: OpenParts = { hashing: new HashThreads(systemClock), clock: systemClock };
 
-/** More than any driver reads or writes at a time. */
+/** More than any driver reads or writes at once. */
 export const largeBytes = 3 * 1024 * 1024 + 17;
 
 export type BlobsTest = TestAPI<{ data: BlobsData; blobs: Blobs }>;
 
-/** A source that gives a text, then nothing until it is told to go on. */
+/** A source that yields a text, then nothing until `goOn` is called. */
 export function hangingAfter(text: string): { source: ByteSource; hangs: Promise<void>; goOn: () => void } {
   const reached = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();
@@ -46,7 +46,7 @@ export function chunks(...texts: string[]): ByteSource {
   return bytesOf(...texts.map((text) => Buffer.from(text)));
 }
 
-/** As a socket gives bytes. */
+/** Cuts bytes into pieces as large as a socket's chunks. */
 export function piecesOf(bytes: Uint8Array): Uint8Array[] {
   return Array.from({ length: Math.ceil(bytes.length / 65_536) }, (_, i) =>
     bytes.subarray(i * 65_536, (i + 1) * 65_536),
@@ -78,7 +78,7 @@ export async function readAll(blobs: Blobs, digest: string): Promise<Buffer> {
   return await buffer((await blobs.read(digest)) as Readable);
 }
 
-/** That the upload `one` has this text. */
+/** Asserts that the upload `one` contains this text. */
 export async function expectUpload(blobs: Blobs, text: string): Promise<void> {
   const expected = { sizeBytes: Buffer.byteLength(text), digest: digestOf(Buffer.from(text)) };
   expect(await blobs.digestUpload('one', 'sha256')).toStrictEqual(expected);

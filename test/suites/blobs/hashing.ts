@@ -9,7 +9,7 @@ import { digestOf, expectCode, largeBytes, piecesOf, publish, readAll } from './
 import type { BlobsData, BlobsTest } from './content.ts';
 
 export function describeHashing(blobsTest: BlobsTest): void {
-  blobsTest('knows the digest of an upload after each append, in either algorithm', async ({ blobs }) => {
+  blobsTest('computes the digest of an upload after each append, with either algorithm', async ({ blobs }) => {
     const bytes = randomBytes(3_500_000);
     await blobs.createUpload('one');
     let offset = 0;
@@ -27,7 +27,7 @@ export function describeHashing(blobsTest: BlobsTest): void {
     expect(Buffer.compare(await readAll(blobs, digestOf(bytes)), bytes)).toBe(0);
   });
 
-  blobsTest('hashes on through many appends, whose digest nobody asks for', async ({ blobs }) => {
+  blobsTest('hashes through many appends without computing a digest in between', async ({ blobs }) => {
     const bytes = randomBytes(3_500_000);
     await blobs.createUpload('one');
     let offset = 0;
@@ -49,7 +49,7 @@ export function describeHashing(blobsTest: BlobsTest): void {
     }
   });
 
-  blobsTest('counts what was written before a source failed, and nothing else', async ({ blobs }) => {
+  blobsTest('hashes what was written before a source failed, and nothing else', async ({ blobs }) => {
     const bytes = randomBytes(2_000_000);
     await blobs.createUpload('one');
     const failure = new Error('Connection lost');
@@ -65,7 +65,7 @@ export function describeHashing(blobsTest: BlobsTest): void {
     expect(Buffer.compare(await readAll(blobs, digestOf(bytes)), bytes)).toBe(0);
   });
 
-  blobsTest('hashes many uploads at a time, whose appends alternate, and mixes nothing up', async ({ blobs }) => {
+  blobsTest('hashes many uploads at once, whose appends alternate, and mixes nothing up', async ({ blobs }) => {
     const contents = Array.from({ length: 12 }, () => randomBytes(1_500_000));
     await Promise.all(
       contents.map(async (bytes, index) => {
@@ -75,7 +75,7 @@ export function describeHashing(blobsTest: BlobsTest): void {
           const part = bytes.subarray(offset, offset + 400_000 + index);
           const appends = [1, 2].map(() => blobs.appendUpload(uploadId, offset, bytesOf(...piecesOf(part))));
           const [refused, ...more] = (await Promise.allSettled(appends)).filter(({ status }) => status === 'rejected');
-          // The one that comes second finds the other one at work, or done.
+          // The second append runs into the first one, or comes after it.
           expect(refused).toMatchObject({
             reason: { code: expect.toBeOneOf(['upload-busy', 'wrong-offset']) as string },
           });
@@ -88,7 +88,7 @@ export function describeHashing(blobsTest: BlobsTest): void {
     );
   });
 
-  blobsTest('reads again what was hashed as something else, of an upload with the same ID', async ({ blobs }) => {
+  blobsTest('reads the bytes again when an earlier upload with the same ID was hashed', async ({ blobs }) => {
     const [before, after] = [randomBytes(700_000), randomBytes(700_000)];
     await blobs.createUpload('one');
     await blobs.appendUpload('one', 0, bytesOf(before));
@@ -110,7 +110,7 @@ export function describeHashing(blobsTest: BlobsTest): void {
 }
 
 export function describeHashes(create: () => Promise<BlobsData>): void {
-  test('holds no thread for an upload that is cancelled, or stands still for ten minutes', async () => {
+  test('holds no thread for an upload that is cancelled, or that receives nothing for ten minutes', async () => {
     const clock = new ManualClock(new Date());
     await using hashing = new HashThreads(clock);
     await using data = await create();
@@ -142,7 +142,7 @@ export function describeHashes(create: () => Promise<BlobsData>): void {
     expect(hashing.count).toBe(0);
   });
 
-  test('goes on when a thread that hashes ends', async () => {
+  test('continues when a hashing thread ends', async () => {
     await using hashing = new HashThreads(systemClock);
     await using data = await create();
     await using blobs = await data.open({ hashing, clock: systemClock });

@@ -16,7 +16,7 @@ import {
 import type { BlobsTest } from './content.ts';
 
 export function describePublishing(blobsTest: BlobsTest): void {
-  blobsTest('ends the upload, and shows the blob', async ({ blobs }) => {
+  blobsTest('ends the upload and makes the blob visible', async ({ blobs }) => {
     const bytes = Buffer.from('hello');
     await blobs.createUpload('one');
     await blobs.appendUpload('one', 0, bytesOf(bytes));
@@ -29,7 +29,7 @@ export function describePublishing(blobsTest: BlobsTest): void {
     expect((await readAll(blobs, digestOf(bytes))).toString()).toBe('hello');
   });
 
-  blobsTest('discards an upload of a blob that exists', async ({ blobs }) => {
+  blobsTest('discards an upload whose blob exists already', async ({ blobs }) => {
     const digest = await publish(blobs, Buffer.from('hello'));
     const generation = await generationOf(blobs, digest);
     await blobs.createUpload('two');
@@ -40,7 +40,7 @@ export function describePublishing(blobsTest: BlobsTest): void {
     expect(await generationOf(blobs, digest)).toBe(generation);
   });
 
-  blobsTest('replaces a blob of another size, which is damaged, in one step', async ({ data, blobs }) => {
+  blobsTest('atomically replaces a damaged blob, whose size is wrong', async ({ data, blobs }) => {
     const digest = await publish(blobs, Buffer.from('whole'));
     await data.truncate(digest, 3);
     const readers = Array.from({ length: 20 }, async () => (await readAll(blobs, digest)).toString());
@@ -54,7 +54,7 @@ export function describePublishing(blobsTest: BlobsTest): void {
     expect(await listOf(blobs.list())).toStrictEqual([digest]);
   });
 
-  blobsTest('does not publish what was written to since its digest was asked', async ({ blobs }) => {
+  blobsTest('does not publish an upload that was written to after its digest was computed', async ({ blobs }) => {
     await blobs.createUpload('one');
     await blobs.appendUpload('one', 0, chunks('checked'));
     const { digest } = await blobs.digestUpload('one', 'sha256');
@@ -67,7 +67,7 @@ export function describePublishing(blobsTest: BlobsTest): void {
   });
 
   blobsTest.for([5, largeBytes])(
-    'does not publish %i bytes under another digest than theirs',
+    'does not publish %i bytes under a digest that is not theirs',
     async (size, { blobs }) => {
       const bytes = randomBytes(size);
       const other = digestOf(randomBytes(size));
@@ -89,7 +89,7 @@ export function describePublishing(blobsTest: BlobsTest): void {
     },
   );
 
-  blobsTest('publishes one blob from many uploads at a time', async ({ blobs }) => {
+  blobsTest('publishes one blob from many uploads at once', async ({ blobs }) => {
     const bytes = randomBytes(100_000);
     const digests = await Promise.all(Array.from({ length: 16 }, () => publish(blobs, bytes)));
     expect(new Set(digests).size).toBe(1);
@@ -98,7 +98,7 @@ export function describePublishing(blobsTest: BlobsTest): void {
     expect(await listOf(blobs.listUploads())).toStrictEqual([]);
   });
 
-  blobsTest('publishes one upload once, however often it is asked at a time', async ({ blobs }) => {
+  blobsTest('publishes an upload once, however many publish it at once', async ({ blobs }) => {
     const digest = digestOf(Buffer.from('abc'));
     await blobs.createUpload('one');
     await blobs.appendUpload('one', 0, chunks('abc'));

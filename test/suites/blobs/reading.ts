@@ -26,14 +26,14 @@ export function describeReading(blobsTest: BlobsTest): void {
     ['a few bytes', Buffer.from('hello')],
     ['many bytes', randomBytes(largeBytes)],
   ] as const) {
-    blobsTest(`gives back ${what}`, async ({ blobs }) => {
+    blobsTest(`returns ${what}`, async ({ blobs }) => {
       const digest = await publish(blobs, bytes);
       expect(await blobs.stat(digest)).toMatchObject({ sizeBytes: bytes.length });
       expect(Buffer.compare(await readAll(blobs, digest), bytes)).toBe(0);
     });
   }
 
-  blobsTest('gives back ranges', async ({ blobs }) => {
+  blobsTest('returns ranges', async ({ blobs }) => {
     const bytes = randomBytes(largeBytes);
     const digest = await publish(blobs, bytes);
     const last = bytes.length - 1;
@@ -54,7 +54,7 @@ export function describeReading(blobsTest: BlobsTest): void {
     await expect(blobs.read(digest, { start: -1, end: 1 })).rejects.toThrow(RangeError);
   });
 
-  blobsTest('copies to a stream what it was asked for, and leaves the stream open', async ({ blobs }) => {
+  blobsTest('copies the requested range to a stream, and leaves the stream open', async ({ blobs }) => {
     const bytes = randomBytes(largeBytes);
     await using blob = (await blobs.open(await publish(blobs, bytes))) as OpenBlob;
     expect(blob.sizeBytes).toBe(bytes.length);
@@ -79,7 +79,7 @@ export function describeReading(blobsTest: BlobsTest): void {
     expect(await blobs.open(digestOf(Buffer.from('absent')))).toBeUndefined();
   });
 
-  blobsTest('copies to many streams at a time, some of which break off, and mixes nothing up', async ({ blobs }) => {
+  blobsTest('copies to many streams at once, some of which fail, and mixes nothing up', async ({ blobs }) => {
     const contents = Array.from({ length: 12 }, () => randomBytes(largeBytes));
     const digests = await Promise.all(contents.map(async (bytes) => await publish(blobs, bytes)));
     const copies = digests.flatMap((digest, index) => [
@@ -100,7 +100,7 @@ export function describeReading(blobsTest: BlobsTest): void {
     );
   });
 
-  blobsTest('lists what there is', async ({ blobs }) => {
+  blobsTest('lists all blobs', async ({ blobs }) => {
     const digests = [
       await publish(blobs, Buffer.from('a')),
       await publish(blobs, Buffer.from('b')),
@@ -111,7 +111,7 @@ export function describeReading(blobsTest: BlobsTest): void {
     expect((await listOf(blobs.list())).toSorted()).toStrictEqual(digests.slice(1).toSorted());
   });
 
-  blobsTest('reads on while a blob is deleted, then has it no more', async ({ blobs }) => {
+  blobsTest('finishes reading a blob that is deleted meanwhile, and no longer has it afterwards', async ({ blobs }) => {
     const bytes = randomBytes(largeBytes);
     const digest = await publish(blobs, bytes);
     const reading = (await blobs.read(digest)) as Readable;
@@ -124,11 +124,11 @@ export function describeReading(blobsTest: BlobsTest): void {
     expect(await blobs.stat(digest)).toBeDefined();
   });
 
-  blobsTest('deletes a blob of the generation that is named, and no later one', async ({ blobs }) => {
+  blobsTest('deletes a blob of the given generation, and no later one', async ({ blobs }) => {
     const bytes = randomBytes(1_000);
     const digest = await publish(blobs, bytes);
     const first = await generationOf(blobs, digest);
-    // Published once more, it is the same blob.
+    // Publishing it again does not change its generation.
     await publish(blobs, bytes);
     expect(await generationOf(blobs, digest)).toBe(first);
     await blobs.renew(digest);
@@ -146,7 +146,7 @@ export function describeReading(blobsTest: BlobsTest): void {
     expect(Buffer.compare(await readAll(blobs, digest), bytes)).toBe(0);
   });
 
-  blobsTest('refuses what is not a digest', async ({ blobs }) => {
+  blobsTest('rejects strings that are not digests', async ({ blobs }) => {
     const hex = 'a'.repeat(64);
     const digests = [
       '',
@@ -170,7 +170,7 @@ export function describeReading(blobsTest: BlobsTest): void {
   });
 }
 
-/** Takes its time, copies what it is given, and breaks off after some bytes. */
+/** A slow stream that copies what it receives, and fails after `breaksAt` bytes. */
 class Collecting extends Writable {
   readonly received: Buffer[] = [];
   readonly #breaksAt: number;
@@ -183,7 +183,7 @@ class Collecting extends Writable {
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
     setImmediate(() => {
-      // Only now, as a socket would: whoever has used the memory again by then is found out.
+      // Only now, as a socket would: this detects a driver that reuses the memory too early.
       this.received.push(Buffer.from(chunk));
       this.#bytes += chunk.length;
       done(this.#bytes >= this.#breaksAt ? new Error('Broken off') : undefined);

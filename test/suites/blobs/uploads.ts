@@ -6,18 +6,18 @@ import { chunks, digestOf, expectCode, expectUpload, hangingAfter, listOf, readA
 import type { BlobsTest } from './content.ts';
 
 export function describeUploads(blobsTest: BlobsTest): void {
-  blobsTest('begins an upload of no bytes, once', async ({ blobs }) => {
+  blobsTest('creates an empty upload, once', async ({ blobs }) => {
     const before = Date.now();
     await blobs.createUpload('one');
     const info = await blobs.statUpload('one');
     expect(info?.sizeBytes).toBe(0);
-    // File systems keep the time in steps of a few milliseconds.
+    // File systems store times in steps of a few milliseconds.
     expect(info?.touchedAt.getTime()).toBeGreaterThan(before - 100);
     await expectCode(blobs.createUpload('one'), 'upload-exists');
     expect(await listOf(blobs.listUploads())).toStrictEqual(['one']);
   });
 
-  blobsTest('knows no upload that was not begun', async ({ blobs }) => {
+  blobsTest('reports an upload that was never created as unknown', async ({ blobs }) => {
     expect(await blobs.statUpload('one')).toBeUndefined();
     await expectCode(blobs.digestUpload('one', 'sha256'), 'upload-unknown');
     expect(await blobs.deleteUpload('one')).toBe(false);
@@ -26,7 +26,7 @@ export function describeUploads(blobsTest: BlobsTest): void {
     expect(await listOf(blobs.listUploads())).toStrictEqual([]);
   });
 
-  blobsTest('refuses what is not the ID of an upload', async ({ blobs }) => {
+  blobsTest('rejects strings that are not upload IDs', async ({ blobs }) => {
     for (const uploadId of ['', '.', '..', '../x', 'a/b', 'a\0', 'a b', 'a'.repeat(65)]) {
       await expect(blobs.createUpload(uploadId)).rejects.toThrow(TypeError);
       await expect(blobs.statUpload(uploadId)).rejects.toThrow(TypeError);
@@ -35,7 +35,7 @@ export function describeUploads(blobsTest: BlobsTest): void {
     }
   });
 
-  blobsTest('adds bytes where the upload ends, and nowhere else', async ({ blobs }) => {
+  blobsTest('appends bytes at the end of the upload, and nowhere else', async ({ blobs }) => {
     await blobs.createUpload('one');
     expect(await blobs.appendUpload('one', 0, chunks('ab', '', 'c'))).toBe(3);
     await expectCode(blobs.appendUpload('one', 2, chunks('x')), 'wrong-offset');
@@ -46,7 +46,7 @@ export function describeUploads(blobsTest: BlobsTest): void {
     await expectUpload(blobs, 'abcde');
   });
 
-  blobsTest('forgets an upload that is deleted', async ({ blobs }) => {
+  blobsTest('deletes an upload', async ({ blobs }) => {
     await blobs.createUpload('one');
     await blobs.appendUpload('one', 0, chunks('abc'));
     expect(await blobs.deleteUpload('one')).toBe(true);
@@ -79,7 +79,7 @@ export function describeUploads(blobsTest: BlobsTest): void {
     expect(digestOf(await readAll(blobs, digestOf(whole)))).toBe(digestOf(whole));
   });
 
-  blobsTest('stops when the signal aborts, though the source hangs, and keeps what arrived', async ({ blobs }) => {
+  blobsTest('stops when the signal aborts, even if the source hangs, and keeps what arrived', async ({ blobs }) => {
     await blobs.createUpload('one');
     const abort = new AbortController();
     const hanging = hangingAfter('abc');
@@ -96,7 +96,7 @@ export function describeUploads(blobsTest: BlobsTest): void {
     await expectUpload(blobs, 'abcd');
   });
 
-  blobsTest('tells an append that its upload was deleted meanwhile', async ({ blobs }) => {
+  blobsTest('fails an append whose upload is deleted meanwhile', async ({ blobs }) => {
     await blobs.createUpload('one');
     const hanging = hangingAfter('abc');
     const append = blobs.appendUpload('one', 0, hanging.source);
@@ -107,7 +107,7 @@ export function describeUploads(blobsTest: BlobsTest): void {
     expect(await blobs.statUpload('one')).toBeUndefined();
   });
 
-  blobsTest('lets go of the source when the offset is wrong', async ({ blobs }) => {
+  blobsTest('releases the source when the offset is wrong', async ({ blobs }) => {
     await blobs.createUpload('one');
     await expectCode(blobs.appendUpload('one', 1, chunks('x')), 'wrong-offset');
     expect(await blobs.appendUpload('one', 0, chunks('x'))).toBe(1);

@@ -1,4 +1,4 @@
-/** Tests of single documents: insert, get, update, delete, one after the other and at the same time. */
+/** Tests of single documents: insert, get, update and delete, one by one and concurrently. */
 import { expect } from 'vitest';
 import type { IndexValue } from '../../../core/store/store.ts';
 import { upsert } from '../../../core/store/upsert.ts';
@@ -7,27 +7,27 @@ import { expectCode, things } from './things.ts';
 import type { StoreTest, Thing } from './things.ts';
 
 export function describeDocuments(storeTest: StoreTest): void {
-  storeTest('answers, and tells its time', async ({ store }) => {
+  storeTest('answers a ping, and returns its time', async ({ store }) => {
     await store.ping();
     const before = Date.now();
     const now = await store.now();
     expect(Math.abs(now.getTime() - before)).toBeLessThan(5_000);
   });
 
-  storeTest('knows what was inserted, and nothing else', async ({ store }) => {
+  storeTest('returns what was inserted, and nothing else', async ({ store }) => {
     await store.insert(things, { id: 'one', group: 'a' });
     expect(await store.get(things, 'one')).toStrictEqual({ id: 'one', group: 'a' });
     expect(await store.get(things, 'two')).toBeUndefined();
     expect(await store.get(keys, 'one')).toBeUndefined();
   });
 
-  storeTest('refuses a second document with the same ID and keeps the first', async ({ store }) => {
+  storeTest('rejects a second document with the same ID and keeps the first', async ({ store }) => {
     await store.insert(things, { id: 'one', count: 1 });
     await expectCode(store.insert(things, { id: 'one', count: 2 }), 'duplicate');
     expect(await store.get(things, 'one')).toStrictEqual({ id: 'one', count: 1 });
   });
 
-  storeTest('lets one of many inserts of an ID win', async ({ store }) => {
+  storeTest('accepts one of many concurrent inserts of the same ID', async ({ store }) => {
     const inserts = Array.from({ length: 20 }, (_, count) => store.insert(things, { id: 'one', count }));
     const outcomes = await Promise.allSettled(inserts);
     const winner = outcomes.findIndex(({ status }) => status === 'fulfilled');
@@ -35,7 +35,7 @@ export function describeDocuments(storeTest: StoreTest): void {
     expect(await store.get(things, 'one')).toStrictEqual({ id: 'one', count: winner });
   });
 
-  storeTest('gives back whatever data it was given', async ({ store }) => {
+  storeTest('returns all kinds of data unchanged', async ({ store }) => {
     const content = {
       texts: ['', 'naïve', '日本語', '😀 \u0000 \u2028 "\\', '\uffff'],
       numbers: [0, -1, 1.5, 2 ** 31, 2 ** 53 - 1, -(2 ** 53 - 1), 5e-324, 1.7976931348623157e308, 1e21],
@@ -61,24 +61,24 @@ export function describeDocuments(storeTest: StoreTest): void {
     expect((found as { polluted?: unknown }).polluted).toBeUndefined();
   });
 
-  storeTest('takes any text as an ID', async ({ store }) => {
+  storeTest('accepts any text as an ID', async ({ store }) => {
     for (const id of ['a/b', 'x:y@sha256:00', "'; --", '日本', 'a\0b', '$', ' ']) {
       await store.insert(things, { id, content: id });
       expect(await store.get(things, id)).toStrictEqual({ id, content: id });
     }
   });
 
-  storeTest('gives bytes back as Uint8Array, Buffers too', async ({ store }) => {
+  storeTest('returns bytes as Uint8Array, Buffers too', async ({ store }) => {
     await store.insert(things, { id: 'one', content: Buffer.from('abc') });
     expect((await store.get(things, 'one'))?.content).toStrictEqual(new Uint8Array([97, 98, 99]));
   });
 
-  storeTest('leaves out fields that are undefined', async ({ store }) => {
+  storeTest('omits fields that are undefined', async ({ store }) => {
     await store.insert(things, { id: 'one', content: { a: undefined, b: 1 } });
     expect(await store.get(things, 'one')).toStrictEqual({ id: 'one', content: { b: 1 } });
   });
 
-  storeTest('refuses what it could not give back, and names the place', async ({ store }) => {
+  storeTest('rejects values that it could not return unchanged, and names their path', async ({ store }) => {
     const circle: Record<string, unknown> = {};
     circle['self'] = circle;
     const unfit: unknown[] = [
@@ -108,12 +108,12 @@ export function describeDocuments(storeTest: StoreTest): void {
     expect(await store.get(things, 'one')).toBeUndefined();
   });
 
-  storeTest('refuses objects in indexed fields', async ({ store }) => {
+  storeTest('rejects objects in indexed fields', async ({ store }) => {
     const rank = { a: 1 } as unknown as IndexValue;
     await expect(store.insert(things, { id: 'one', rank })).rejects.toThrow(/"rank" of "things" is indexed/);
   });
 
-  storeTest('gives every reader a document of its own', async ({ store }) => {
+  storeTest('returns a separate copy of a document to every reader', async ({ store }) => {
     const content = { list: [1] };
     await store.insert(things, { id: 'one', content });
     content.list.push(2);
@@ -122,21 +122,21 @@ export function describeDocuments(storeTest: StoreTest): void {
     expect(await store.get(things, 'one')).toStrictEqual({ id: 'one', content: { list: [1] } });
   });
 
-  storeTest('updates by a function, and answers with what stands then', async ({ store }) => {
+  storeTest('updates by a function, and returns the result', async ({ store }) => {
     await store.insert(things, { id: 'one', count: 1 });
     const updated = await store.update(things, 'one', (thing) => ({ ...thing, count: 2, content: undefined }));
     expect(updated).toStrictEqual({ id: 'one', count: 2 });
     expect(await store.get(things, 'one')).toStrictEqual({ id: 'one', count: 2 });
   });
 
-  storeTest('does not update what is not there', async ({ store }) => {
+  storeTest('does not update a document that does not exist', async ({ store }) => {
     const calls: Thing[] = [];
     const change = (thing: Thing) => (calls.push(thing), thing);
     expect(await store.update(things, 'one', change)).toBeUndefined();
     expect(calls).toStrictEqual([]);
   });
 
-  storeTest('writes nothing when the change throws, and hands the error on', async ({ store }) => {
+  storeTest('writes nothing when the change throws, and rethrows the error', async ({ store }) => {
     await store.insert(things, { id: 'one', count: 1 });
     const failure = new Error('No');
     const change = () => {
@@ -147,7 +147,7 @@ export function describeDocuments(storeTest: StoreTest): void {
     expect(await store.update(things, 'one', (thing) => ({ ...thing, count: 3 }))).toMatchObject({ count: 3 });
   });
 
-  storeTest('writes nothing when the change returns the very document', async ({ store }) => {
+  storeTest('writes nothing when the change returns the same object', async ({ store }) => {
     await store.insert(things, { id: 'one', content: { list: [1] } });
     const same = await store.update(things, 'one', (thing) => {
       (thing.content as { list: number[] }).list.push(2);
@@ -157,7 +157,7 @@ export function describeDocuments(storeTest: StoreTest): void {
     expect(await store.get(things, 'one')).toStrictEqual({ id: 'one', content: { list: [1] } });
   });
 
-  storeTest('refuses a change that cannot be stored, or that changes the ID', async ({ store }) => {
+  storeTest('rejects a change that cannot be stored, or that changes the ID', async ({ store }) => {
     await store.insert(things, { id: 'one', count: 1 });
     await expect(store.update(things, 'one', (): Thing => ({ id: 'two' }))).rejects.toThrow(TypeError);
     await expect(store.update(things, 'one', (): Thing => ({ id: 'one', content: () => 1 }))).rejects.toThrow(
@@ -167,7 +167,7 @@ export function describeDocuments(storeTest: StoreTest): void {
     expect(await store.get(things, 'one')).toStrictEqual({ id: 'one', count: 1 });
   });
 
-  storeTest('deletes, if the condition holds', async ({ store }) => {
+  storeTest('deletes a document if the condition holds', async ({ store }) => {
     await store.insert(things, { id: 'one', count: 1 });
     expect(await store.delete(things, 'one', ({ count }) => count === 2)).toBe(false);
     expect(await store.get(things, 'one')).toBeDefined();
@@ -180,7 +180,7 @@ export function describeDocuments(storeTest: StoreTest): void {
 }
 
 export function describeContention(storeTest: StoreTest): void {
-  storeTest('loses none of 200 updates at a time', async ({ store }) => {
+  storeTest('loses none of 200 concurrent updates', async ({ store }) => {
     await store.insert(things, { id: 'one', count: 0 });
     const add = (thing: Thing) => ({ ...thing, count: (thing.count ?? 0) + 1 });
     const updated = await Promise.all(Array.from({ length: 200 }, () => store.update(things, 'one', add)));
@@ -188,7 +188,7 @@ export function describeContention(storeTest: StoreTest): void {
     expect(await store.get(things, 'one')).toMatchObject({ count: 200 });
   });
 
-  storeTest('gives a key to one of 50 contenders, with rising fencing tokens', async ({ store }) => {
+  storeTest('assigns a key to one of 50 contenders, with rising fencing tokens', async ({ store }) => {
     const now = await store.now();
     const claim = async (backend: string) => {
       const key = await upsert(store, keys, 'acme/draw/room', (current) =>
@@ -207,7 +207,7 @@ export function describeContention(storeTest: StoreTest): void {
     expect(new Set(taken.map(({ fencingToken }) => fencingToken)).size).toBe(50);
   });
 
-  storeTest('lets a document end once, with updates and deletions at a time', async ({ store }) => {
+  storeTest('deletes a document once, during concurrent updates and deletions', async ({ store }) => {
     for (let round = 0; round < 20; round += 1) {
       await store.insert(things, { id: 'one', count: 0 });
       const add = (thing: Thing) => ({ ...thing, count: (thing.count ?? 0) + 1 });

@@ -11,7 +11,7 @@ export function describeQueries(storeTest: StoreTest): void {
     return numbered;
   };
 
-  storeTest('orders null, numbers, strings by their bytes, booleans, dates', async ({ store }) => {
+  storeTest('orders null, then numbers, strings by their bytes, booleans, dates', async ({ store }) => {
     const all = idsOf(await fill(store));
     expect(idsOf(await store.find(things, { index: 'byRank' }))).toStrictEqual(all);
     expect(idsOf(await store.find(things, { index: 'byRank', order: 'descending' }))).toStrictEqual(all.toReversed());
@@ -20,14 +20,14 @@ export function describeQueries(storeTest: StoreTest): void {
     expect(idsOf(await store.find(things, { ...inGroup, order: 'descending' }))).toStrictEqual(all.toReversed());
   });
 
-  storeTest('finds each value by equality, and only it', async ({ store }) => {
+  storeTest('finds each value by equality, and no other', async ({ store }) => {
     for (const { id, rank } of await fill(store)) {
       expect(idsOf(await store.find(things, { index: 'byRank', equals: { rank } }))).toStrictEqual([id]);
       expect(idsOf(await store.find(things, { index: 'byGroup', equals: { group: 'g', rank } }))).toStrictEqual([id]);
     }
   });
 
-  storeTest('finds ranges, which hold values of their own type', async ({ store }) => {
+  storeTest('finds ranges, which contain only values of their own type', async ({ store }) => {
     const all = await fill(store);
     const typeOf = (value: IndexValue) => (value instanceof Date ? 'date' : typeof value);
     for (const { id, rank } of all) {
@@ -54,7 +54,7 @@ export function describeQueries(storeTest: StoreTest): void {
     expect(await store.find(things, { index: 'byRank', range: anyDate })).toHaveLength(5);
   });
 
-  storeTest('takes an absent field for null', async ({ store }) => {
+  storeTest('treats an absent field as null', async ({ store }) => {
     await store.insert(things, { id: 'b' });
     await store.insert(things, { id: 'a', group: null });
     await store.insert(things, { id: 'c', group: 'x' });
@@ -64,7 +64,7 @@ export function describeQueries(storeTest: StoreTest): void {
     expect(idsOf(await store.find(things, { index: 'byGroup' }))).toStrictEqual(['a', 'b', 'c']);
   });
 
-  storeTest('orders by all fields that remain, then by ID, both ways', async ({ store }) => {
+  storeTest('orders by all remaining fields, then by ID, in both directions', async ({ store }) => {
     for (const id of ['d', 'b', 'a', 'c']) await store.insert(things, { id, group: 'x', rank: id < 'c' ? 1 : 0 });
     const ascending = ['c', 'd', 'a', 'b'];
     expect(idsOf(await store.find(things, { index: 'byGroup' }))).toStrictEqual(ascending);
@@ -72,7 +72,7 @@ export function describeQueries(storeTest: StoreTest): void {
     expect(idsOf(descending)).toStrictEqual(ascending.toReversed());
   });
 
-  storeTest('goes on among equals after a document, by its ID', async ({ store }) => {
+  storeTest('continues after a document among equal ones, by its ID', async ({ store }) => {
     for (const id of ['d', 'b', 'a', 'c']) await store.insert(things, { id, group: 'x', rank: 1 });
     await store.insert(things, { id: 'bb', group: 'x', rank: 2 });
     const equal = { index: 'byGroup', equals: { group: 'x', rank: 1 } } as const;
@@ -81,7 +81,7 @@ export function describeQueries(storeTest: StoreTest): void {
     expect(idsOf(await store.find(things, down))).toStrictEqual(['b']);
   });
 
-  storeTest('finds at most as many as asked for', async ({ store }) => {
+  storeTest('finds at most as many documents as the limit', async ({ store }) => {
     for (let rank = 0; rank < 5; rank += 1) await store.insert(things, { id: `t${rank}`, rank });
     const limited = async (limit: number, order: 'ascending' | 'descending') =>
       idsOf(await store.find(things, { index: 'byRank', order, limit }));
@@ -93,7 +93,7 @@ export function describeQueries(storeTest: StoreTest): void {
     await expect(limited(1.5, 'ascending')).rejects.toThrow(RangeError);
   });
 
-  storeTest('finds what was written a moment ago, as it stands', async ({ store }) => {
+  storeTest('finds the current state of a document right after a write', async ({ store }) => {
     await store.insert(things, { id: 'one', group: 'a' });
     await store.update(things, 'one', (thing) => ({ ...thing, group: 'b' }));
     expect(await store.find(things, { index: 'byGroup', equals: { group: 'a' } })).toStrictEqual([]);
@@ -102,7 +102,7 @@ export function describeQueries(storeTest: StoreTest): void {
     expect(await store.find(things, { index: 'byGroup', equals: { group: 'b' } })).toStrictEqual([]);
   });
 
-  storeTest('refuses what its indexes cannot serve', async ({ store }) => {
+  storeTest('rejects queries that its indexes cannot answer', async ({ store }) => {
     const unindexed = [
       { index: 'byColour' },
       { index: 'byGroup', equals: { rank: 1 } },

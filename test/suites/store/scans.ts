@@ -17,7 +17,7 @@ export function describeScans(storeTest: StoreTest): void {
     return ids;
   };
 
-  storeTest('reports what a query finds, in its order, whatever the size of a batch', async ({ store }) => {
+  storeTest('returns what a query finds, in the same order, for every batch size', async ({ store }) => {
     const groups = [null, 1, 'a', true];
     const documents = groups.flatMap((group, i) =>
       [...inOrder, ...inOrder.slice(0, 8)].map((rank, j) => ({ id: `${i}-${j}`, group, rank })),
@@ -35,7 +35,7 @@ export function describeScans(storeTest: StoreTest): void {
       { index: 'byGroup', equals: { group: 'a' }, range: { before: 'é' } },
       { index: 'byGroup', equals: { group: 'a', rank: '$' } },
       { index: 'byGroup', range: { from: 'a' } },
-      { index: 'byGroup', equals: { group: 'nobody' } },
+      { index: 'byGroup', equals: { group: 'absent' } },
     ];
     for (const query of queries) {
       const found = idsOf(await store.find(things, query));
@@ -47,7 +47,7 @@ export function describeScans(storeTest: StoreTest): void {
   });
 
   storeTest(
-    'reports a document once, while others are written, and again only if it moved within the index',
+    'returns a document once while others are written, and again only if it moved within the index',
     async ({ store }) => {
       const ids = await fill(store, 60);
       const rankOf = async (id: string, rank: number) => {
@@ -57,19 +57,19 @@ export function describeScans(storeTest: StoreTest): void {
       for await (const { id } of store.scan(things, { ...all, batchSize: 4 })) {
         reported.push(id);
         if (id !== 't10' || reported.indexOf(id) < reported.length - 1) continue;
-        // Of what was reported: forward, back, away, and away and here again further on.
+        // Documents already returned: moved forward, moved back, deleted, deleted and inserted again further on.
         await rankOf('t02', 40.5);
         await rankOf('t10', 59.5);
         await rankOf('t09', -1);
         await store.delete(things, 't03');
         await store.delete(things, 't04');
         await store.insert(things, { id: 't04', rank: 45.5 });
-        // Of what is still to come: back, far back, on, away.
+        // Documents still to come: moved back, moved far back, moved on, deleted.
         await rankOf('t30', 29.5);
         await rankOf('t31', -2);
         await rankOf('t32', 58.5);
         await store.delete(things, 't33');
-        // New: before and behind.
+        // New documents: before and behind the scan's position.
         await store.insert(things, { id: 'early', rank: -3 });
         await store.insert(things, { id: 'late', rank: 70 });
       }
@@ -82,7 +82,7 @@ export function describeScans(storeTest: StoreTest): void {
     },
   );
 
-  storeTest('goes on beside writers that never pause', async ({ store }) => {
+  storeTest('finishes beside writers that never pause', async ({ store }) => {
     const ids = await fill(store, 60);
     const untouched = ids.filter((_, i) => i % 3 === 0);
     const writing = new AbortController();
@@ -104,7 +104,7 @@ export function describeScans(storeTest: StoreTest): void {
     await writer;
   });
 
-  storeTest('goes on when everything that was reported is deleted', async ({ store }) => {
+  storeTest('continues when every returned document is deleted', async ({ store }) => {
     const ids = await fill(store, 20);
     const reported: string[] = [];
     for await (const { id } of store.scan(things, { ...all, batchSize: 4 })) {
@@ -115,19 +115,19 @@ export function describeScans(storeTest: StoreTest): void {
     expect(await store.find(things, all)).toStrictEqual([]);
   });
 
-  storeTest('can be left at any document, many times', async ({ store }) => {
+  storeTest('can be abandoned at any document, many times', async ({ store }) => {
     await fill(store, 20);
     for (let round = 0; round < 200; round += 1) {
       for await (const { id } of store.scan(things, { ...all, batchSize: 4 })) if (id === 't05') break;
     }
-    // Begun and never gone on with: closing waits for neither.
+    // Started and never continued: closing does not wait for it.
     await store.scan(things, { ...all, batchSize: 4 }).next();
     await store.update(things, 't05', (thing) => ({ ...thing, rank: 100 }));
     await store[Symbol.asyncDispose]();
     await expectCode(scanned(store, all), 'unavailable');
   });
 
-  storeTest('refuses what its indexes cannot serve', async ({ store }) => {
+  storeTest('rejects scans that its indexes cannot answer', async ({ store }) => {
     await expectCode(scanned(store, { index: 'byColour' as 'byRank' }), 'not-indexed');
     await expectCode(scanned(store, { index: 'byGroup', equals: { rank: 1 } }), 'not-indexed');
   });

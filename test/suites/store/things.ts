@@ -1,4 +1,4 @@
-/** What the tests of store drivers share: the data they run on, a collection, and values in the order of every index. */
+/** Shared by the tests of store drivers: the data they run on, a collection, and values in the order of every index. */
 import { expect } from 'vitest';
 import type { TestAPI } from 'vitest';
 import type { AnyCollection } from '../../../core/store/query-plan.ts';
