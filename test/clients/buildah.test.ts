@@ -1,4 +1,4 @@
-/** The registry with buildah, which makes images where it runs, and compresses their layers as it is told. */
+/** The registry with buildah, which builds images without an engine, with a choice of compression. */
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ const program = process.getuid?.() === 0 ? await clientProgram('buildah') : unde
 
 const buildah = kindOf(program);
 
-/** Of each file in a layer that is pulled in parts. */
+/** Size of each file in a layer that is pulled in parts. */
 const partBytes = 200_000;
 
 const zstdLayer = 'application/vnd.oci.image.layer.v1.tar+zstd';
@@ -35,7 +35,7 @@ describeClient(buildah, (fixture) => {
     expect(await client.pull(at('zstd:v1'))).toBe(await server.digestOf('zstd', 'v1'));
   });
 
-  test('of a layer of zstd:chunked only those parts are pulled that are not there', async ({ skip }) => {
+  test('a pull of a zstd:chunked layer downloads only the missing parts', async ({ skip }) => {
     const { client, server, at } = fixture();
     for (const [name, parts] of [
       ['parts', 6],
@@ -57,14 +57,14 @@ describeClient(buildah, (fixture) => {
         operations.filter((each) => each.digest === digest),
         'blob-get',
       );
-    // The table of contents; then many ranges in one request.
+    // First the table of contents, then many ranges in one request.
     expect(codes(first?.digest)).toEqual([206, 206]);
     expect(codes(second?.digest)).toEqual([206, 206]);
     const sent = operations.filter((each) => each.digest === second?.digest).map(({ bytesOut }) => bytesOut);
     expect(Math.max(...sent)).toBeLessThan(2 * partBytes);
   });
 
-  test('an index is made of images, and pushed with them', async () => {
+  test('an index is created from images and pushed with them', async () => {
     const { client, server, layouts, at } = fixture();
     await client.run(['manifest', 'create', 'many']);
     await client.run(['manifest', 'add', '--all', 'many', `oci:${layouts.folder}/index:index`]);

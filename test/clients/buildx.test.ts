@@ -1,6 +1,6 @@
 /**
- * The registry with buildx, and so with BuildKit, in an engine that keeps its images in containerd, as new ones do from the
- * start: images of several platforms with attestations, and the cache of a build.
+ * The registry with buildx, and so with BuildKit, in an engine that keeps its images in containerd (the default of new
+ * engines): multi-platform images with attestations, and build caches.
  */
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import type { RegistryServer } from './registry-server.ts';
 const docker = await modernProgram('bin/docker');
 const buildx = await clientProgram('docker-buildx');
 
-// Where a modern engine runs for this run's tests, another one can be started.
+// If this run has a modern engine, this file can start another.
 const canStart = testEngines().some(({ kind }) => kind === 'modern') && process.getuid?.() === 0;
 
 describe.skipIf(!canStart || !docker || !buildx)('buildx, on an engine with images in containerd', () => {
@@ -58,7 +58,7 @@ describe.skipIf(!canStart || !docker || !buildx)('buildx, on an engine with imag
     expect(await run('inspect', '--format', '{{.Architecture}}', at('built:v1'))).toBe('arm64\n');
   });
 
-  test("a build's cache is an index of layers, which another build takes", async () => {
+  test("a build's cache is an index of layers, which another build uses", async () => {
     const build = async (...args: string[]) =>
       await run('buildx', 'build', '--push', '--progress', 'plain', '--tag', at('cached:v1'), ...args, 'context');
     const cache = `type=registry,ref=${at('cached:cache')}`;
@@ -75,7 +75,7 @@ describe.skipIf(!canStart || !docker || !buildx)('buildx, on an engine with imag
     expect(codesOf(reads, 'blob-get')).toContain(200);
   });
 
-  test('what was pushed under one name is mounted under another', async () => {
+  test('an image pushed under one name is mounted under another', async () => {
     await run('buildx', 'build', '--push', '--provenance=false', '--tag', at('from:v1'), 'context');
     await run('pull', at('from:v1'));
     await run('tag', at('from:v1'), at('to:v1'));

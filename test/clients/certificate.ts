@@ -1,4 +1,4 @@
-/** A certificate for an address, and the authority that signed it, which nobody trusts who is not told to. */
+/** A certificate for an address, and the authority that signed it, which no client trusts by default. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -9,11 +9,11 @@ export interface Certificate {
   readonly cert: Buffer;
   /** The file of the authority's certificate. */
   readonly authority: string;
-  /** A folder with that file alone, as `ca.crt`: the form that docker, skopeo, podman and buildah take. */
+  /** A folder with only that file, as `ca.crt`, for docker, skopeo, podman and buildah. */
   readonly authorityFolder: string;
 }
 
-/** Makes both with openssl. */
+/** Creates the certificate and its authority with openssl. */
 export async function makeCertificate(folder: string, address: string): Promise<Certificate> {
   const authorityFolder = join(folder, 'authority');
   await mkdir(authorityFolder, { recursive: true });
@@ -30,8 +30,8 @@ export async function makeCertificate(folder: string, address: string): Promise<
 }
 
 /**
- * An address of this machine that is not its loopback, or `undefined` if it has no other: with a registry on the loopback,
- * docker and crane make do without a certificate that they trust.
+ * An address of this machine besides loopback, or `undefined` if there is none. Docker and crane accept untrusted certificates
+ * from a registry on loopback.
  */
 export function outerAddress(): string | undefined {
   const all = Object.values(networkInterfaces()).flatMap((list) => list ?? []);

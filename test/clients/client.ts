@@ -1,12 +1,12 @@
-/** What a registry client can do, so that all can be told to do the same. */
+/** One interface for all registry clients, so that they run the same tests. */
 import type { Certificate } from './certificate.ts';
 import type { Layouts, LayoutTag } from './layout.ts';
 
-/** Where a client meets the registry. */
+/** The registry's address, and a folder for the client. */
 export interface Place {
   /** For the client's configuration and images. */
   readonly folder: string;
-  /** The registry's address, as it stands in the names of images. */
+  /** The registry's address, as in image names. */
   readonly host: string;
   readonly security: 'plain' | Certificate;
 }
@@ -16,13 +16,13 @@ export interface Login {
   readonly password: string;
 }
 
-/** How a push can be ended before its end. */
+/** `signal` kills a push. */
 export interface PushOptions {
   readonly signal?: AbortSignal;
 }
 
 /**
- * One client, at one place. Functions throw `CommandError`, with what the client said, if it fails. Names of images are whole:
+ * A client of one registry. Functions throw `CommandError`, with the client's output, if it fails. Image names are complete:
  * `<host>/<account>/<service>:<tag>`.
  */
 export interface RegistryClient extends Partial<AsyncDisposable> {
@@ -30,7 +30,7 @@ export interface RegistryClient extends Partial<AsyncDisposable> {
   logout(): Promise<void>;
   /** Pushes one of the images in the layouts. */
   push(tag: LayoutTag, target: string, options?: PushOptions): Promise<void>;
-  /** Pulls into an empty store, and returns the digest of what came. */
+  /** Pulls into an empty store, and returns the digest of the image. */
   pull(source: string): Promise<string>;
   tags?(repository: string): Promise<string[]>;
   remove?(target: string): Promise<void>;
@@ -41,7 +41,7 @@ export interface ClientOptions {
   readonly layouts: Layouts;
 }
 
-/** What a client says when something is refused: in words of its own, and clear enough to know what to mend. */
+/** The client's own error messages, which must be clear enough to fix the problem. */
 export interface Words {
   readonly wrongPassword: RegExp;
   readonly noLogin: RegExp;
@@ -56,8 +56,8 @@ export interface ClientKind<Client extends RegistryClient = RegistryClient> {
   readonly words: Words;
   /** Whether it has `remove`. */
   readonly deletes: boolean;
-  /** It cannot be told here which authority to trust. */
+  /** The test cannot configure which authority this client trusts. */
   readonly untrusting?: boolean;
-  /** Without `trust`, as by somebody who forgot to say which authority's certificates are good. */
+  /** Without `trust`, the client does not trust the registry's certificate authority. */
   open(options: ClientOptions, trust: boolean): Promise<Client>;
 }

@@ -1,6 +1,6 @@
 /**
- * What podman, buildah and skopeo share, which stand on one library: their words, and for the first two a store of images of
- * its own, which leaves the machine's alone.
+ * Shared by podman, buildah and skopeo, which use one library: error messages and, for the first two, an image store apart
+ * from the machine's.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,8 +16,8 @@ export const containersWords: Words = {
 };
 
 /**
- * Makes an empty store in a folder, and returns the environment that leads podman and buildah to it. Layers are copied by
- * `vfs`, which runs everywhere; only `overlay` takes layers in parts.
+ * Creates an empty store in a folder, and returns the environment that makes podman and buildah use it. `vfs`, which works on
+ * every file system, copies layers; only `overlay` accepts layers in parts.
  */
 export async function makeStore(
   folder: string,
@@ -31,7 +31,7 @@ export async function makeStore(
     `runroot = "${folder}/run"`,
     ...(driver === 'overlay' ? ['[storage.options]', 'pull_options = {enable_partial_images = "true"}'] : []),
   ];
-  // Neither a journal nor systemd need run here.
+  // Needs neither a journal nor systemd.
   const engine = ['[engine]', 'events_logger = "none"', 'cgroup_manager = "cgroupfs"', `tmp_dir = "${folder}/tmp"`];
   await writeFile(join(folder, 'storage.conf'), `${storage.join('\n')}\n`);
   await writeFile(join(folder, 'containers.conf'), `${engine.join('\n')}\n`);
@@ -42,13 +42,13 @@ export async function makeStore(
   };
 }
 
-/** Removes a store, and what its driver left mounted there. */
+/** Removes a store, and the mounts that its driver left there. */
 export async function removeStore(folder: string): Promise<void> {
   for (const driver of ['overlay', 'vfs']) await tryCommand('umount', ['--lazy', join(folder, 'images', driver)]);
   await rm(folder, { recursive: true, force: true });
 }
 
-/** How podman and buildah are told which certificates are good. */
+/** The flags that make podman and buildah trust the registry. */
 export function trustFlags({ security }: Place, trust: boolean): string[] {
   if (security === 'plain') return ['--tls-verify=false'];
   return trust ? ['--cert-dir', security.authorityFolder] : [];

@@ -1,4 +1,4 @@
-/** The registry with crane, of go-containerregistry. */
+/** The registry with crane (go-containerregistry). */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runCommand } from '../../setup/command.ts';
@@ -25,7 +25,7 @@ describeClient(crane, (fixture) => {
     expect(await server.digestOf('to', 'v1')).toBe(await server.digestOf('from', 'v1'));
   });
 
-  test('an index is made of images that are there, and pulled by platform', async () => {
+  test('an index is created from pushed images, and pulled by platform', async () => {
     const { client, server, at } = fixture();
     await client.push('index', at('many:v1'));
     await client.push('small', at('many:small'));
@@ -38,7 +38,7 @@ describeClient(crane, (fixture) => {
     );
   });
 
-  test('a deletion needs no grant beyond the one that pushes', async () => {
+  test('a deletion needs no right beyond that to push', async () => {
     const { client, server, at } = fixture();
     await client.push('small', at('deleted:v1'));
     server.operations();

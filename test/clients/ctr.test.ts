@@ -1,5 +1,5 @@
 // Takes about 15 s
-/** The registry with ctr, and so with containerd's own code for registries, of Debian 12 and of today. */
+/** The registry with ctr, and so with containerd's own registry client, in the releases of Debian 12 and of today. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,13 +17,13 @@ import { describeClient } from './suite.ts';
 /** A containerd answers within a second. */
 const startTimeoutMs = 30_000;
 
-/** Between two looks whether it does. */
-const lookEveryMs = 50;
+/** Pause between two attempts to reach it. */
+const retryMs = 50;
 
 interface Programs {
   readonly containerd: string;
   readonly ctr: string;
-  /** Whether ctr leaves transfers to containerd, unless it is told not to. */
+  /** Whether ctr leaves transfers to containerd by default. */
   readonly transfers: boolean;
 }
 
@@ -84,12 +84,12 @@ async function openCtr(programs: Programs, { place, layouts }: ClientOptions, tr
     ...(security === 'plain' ? ['--plain-http'] : trust ? ['--tlscacert', security.authority] : []),
     ...(login ? ['--user', `${login.user}:${login.password}`] : []),
   ];
-  // With a certificate of our own, a transfer by containerd would need it configured there.
+  // A transfer by containerd would need the test's certificate in containerd's configuration.
   const byItself = programs.transfers ? ['--local'] : [];
   let pulls = 0;
   return {
     layouts,
-    // There is no such thing: credentials go with each command.
+    // ctr has no login: each command carries the credentials.
     login: async (given: Login) => void (login = given),
     logout: async () => void (login = undefined),
     push: async (tag: LayoutTag, target: string, options: PushOptions = {}) => {
@@ -102,7 +102,7 @@ async function openCtr(programs: Programs, { place, layouts }: ClientOptions, tr
       await run(['images', 'push', ...flags, target], options);
     },
     pull: async (source: string) => {
-      // Namespaces know nothing of each other's content.
+      // Namespaces do not share content.
       const namespace = ['--namespace', `pull-${(pulls += 1)}`];
       await run([...namespace, 'images', 'pull', '--snapshotter', 'native', ...byItself, ...remote(), source]);
       const list = await run([...namespace, 'images', 'ls', `name==${source}`]);
@@ -118,7 +118,7 @@ async function startContainerd(
 ): Promise<{ child: ChildProcess; socket: string }> {
   await mkdir(folder);
   const socket = join(folder, 'socket');
-  // What would reach beyond this folder.
+  // Plugins that would use files outside this folder.
   const disabled = ['grpc.v1.cri', 'cri.v1.images', 'cri.v1.runtime', 'internal.v1.opt', 'nri.v1.nri'];
   const config = [
     'version = 2',
@@ -133,15 +133,15 @@ async function startContainerd(
   await writeFile(join(folder, 'config.toml'), config.join('\n'));
   await using log = await open(join(folder, 'log'), 'a');
   const path = [dirname(containerd), process.env['PATH'] ?? ''].join(delimiter);
-  // Should this process be killed, the kernel ends it; nobody else would.
+  // If this process is killed, the kernel ends containerd.
   const child = spawn('setpriv', ['--pdeathsig', 'TERM', containerd, '--config', join(folder, 'config.toml')], {
     stdio: ['ignore', log.fd, log.fd],
     env: { ...process.env, PATH: path },
   });
   const answers = async () => void (await runCommand(ctr, ['-a', socket, 'version']));
-  await vi.waitFor(answers, { timeout: startTimeoutMs, interval: lookEveryMs }).catch(async () => {
+  await vi.waitFor(answers, { timeout: startTimeoutMs, interval: retryMs }).catch(async () => {
     await stop(child);
-    throw new Error(`A containerd for tests does not start:\n${await readFile(join(folder, 'log'), 'utf8')}`);
+    throw new Error(`containerd did not start:\n${await readFile(join(folder, 'log'), 'utf8')}`);
   });
   return { child, socket };
 }

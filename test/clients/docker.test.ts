@@ -1,5 +1,5 @@
 // Takes about 40 s
-/** The registry with docker: each engine of this run, with its own command where it has one. */
+/** The registry with docker: each engine of this run, with its own command if it has one. */
 import { spawn } from 'node:child_process';
 import { cp, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,13 +14,13 @@ import type { LayoutTag } from './layout.ts';
 import { codesOf } from './registry-server.ts';
 import { describeClient, describeClientOnMongo } from './suite.ts';
 
-/** Where engines look for the authorities of registries. */
+/** Where engines look for the certificate authorities of registries. */
 const trustFolder = '/etc/docker/certs.d';
 
-/** Stands in where there is none, so that the tests are seen to be skipped. */
-const nowhere: TestEngine = { kind: 'stable', host: '', version: '(none is here)' };
+/** Placeholder if there is no engine, so that the report lists the skipped tests. */
+const noEngine: TestEngine = { kind: 'stable', host: '', version: '(none)' };
 
-const engines = testEngines().length > 0 ? testEngines() : [nowhere];
+const engines = testEngines().length > 0 ? testEngines() : [noEngine];
 
 for (const [i, engine] of engines.entries()) {
   const docker = await kindFor(engine);
@@ -35,7 +35,7 @@ for (const [i, engine] of engines.entries()) {
       await client.forget(at('from:v1'));
     });
 
-    test('an index is made of images that are there, and pushed', async () => {
+    test('an index is created from pushed images, and pushed', async () => {
       const { client, server, at } = fixture();
       await client.push('small', at('many:small'));
       const many = at('many:v1');
@@ -65,9 +65,9 @@ async function kindFor(engine: TestEngine): Promise<ClientKind<ReturnType<typeof
   const program = own ?? (await findProgram('docker'));
   return {
     name: `docker ${engine.version}`,
-    installed: program !== undefined && engine !== nowhere,
+    installed: program !== undefined && engine !== noEngine,
     deletes: false,
-    // The folder is root's.
+    // Only root can write to `trustFolder`.
     untrusting: process.getuid?.() !== 0,
     words: {
       wrongPassword: /Wrong credentials/,
@@ -109,7 +109,7 @@ function openDocker(
     login: async ({ user, password }: Login) =>
       void (await run(['login', '-u', user, '--password-stdin', host], { input: password })),
     logout: async () => void (await run(['logout', host])),
-    /** What was pushed is forgotten by the engine, unless it is to be kept: a pull brings all of it. */
+    /** Removes the pushed image from the engine, unless `keep` is set, so that a pull downloads all of it. */
     push: async (
       tag: LayoutTag,
       target: string,

@@ -1,4 +1,4 @@
-/** What stands between a client and the registry: TCP or TLS, and a hand that can stop the traffic. */
+/** A relay between client and registry, over TCP or TLS, that a test can block. */
 import { once } from 'node:events';
 import { createServer as createTcpServer, connect } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
@@ -6,11 +6,11 @@ import { createServer as createTlsServer } from 'node:tls';
 
 export interface Front extends AsyncDisposable {
   readonly port: number;
-  /** To which port of 127.0.0.1 it leads. */
+  /** Sets the port of 127.0.0.1 to which it connects. */
   leadTo(port: number): void;
-  /** Lets this many bytes of clients pass and no more; resolves once they did. */
+  /** Blocks after this many bytes from clients; resolves once they have passed. */
   stopAfter(bytes: number): Promise<void>;
-  /** Cuts the connections there are, and lets new ones pass. */
+  /** Cuts the open connections, and stops blocking new ones. */
   goOn(): void;
 }
 
@@ -47,7 +47,7 @@ class Traffic {
   pass(client: Socket): void {
     const registry = connect(this.target, '127.0.0.1');
     this.#sockets.add(client).add(registry);
-    // Why somebody left is told by the client.
+    // The client itself reports its errors.
     client
       .on('error', () => {})
       .on('close', () => {

@@ -1,4 +1,4 @@
-/** Reading what clients write: the parts of manifests that tests look at. */
+/** Parses manifests and layouts that clients write, as far as tests check them. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 

@@ -1,8 +1,8 @@
 /**
  * Images as OCI layouts, which every client reads:
  *
- *   oci-layout             says that this is one
- *   manifest.json          the same for docker, which calls the image `<name>:<tag>`
+ *   oci-layout             marks the folder as a layout
+ *   manifest.json          the same for docker, where the image is `<name>:<tag>`
  *   index.json             the manifest, with its tag
  *   blobs/sha256/<hex>     manifests, configurations and layers
  */
@@ -21,9 +21,9 @@ interface Descriptor {
 
 /** Layouts on the disk, one for each image. */
 export interface Layouts {
-  /** In these folders: `<folder>/small`. */
+  /** Contains one folder per image: `<folder>/small`. */
   readonly folder: string;
-  /** Part of every image, so that nobody has them already. */
+  /** Part of every image, so that each run has new images. */
   readonly name: string;
 }
 
@@ -32,7 +32,7 @@ export type LayoutTag = 'small' | 'large' | 'index';
 /** Architectures of the multi-platform image. */
 const platforms = ['amd64', 'arm64'] as const;
 
-/** So large that clients send it in parts, and that a push of it can be killed in between. */
+/** Large enough for clients to send it in parts, and for a test to kill a push of it. */
 export const largeBytes = 48 * 1024 * 1024;
 
 const ociType = 'application/vnd.oci.image';
@@ -50,7 +50,7 @@ export async function writeLayouts(folder: string, tags: readonly LayoutTag[]): 
 }
 
 async function writeImage(folder: string, { name, tag }: { name: string; tag: 'small' | 'large' }): Promise<void> {
-  // Random bytes, of which clients that compress anew send as many.
+  // Random bytes, which do not shrink when a client compresses them again.
   const contents =
     tag === 'large' ? [randomBytes(largeBytes)] : ['one', 'two', 'three'].map((each) => `${name} ${each}`);
   const layers = [];
@@ -83,11 +83,11 @@ interface Image {
 }
 
 interface Layer extends Descriptor {
-  /** The digest of what it unpacks to. */
+  /** The digest of the uncompressed layer. */
   readonly diffId: string;
 }
 
-/** Packed as gzip without being compressed: of random bytes nothing would be gained but time. */
+/** Packs a layer as gzip without compression: random bytes do not compress. */
 async function layer(folder: string, content: string | Buffer): Promise<Layer> {
   const archive = pack();
   const name = typeof content === 'string' ? content.replaceAll(' ', '-') : 'large';

@@ -1,4 +1,4 @@
-/** The registry with oras, which keeps files and what belongs to them in registries. */
+/** The registry with oras, which stores files and attachments in registries. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -28,7 +28,7 @@ describeClient(oras, (fixture) => {
     expect(await readFile(join(folder, 'got/nothing.txt'), 'utf8')).toBe('');
   });
 
-  test('what is attached to an image is found by type, through several levels, and is copied along', async () => {
+  test('attachments of an image are found by type, on several levels, and copied with it', async () => {
     const { client, server, at } = fixture();
     const folder = join(server.place.folder, 'attached');
     await mkdir(folder);
@@ -49,7 +49,7 @@ describeClient(oras, (fixture) => {
     expect(await client.referrers(`${at('copied')}@${bill?.digest}`)).toHaveLength(1);
   });
 
-  test('an index is made of images that are there', async () => {
+  test('an index is created from pushed images', async () => {
     const { client, at } = fixture();
     await client.push('index', at('many:v1'));
     await client.push('small', at('many:small'));

@@ -25,7 +25,7 @@ describeClient(podman, (fixture) => {
     expect(codesOf(server.operations(), 'upload-start').filter((code) => code === 201)).toHaveLength(3);
   });
 
-  test('an index is made of images, and pushed with them', async () => {
+  test('an index is created from images and pushed with them', async () => {
     const { client, server, layouts, at } = fixture();
     await client.run(['manifest', 'create', 'many']);
     await client.run(['manifest', 'add', '--all', 'many', `oci:${layouts.folder}/index:index`]);

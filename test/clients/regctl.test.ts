@@ -1,4 +1,4 @@
-/** The registry with regctl, of regclient. */
+/** The registry with regctl (regclient). */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -15,14 +15,14 @@ const program = await clientProgram('regctl');
 
 const regctl = kindOf(program);
 
-/** Of each chunk, where the test makes regctl send a large layer in several. */
+/** Size of the chunks in which regctl sends a large layer. */
 const chunkBytes = 8 * 1024 * 1024;
 
 describeClient(regctl, (fixture) => {
-  test('a large layer comes in chunks that say where they belong', async () => {
+  test('a large layer is sent in chunks with content ranges', async () => {
     const { client, server, layouts, at } = fixture();
     await client.configure(['--blob-max', `${chunkBytes}`, '--blob-chunk', `${chunkBytes}`]);
-    // Of its own: regctl asks for layers to be mounted, from wherever they are.
+    // A new image, because regctl mounts layers that any repository has.
     const { folder } = await writeLayouts(join(layouts.folder, 'chunked'), ['large']);
     server.operations();
     await client.run(['image', 'copy', `ocidir://${folder}/large:large`, at('chunked:v1')]);
@@ -42,7 +42,7 @@ describeClient(regctl, (fixture) => {
     expect(codesOf(operations, 'upload-finish')).toEqual([]);
   });
 
-  test('an index is copied with all its images, and what is attached to it with them', async () => {
+  test('an index is copied with all its images and attachments', async () => {
     const { client, server, at } = fixture();
     await client.push('index', at('many:v1'));
     const bill = ['artifact', 'put', '--artifact-type', 'test/bill', '--subject', at('many:v1')];
@@ -53,7 +53,7 @@ describeClient(regctl, (fixture) => {
     expect(parseManifest(listed).manifests).toMatchObject([{ artifactType: 'test/bill' }]);
   });
 
-  test('a tag is deleted and the manifest stays, then the manifest', async () => {
+  test('deletes a tag but not its manifest, then a manifest', async () => {
     const { client, server, at } = fixture();
     await client.push('small', at('tags:v1'));
     await client.push('small', at('tags:v2'));
@@ -72,7 +72,7 @@ function kindOf(program: string | undefined): ClientKind<Awaited<ReturnType<type
     words: {
       wrongPassword: /unauthorized|Wrong credentials/i,
       noLogin: /unauthorized/i,
-      // It shows no more than the status.
+      // It reports only the status.
       noRight: /unauthorized/,
       absent: /not found/,
       untrusted: /certificate signed by unknown authority/,

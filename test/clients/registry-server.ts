@@ -1,4 +1,4 @@
-/** What clients meet: a registry behind a front, logins with and without the right to push, and images to push. */
+/** A registry for clients, behind a relay, with one login that may push and one that may only pull. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,17 +14,17 @@ export interface RegistryServer extends AsyncDisposable {
   readonly registry: TestRegistry;
   readonly front: Front;
   readonly place: Place;
-  /** The password of the account `acme`, which may do everything in it. */
+  /** The password of the account `acme`, with all rights on its own repositories. */
   readonly password: string;
-  /** One with which `acme` can pull only. */
+  /** A password with which `acme` can only pull. */
   readonly readPassword: string;
   /** The digest that the registry has for `<service>:<tag>` of `acme`, or `undefined`. */
   digestOf(service: string, tag: string): Promise<string | undefined>;
-  /** The operations that clients have asked for since this was called the last time. */
+  /** The requests since the last call. */
   operations(): readonly Operation[];
 }
 
-/** A request, as the registry's log tells of it. */
+/** A request, as logged by the registry. */
 export interface Operation {
   readonly operation: string;
   readonly repository?: string;
@@ -36,11 +36,12 @@ export interface Operation {
 }
 
 export interface RegistryServerOptions {
-  /** The address to speak TLS at; without one, plain HTTP on the loopback. */
+  /** The address for TLS; without it, plain HTTP on loopback. */
   readonly tlsAt?: string;
   readonly database?: TestDatabase | undefined;
 }
 
+/** Opens the registry and its relay. */
 export async function openRegistryServer({ tlsAt, database }: RegistryServerOptions = {}): Promise<RegistryServer> {
   await using opening = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'berth-clients-'));
@@ -69,7 +70,7 @@ export async function openRegistryServer({ tlsAt, database }: RegistryServerOpti
   };
 }
 
-/** How the registry answered each request for an operation. */
+/** The status code of each request with this operation. */
 export function codesOf(operations: readonly Operation[], name: string): (number | 'gone')[] {
   return operations.filter(({ operation }) => operation === name).map(({ code }) => code);
 }

@@ -23,7 +23,7 @@ describeClient(skopeo, (fixture) => {
     await client.push('small', at('to:v1'));
     const operations = server.operations();
     expect(codesOf(operations, 'upload-start').filter((code) => code === 201)).toHaveLength(3);
-    // Of the configuration skopeo never knows that it is there.
+    // skopeo never detects that the registry already has the config.
     expect(codesOf(operations, 'upload-append')).toEqual([202]);
   });
 
@@ -37,7 +37,7 @@ describeClient(skopeo, (fixture) => {
 
   test('zstd layers', async () => {
     const { client, server, at } = fixture();
-    // Of an image that skopeo has not seen: it takes layers that are there in place of what it is told to make of them.
+    // A new image: skopeo reuses layers that the registry has instead of compressing them anew.
     const { folder } = await writeLayouts(join(server.place.folder, 'unseen'), ['small']);
     const source = `oci:${folder}/small:small`;
     await client.copy(['--dest-compress-format', 'zstd', '--dest-compress', source, `docker://${at('zstd:v1')}`]);
@@ -48,7 +48,7 @@ describeClient(skopeo, (fixture) => {
     expect(await client.pull(at('zstd:v1'))).toMatch(/^sha256:/);
   });
 
-  test("an image is converted to docker's own format on the way", async () => {
+  test("an image is converted to docker's own format during a copy", async () => {
     const { client, layouts, at } = fixture();
     await client.copy(['--format', 'v2s2', `oci:${layouts.folder}/small:small`, `docker://${at('v2s2:v1')}`]);
     const { mediaType } = parseManifest(await client.run('inspect', ['--raw', `docker://${at('v2s2:v1')}`]));

@@ -1,4 +1,4 @@
-/** What every client must be able to do with the registry, in the words of one who uses it. */
+/** The suite that every client passes. */
 import { randomBytes } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import type { LayoutTag, Layouts } from './layout.ts';
 import { openRegistryServer } from './registry-server.ts';
 import type { RegistryServer, RegistryServerOptions } from './registry-server.ts';
 
-/** What a test is told with. */
+/** What a test works with. */
 export interface Fixture<Client extends RegistryClient = RegistryClient> {
   readonly server: RegistryServer;
   readonly client: Client;
@@ -24,7 +24,7 @@ export interface Fixture<Client extends RegistryClient = RegistryClient> {
   readonly at: (name: string) => string;
 }
 
-/** Declares a client's tests; they are skipped where it is not installed. `more` adds what this one is known for. */
+/** Declares a client's tests, which are skipped if it is not installed. `more` adds tests of this client's own features. */
 export function describeClient<Client extends RegistryClient>(
   kind: ClientKind<Client>,
   more: (fixture: () => Fixture<Client>) => void,
@@ -42,7 +42,7 @@ export function describeClient<Client extends RegistryClient>(
   });
 }
 
-/** As `describeClient`, of the essentials only, with a registry that keeps everything in MongoDB. */
+/** Like `describeClient`, with the essential tests only, on a registry that stores everything in MongoDB. */
 export function describeClientOnMongo(kind: ClientKind): void {
   describe.skipIf(!kind.installed || !process.env[sharedServersVariable])(`with ${kind.name}, on MongoDB`, () => {
     withFixture(kind, { mongo: true }, (fixture) => describePushAndPull(kind, fixture));
@@ -52,7 +52,7 @@ export function describeClientOnMongo(kind: ClientKind): void {
 function withFixture<Client extends RegistryClient>(
   kind: ClientKind<Client>,
   options: { readonly mongo: boolean },
-  tell: (fixture: () => Fixture<Client>) => void,
+  declare: (fixture: () => Fixture<Client>) => void,
 ): void {
   let fixture: (Fixture<Client> & AsyncDisposable) | undefined;
   beforeAll(async () => {
@@ -60,7 +60,7 @@ function withFixture<Client extends RegistryClient>(
     await fixture.client.login({ user: 'acme', password: fixture.server.password });
   });
   afterAll(async () => await fixture?.[Symbol.asyncDispose]());
-  tell(() => fixture!);
+  declare(() => fixture!);
 }
 
 interface FixtureOptions extends RegistryServerOptions {
@@ -74,7 +74,7 @@ async function openFixture<Client extends RegistryClient>(
   { mongo, trust = true, images = ['small'], ...options }: FixtureOptions,
 ): Promise<Fixture<Client> & AsyncDisposable> {
   await using opening = new AsyncDisposableStack();
-  // podman takes this path for the name of an image, which has no capital letters.
+  // podman uses this path as an image name, which must not have capital letters.
   const folder = join(tmpdir(), `berth-layout-${randomBytes(6).toString('hex')}`);
   await mkdir(folder);
   opening.defer(async () => await rm(folder, { recursive: true, force: true }));
@@ -95,7 +95,7 @@ async function openDatabase(): Promise<TestDatabase> {
 }
 
 function describePushAndPull(kind: ClientKind, fixture: () => Fixture): void {
-  test('what was pushed is what is pulled', async () => {
+  test('a pull returns what was pushed', async () => {
     const { client, server, at } = fixture();
     await client.push('small', at('one:v1'));
     await client.push('small', at('one:v2'));
@@ -103,7 +103,7 @@ function describePushAndPull(kind: ClientKind, fixture: () => Fixture): void {
     if (client.tags) expect(await client.tags(at('one'))).toEqual(['v1', 'v2']);
   });
 
-  test('a push that was killed in a large layer is pushed again', async () => {
+  test('a push that was killed within a large layer succeeds when it is repeated', async () => {
     const { client, server, at } = fixture();
     const kill = new AbortController();
     const stopped = server.front.stopAfter(largeBytes / 6);
@@ -120,7 +120,7 @@ function describePushAndPull(kind: ClientKind, fixture: () => Fixture): void {
   });
 
   if (!kind.deletes) return;
-  test('what was deleted is gone', async () => {
+  test('a deleted image no longer exists', async () => {
     const { client, server, at } = fixture();
     await client.push('small', at('gone:v1'));
     await client.remove?.(at('gone:v1'));
@@ -139,12 +139,12 @@ function describeRefusals(kind: ClientKind, fixture: () => Fixture): void {
     }
   };
 
-  test('a wrong password is told from a right one', async () => {
+  test('a wrong password is rejected', async () => {
     const { client, at } = fixture();
     await expect(as('wrong', () => client.push('small', at('wrong:v1')))).rejects.toThrow(kind.words.wrongPassword);
   });
 
-  test('without a login nothing is pulled but what is public, and nothing pushed', async () => {
+  test('without a login, only public images can be pulled, and nothing can be pushed', async () => {
     const { client, server, at } = fixture();
     await client.push('small', at('hidden:v1'));
     await client.push('small', at('open:v1'));
@@ -159,7 +159,7 @@ function describeRefusals(kind: ClientKind, fixture: () => Fixture): void {
     }
   });
 
-  test('who may only pull is told so when pushing', async () => {
+  test('a push with a read-only token is denied', async () => {
     const { client, server, at } = fixture();
     const push = () => client.push('small', at('read:v1'));
     await expect(as(server.readPassword, push)).rejects.toThrow(kind.words.noRight);
@@ -168,7 +168,7 @@ function describeRefusals(kind: ClientKind, fixture: () => Fixture): void {
     expect(await as(server.readPassword, () => client.pull(at('read:v1')))).toBe(await server.digestOf('read', 'v1'));
   });
 
-  test('what is not there is told from what is hidden', async () => {
+  test('a missing image is reported as missing, not as denied', async () => {
     const { client, at } = fixture();
     await client.push('small', at('here:v1'));
     await expect(client.pull(at('here:v2'))).rejects.toThrow(kind.words.absent);
@@ -177,7 +177,7 @@ function describeRefusals(kind: ClientKind, fixture: () => Fixture): void {
 }
 
 function describeTls(kind: ClientKind, address: string): void {
-  test('with the certificate of its authority, push and pull', async () => {
+  test('push and pull work with a trusted authority', async () => {
     await using fixture = await openFixture(kind, { tlsAt: address });
     const { client, server, at } = fixture;
     await client.login({ user: 'acme', password: server.password });
@@ -185,7 +185,7 @@ function describeTls(kind: ClientKind, address: string): void {
     expect(await client.pull(at('one:v1'))).toBe(await server.digestOf('one', 'v1'));
   });
 
-  test('without, nothing is sent', async () => {
+  test('without a trusted authority, nothing is sent', async () => {
     await using fixture = await openFixture(kind, { tlsAt: address, trust: false });
     const { client, server, at } = fixture;
     const push = async () => {
