@@ -1,5 +1,4 @@
 /** Tests of uploads before they are published. */
-import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect } from 'vitest';
 import { chunks, digestOf, expectCode, expectUpload, hangingAfter, listOf, readAll } from './content.ts';
