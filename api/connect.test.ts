@@ -28,14 +28,12 @@ describe('connect', () => {
     await expect.poll(() => api.notified).toContain(body.backend_id);
   });
 
-  test('with a key that is held returns its backend, with a token for each user, and for each client without a name', async () => {
+  test('with a key that is held returns its backend, with a token for each different user', async () => {
     const users = [
-      {},
       {},
       { user: 'ada' },
       { user: 'grace' },
       { user: '' },
-      { auth: { role: 'editor' } },
       { auth: { role: 'editor' } },
       { user: 'ada', auth: { role: 'editor' } },
       { user: 'ada', auth: { role: 'viewer' } },
@@ -44,6 +42,15 @@ describe('connect', () => {
     expect(replies.filter(({ body }) => body.spawned)).toHaveLength(1);
     expect(new Set(replies.map(({ body }) => body.backend_id)).size).toBe(1);
     expect(new Set(replies.map(({ body }) => body.token)).size).toBe(users.length);
+  });
+
+  test('without a user, however often, returns the same token and keeps one route', async () => {
+    const first = await api.post(connectPath, { key: 'anonymous' });
+    const more = await Promise.all(Array.from({ length: 20 }, () => api.post(connectPath, { key: 'anonymous' })));
+    expect(new Set([first, ...more].map(({ body }) => body.token)).size).toBe(1);
+    const backend = first.body.backend_id;
+    const stored = await api.store.find(routes, { index: 'byBackend', equals: { backend } });
+    expect(stored).toEqual([{ id: hashToken(first.body.token), backend }]);
   });
 
   test('of the same user, again and at the same time, returns the same token and keeps one route', async () => {

@@ -5,7 +5,7 @@ import { digestPattern } from '../contract/names.ts';
 import { upsert } from '../core/store/upsert.ts';
 import { backends, endAsLost, isEnding, lastLiveStatus, newBackend, requestStop, touch } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-import { newBackendId, newToken } from '../model/ids.ts';
+import { newBackendId } from '../model/ids.ts';
 import { chooseImage, images } from '../model/image.ts';
 import { claimSeenKey, isClaimCertain, isForgettable, keyId, keyState, keys, renewKey } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
@@ -113,13 +113,11 @@ async function join(api: Api, holder: Backend, request: ConnectRequest, now: Dat
   return backend && !isEnding(backend) ? { backend, token, spawned: false } : undefined;
 }
 
-/** Writes the route of a user to a backend, unless an earlier connect wrote it, and returns its connection token. */
+/** Writes a route to a running backend, unless an earlier connect wrote the same one, and returns its connection token. */
 async function keepRoute(api: Api, routed: RoutedUser): Promise<string> {
-  const source = tokenSource(routed);
-  const token = source === undefined ? newToken() : api.tokenFor(source);
+  const token = api.tokenFor(tokenSource(routed));
   const route = newRoute(token, routed);
-  if (source === undefined) await api.store.insert(routes, route);
-  else await upsert(api.store, routes, route.id, (current) => current ?? route);
+  await upsert(api.store, routes, route.id, (current) => current ?? route);
   return token;
 }
 
@@ -174,11 +172,10 @@ async function spawn(api: Api, { service, environment, request, claim }: Spawn &
     },
     now,
   );
-  // Beside each other, which takes a third less time. A process that dies now can leave a route without a backend: a few hundred bytes.
-  const [token] = await Promise.all([
-    keepRoute(api, { backend: id, user: request.user, auth: request.auth }),
-    api.store.insert(backends, backend),
-  ]);
+  const routed = { backend: id, user: request.user, auth: request.auth };
+  const token = api.tokenFor(tokenSource(routed));
+  // Both at once takes a third less time. A process that dies here can leave a route without a backend: a few hundred bytes.
+  await Promise.all([api.store.insert(routes, newRoute(token, routed)), api.store.insert(backends, backend)]);
   if (key && !(await claimStands(api, key))) {
     await withdraw(api, backend);
     return undefined;

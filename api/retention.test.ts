@@ -12,7 +12,7 @@ import { WatchedStore } from '../test/kit/stores/watched-store.ts';
 import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
 import { assign, backends, end, newBackend } from '../model/backend.ts';
 import { modelCollections } from '../model/collections.ts';
-import { newBackendId, newToken } from '../model/ids.ts';
+import { newBackendId } from '../model/ids.ts';
 import { claimKey, keyId, keys } from '../model/key.ts';
 import { nodes } from '../model/node.ts';
 import { newRoute, routes } from '../model/route.ts';
@@ -214,7 +214,7 @@ function fixtureOf(parts: AsyncDisposableStack, opened: Store) {
   const rules = { ...spawnRules, backendHistorySeconds: historyMs / 1000 };
   const retention = parts.use(new Retention({ store, clock: timers, log, metrics, rules }));
   const connect = async (backend: string) => {
-    const route = newRoute(newToken(), { backend });
+    const route = newRoute(`token of ${backend}`, { backend });
     await store.insert(routes, route);
     return route.id;
   };

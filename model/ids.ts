@@ -1,4 +1,4 @@
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomInt } from 'node:crypto';
 
 const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789';
 
@@ -10,9 +10,4 @@ export function newBackendId(): string {
   let id = '';
   for (let i = 0; i < backendIdLength; i += 1) id += alphabet[randomInt(alphabet.length)];
   return id;
-}
-
-/** A new random token of 256 bits, in base64url: 43 characters. */
-export function newToken(): string {
-  return randomBytes(32).toString('base64url');
 }

@@ -39,10 +39,9 @@ export function newRoute(token: string, { backend, user, auth }: RoutedUser): Ro
 }
 
 /**
- * What the connection token of a named user is derived from. Each connect of that user to the same backend gets the same token, so
- * that a backend has as many routes as users, however often and however long they connect. `undefined` without a name: each
- * connect is another client then, with a random token.
+ * What a connection token is derived from: all that its route holds. A connect that asks for the same route returns the same token,
+ * so that a backend has as many routes as it has different users, however often and however long they connect.
  */
-export function tokenSource({ backend, user, auth }: RoutedUser): string | undefined {
-  return user === undefined ? undefined : JSON.stringify([backend, user, auth ?? null]);
+export function tokenSource({ backend, user, auth }: RoutedUser): string {
+  return JSON.stringify([backend, user ?? null, auth ?? null]);
 }

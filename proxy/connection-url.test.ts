@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { newToken } from '../model/ids.ts';
+import { newToken } from './testing/token.ts';
 import { parseConnectionUrl, redirectOf } from './connection-url.ts';
 
 const token = newToken();

@@ -3,7 +3,7 @@ import { request as send } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
 import { proxyErrors } from '../contract/proxy-errors.ts';
-import { newToken } from '../model/ids.ts';
+import { newToken } from './testing/token.ts';
 import { exchangeBytes, makeEnded, openFixture, spawn, spawnReady } from './testing/fixture.ts';
 import type { Fixture } from './testing/fixture.ts';
 

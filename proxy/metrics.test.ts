@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openLog } from '../core/log/log.ts';
-import { newToken } from '../model/ids.ts';
+import { newToken } from './testing/token.ts';
 import {
   exchangeBytes,
   openFixture,

@@ -19,11 +19,12 @@ import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { backends, becomeReady, end, newBackend } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
-import { newBackendId, newToken } from '../../model/ids.ts';
+import { newBackendId } from '../../model/ids.ts';
 import { nodes } from '../../model/node.ts';
 import { newRoute, routes } from '../../model/route.ts';
 import { openProxy } from '../open-proxy.ts';
 import type { Proxy, ProxyDeps } from '../open-proxy.ts';
+import { newToken } from './token.ts';
 
 /** A listening proxy and its dependencies. */
 export interface Fixture extends AsyncDisposable {

@@ -50,8 +50,8 @@ inEverySetting((setting) => {
 
   test('two browsers with one key meet in one container; another key is another container', async () => {
     const [first, second] = [
-      await fixture.connect('pad', { key: 'room-1' }),
-      await fixture.connect('pad', { key: 'room-1' }),
+      await fixture.connect('pad', { key: 'room-1', user: 'ada' }),
+      await fixture.connect('pad', { key: 'room-1', user: 'grace' }),
     ];
     expect([first.spawned, second.spawned, second.backend_id === first.backend_id]).toEqual([true, false, true]);
     expect(second.url).not.toBe(first.url);
