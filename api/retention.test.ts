@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
 import { ManualClock } from '../core/clock/manual-clock.ts';
@@ -214,7 +215,7 @@ function fixtureOf(parts: AsyncDisposableStack, opened: Store) {
   const rules = { ...spawnRules, backendHistorySeconds: historyMs / 1000 };
   const retention = parts.use(new Retention({ store, clock: timers, log, metrics, rules }));
   const connect = async (backend: string) => {
-    const route = newRoute(`token of ${backend}`, { backend });
+    const route = newRoute(randomUUID(), { backend });
     await store.insert(routes, route);
     return route.id;
   };
