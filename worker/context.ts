@@ -19,7 +19,7 @@ import type { Pulls } from './images/pulls.ts';
 import type { EngineHealth } from './node/engine-health.ts';
 import type { Run } from './lifecycle/run.ts';
 import type { WorkerSettings } from './settings.ts';
-import type { Slots } from '../core/async/slots.ts';
+import type { Semaphore } from '../core/async/semaphore.ts';
 
 /** What the worker is handed. */
 export interface WorkerDeps {
@@ -48,7 +48,7 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly runs: Map<string, Run>;
   /** Backends that are just being taken, by ID. */
   readonly claiming: Map<string, Backend>;
-  readonly starts: Slots;
+  readonly starts: Semaphore;
   readonly pulls: Pulls;
   readonly engineHealth: EngineHealth;
   readonly connections: Connections;

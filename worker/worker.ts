@@ -33,7 +33,7 @@ import { reconcile } from './reconcile/reconcile.ts';
 import { offeredMemory, promisedMemory } from './scheduling/capacity.ts';
 import type { Run } from './lifecycle/run.ts';
 import type { GatewaySettings } from './settings.ts';
-import { Slots } from '../core/async/slots.ts';
+import { Semaphore } from '../core/async/semaphore.ts';
 import { StoreClock } from './node/store-clock.ts';
 import { beginSweeping } from './idle/sweep.ts';
 import { applyStopRequest } from './lifecycle/stop.ts';
@@ -130,7 +130,7 @@ function newContext(
     log,
     engineHealth,
     claiming,
-    starts: new Slots(settings.maxConcurrentStarts),
+    starts: new Semaphore(settings.maxConcurrentStarts),
     pulls: new Pulls(engine.images),
     connections: new Connections((backend) => runs.has(backend)),
     keptLogs: new KeptLogs({ settings: settings.keptLogs, reserve: deps.reserve, clock: machineClock, log }),

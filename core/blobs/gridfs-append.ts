@@ -1,6 +1,6 @@
 /** Adding bytes to an upload that one has to oneself. */
 import type { Clock } from '../clock/clock.ts';
-import { Slots } from '../async/slots.ts';
+import { Semaphore } from '../async/semaphore.ts';
 import { BlobsError } from './blobs.ts';
 import type { AppendOptions, ByteSource } from './blobs.ts';
 import { ChunkBuffers } from './chunk-buffers.ts';
@@ -30,7 +30,7 @@ const chunksAtATime = 4;
 /** The appends of a process. */
 export class Appends {
   readonly #parts: Parts;
-  readonly #slots = new Slots(chunksAtATime);
+  readonly #permits = new Semaphore(chunksAtATime);
   readonly #buffers = new ChunkBuffers();
   #underWay = 0;
 
@@ -54,7 +54,7 @@ export class Appends {
     const writer: ChunkWriter = new ChunkWriter(held, {
       layout,
       prove: async () => await lease.prove(),
-      slots: this.#slots,
+      permits: this.#permits,
       buffers: this.#buffers,
       hash,
     });

@@ -8,7 +8,7 @@
  */
 import type { ObjectId } from 'mongodb';
 import { free } from '../hash/owned-bytes.ts';
-import type { Slots } from '../async/slots.ts';
+import type { Semaphore } from '../async/semaphore.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
 import type { ChunkBuffer, ChunkBuffers } from './chunk-buffers.ts';
 import { again } from './gridfs-errors.ts';
@@ -21,8 +21,8 @@ interface Parts {
   readonly layout: Layout;
   /** Throws if the lease is not held any more. */
   readonly prove: () => Promise<void>;
-  /** A slot for each chunk that is being sent to the server, or hashed. */
-  readonly slots: Slots;
+  /** A permit for each chunk that is being sent to the server, or hashed. */
+  readonly permits: Semaphore;
   readonly buffers: ChunkBuffers;
   /** Hashes each chunk in the memory from which it is sent. */
   readonly hash: UploadHash;
@@ -34,7 +34,7 @@ export class ChunkWriter {
   readonly #holder: ObjectId;
   readonly #chunkBytes: number;
   readonly #prove: () => Promise<void>;
-  readonly #slots: Slots;
+  readonly #permits: Semaphore;
   readonly #buffers: ChunkBuffers;
   readonly #hash: UploadHash;
   /** The chunk that is being filled, and how far. */
@@ -51,9 +51,9 @@ export class ChunkWriter {
   #durableBytes: number;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor({ upload, holder }: HeldUpload, { layout, prove, slots, buffers, hash }: Parts) {
+  constructor({ upload, holder }: HeldUpload, { layout, prove, permits, buffers, hash }: Parts) {
     this.#chunks = layout.chunks;
-    this.#slots = slots;
+    this.#permits = permits;
     this.#buffers = buffers;
     this.#hash = hash;
     this.#file = upload.file;
@@ -121,7 +121,7 @@ export class ChunkWriter {
   /** Resolves when the chunk is on its way. */
   async #send(): Promise<void> {
     await this.#hashing;
-    const slot = await this.#slots.take();
+    const permit = await this.#permits.acquire();
     const n = this.#n;
     const buffer = this.#filling;
     const data = buffer.subarray(0, this.#filledBytes);
@@ -134,7 +134,7 @@ export class ChunkWriter {
     const settled = Promise.all([sending, this.#hashing]).then(() => {
       this.#underWay.delete(n);
       this.#buffers.giveBack(buffer);
-      slot[Symbol.dispose]();
+      permit[Symbol.dispose]();
     });
     this.#underWay.set(n, settled);
   }

@@ -10,7 +10,7 @@ import type { PrefetchResult } from '../metrics.ts';
 import { bytesOnDisk, disksOf, findLack } from './image-space.ts';
 import { newPullToken } from './pull-token.ts';
 import { closeWithinMs } from '../settings.ts';
-import { Slots } from '../../core/async/slots.ts';
+import { Semaphore } from '../../core/async/semaphore.ts';
 
 /** An engine pulls three layers at a time, unless it is told otherwise: two images keep it busy. */
 const maxConcurrentFetches = 2;
@@ -21,7 +21,7 @@ const pausesMs = [2_000, 10_000, 60_000, 300_000];
 /** The images that this node pulls ahead, or is about to. */
 export class Prefetcher implements AsyncDisposable {
   readonly #worker: WorkerContext;
-  readonly #slots = new Slots(maxConcurrentFetches);
+  readonly #permits = new Semaphore(maxConcurrentFetches);
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #over = new AbortController();
   /** What the images that are just being fetched may still take. */
@@ -70,7 +70,7 @@ export class Prefetcher implements AsyncDisposable {
   async #attempt(id: string): Promise<PrefetchResult> {
     const { store, engine, settings, log } = this.#worker;
     const { signal } = this.#over;
-    using _slot = await this.#slots.take(signal);
+    using _permit = await this.#permits.acquire(signal);
     const image = await store.get(images, id);
     if (!image || !(await this.#isSpawned(image))) {
       log.info({ image: id }, 'Image is not fetched ahead, no environment spawns it any more');

@@ -128,7 +128,7 @@ async function attemptStart(
   run: Run,
   { spec, keyHeld }: { readonly spec: Omit<ContainerSpec, 'address'>; readonly keyHeld: Promise<void> },
 ): Promise<void> {
-  using _permit = await worker.starts.take(run.startUpSignal);
+  using _permit = await worker.starts.acquire(run.startUpSignal);
   if (await hasStarted(worker, run)) return;
   const id = await createContainer(worker, run, spec);
   await abortable(keyHeld, run.startUpSignal);

@@ -11,7 +11,7 @@ import { lineBatchesOf } from '../../core/text/lines.ts';
 import { KeptLogSweep, draftEnding } from './kept-log-sweep.ts';
 import type { KeptLogSweepDeps } from './kept-log-sweep.ts';
 import type { KeptLogSettings } from '../settings.ts';
-import { Slots } from '../../core/async/slots.ts';
+import { Semaphore } from '../../core/async/semaphore.ts';
 
 /** Each holds its log in memory. When many backends end at once, the others wait a moment. */
 const maxAtATime = 8;
@@ -28,7 +28,7 @@ const maxAtATime = 8;
 export class KeptLogs {
   readonly #settings: KeptLogSettings;
   readonly #reserve: DiskReserve | undefined;
-  readonly #slots = new Slots(maxAtATime);
+  readonly #permits = new Semaphore(maxAtATime);
   readonly #sweep: KeptLogSweep;
 
   constructor(
@@ -44,7 +44,7 @@ export class KeptLogs {
    * `ReserveError` when the disk is needed for the store.
    */
   async keep(backend: string, read: () => AsyncIterable<LogRecord[]>, signal: AbortSignal): Promise<void> {
-    using _slot = await this.#slots.take(signal);
+    using _permit = await this.#permits.acquire(signal);
     if (await isThere(this.#file(backend))) return;
     const { folder, maxBytes, totalBytes } = this.#settings;
     const tail = new Tail(Math.min(maxBytes, totalBytes || Infinity));

@@ -75,5 +75,5 @@ export async function claimWaiting(worker: WorkerContext): Promise<boolean> {
 
 /** How many backends more can start at once. Those that are just being taken are about to. */
 function freeStarts({ starts, claiming }: WorkerContext): number {
-  return starts.free - claiming.size;
+  return starts.available - claiming.size;
 }
