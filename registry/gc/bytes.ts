@@ -34,11 +34,11 @@ export interface Tally {
 
 /** Condemns what no repository has. @returns what was not condemned before. */
 export async function condemnBlobs(collecting: Collecting): Promise<Tally> {
-  const { store, blobs, pace, signal, startedAt } = collecting;
+  const { store, blobs, yielder, signal, startedAt } = collecting;
   let tally: Tally = { blobs: 0, bytes: 0 };
   for await (const digest of blobs.list()) {
     signal.throwIfAborted();
-    await pace.step();
+    await yielder.yieldIfDue();
     if (await isLinked(store, digest)) continue;
     if (!(await condemn(store, { id: digest, state: 'condemned', at: startedAt }))) continue;
     tally = plus(tally, (await blobs.stat(digest))?.sizeBytes ?? 0);
@@ -76,13 +76,13 @@ export async function finishRemovals(parts: Parts, turn: Turn, signal: AbortSign
 
 /** Condemned or not: what would go if these links were gone, as digests and how many of each. */
 export async function countUnlinked(
-  { store, blobs, pace, signal }: Collecting,
+  { store, blobs, yielder, signal }: Collecting,
   goneLinks: ReadonlyMap<string, number>,
 ): Promise<Tally> {
   let tally: Tally = { blobs: 0, bytes: 0 };
   for await (const digest of blobs.list()) {
     signal.throwIfAborted();
-    await pace.step();
+    await yielder.yieldIfDue();
     const gone = goneLinks.get(digest) ?? 0;
     const links = await store.find(blobLinks, { index: 'byDigest', equals: { digest }, limit: gone + 1 });
     if (links.length <= gone) tally = plus(tally, (await blobs.stat(digest))?.sizeBytes ?? 0);

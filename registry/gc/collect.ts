@@ -4,7 +4,7 @@ import { condemnBlobs, countUnlinked, removeCondemned } from './bytes.ts';
 import type { Tally } from './bytes.ts';
 import type { Collecting, CollectorDeps } from './collecting.ts';
 import type { CollectionEvent } from './events.ts';
-import { walkingPace } from './pace.ts';
+import { Yielder } from '../../core/async/yielder.ts';
 import { collectRepository } from './repository.ts';
 import type { Turn } from './turn.ts';
 import { repositories } from './walk.ts';
@@ -22,7 +22,7 @@ export async function* collect(
   const startedAt = await deps.store.now();
   const before = new Date(startedAt.getTime() - deps.settings.leaseMs);
   const stop = turn ? AbortSignal.any([signal, turn.lost]) : signal;
-  const collecting: Collecting = { ...deps, startedAt, before, isDry: !turn, pace: walkingPace(), signal: stop };
+  const collecting: Collecting = { ...deps, startedAt, before, isDry: !turn, yielder: new Yielder(), signal: stop };
   const sum = { repositories: 0, manifests: 0, tags: 0, links: 0 };
   const goneLinks = new Map<string, number>();
   for await (const repository of repositories(deps.store)) {

@@ -1,7 +1,7 @@
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
-import type { Pace } from '../../core/async/pace.ts';
+import type { Yielder } from '../../core/async/yielder.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { CollectionSettings } from './settings.ts';
 
@@ -22,7 +22,7 @@ export interface Collecting extends CollectorDeps {
   readonly before: Date;
   /** Whether nothing is to be changed. */
   readonly isDry: boolean;
-  readonly pace: Pace;
+  readonly yielder: Yielder;
   /** Aborts when the collection is to end early. */
   readonly signal: AbortSignal;
 }

@@ -64,11 +64,11 @@ export async function collectRepository(collecting: Collecting, repository: stri
 }
 
 async function markKept(collecting: Collecting, repository: string): Promise<Kept> {
-  const { store, before, settings, pace, signal } = collecting;
+  const { store, before, settings, yielder, signal } = collecting;
   const nodes: Node[] = [];
   for await (const stored of store.scan(manifests, { ...ofRepository(repository), batchSize: manifestBatchSize })) {
     signal.throwIfAborted();
-    await pace.step();
+    await yielder.yieldIfDue();
     nodes.push(nodeOf(stored));
   }
   const graph = new Graph(nodes);
@@ -124,7 +124,7 @@ async function dropManifest(
 }
 
 async function dropLinks(
-  { store, isDry, before, pace, signal }: Collecting,
+  { store, isDry, before, yielder, signal }: Collecting,
   repository: string,
   marked: ReadonlySet<string>,
 ): Promise<{ digests: string[]; bytes: number }> {
@@ -132,7 +132,7 @@ async function dropLinks(
   let bytes = 0;
   for await (const { id, digest, sizeBytes, usedAt } of store.scan(blobLinks, ofRepository(repository))) {
     signal.throwIfAborted();
-    await pace.step();
+    await yielder.yieldIfDue();
     if (marked.has(digest) || usedAt >= before) continue;
     const isUnused = isDry || (await store.delete(blobLinks, id, (link) => link.usedAt.getTime() === usedAt.getTime()));
     if (!isUnused) continue;

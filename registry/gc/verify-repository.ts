@@ -18,11 +18,11 @@ export async function* verifyRepository(
   verifying: Verifying,
   repository: string,
 ): AsyncGenerator<Problem, void, undefined> {
-  const { store, seen, signal, pace } = verifying;
+  const { store, seen, signal, yielder } = verifying;
   const needed = new Set<string>();
   for await (const stored of store.scan(manifests, { ...ofRepository(repository), batchSize: manifestBatchSize })) {
     signal.throwIfAborted();
-    await pace.step();
+    await yielder.yieldIfDue();
     seen.manifests += 1;
     yield* verifyManifest(verifying, stored, needed);
   }
@@ -89,10 +89,10 @@ async function* verifyLinks(
   repository: string,
   needed: ReadonlySet<string>,
 ): AsyncGenerator<Problem, void, undefined> {
-  const { store, blobs, before, turn, pace, signal } = verifying;
+  const { store, blobs, before, turn, yielder, signal } = verifying;
   for await (const { id, digest, sizeBytes, usedAt } of store.scan(blobLinks, ofRepository(repository))) {
     signal.throwIfAborted();
-    await pace.step();
+    await yielder.yieldIfDue();
     const found = await blobs.stat(digest);
     const about = { digest, repository };
     if (found && found.sizeBytes !== sizeBytes) {

@@ -1,7 +1,7 @@
 /** Checking everything that is stored: bytes against their digests, and what refers to something against what is there. */
 import type { CollectorDeps } from './collecting.ts';
 import type { Problem, VerificationEvent } from './events.ts';
-import { walkingPace } from './pace.ts';
+import { Yielder } from '../../core/async/yielder.ts';
 import type { Turn } from './turn.ts';
 import { verifyBlobs } from './verify-blobs.ts';
 import { verifyRepository } from './verify-repository.ts';
@@ -18,7 +18,7 @@ export async function* verify(
   const before = new Date((await deps.store.now()).getTime() - deps.settings.leaseMs);
   const seen = { blobs: 0, bytes: 0, manifests: 0, tags: 0 };
   const stop = turn ? AbortSignal.any([signal, turn.lost]) : signal;
-  const verifying: Verifying = { ...deps, turn, before, pace: walkingPace(), signal: stop, seen };
+  const verifying: Verifying = { ...deps, turn, before, yielder: new Yielder(), signal: stop, seen };
   const sum = { repositories: 0, problems: 0, repaired: 0 };
   const counted = (problem: Problem) => {
     sum.problems += 1;

@@ -1,4 +1,4 @@
-import type { Pace } from '../../core/async/pace.ts';
+import type { Yielder } from '../../core/async/yielder.ts';
 import type { CollectorDeps } from './collecting.ts';
 import type { Turn } from './turn.ts';
 
@@ -8,7 +8,7 @@ export interface Verifying extends CollectorDeps {
   readonly turn: Turn | undefined;
   /** A link that was last used before this, and has no bytes, is none of a push that is under way. */
   readonly before: Date;
-  readonly pace: Pace;
+  readonly yielder: Yielder;
   readonly signal: AbortSignal;
   readonly seen: { blobs: number; bytes: number; manifests: number; tags: number };
 }
