@@ -5,7 +5,7 @@ import type { Endpoint, PathParameters } from '../contract/endpoint.ts';
 import { wellFormed } from '../contract/well-formed.ts';
 import { sendJson } from '../core/http/json.ts';
 import { requestId } from '../core/http/request-id.ts';
-import { Refusal } from '../model/refusal.ts';
+import { ApiError } from '../model/api-error.ts';
 import { authenticate } from './authenticate.ts';
 import type { Caller } from './authenticate.ts';
 import { answerErrors } from './errors.ts';
@@ -21,7 +21,7 @@ export interface Call<Path extends string, Body, Query> {
   readonly caller: Caller;
   readonly request: Request;
   readonly response: Response;
-  /** Aborts when the client leaves, or the room closes. Its reason is a `Refusal`. */
+  /** Aborts when the client leaves, or the room closes. Its reason is an `ApiError`. */
   readonly signal: AbortSignal;
 }
 
@@ -34,7 +34,7 @@ export interface Mounted {
 }
 
 /** Made once: an error of its own for each request would cost more than the rest of it. No client reads it. */
-const clientGone = new Refusal('BadRequest', 'The client has left');
+const clientGone = new ApiError('BadRequest', 'The client has left');
 
 /** The largest body: no request comes near. */
 const maxBodyBytes = 1024 * 1024;
@@ -72,7 +72,7 @@ export function newApp(api: Api, mounted: readonly Mounted[]): Express {
   app.use(observeRequests(api.log, api.metrics));
   for (const each of mounted) each.mount(app, api);
   app.use((request) => {
-    throw new Refusal('NotFound', `There is no ${request.method} ${request.path}`);
+    throw new ApiError('NotFound', `There is no ${request.method} ${request.path}`);
   });
   app.use(answerErrors(api));
   return app;

@@ -4,7 +4,7 @@ import { nodePath } from '../contract/node-streams.ts';
 import type { NodeQuestion } from '../contract/node-streams.ts';
 import { linkGet } from '../core/link/link-get.ts';
 import { nearestGateway, nodes } from '../model/node.ts';
-import { Refusal } from '../model/refusal.ts';
+import { ApiError } from '../model/api-error.ts';
 import type { Api } from './room.ts';
 
 /** A node answers within milliseconds, an engine in trouble within seconds, and whoever asked can ask again. */
@@ -33,7 +33,7 @@ export async function askNode(
     throw new Error(`The gateway answered ${answer.statusCode}`);
   } catch (error) {
     signal.throwIfAborted();
-    throw error instanceof Refusal ? error : away(error);
+    throw error instanceof ApiError ? error : away(error);
   }
 }
 
@@ -44,10 +44,10 @@ async function gatewayOf({ store }: Api, id: string): Promise<{ host: string; po
   return gateway;
 }
 
-function away(cause: unknown): Refusal {
-  return new Refusal('Unavailable', 'The node of this backend does not answer, try again in a moment', { cause });
+function away(cause: unknown): ApiError {
+  return new ApiError('Unavailable', 'The node of this backend does not answer, try again in a moment', { cause });
 }
 
-function tooMany(): Refusal {
-  return new Refusal('TooManyRequests', 'Too many streams of this backend are open, close one of them');
+function tooMany(): ApiError {
+  return new ApiError('TooManyRequests', 'Too many streams of this backend are open, close one of them');
 }

@@ -4,7 +4,7 @@ import type { EndpointAccess } from '../contract/endpoint.ts';
 import type { Store } from '../core/store/store.ts';
 import { accessTokens, hashToken, isUsable, looksLikeAccessToken } from '../model/access-token.ts';
 import type { AccessToken } from '../model/access-token.ts';
-import { Refusal } from '../model/refusal.ts';
+import { ApiError } from '../model/api-error.ts';
 
 /** The caller behind a valid access token. */
 export type Caller = Pick<AccessToken, 'account' | 'scopes'>;
@@ -20,12 +20,12 @@ export async function authenticate(
 ): Promise<Caller> {
   const token = bearerToken(request.headers.authorization);
   if (token === undefined)
-    throw new Refusal('Unauthorized', 'Send your access token as "Authorization: Bearer <token>"');
+    throw new ApiError('Unauthorized', 'Send your access token as "Authorization: Bearer <token>"');
   const found = looksLikeAccessToken(token) ? await deps.store.get(accessTokens, hashToken(token)) : undefined;
   if (!found || !isUsable(found, await deps.store.now())) {
-    throw new Refusal('Unauthorized', 'This access token is unknown, expired or revoked');
+    throw new ApiError('Unauthorized', 'This access token is unknown, expired or revoked');
   }
-  if (!found.scopes.includes(access)) throw new Refusal('Forbidden', `This access token lacks the scope "${access}"`);
+  if (!found.scopes.includes(access)) throw new ApiError('Forbidden', `This access token lacks the scope "${access}"`);
   return found;
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock/clock.ts';
 import { claimMs } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
-import { Refusal } from '../model/refusal.ts';
+import { ApiError } from '../model/api-error.ts';
 
 /** The backend of a claimed key is usually written a few milliseconds later. */
 const firstPauseMs = 5;
@@ -28,12 +28,12 @@ export class ClaimWait {
   }
 
   /**
-   * Waits a little before the next look at a claimed key. Throws `Refusal` with `Unavailable` when the request has waited for
+   * Waits a little before the next look at a claimed key. Throws `ApiError` with `Unavailable` when the request has waited for
    * long enough, and the signal's reason when it aborts.
    */
   async pause(key: Key, now: Date): Promise<void> {
     if (this.#leftMs <= 0) {
-      throw new Refusal('Unavailable', 'The key is being given to a new backend all the time, try again in a moment');
+      throw new ApiError('Unavailable', 'The key is being given to a new backend all the time, try again in a moment');
     }
     const untilEndMs = Math.max(key.claimUntil.getTime() - now.getTime(), firstPauseMs);
     const pauseMs = Math.min(this.#pauseMs, untilEndMs, this.#leftMs);

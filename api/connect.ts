@@ -9,7 +9,7 @@ import { newBackendId } from '../model/ids.ts';
 import { chooseImage, images } from '../model/image.ts';
 import { claimSeenKey, isClaimCertain, isForgettable, keyId, keyState, keys, renewKey } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
-import { Refusal } from '../model/refusal.ts';
+import { ApiError } from '../model/api-error.ts';
 import { newRoute, routes, tokenSource } from '../model/route.ts';
 import type { RoutedUser } from '../model/route.ts';
 import { environmentOf, serviceId, services } from '../model/service.ts';
@@ -38,7 +38,7 @@ export interface Connection {
  * Connects to the backend that holds the key, or to a new one. The order of writes is claim, backend and route, notification:
  * after a crash between any two, the claim's short lease runs out, or the worker finds the backend in the store.
  *
- * Throws `Refusal` with `ServiceNotFound`, `EnvironmentNotFound`, `ImageNotFound`, `NoImage`, `KeyNotHeld`, `MountsDisabled`,
+ * Throws `ApiError` with `ServiceNotFound`, `EnvironmentNotFound`, `ImageNotFound`, `NoImage`, `KeyNotHeld`, `MountsDisabled`,
  * `Unavailable`, and the signal's reason.
  */
 export async function connect(
@@ -48,7 +48,7 @@ export async function connect(
   signal: AbortSignal,
 ): Promise<Connection> {
   const service = await api.store.get(services, serviceId(target.account, target.service));
-  if (!service) throw new Refusal('ServiceNotFound', `There is no service "${target.account}/${target.service}"`);
+  if (!service) throw new ApiError('ServiceNotFound', `There is no service "${target.account}/${target.service}"`);
   const environment = environmentOf(service, target.environment);
   if (request.key === undefined) return await spawn(api, { service, environment, request });
   const id = keyId(service.account, service.name, request.key);
@@ -68,7 +68,7 @@ export async function connect(
       continue;
     }
     if (request.spawn === false) {
-      throw new Refusal('KeyNotHeld', `No running backend holds key ${JSON.stringify(request.key)}`);
+      throw new ApiError('KeyNotHeld', `No running backend holds key ${JSON.stringify(request.key)}`);
     }
     if (key && state === 'lapsed' && holder && !(await markLost(api, key, holder))) continue;
     const predecessor = await livePredecessor(api, holder);
@@ -222,8 +222,8 @@ async function imageToSpawn(
   const [any] = await api.store.find(images, { index: 'byTime', equals: { repository: service.id }, limit: 1 });
   if (!any && config.tag === undefined) {
     const target = `${api.urls.registryHost}/${service.id}`;
-    throw new Refusal('NoImage', `Service "${service.id}" has no image yet, push one to ${target}`);
+    throw new ApiError('NoImage', `Service "${service.id}" has no image yet, push one to ${target}`);
   }
   const kind = digestPattern.test(reference) ? 'digest' : 'tag';
-  throw new Refusal('ImageNotFound', `Service "${service.id}" has no image with the ${kind} "${reference}"`);
+  throw new ApiError('ImageNotFound', `Service "${service.id}" has no image with the ${kind} "${reference}"`);
 }

@@ -11,7 +11,7 @@ import { requestId } from '../core/http/request-id.ts';
 import type { Unreadable } from '../core/http/unreadable.ts';
 import type { Log } from '../core/log/log.ts';
 import { StoreError } from '../core/store/store.ts';
-import { Refusal } from '../model/refusal.ts';
+import { ApiError } from '../model/api-error.ts';
 import type { Api } from './room.ts';
 
 /** How long a client should wait before it tries again when a part is down, or has too much to do. */
@@ -58,7 +58,7 @@ interface Explanation {
 }
 
 function explain(error: unknown): Explanation {
-  if (error instanceof Refusal) return { code: error.code, message: error.message };
+  if (error instanceof ApiError) return { code: error.code, message: error.message };
   if (error instanceof ZodError) return { code: 'BadRequest', message: describeProblems(error) };
   if (error instanceof StoreError && error.code === 'unavailable') {
     const why = error.isFull ? 'The disk is full, try again when there is space' : undefined;

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { JsonBodies } from '../core/http/json-bodies.ts';
 import type { Unreadable } from '../core/http/unreadable.ts';
 import { openBackendWatch } from '../model/backend-watch.ts';
-import { Refusal } from '../model/refusal.ts';
+import { ApiError } from '../model/api-error.ts';
 import { newApp } from './app.ts';
 import { startOrphanReaper } from './orphan-reaper.ts';
 import { explainUnreadable } from './errors.ts';
@@ -40,7 +40,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
   await prefetch.listen();
   const closing = new AbortController();
   opening.defer(() =>
-    closing.abort(new Refusal('Unavailable', 'The platform is being stopped, try again in a moment')),
+    closing.abort(new ApiError('Unavailable', 'The platform is being stopped, try again in a moment')),
   );
   const api: Api = {
     ...deps,

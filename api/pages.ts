@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { PageQuery } from '../contract/pages.ts';
 import type { Collection, Query, Store, StoredDocument } from '../core/store/store.ts';
-import { Refusal } from '../model/refusal.ts';
+import { ApiError } from '../model/api-error.ts';
 
 /** A list: what a query finds, in the order of one field and, where that is equal, of IDs. */
 export interface List<T extends StoredDocument, Index extends string> {
@@ -80,6 +80,6 @@ function readCursor(cursor: string, type: 'text' | 'time'): Position {
     const [value, id] = positionTypes[type].parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
     return { value, id };
   } catch (error) {
-    throw new Refusal('BadRequest', 'cursor: Send the next_cursor of the page before', { cause: error });
+    throw new ApiError('BadRequest', 'cursor: Send the next_cursor of the page before', { cause: error });
   }
 }

@@ -39,7 +39,7 @@ export interface SpawnRules {
   readonly backendHistorySeconds: number;
 }
 
-/** Images in and out as archives: what the registry does for this room. What it throws are `Refusal`s. */
+/** Images in and out as archives: what the registry does for this room. What it throws are `ApiError`s. */
 export interface ImageArchives {
   /** Reads the archive in a request's body, stores what is missing of it, and tags the image. */
   receive(upload: {

@@ -1,7 +1,7 @@
 /** From a spawn config to what a backend is made of: defaults filled in, bounds held. */
 import type { ResourceLimits, SpawnConfig } from '../contract/connect.ts';
 import type { BackendLimits, BackendPlan } from '../model/backend.ts';
-import { Refusal } from '../model/refusal.ts';
+import { ApiError } from '../model/api-error.ts';
 import type { SpawnRules } from './room.ts';
 
 /** The port of v2 and v1 backends. */
@@ -17,7 +17,7 @@ export function planSpawn(
 ): Pick<BackendPlan, 'env' | 'limits' | 'mount' | 'maxIdleSeconds' | 'lifetimeLimitSeconds' | 'port'> {
   const { env, mount, resource_limits: limits } = config.executable ?? {};
   if (mount !== undefined && !rules.mountsEnabled) {
-    throw new Refusal('MountsDisabled', 'This platform has no folder for mounts, set BERTH_MOUNT_FOLDER on its nodes');
+    throw new ApiError('MountsDisabled', 'This platform has no folder for mounts, set BERTH_MOUNT_FOLDER on its nodes');
   }
   const maxIdleSeconds = config.max_idle_seconds ?? rules.defaultMaxIdleSeconds;
   const lifetime = config.lifetime_limit_seconds ?? rules.defaultLifetimeSeconds;
@@ -46,5 +46,5 @@ function planLimits(limits: ResourceLimits): BackendLimits {
 }
 
 function holdBound(field: string, seconds: number, limit: number): void {
-  if (seconds > limit) throw new Refusal('BadRequest', `${field}: At most ${limit} on this platform`);
+  if (seconds > limit) throw new ApiError('BadRequest', `${field}: At most ${limit} on this platform`);
 }

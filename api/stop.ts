@@ -5,7 +5,7 @@ import { factsOfEnd, rank, requestStop } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { changeBackend } from '../model/change-backend.ts';
 import type { BackendChange } from '../model/change-backend.ts';
-import { Refusal } from '../model/refusal.ts';
+import { ApiError } from '../model/api-error.ts';
 import { notify } from './notify.ts';
 import type { Api, ApiDependencies } from './room.ts';
 
@@ -20,7 +20,7 @@ export async function stopBackend(api: Api, id: string, kind: TerminationKind, s
   const now = await api.store.now();
   const change = (current: Backend) => requestStop(current, kind, 'external', now);
   const backend = await endBackend(api, id, { endedBy: 'request', change });
-  if (!backend) throw new Refusal('BackendNotFound', `There is no backend "${id}"`);
+  if (!backend) throw new ApiError('BackendNotFound', `There is no backend "${id}"`);
   if (!backend.live || backend.node === undefined) return;
   await notify(api, nodeQueue(backend.node), stopJob, { backend: id, priority: 'high' });
   const begun = rank(kind === 'soft' ? 'terminating' : 'hard-terminating');

@@ -2,7 +2,7 @@
 import type { Store } from '../core/store/store.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-import { Refusal } from '../model/refusal.ts';
+import { ApiError } from '../model/api-error.ts';
 import { serviceId, services } from '../model/service.ts';
 import type { Service } from '../model/service.ts';
 import type { Caller } from './authenticate.ts';
@@ -14,7 +14,7 @@ interface ServicePath {
 
 /** Throws `AccountNotFound` for any account but the caller's. */
 export function ownAccount(caller: Caller, account: string): void {
-  if (caller.account !== account) throw new Refusal('AccountNotFound', `There is no account "${account}"`);
+  if (caller.account !== account) throw new ApiError('AccountNotFound', `There is no account "${account}"`);
 }
 
 /** Throws `ServiceNotFound` for a service of any account but the caller's. */
@@ -44,10 +44,10 @@ export async function anyBackend(store: Store, id: string): Promise<Backend> {
   return backend;
 }
 
-function noService(path: ServicePath): Refusal {
-  return new Refusal('ServiceNotFound', `There is no service "${path.account}/${path.service}"`);
+function noService(path: ServicePath): ApiError {
+  return new ApiError('ServiceNotFound', `There is no service "${path.account}/${path.service}"`);
 }
 
-function noBackend(id: string): Refusal {
-  return new Refusal('BackendNotFound', `There is no backend "${id}"`);
+function noBackend(id: string): ApiError {
+  return new ApiError('BackendNotFound', `There is no backend "${id}"`);
 }

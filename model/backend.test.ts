@@ -15,7 +15,7 @@ import {
   touch,
 } from './backend.ts';
 import type { Backend } from './backend.ts';
-import { Refusal } from './refusal.ts';
+import { ApiError } from './api-error.ts';
 
 const start = new Date('2026-01-01T00:00:00.000Z');
 const later = (seconds: number) => new Date(start.getTime() + seconds * 1000);
@@ -205,7 +205,7 @@ describe('a stop', () => {
   test('of a backend that has ended is refused', () => {
     const ended = end(ready(), onItsOwn, later(5));
     expect(() => requestStop(ended, 'hard', 'external', later(6))).toThrow(
-      expect.objectContaining({ name: Refusal.name, code: 'BackendNotRunning' }) as Error,
+      expect.objectContaining({ name: ApiError.name, code: 'BackendNotRunning' }) as Error,
     );
   });
 

@@ -2,7 +2,7 @@
 import { backendStatuses } from '../contract/statuses.ts';
 import type { BackendStatus, TerminationKind, TerminationReason } from '../contract/statuses.ts';
 import type { Collection } from '../core/store/store.ts';
-import { Refusal } from './refusal.ts';
+import { ApiError } from './api-error.ts';
 
 /** One step in a backend's history. */
 export interface StatusEntry {
@@ -125,7 +125,7 @@ export function becomeReady(backend: Backend, address: { host: string; port: num
  * Unchanged if the same, or a harder end, was asked for before. Throws `BackendNotRunning` if it has ended.
  */
 export function requestStop(backend: Backend, kind: TerminationKind, reason: TerminationReason, now: Date): Backend {
-  if (!backend.live) throw new Refusal('BackendNotRunning', `Backend "${backend.id}" has ended`);
+  if (!backend.live) throw new ApiError('BackendNotRunning', `Backend "${backend.id}" has ended`);
   if (backend.node === undefined) return end(backend, { kind, reason, exitCode: null }, now);
   if (backend.stop && (backend.stop.kind === 'hard' || kind === 'soft')) return backend;
   return { ...backend, stop: { kind, reason: backend.stop?.reason ?? reason, requestedAt: now } };

@@ -1,7 +1,7 @@
 /** Services and their environments. */
 import { defaultEnvironmentName } from '../contract/names.ts';
 import type { Collection } from '../core/store/store.ts';
-import { Refusal } from './refusal.ts';
+import { ApiError } from './api-error.ts';
 
 /** A named default for spawns of a service. */
 export interface Environment {
@@ -54,7 +54,7 @@ export function newService(about: { account: string; name: string; cluster: stri
 /** Throws `EnvironmentNotFound`. */
 export function environmentOf(service: Service, name: string = defaultEnvironmentName): Environment {
   const found = service.environments.find((environment) => environment.name === name);
-  if (!found) throw new Refusal('EnvironmentNotFound', `Service "${service.id}" has no environment "${name}"`);
+  if (!found) throw new ApiError('EnvironmentNotFound', `Service "${service.id}" has no environment "${name}"`);
   return found;
 }
 

@@ -2,7 +2,7 @@
 import type { Response } from 'express';
 import { endpoints } from '../../contract/endpoints.ts';
 import { digestPattern, serviceName } from '../../contract/names.ts';
-import { Refusal } from '../../model/refusal.ts';
+import { ApiError } from '../../model/api-error.ts';
 import { serviceId } from '../../model/service.ts';
 import { answer } from '../app.ts';
 import { presentImage } from '../present.ts';
@@ -41,7 +41,7 @@ export const imageArchiveEndpoints = [
     const { id: repository } = await visibleService(api.store, caller, parameters);
     const { digest } = parameters;
     const archive = digestPattern.test(digest) ? await archivesOf(api).write(repository, digest) : undefined;
-    if (!archive) throw new Refusal('ImageNotFound', `Service "${repository}" has no image "${digest}"`);
+    if (!archive) throw new ApiError('ImageNotFound', `Service "${repository}" has no image "${digest}"`);
     response.writeHead(200, {
       'content-type': 'application/x-tar',
       'content-length': archive.sizeBytes,
@@ -67,7 +67,7 @@ async function send(archive: ImageArchive, response: Response, signal: AbortSign
 
 function archivesOf({ archives }: Api): ImageArchives {
   if (archives) return archives;
-  throw new Refusal(
+  throw new ApiError(
     'ImagesElsewhere',
     'This process has the API without the registry, whose images are files of another process; use docker push and pull, or set BERTH_BLOBS=gridfs',
   );
@@ -75,5 +75,5 @@ function archivesOf({ archives }: Api): ImageArchives {
 
 function checkServiceName(name: string): void {
   const { error } = serviceName.safeParse(name);
-  if (error) throw new Refusal('BadRequest', `service: ${error.issues[0]?.message ?? 'Not a legal name'}`);
+  if (error) throw new ApiError('BadRequest', `service: ${error.issues[0]?.message ?? 'Not a legal name'}`);
 }

@@ -1,7 +1,7 @@
 import { endpoints } from '../../contract/endpoints.ts';
 import { StoreError } from '../../core/store/store.ts';
 import { chooseImage, images } from '../../model/image.ts';
-import { Refusal } from '../../model/refusal.ts';
+import { ApiError } from '../../model/api-error.ts';
 import { environmentOf, newService, services, withImageTag, withVisibility } from '../../model/service.ts';
 import { answer } from '../app.ts';
 import type { Caller } from '../authenticate.ts';
@@ -58,7 +58,7 @@ async function createService(api: Api, account: string, name: string): Promise<v
     await api.store.insert(services, service);
   } catch (error) {
     if (!(error instanceof StoreError && error.code === 'duplicate')) throw error;
-    throw new Refusal('ServiceExists', `Account "${account}" has a service "${name}" already`);
+    throw new ApiError('ServiceExists', `Account "${account}" has a service "${name}" already`);
   }
 }
 
@@ -74,7 +74,7 @@ async function update(api: Api, caller: Caller, { imageTag, ...path }: Update): 
   const environment = environmentOf(service, path.environment);
   const lease = { now: await api.store.now(), leaseMs: api.rules.imageLeaseSeconds * 1000 };
   if (!(await chooseImage(api.store, { repository: service.id, reference: imageTag }, lease))) {
-    throw new Refusal('ImageNotFound', `Service "${service.id}" has no image "${imageTag}"`);
+    throw new ApiError('ImageNotFound', `Service "${service.id}" has no image "${imageTag}"`);
   }
   await api.store.update(services, service.id, (current) => withImageTag(current, environment.name, imageTag));
   api.prefetch(service.id, ({ name }) => name === environment.name);

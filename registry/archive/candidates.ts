@@ -1,8 +1,8 @@
 /** Which images an archive holds, which of them is meant, and under which tags. */
 import { tagPattern } from '../../contract/names.ts';
-import { Refusal } from '../../model/refusal.ts';
+import { ApiError } from '../../model/api-error.ts';
 import { maxArchiveTags } from './limits.ts';
-import { badArchive } from './refusals.ts';
+import { badArchive } from './api-errors.ts';
 
 /** One image of an archive. */
 export interface Candidate<Root> {
@@ -80,5 +80,5 @@ function tagOf(name: string): string | undefined {
 /** A tag as a client sent it. Throws `BadRequest`. */
 export function checkedTag(tag: string | undefined): string | undefined {
   if (tag === undefined || tagPattern.test(tag)) return tag;
-  throw new Refusal('BadRequest', 'tag: Use up to 128 letters, digits, dots, hyphens and underscores');
+  throw new ApiError('BadRequest', 'tag: Use up to 128 letters, digits, dots, hyphens and underscores');
 }

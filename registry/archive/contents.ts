@@ -2,7 +2,7 @@
 import { normalize } from 'node:path/posix';
 import type { Compression } from './compression.ts';
 import { maxLinkHops } from './limits.ts';
-import { badArchive } from './refusals.ts';
+import { badArchive } from './api-errors.ts';
 
 /** A file of the archive, whose bytes are a blob now. */
 export interface ArchiveFile {

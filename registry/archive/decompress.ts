@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { compressionOf } from './compression.ts';
 import type { ArchiveLimits } from './limits.ts';
-import { badArchive, tooLarge } from './refusals.ts';
+import { badArchive, tooLarge } from './api-errors.ts';
 import { unzstd } from './unzstd.ts';
 
 type Bytes = AsyncIterable<Uint8Array>;

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import multer from 'multer';
 import type { Options, StorageEngine } from 'multer';
 import { z } from 'zod';
-import { Refusal } from '../../model/refusal.ts';
+import { ApiError } from '../../model/api-error.ts';
 import { hasBody } from '../http/request-body.ts';
 
 /** The field of the form that holds the archive. */
@@ -41,7 +41,7 @@ export async function receiveArchive<T>(
   const type = (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
   if (type === 'multipart/form-data') return await receiveForm(request, response, take);
   if (hasBody(request) && !archiveTypes.includes(type)) {
-    throw new Refusal(
+    throw new ApiError(
       'UnsupportedMediaType',
       `Send a form (multipart/form-data) with the field "${fieldName}", or the archive as ${archiveTypes[0]}`,
     );
@@ -71,7 +71,7 @@ async function receiveForm<T>(request: IncomingMessage, response: ServerResponse
   const fileFilter: Options['fileFilter'] = (_request, file, callback) => {
     files += 1;
     if (file.fieldname === fieldName && files === 1) return callback(null, true);
-    const error = new Refusal('BadRequest', `Send one file, in the field "${fieldName}", not in "${file.fieldname}"`);
+    const error = new ApiError('BadRequest', `Send one file, in the field "${fieldName}", not in "${file.fieldname}"`);
     reject(error);
     callback(error);
   };
@@ -84,7 +84,7 @@ async function receiveForm<T>(request: IncomingMessage, response: ServerResponse
     else resolve(taken?.value);
   });
   await promise;
-  if (!taken) throw new Refusal('BadRequest', `The form has no file in the field "${fieldName}"`);
+  if (!taken) throw new ApiError('BadRequest', `The form has no file in the field "${fieldName}"`);
   return { taken: taken.value, fields: textFields.parse({ ...(form.body as object | undefined) }) };
 }
 
@@ -93,5 +93,5 @@ type MulterRequest = IncomingMessage & { body?: unknown };
 /** What the reader of forms says of a form that is none: plain errors, all of them about the body. */
 function asFormError(error: unknown): unknown {
   if (!(error instanceof Error) || error.name !== 'Error' || 'code' in error) return error;
-  return new Refusal('BadRequest', `The form cannot be read: ${error.message}`, { cause: error });
+  return new ApiError('BadRequest', `The form cannot be read: ${error.message}`, { cause: error });
 }

@@ -12,14 +12,14 @@ import type { ArchiveLimits } from './limits.ts';
 import { ArchivePlaces } from './places.ts';
 import { receiveImage } from './receive.ts';
 import type { ArchiveUpload } from './receive.ts';
-import { asRefusal } from './refusals.ts';
+import { asApiError } from './api-errors.ts';
 import { writeArchive } from './write-archive.ts';
 import type { ImageArchive } from './write-archive.ts';
 
 export type { ArchiveUpload } from './receive.ts';
 export type { ImageArchive } from './write-archive.ts';
 
-/** Images in and out as archives, for whoever speaks another protocol than a registry's. Throws `Refusal`s. */
+/** Images in and out as archives, for whoever speaks another protocol than a registry's. Throws `ApiError`s. */
 export interface ImageArchives extends Disposable {
   /** Reads the archive in a request's body, stores what the repository lacks of it, and tags the image. */
   receive(upload: ArchiveUpload): Promise<Image>;
@@ -62,7 +62,7 @@ export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
         const name = tag === undefined ? undefined : { full: `${deps.registryHost}/${repository}:${tag}`, tag };
         return await writeArchive(context, { repository, digest, name });
       } catch (error) {
-        throw asRefusal(error);
+        throw asApiError(error);
       }
     },
     [Symbol.dispose]: () => closing.abort(new RegistryError('unavailable')),

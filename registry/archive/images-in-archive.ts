@@ -9,7 +9,7 @@ import { readBlob } from '../content/pushed-image.ts';
 import { RegistryError } from '../errors.ts';
 import type { Candidate, Wish } from './candidates.ts';
 import type { ArchiveContents, ArchiveFile } from './contents.ts';
-import { badArchive } from './refusals.ts';
+import { badArchive } from './api-errors.ts';
 
 /** The manifest of an image: bytes, and the media type under which they are pushed. */
 export interface Root {

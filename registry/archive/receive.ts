@@ -13,7 +13,7 @@ import { receiveArchive } from './form.ts';
 import { imagesIn } from './images-in-archive.ts';
 import type { ArchiveLimits } from './limits.ts';
 import type { ArchivePlaces } from './places.ts';
-import { asRefusal, badArchive } from './refusals.ts';
+import { asApiError, badArchive } from './api-errors.ts';
 import { storeImage } from './store-image.ts';
 import { takeEntries } from './take-entries.ts';
 import { tarEntries } from './tar-entries.ts';
@@ -39,7 +39,7 @@ interface Receiving {
 /**
  * Reads the request's body when there is a place for it, stores what the repository lacks, and tags the image.
  *
- * @throws Refusal `BadRequest` for what is no whole and right archive, `PayloadTooLarge`, `UnsupportedMediaType`,
+ * @throws ApiError `BadRequest` for what is no whole and right archive, `PayloadTooLarge`, `UnsupportedMediaType`,
  * `InsufficientStorage`, `Unavailable`.
  */
 export async function receiveImage(
@@ -64,7 +64,7 @@ export async function receiveImage(
     if (!image) throw badArchive('holds no image of a container for this platform');
     return image;
   } catch (error) {
-    throw asRefusal(error);
+    throw asApiError(error);
   }
 }
 

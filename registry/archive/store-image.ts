@@ -13,7 +13,7 @@ import { readManifestBlob } from './images-in-archive.ts';
 import type { Root } from './images-in-archive.ts';
 import { maxIndexDepth } from './limits.ts';
 import type { ArchiveLimits } from './limits.ts';
-import { badArchive, tooLarge } from './refusals.ts';
+import { badArchive, tooLarge } from './api-errors.ts';
 
 export interface Storing {
   readonly context: RegistryContext;

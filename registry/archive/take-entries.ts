@@ -17,7 +17,7 @@ import { compressionOf } from './compression.ts';
 import type { Compression } from './compression.ts';
 import { ArchiveContents, documentNames } from './contents.ts';
 import type { ArchiveFile, DocumentName } from './contents.ts';
-import { badArchive } from './refusals.ts';
+import { badArchive } from './api-errors.ts';
 import type { TarEntry } from './tar-entries.ts';
 
 /** What `docker save` adds for engines of before 2016. */

@@ -4,9 +4,9 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { extract } from 'tar-stream';
 import type { Extract, Header } from 'tar-stream';
-import { Refusal } from '../../model/refusal.ts';
+import { ApiError } from '../../model/api-error.ts';
 import type { ArchiveLimits } from './limits.ts';
-import { badArchive, tooLarge } from './refusals.ts';
+import { badArchive, tooLarge } from './api-errors.ts';
 
 export type TarEntry =
   | {
@@ -42,7 +42,7 @@ export async function* tarEntries(
       each.resume();
     }
   } catch (error) {
-    throw error instanceof Refusal ? error : await whatFailed(reading);
+    throw error instanceof ApiError ? error : await whatFailed(reading);
   } finally {
     tar.destroy();
   }

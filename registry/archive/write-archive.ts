@@ -17,7 +17,7 @@ import { contentId, manifests } from '../content/documents.ts';
 import { indexMediaType, isForeign, kindOf, parseManifest } from '../content/manifest.ts';
 import type { Descriptor, Manifest } from '../content/manifest.ts';
 import { resolveImage } from '../content/pushed-image.ts';
-import { Refusal } from '../../model/refusal.ts';
+import { ApiError } from '../../model/api-error.ts';
 import { maxIndexDepth } from './limits.ts';
 
 export interface ImageArchive {
@@ -121,7 +121,7 @@ async function addBlob(
   if (blobs.has(name)) return;
   const sizeBytes = await linkedBlobSize(context, repository, digest);
   if (sizeBytes === undefined) {
-    throw new Refusal('ImageNotFound', `Of this image, ${digest} is gone, push it again`);
+    throw new ApiError('ImageNotFound', `Of this image, ${digest} is gone, push it again`);
   }
   blobs.set(name, { name, sizeBytes, digest });
 }

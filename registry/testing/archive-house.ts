@@ -8,7 +8,7 @@ import { systemClock } from '../../core/clock/system-clock.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { images } from '../../model/image.ts';
-import { Refusal } from '../../model/refusal.ts';
+import { ApiError } from '../../model/api-error.ts';
 import { services } from '../../model/service.ts';
 import { tarOf } from '../../test/kit/registry/archives.ts';
 import type { TestEntry } from '../../test/kit/registry/archives.ts';
@@ -122,7 +122,7 @@ export class ArchiveHouse implements AsyncDisposable {
       const { digest, tag } = await archives.receive({ repository, by: 'acme', request, response, wish, signal });
       response.end(JSON.stringify({ digest, tag }));
     } catch (error) {
-      const about = error instanceof Refusal ? { code: error.code, message: error.message } : { code: String(error) };
+      const about = error instanceof ApiError ? { code: error.code, message: error.message } : { code: String(error) };
       response.end(JSON.stringify(about));
     }
   }

@@ -1,8 +1,8 @@
 import type { ServiceErrorCode } from '../contract/errors.ts';
 
-/** What was asked for cannot be had. Carries a code of the service API's catalogue and a sentence that says what to do. */
-export class Refusal extends Error {
-  override readonly name = 'Refusal';
+/** An error of the service API: a code of its catalogue, and a sentence that says what to do. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
   readonly code: ServiceErrorCode;
 
   constructor(code: ServiceErrorCode, message: string, options?: ErrorOptions) {
