@@ -1,7 +1,7 @@
 import { addAbortSignal } from 'node:stream';
 import type { IncomingMessage } from 'node:http';
-import { nodePath } from '../contract/node-streams.ts';
-import type { NodeQuestion } from '../contract/node-streams.ts';
+import { backendStreamPath } from '../contract/backend-streams.ts';
+import type { BackendStreamRequest } from '../contract/backend-streams.ts';
 import { linkGet } from '../core/link/link-get.ts';
 import { nearestGateway, nodes } from '../model/node.ts';
 import { ApiError } from '../model/api-error.ts';
@@ -17,7 +17,7 @@ const answerLimitMs = 10_000;
 export async function askNode(
   api: Api,
   node: string,
-  question: NodeQuestion,
+  question: BackendStreamRequest,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   const gateway = await gatewayOf(api, node);
@@ -25,7 +25,7 @@ export async function askNode(
   using _limit = api.clock.after(answerLimitMs, () => late.abort(new Error('The gateway does not answer in time')));
   try {
     const target = { ...gateway, secret: api.secret, signal: AbortSignal.any([signal, late.signal]) };
-    const answer = await linkGet(target, node, nodePath(question));
+    const answer = await linkGet(target, node, backendStreamPath(question));
     addAbortSignal(signal, answer);
     if (answer.statusCode === 200) return answer;
     answer.destroy();

@@ -1,7 +1,7 @@
 import { endpoints } from '../../contract/endpoints.ts';
 import { backends } from '../../model/backend.ts';
 import { answer } from '../app.ts';
-import { streamLog, streamMetrics } from '../node-streams.ts';
+import { streamLog, streamMetrics } from '../backend-streams.ts';
 import { findPage } from '../pages.ts';
 import { presentBackend, presentCurrentStatus, presentListItem, presentRunning } from '../present.ts';
 import { streamStatuses } from '../status-stream.ts';

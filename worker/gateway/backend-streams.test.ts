@@ -5,8 +5,8 @@ import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { metricsRecord } from '../../contract/backend.ts';
 import type { MetricsRecord } from '../../contract/backend.ts';
-import { logRecord, maxLineBytes, nodePath } from '../../contract/node-streams.ts';
-import type { LogRecord } from '../../contract/node-streams.ts';
+import { logRecord, maxLineBytes, backendStreamPath } from '../../contract/backend-streams.ts';
+import type { LogRecord } from '../../contract/backend-streams.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
 import { linkGet } from '../../core/link/link-get.ts';
 import { linesOf } from '../../core/text/lines.ts';
@@ -76,9 +76,9 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     return await linkGet({ ...gateway, secret: platform.secret, signal }, node, path);
   }
 
-  const askForLog = (backend: string, after?: string) => ask(nodePath({ about: 'log', backend, after }));
+  const askForLog = (backend: string, after?: string) => ask(backendStreamPath({ about: 'log', backend, after }));
 
-  const askForMetrics = (backend: string) => ask(nodePath({ about: 'metrics', backend }));
+  const askForMetrics = (backend: string) => ask(backendStreamPath({ about: 'metrics', backend }));
 
   async function nextRecord(answer: IncomingMessage): Promise<MetricsRecord> {
     const [chunk] = (await once(answer, 'data')) as [Buffer];

@@ -1,8 +1,8 @@
 /** What this node answers, through its gateway, to processes that ask what its backends say and use. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { nodeQuestion } from '../../contract/node-streams.ts';
-import type { NodeQuestion } from '../../contract/node-streams.ts';
+import { parseBackendStreamPath } from '../../contract/backend-streams.ts';
+import type { BackendStreamRequest } from '../../contract/backend-streams.ts';
 import { readBackendLog } from '../logs/backend-log.ts';
 import type { WorkerContext } from '../context.ts';
 import { EngineError } from '../docker/engine-error.ts';
@@ -23,7 +23,7 @@ export class BackendStreams {
 
   /** Answers a question. Never rejects. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const question = nodeQuestion(request.url ?? '');
+    const question = parseBackendStreamPath(request.url ?? '');
     // By an old address one may come to another node.
     if (request.headers.host !== this.#worker.settings.node) response.writeHead(421).end();
     else if (!question || request.method !== 'GET') response.writeHead(404).end();
@@ -31,11 +31,11 @@ export class BackendStreams {
     else await this.#stream(question, response);
   }
 
-  #openOf({ backend }: NodeQuestion): number {
+  #openOf({ backend }: BackendStreamRequest): number {
     return this.#open.get(backend) ?? 0;
   }
 
-  async #stream(question: NodeQuestion, response: ServerResponse): Promise<void> {
+  async #stream(question: BackendStreamRequest, response: ServerResponse): Promise<void> {
     const { backend } = question;
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('Whoever asked has left')));
@@ -57,7 +57,7 @@ export class BackendStreams {
 
 async function* recordsOf(
   worker: WorkerContext,
-  { about, backend, after }: NodeQuestion,
+  { about, backend, after }: BackendStreamRequest,
   signal: AbortSignal,
 ): AsyncGenerator<readonly unknown[], void, void> {
   if (about === 'log') {

@@ -1,4 +1,4 @@
-import type { LogRecord } from '../../contract/node-streams.ts';
+import type { LogRecord } from '../../contract/backend-streams.ts';
 import { readContainerLog } from '../logs/backend-log.ts';
 import type { WorkerContext } from '../context.ts';
 import { isEngineError } from '../docker/engine-error.ts';

@@ -1,5 +1,5 @@
 /** The log of a backend, wherever it is: with its container while that is there, from then on in a file of this node. */
-import type { LogRecord } from '../../contract/node-streams.ts';
+import type { LogRecord } from '../../contract/backend-streams.ts';
 import type { WorkerContext } from '../context.ts';
 import { isEngineError } from '../docker/engine-error.ts';
 import { LogLines } from './log-lines.ts';

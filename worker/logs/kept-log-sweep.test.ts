@@ -2,7 +2,7 @@ import { mkdtemp, mkdir, readdir, rm, stat, utimes, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { LogRecord } from '../../contract/node-streams.ts';
+import type { LogRecord } from '../../contract/backend-streams.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { openLog, silentLog } from '../../core/log/log.ts';
 import { KeptLogSweep } from './kept-log-sweep.ts';

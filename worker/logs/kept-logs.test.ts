@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { LogRecord } from '../../contract/node-streams.ts';
+import type { LogRecord } from '../../contract/backend-streams.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { DiskReserve, ReserveError } from '../../core/files/disk-reserve.ts';
 import { silentLog } from '../../core/log/log.ts';

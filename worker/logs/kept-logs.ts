@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { logRecord } from '../../contract/node-streams.ts';
-import type { LogRecord } from '../../contract/node-streams.ts';
+import { logRecord } from '../../contract/backend-streams.ts';
+import type { LogRecord } from '../../contract/backend-streams.ts';
 import type { DiskReserve } from '../../core/files/disk-reserve.ts';
 import { makeDurableFolder } from '../../core/files/durable-folder.ts';
 import { ifPresent, systemCode } from '../../core/files/system-code.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { logPosition, maxLineBytes } from '../../contract/node-streams.ts';
+import { logPosition, maxLineBytes } from '../../contract/backend-streams.ts';
 import { LogFrames } from '../docker/log-frames.ts';
 import type { LogEntry } from '../docker/log-frames.ts';
 import { LogLines } from './log-lines.ts';

@@ -1,6 +1,6 @@
 /** From what the engine kept of a container's output to the lines of its log, each with its place. */
-import { maxLineBytes } from '../../contract/node-streams.ts';
-import type { LogRecord } from '../../contract/node-streams.ts';
+import { maxLineBytes } from '../../contract/backend-streams.ts';
+import type { LogRecord } from '../../contract/backend-streams.ts';
 import type { LogEntry } from '../docker/log-frames.ts';
 
 /** A character of UTF-8 has at most four bytes. */

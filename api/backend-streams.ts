@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import { metricsRecord } from '../contract/backend.ts';
-import { logPosition, logRecord } from '../contract/node-streams.ts';
-import type { NodeQuestion } from '../contract/node-streams.ts';
+import { logPosition, logRecord } from '../contract/backend-streams.ts';
+import type { BackendStreamRequest } from '../contract/backend-streams.ts';
 import { lastEventId, openEventStream } from '../core/http/sse.ts';
 import type { EventStream } from '../core/http/sse.ts';
 import { lineBatchesOf } from '../core/text/lines.ts';
@@ -23,9 +23,9 @@ interface NodeEvent {
   readonly data: string;
 }
 
-interface NodeStream {
+interface BackendStream {
   readonly backend: Backend;
-  readonly question: NodeQuestion;
+  readonly question: BackendStreamRequest;
   /** Makes an event of a line of the node's answer. */
   readonly eventOf: (line: string) => NodeEvent;
 }
@@ -57,7 +57,7 @@ export async function streamMetrics(api: Api, backend: Backend, exchange: Exchan
   await streamFromNode(api, { backend, question: { about: 'metrics', backend: backend.id }, eventOf }, exchange);
 }
 
-async function streamFromNode(api: Api, wanted: NodeStream, { response, signal }: Exchange): Promise<void> {
+async function streamFromNode(api: Api, wanted: BackendStream, { response, signal }: Exchange): Promise<void> {
   const { backend, question } = wanted;
   try {
     // Asked first: what cannot be had is refused, as long as nothing is sent.
@@ -80,7 +80,7 @@ async function streamFromNode(api: Api, wanted: NodeStream, { response, signal }
 async function relay(
   answer: IncomingMessage,
   stream: EventStream,
-  eventOf: NodeStream['eventOf'],
+  eventOf: BackendStream['eventOf'],
   signal: AbortSignal,
 ): Promise<void> {
   for await (const lines of lineBatchesOf(answer)) {

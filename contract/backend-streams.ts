@@ -20,7 +20,7 @@ export const logPosition = z.string().regex(/^\d{10}\.\d{9}-\d{8}$/);
 export const maxLineBytes = 64 * 1024;
 
 /** A request for the log or the metrics of a backend. */
-export interface NodeQuestion {
+export interface BackendStreamRequest {
   readonly about: 'log' | 'metrics';
   readonly backend: string;
   /** For a log: only lines after this position. */
@@ -28,12 +28,12 @@ export interface NodeQuestion {
 }
 
 /** The path of a request to a gateway. */
-export function nodePath({ about, backend, after }: NodeQuestion): string {
+export function backendStreamPath({ about, backend, after }: BackendStreamRequest): string {
   return `/backends/${backend}/${about}${after === undefined ? '' : `?after=${after}`}`;
 }
 
 /** Parses the path of a request; `undefined` if it is not valid. */
-export function nodeQuestion(path: string): NodeQuestion | undefined {
+export function parseBackendStreamPath(path: string): BackendStreamRequest | undefined {
   const [, backend, about, after] = /^\/backends\/([a-z0-9]+)\/(log|metrics)(?:\?after=([\d.-]+))?$/.exec(path) ?? [];
   if (backend === undefined || (about !== 'log' && about !== 'metrics')) return undefined;
   if (after === undefined) return { about, backend };
