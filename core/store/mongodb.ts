@@ -24,7 +24,7 @@ import { Turns } from './turns.ts';
 import { assertIndexable } from './query-plan.ts';
 import type { AnyCollection } from './query-plan.ts';
 import { scanInBatches } from './scan.ts';
-import { SharedQuestions } from './shared-questions.ts';
+import { RequestCoalescer } from './request-coalescer.ts';
 import { StoreError } from './store.ts';
 import type { Collection, Query, Scan, Store, StoredDocument } from './store.ts';
 
@@ -70,7 +70,7 @@ class MongoStore implements Store {
   readonly #collections: ReadonlyMap<string, AnyCollection>;
   readonly #time: ServerTime;
   readonly #turns = new Turns();
-  readonly #searches = new SharedQuestions<readonly MongoRecord[]>();
+  readonly #searches = new RequestCoalescer<readonly MongoRecord[]>();
   readonly #opened = new Map<string, MongoRecords>();
   #closed: Promise<void> | undefined;
 
@@ -164,7 +164,7 @@ class MongoStore implements Store {
 
   async #searchOnce(records: MongoRecords, planned: MongoQuery): Promise<readonly MongoRecord[]> {
     const name = `${records.collection.collectionName} ${serialize(planned).toString('latin1')}`;
-    return await this.#searches.ask(name, async () => await this.#search(records, planned));
+    return await this.#searches.run(name, async () => await this.#search(records, planned));
   }
 
   async #search({ collection }: MongoRecords, { filter, sort, hint, limit }: MongoQuery): Promise<MongoRecord[]> {
