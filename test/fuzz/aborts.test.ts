@@ -1,7 +1,7 @@
 // Takes about 75 s
 /**
- * Clients and backends that leave at every byte of every exchange, and backends whose answers were tampered with: the process
- * lives, sessions beside them stay open, and nothing of what was broken off stays counted.
+ * Clients and backends that disconnect at every byte of every scenario, and backends that send malformed responses: the process
+ * keeps running, other sessions stay open, and aborted requests leave nothing counted.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
@@ -16,30 +16,30 @@ import { terminate } from '../kit/platform/api-client.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { pushTestImage } from '../kit/engines/images.ts';
 import { Fixture } from '../stories/fixture.ts';
-import { play, Witness } from './client.ts';
+import { send, ControlConnection } from './client.ts';
 import type { Cut } from './client.ts';
-import { exchanges, malicious, requestBytes } from './exchanges.ts';
-import { leavings } from './plan.ts';
+import { scenarios, malicious, requestBytes } from './scenarios.ts';
+import { disconnects } from './plan.ts';
 import { Random } from './random.ts';
 
-/** Each case is played once, and all again while this lasts; `BERTH_TEST_FUZZ_SECONDS=3600` looks longer. */
+/** Runs each case once, then all cases again until this time has passed. `BERTH_TEST_FUZZ_SECONDS=3600` tests for an hour. */
 const fuzzMs = Number(process.env['BERTH_TEST_FUZZ_SECONDS'] ?? '60') * 1000;
 
-/** The seed of a run that failed, in `BERTH_TEST_FUZZ_SEED`, does the same again in the same order. */
+/** The seed of a failed run, in `BERTH_TEST_FUZZ_SEED`, repeats its cases in the same order. */
 const seed = Number(process.env['BERTH_TEST_FUZZ_SEED'] ?? randomBytes(4).readUInt32BE());
 
-/** Enough that they meet each other, and that two cores have time to spare for those beside them. */
-const players = 8;
+/** Enough cases at once to affect each other, few enough to leave two cores time for the other sessions. */
+const runners = 8;
 
-/** Small enough that a few leaked reservations leave no room for a last push of half of it. */
+/** Small enough for a few leaked reservations to fail the last push, which needs half of it. */
 const spareBytes = 64 * 1024;
 const chunkBytes = 300;
 
-/** While both sides of an exchange are at work, a client leaves so often, up to so many milliseconds after it has sent everything. */
+/** So many cases in which a client disconnects while the backend responds, up to `soonMs` after its last byte. */
 const soonCases = 40;
 const soonMs = 6;
 
-/** How many answers are tampered with in each round. */
+/** Number of malformed responses in each round. */
 const maliciousCases = 1_500;
 
 interface Case {
@@ -65,14 +65,14 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   const tokenOf = ({ url }: { url: string }) => new URL(url).pathname.split('/')[1] ?? '';
 
   test(
-    'whoever leaves, and whenever, others stay and nothing stays counted',
+    'an aborted request closes no other connection and leaves nothing counted',
     { timeout: fuzzMs + 600_000 },
     async ({ annotate }) => {
       const { platform } = fixture;
       const proxyPort = portOf(platform.proxyUrl);
       const [attacked, beside] = await Promise.all([fixture.connectReady('raw'), fixture.connectReady('raw')]);
       const held = await fixture.connect('deaf');
-      const witnesses = await openWitnesses(proxyPort, tokenOf(beside));
+      const controls = await openControls(proxyPort, tokenOf(beside));
       await setQuota();
       await expect.poll(openConnections).toBe(1);
       const openFilesBefore = await openFiles();
@@ -87,17 +87,17 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
         ...Array.from({ length: maliciousCases }, () => maliciousCase(proxyPort, tokenOf(attacked))),
       ];
       const over = new AbortController();
-      const watching = watch(witnesses, over.signal);
-      await Promise.race([playAll(allCases, annotate), watching]).catch(explain);
-      await Promise.race([playEndings(proxyPort, [attacked, held]), watching]);
+      const watching = watch(controls, over.signal);
+      await Promise.race([runAll(allCases, annotate), watching]).catch(explain);
+      await Promise.race([runEndings(proxyPort, [attacked, held]), watching]);
       over.abort();
       await watching;
 
       expect(problemsIn(platform.log)).toEqual([]);
       await expect.poll(openConnections, { timeout: 60_000 }).toBe(1);
-      for (const { witness, ending } of witnesses) await witness.ask(ending);
-      await expect.poll(openFiles, { timeout: 60_000, interval: 500 }).toBeLessThan(openFilesBefore + players);
-      for (const { witness } of witnesses) witness.close();
+      for (const { control, ending } of controls) await control.ask(ending);
+      await expect.poll(openFiles, { timeout: 60_000, interval: 500 }).toBeLessThan(openFilesBefore + runners);
+      for (const { control } of controls) control.close();
       await expect.poll(openConnections).toBe(0);
       await expect.poll(() => pushed(randomBytes(spareBytes / 2)), { timeout: 120_000, interval: 2_000 }).toBe(201);
       await terminate(platform, beside.backend_id, true);
@@ -109,37 +109,37 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
     throw new Error(`${message}; the log ends with:\n${fixture.platform.log.slice(-2_000)}`, { cause: error });
   }
 
-  /** Plays every case once, and then again until the time is over, each time in another order. */
-  async function playAll(allCases: () => Case[], annotate: (message: string) => Promise<unknown>): Promise<void> {
+  /** Runs every case once, then again until the time is over, each round in another order. */
+  async function runAll(allCases: () => Case[], annotate: (message: string) => Promise<unknown>): Promise<void> {
     const endMs = Date.now() + fuzzMs;
     const stuck: string[] = [];
-    let played = 0;
+    let ran = 0;
     for (let round = 0; round === 0 || Date.now() < endMs; round += 1) {
       const left = random.shuffled(allCases());
       const isEnough = () => round > 0 && Date.now() > endMs;
-      const player = async () => {
+      const runner = async () => {
         for (let next = left.pop(); next && !isEnough(); next = left.pop()) {
           if (!(await next.run())) stuck.push(next.name);
-          played += 1;
+          ran += 1;
         }
       };
-      await Promise.all(Array.from({ length: players }, player));
+      await Promise.all(Array.from({ length: runners }, runner));
     }
     expect(stuck).toEqual([]);
-    await annotate(`${played} exchanges were broken off`);
+    await annotate(`${ran} requests were aborted`);
   }
 
-  /** Clients that are there when their backend becomes ready, or ends. */
-  async function playEndings(port: number, [attacked, held]: [ConnectResponse, ConnectResponse]): Promise<void> {
+  /** Clients that are connected when their backend becomes ready or ends. */
+  async function runEndings(port: number, [attacked, held]: [ConnectResponse, ConnectResponse]): Promise<void> {
     const late = await fixture.connect('raw');
-    const toLate = exchanges.flatMap((exchange) => {
-      const { length } = exchange.answer;
-      const bytes = requestBytes(exchange, tokenOf(late), { cutAt: length, how: 'end' });
-      return [play(port, bytes), play(port, bytes, { after: 'received', count: 1, how: 'reset' })];
+    const toLate = scenarios.flatMap((scenario) => {
+      const { length } = scenario.answer;
+      const bytes = requestBytes(scenario, tokenOf(late), { cutAt: length, how: 'end' });
+      return [send(port, bytes), send(port, bytes, { after: 'received', count: 1, how: 'reset' })];
     });
-    const toHeld = exchanges.map((exchange) => play(port, requestBytes(exchange, tokenOf(held))));
+    const toHeld = scenarios.map((scenario) => send(port, requestBytes(scenario, tokenOf(held))));
     const api = portOf(fixture.platform.apiUrl);
-    const streams = streamsOf(attacked.backend_id).map(({ request }) => play(api, request));
+    const streams = streamsOf(attacked.backend_id).map(({ request }) => send(api, request));
     await fixture.statusesUntil(late, 'ready');
     expect(await Promise.all(toLate)).not.toContain(false);
     for (const session of [attacked, held, late]) await terminate(fixture.platform, session.backend_id, true);
@@ -147,47 +147,47 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   }
 
   function proxiedCases(port: number, token: string): Case[] {
-    return exchanges.flatMap((exchange): Case[] => {
-      const request = requestBytes(exchange, token);
-      const byClient = cutsOf(request.length, exchange.answer.length).map((cut): Case => ({
-        name: `${exchange.name}: client, ${wordsOf(cut)}`,
-        run: () => play(port, request, cut),
+    return scenarios.flatMap((scenario): Case[] => {
+      const request = requestBytes(scenario, token);
+      const byClient = cutsOf(request.length, scenario.answer.length).map((cut): Case => ({
+        name: `${scenario.name}: client, ${wordsOf(cut)}`,
+        run: () => send(port, request, cut),
       }));
-      const byBackend = Array.from({ length: exchange.answer.length + 1 }, (_, cutAt): Case => {
-        const how = random.pick(leavings);
-        const bytes = requestBytes(exchange, token, { cutAt, how });
-        return { name: `${exchange.name}: backend, ${how} at ${cutAt}`, run: () => play(port, bytes) };
+      const byBackend = Array.from({ length: scenario.answer.length + 1 }, (_, cutAt): Case => {
+        const how = random.pick(disconnects);
+        const bytes = requestBytes(scenario, token, { cutAt, how });
+        return { name: `${scenario.name}: backend, ${how} at ${cutAt}`, run: () => send(port, bytes) };
       });
       return [...byClient, ...byBackend];
     });
   }
 
-  /** Requests that do not wait for the answers before them, the last of which asks for an upgrade. */
+  /** Pipelined requests, the last of which asks for an upgrade. */
   function pipelinedCases(port: number, token: string): Case[] {
-    const [plain, streamed, , upgrade] = exchanges;
+    const [plain, streamed, , upgrade] = scenarios;
     const all = [plain, streamed, upgrade].flatMap((each) =>
       each ? [requestBytes({ ...each, lines: linesToStay(each.lines) }, token)] : [],
     );
     const request = Buffer.concat(all);
     return cutsOf(request.length, 300).map((cut): Case => ({
       name: `pipelined: ${wordsOf(cut)}`,
-      run: () => play(port, request, cut),
+      run: () => send(port, request, cut),
     }));
   }
 
   function maliciousCase(port: number, token: string): Case {
-    const exchange = malicious(random.pick(exchanges), random);
-    const bytes = requestBytes(exchange, token, { cutAt: exchange.answer.length, how: random.pick(leavings) });
-    return { name: `${exchange.name}: ${JSON.stringify(exchange.answer)}`, run: () => play(port, bytes) };
+    const scenario = malicious(random.pick(scenarios), random);
+    const bytes = requestBytes(scenario, token, { cutAt: scenario.answer.length, how: random.pick(disconnects) });
+    return { name: `${scenario.name}: ${JSON.stringify(scenario.answer)}`, run: () => send(port, bytes) };
   }
 
-  /** The backend never becomes ready: whoever has sent everything leaves while the request is held. */
+  /** The backend never becomes ready: clients disconnect while the proxy holds their requests. */
   function heldCases(port: number, token: string): Case[] {
-    return exchanges.flatMap((exchange) => {
-      const request = requestBytes(exchange, token);
+    return scenarios.flatMap((scenario) => {
+      const request = requestBytes(scenario, token);
       return cutsOf(request.length, 0).map((cut): Case => ({
-        name: `held ${exchange.name}: ${wordsOf(cut)}`,
-        run: () => play(port, request, cut),
+        name: `held ${scenario.name}: ${wordsOf(cut)}`,
+        run: () => send(port, request, cut),
       }));
     });
   }
@@ -203,10 +203,10 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   function streamCases(backend: string): Case[] {
     const port = portOf(fixture.platform.apiUrl);
     return streamsOf(backend).flatMap(({ name, request }) =>
-      // Only the head of an answer is there for certain.
+      // Only the head of the response is certain to arrive.
       cutsOf(request.length, 100).map((cut): Case => ({
         name: `${name} stream: ${wordsOf(cut)}`,
-        run: () => play(port, request, cut),
+        run: () => send(port, request, cut),
       })),
     );
   }
@@ -229,7 +229,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
           const upload = await beginUpload();
           const query = method === 'PUT' ? `${upload.search === '' ? '?' : '&'}digest=sha256:${digest}` : '';
           const bytes = Buffer.concat([headOf(method, `${upload.pathname}${upload.search}${query}`), body]);
-          const isClosed = await play(port, bytes, { ...cut, count: Math.min(cut.count, bytes.length) });
+          const isClosed = await send(port, bytes, { ...cut, count: Math.min(cut.count, bytes.length) });
           await cancelUpload(upload);
           return isClosed;
         },
@@ -237,12 +237,12 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
     );
   }
 
-  /** Every byte of a request, and of its answer, as a place to leave, each in one way. */
+  /** Every byte of a request and of its response as a point to disconnect at, each in one way. */
   function cutsOf(requestBytes: number, answerBytes: number): Cut[] {
     const all = (after: Cut['after'], from: number, to: number) =>
-      Array.from({ length: to - from + 1 }, (_, i): Cut => ({ after, count: from + i, how: random.pick(leavings) }));
+      Array.from({ length: to - from + 1 }, (_, i): Cut => ({ after, count: from + i, how: random.pick(disconnects) }));
     const soon = Array.from({ length: soonCases }, (): Cut => {
-      return { after: 'sent', count: requestBytes, how: random.pick(leavings), delayMs: random.below(soonMs) };
+      return { after: 'sent', count: requestBytes, how: random.pick(disconnects), delayMs: random.below(soonMs) };
     });
     return [...all('sent', 0, requestBytes), ...all('received', 1, answerBytes), ...soon];
   }
@@ -254,19 +254,19 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
     const { registry, account } = fixture.platform;
     const path = `http://${registry}/v2/${account}/raw/blobs/uploads/`;
     const answer = await fetch(path, { method: 'POST', headers: { authorization: basic() } });
-    if (answer.status !== 202) throw new Error(`An upload cannot begin: ${answer.status} ${await answer.text()}`);
+    if (answer.status !== 202) throw new Error(`Starting an upload failed: ${answer.status} ${await answer.text()}`);
     await answer.arrayBuffer();
     return new URL(answer.headers.get('location') ?? '', path);
   }
 
-  /** Until it is there no longer: what was broken off may still be under way. */
+  /** Deletes an upload, and retries until it no longer exists: an aborted request may still be running. */
   async function cancelUpload(upload: URL): Promise<void> {
-    const isGone = async () => {
+    const deleteUpload = async () => {
       const answer = await fetch(upload, { method: 'DELETE', headers: { authorization: basic() } });
       await answer.arrayBuffer();
       return answer.status;
     };
-    await expect.poll(isGone, { timeout: 60_000 }).toBe(404);
+    await expect.poll(deleteUpload, { timeout: 60_000 }).toBe(404);
   }
 
   /** Pushes a blob in one request, and returns the status. */
@@ -279,7 +279,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
     return answer.status;
   }
 
-  /** Leaves so little room that reservations which are not given back are noticed. */
+  /** Sets a quota so small that the last push fails if reservations leak. */
   async function setQuota(): Promise<void> {
     const { platform } = fixture;
     expect(await pushed(Buffer.alloc(chunkBytes, 'x'))).toBe(201);
@@ -307,32 +307,35 @@ function linesToStay(lines: readonly string[]): string[] {
   return lines.filter((line) => line !== 'Connection: close');
 }
 
-/** Asks others again and again, until the signal aborts. Rejects when one of them is closed. */
-async function watch(witnesses: readonly { witness: Witness; ending: string }[], signal: AbortSignal): Promise<void> {
+/** Sends on the control connections until the signal aborts. Rejects when one of them is closed. */
+async function watch(
+  controls: readonly { control: ControlConnection; ending: string }[],
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
-    for (const { witness, ending } of witnesses) await witness.ask(ending);
+    for (const { control, ending } of controls) await control.ask(ending);
     await sleep(20);
   }
 }
 
-/** One that was upgraded, and one that is kept alive. */
-async function openWitnesses(port: number, token: string): Promise<{ witness: Witness; ending: string }[]> {
-  const [plain, , , upgrade] = exchanges;
-  if (!plain || !upgrade) throw new Error('An exchange is missing');
+/** Opens two control connections: an upgraded one, and one that is kept alive. */
+async function openControls(port: number, token: string): Promise<{ control: ControlConnection; ending: string }[]> {
+  const [plain, , , upgrade] = scenarios;
+  if (!plain || !upgrade) throw new Error('A scenario is missing');
   const greeting = requestBytes({ ...upgrade, body: '' }, token).toString('latin1');
   const messages = { said: greeting };
-  const upgraded = await Witness.open(port, () => messages.said);
+  const upgraded = await ControlConnection.open(port, () => messages.said);
   await upgraded.ask('welcome');
   messages.said = 'are you there?';
   const request = requestBytes({ ...plain, lines: [] }, token).toString('latin1');
-  const kept = await Witness.open(port, () => request);
+  const kept = await ControlConnection.open(port, () => request);
   return [
-    { witness: upgraded, ending: messages.said },
-    { witness: kept, ending: '\r\n\r\nhello' },
+    { control: upgraded, ending: messages.said },
+    { control: kept, ending: '\r\n\r\nhello' },
   ];
 }
 
-/** What only a part of ours that failed writes, each kind once. */
+/** The distinct errors in the platform's log. */
 function problemsIn(log: string): string[] {
   const lines = log.split('\n').filter((line) => /^\{"level":"(?:error|fatal)"/.test(line));
   const problems = lines.map((line) => JSON.parse(line) as { msg: string; err?: { stack?: string } });

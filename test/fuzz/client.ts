@@ -1,27 +1,27 @@
-/** A client that sends bytes and leaves where it is told to. */
+/** A client that sends bytes and disconnects at a chosen byte. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
-import type { Leaving } from './plan.ts';
+import type { Disconnect } from './plan.ts';
 
-/** Where a client leaves. Default: when the other side does. */
+/** Where a client disconnects. Default: when the other side does. */
 export interface Cut {
-  /** Once it has sent, or received, so many bytes. */
+  /** Whether `count` is of bytes sent or received. */
   readonly after: 'sent' | 'received';
   readonly count: number;
-  readonly how: Leaving;
-  /** So much later. */
+  readonly how: Disconnect;
+  /** Disconnects this much later. */
   readonly delayMs?: number;
 }
 
-/** A side that has ended its half is given this long to get an answer, and then it is gone. */
+/** After ending its half, a client waits this long for a response before it closes the connection. */
 const halfOpenMs = 100;
 
-/** However busy the machine is: a connection that stays open for longer is stuck. */
+/** A connection that stays open for longer is stuck, however busy the machine is. */
 const stuckMs = 45_000;
 
-/** Sends bytes to a port of this machine, and leaves. Returns whether the connection was closed in time. */
-export async function play(port: number, bytes: Buffer, cut?: Cut): Promise<boolean> {
+/** Sends bytes to a port of this machine, and disconnects. Returns whether the connection was closed in time. */
+export async function send(port: number, bytes: Buffer, cut?: Cut): Promise<boolean> {
   const socket = connect(port, '127.0.0.1').setNoDelay();
   socket.on('error', () => {});
   const closed = new Promise<void>((resolve) => void socket.once('close', () => resolve()));
@@ -31,24 +31,24 @@ export async function play(port: number, bytes: Buffer, cut?: Cut): Promise<bool
     socket.destroy();
   }, stuckMs);
   const sent = cut?.after === 'sent' ? bytes.subarray(0, cut.count) : bytes;
-  if (sent.length > 0) socket.write(sent, () => void (cut?.after === 'sent' && leaveLater(socket, cut)));
-  else socket.once('connect', () => leave(socket, cut?.how ?? 'destroy'));
+  if (sent.length > 0) socket.write(sent, () => void (cut?.after === 'sent' && disconnectLater(socket, cut)));
+  else socket.once('connect', () => disconnect(socket, cut?.how ?? 'destroy'));
   let received = 0;
   socket.on('data', (chunk: Buffer) => {
     received += chunk.length;
-    if (cut?.after === 'received' && received >= cut.count) leave(socket, cut.how);
+    if (cut?.after === 'received' && received >= cut.count) disconnect(socket, cut.how);
   });
   await closed;
   clearTimeout(limit);
   return !isStuck;
 }
 
-function leaveLater(socket: Socket, { how, delayMs }: Cut): void {
-  if (delayMs === undefined) leave(socket, how);
-  else setTimeout(() => leave(socket, how), delayMs);
+function disconnectLater(socket: Socket, { how, delayMs }: Cut): void {
+  if (delayMs === undefined) disconnect(socket, how);
+  else setTimeout(() => disconnect(socket, how), delayMs);
 }
 
-function leave(socket: Socket, how: Leaving): void {
+function disconnect(socket: Socket, how: Disconnect): void {
   if (how === 'destroy') socket.destroy();
   else if (how === 'reset') socket.resetAndDestroy();
   else {
@@ -57,8 +57,8 @@ function leave(socket: Socket, how: Leaving): void {
   }
 }
 
-/** A connection that stays open, and on which everything that is sent comes back. */
-export class Witness {
+/** A connection that stays open, and that echoes everything. */
+export class ControlConnection {
   readonly #socket: Socket;
   readonly #message: () => string;
   #text = '';
@@ -78,14 +78,14 @@ export class Witness {
     socket.on('error', () => {}).on('close', onNews);
   }
 
-  /** Connects, and asks each time with the message. */
-  static async open(port: number, message: () => string): Promise<Witness> {
+  /** Connects. Each `ask` sends the current message. */
+  static async open(port: number, message: () => string): Promise<ControlConnection> {
     const socket = connect(port, '127.0.0.1');
     await once(socket, 'connect');
-    return new Witness(socket, message);
+    return new ControlConnection(socket, message);
   }
 
-  /** Sends, and waits until the answer ends as it should. Throws if the connection is closed. */
+  /** Sends the message, and waits until the response has this ending. Throws if the connection is closed. */
   async ask(ending: string): Promise<void> {
     this.#text = '';
     this.#socket.write(this.#message());

@@ -1,15 +1,15 @@
-/** How a side leaves: in order, at once, or with a reset. */
-export const leavings = ['end', 'destroy', 'reset'] as const;
+/** The ways to disconnect: in order, at once, or with a reset. */
+export const disconnects = ['end', 'destroy', 'reset'] as const;
 
-export type Leaving = (typeof leavings)[number];
+export type Disconnect = (typeof disconnects)[number];
 
-/** What the backend of the fuzz test does with a request. */
+/** How the backend of the fuzz test handles a request. */
 export interface Plan {
-  /** The bytes of its answer, in base64url. */
+  /** The bytes of its response, in base64url. */
   readonly answer: string;
-  /** After so many of them it leaves. Default: it stays. */
+  /** The number of response bytes after which it disconnects. Default: it stays connected. */
   readonly cutAt?: number;
-  readonly how?: Leaving;
-  /** Whether it sends back what comes after the request. */
+  readonly how?: Disconnect;
+  /** Whether it echoes what follows the request. */
   readonly echoes: boolean;
 }

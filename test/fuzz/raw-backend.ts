@@ -1,4 +1,4 @@
-/** A backend that does to its connection what a request's path asks for. It runs in a container, where nothing else is. */
+/** A backend whose behaviour is encoded in the path of each request. It runs alone in a container. */
 import { createServer } from 'node:net';
 import type { Socket } from 'node:net';
 import type { Plan } from './plan.ts';
@@ -31,7 +31,7 @@ function planOf(head: string): Plan {
   return JSON.parse(Buffer.from(path.slice(1), 'base64url').toString()) as Plan;
 }
 
-/** Where the first request ends; -1 if more is to come. */
+/** Where the first request ends; -1 if it is incomplete. */
 function endOfRequest(text: string): number {
   const end = text.indexOf('\r\n\r\n') + 4;
   if (end < 4) return -1;

@@ -1,14 +1,14 @@
-/** The exchanges that the fuzz test breaks off: what a client sends, and what a backend answers. */
+/** The scenarios of the fuzz test: a client's request through the proxy, and the backend's response. */
 import type { Plan } from './plan.ts';
 import type { Random } from './random.ts';
 
-/** An exchange by way of the proxy. */
-export interface ProxiedExchange {
+/** A request and its response. */
+export interface Scenario {
   readonly name: string;
   readonly method: string;
   /** Header lines beside `Host`. */
   readonly lines: readonly string[];
-  /** What the client sends after its head. */
+  /** What the client sends after the head of the request. */
   readonly body: string;
   readonly answer: string;
   readonly echoes: boolean;
@@ -18,8 +18,8 @@ const close = ['Connection: close'];
 const chunks = '5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n';
 const upgrade = ['Connection: Upgrade', 'Upgrade: echo'];
 
-/** Byte by byte, both sides leave each of these. */
-export const exchanges: readonly ProxiedExchange[] = [
+/** Both sides disconnect from each of these, at every byte. */
+export const scenarios: readonly Scenario[] = [
   {
     name: 'plain',
     method: 'GET',
@@ -37,7 +37,7 @@ export const exchanges: readonly ProxiedExchange[] = [
     echoes: false,
   },
   {
-    name: 'until close, after an interim answer',
+    name: 'until close, after an interim response',
     method: 'GET',
     lines: close,
     body: '',
@@ -62,20 +62,20 @@ export const exchanges: readonly ProxiedExchange[] = [
   },
 ];
 
-/** The bytes of a request for an exchange. What the backend is to do stands in the path. */
-export function requestBytes(exchange: ProxiedExchange, token: string, cut: Pick<Plan, 'cutAt' | 'how'> = {}): Buffer {
+/** The bytes of a scenario's request. Its path encodes what the backend does. */
+export function requestBytes(scenario: Scenario, token: string, cut: Pick<Plan, 'cutAt' | 'how'> = {}): Buffer {
   const plan: Plan = {
-    answer: Buffer.from(exchange.answer, 'latin1').toString('base64url'),
-    echoes: exchange.echoes,
+    answer: Buffer.from(scenario.answer, 'latin1').toString('base64url'),
+    echoes: scenario.echoes,
     ...cut,
   };
   const path = Buffer.from(JSON.stringify(plan)).toString('base64url');
-  const lines = [`${exchange.method} /${token}/${path} HTTP/1.1`, 'Host: fuzz', ...exchange.lines, '', ''];
-  return Buffer.from(lines.join('\r\n') + exchange.body, 'latin1');
+  const lines = [`${scenario.method} /${token}/${path} HTTP/1.1`, 'Host: fuzz', ...scenario.lines, '', ''];
+  return Buffer.from(lines.join('\r\n') + scenario.body, 'latin1');
 }
 
-/** Bytes that parsers and writers of HTTP trip over. */
-const sharp = [
+/** Bytes that can confuse HTTP parsers and writers. */
+const confusing = [
   '\0',
   '\x01',
   '\r',
@@ -96,14 +96,14 @@ const sharp = [
   'HTTP/1.1 ',
 ];
 
-/** The exchange with an answer that was changed in a few places. */
-export function malicious(exchange: ProxiedExchange, random: Random): ProxiedExchange {
-  let { answer } = exchange;
+/** The scenario with a response that is changed in a few places. */
+export function malicious(scenario: Scenario, random: Random): Scenario {
+  let { answer } = scenario;
   const changes = 1 + random.below(4);
   for (let i = 0; i < changes; i += 1) {
     const at = random.below(answer.length);
     const skipped = random.below(3);
-    answer = answer.slice(0, at) + random.pick(sharp) + answer.slice(at + skipped);
+    answer = answer.slice(0, at) + random.pick(confusing) + answer.slice(at + skipped);
   }
-  return { ...exchange, name: `malicious ${exchange.name}`, answer };
+  return { ...scenario, name: `malicious ${scenario.name}`, answer };
 }
