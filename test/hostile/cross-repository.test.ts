@@ -1,4 +1,4 @@
-/** What is in a repository that one may not read cannot be told from what is not there, by whichever door one tries. */
+/** At every endpoint, a repository without read access is indistinguishable from one that does not exist. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { openTestRegistry, pushBlob, pushImage, sha256 } from '../kit/registry/registry.ts';
@@ -13,8 +13,8 @@ describe.each(names)('In $name', ({ drivers }) => {
   let registry: TestRegistry;
   let secret: string;
   let manifest: string;
-  /** Who owns nothing here: logged in, with a grant for its own repository, and without a name. */
-  let strangers: Record<string, string | undefined>;
+  /** The credentials of callers without access to `acme`. */
+  let callers: Record<string, string | undefined>;
 
   beforeAll(async () => {
     registry = await openTestRegistry({ drivers });
@@ -23,7 +23,7 @@ describe.each(names)('In $name', ({ drivers }) => {
     const access = [{ type: 'repository' as const, name: 'other/mine', actions: ['pull' as const, 'push' as const] }];
     const issue = async (subject: string, allowed: typeof access) =>
       `Bearer ${await registry.grants.issue({ subject, access: allowed }, 60, new Date())}`;
-    strangers = {
+    callers = {
       'with a login': registry.basic('other', await registry.addToken('other', ['read', 'push'])),
       'with a grant for its own': await issue('other', access),
       'with a grant for nothing': await issue('', []),
@@ -40,7 +40,7 @@ describe.each(names)('In $name', ({ drivers }) => {
   ): Promise<Answer> =>
     await registry.send(path, {
       method,
-      // By one name, whichever of two processes it reaches: the challenge repeats it.
+      // The same Host for both processes, because the challenge repeats it.
       headers: {
         host: 'registry.example',
         ...(authorization && { authorization }),
@@ -49,13 +49,13 @@ describe.each(names)('In $name', ({ drivers }) => {
       ...(body !== undefined && { body }),
     });
 
-  /** All that a client sees of an answer. Names of the same length are made one. */
+  /** All that a client sees of a response, with the repository's name replaced. */
   const seen = ({ status, headers, body }: Answer, name: string) => {
     const { date: _date, 'x-request-id': _id, ...rest } = headers;
     return JSON.stringify({ status, rest, body: body.toString() }).replaceAll(name, 'acme/some');
   };
 
-  const doors: [string, (name: string) => string][] = [
+  const endpoints: [string, (name: string) => string][] = [
     ['GET', (name) => `/v2/${name}/blobs/${secret}`],
     ['HEAD', (name) => `/v2/${name}/blobs/${secret}`],
     ['DELETE', (name) => `/v2/${name}/blobs/${secret}`],
@@ -73,20 +73,20 @@ describe.each(names)('In $name', ({ drivers }) => {
     ['GET', (name) => `/v2/${name}/blobs/uploads/00000000-0000-4000-8000-000000000000`],
   ];
 
-  test('by every door, in every byte and header', async () => {
-    for (const [who, authorization] of Object.entries(strangers)) {
-      for (const [method, path] of doors) {
+  test('every endpoint returns the same bytes and headers for both', async () => {
+    for (const [caller, authorization] of Object.entries(callers)) {
+      for (const [method, path] of endpoints) {
         const [hidden, absent] = await Promise.all(
           ['acme/here', 'acme/none'].map(async (name) => seen(await send(method, path(name), authorization), name)),
         );
-        expect([who, method, hidden]).toEqual([who, method, absent]);
-        expect(JSON.parse(hidden ?? '')).toMatchObject({ status: who === 'with a login' ? 403 : 401 });
+        expect([caller, method, hidden]).toEqual([caller, method, absent]);
+        expect(JSON.parse(hidden ?? '')).toMatchObject({ status: caller === 'with a login' ? 403 : 401 });
       }
     }
   });
 
-  test('a mount of what one may not read begins an upload, as one of what is not there', async () => {
-    for (const who of ['with a login', 'with a grant for its own']) {
+  test('a mount without read access starts an upload, like a mount of a missing blob', async () => {
+    for (const caller of ['with a login', 'with a grant for its own']) {
       const answers: string[] = [];
       for (const query of [
         `mount=${secret}&from=acme/here`,
@@ -95,24 +95,24 @@ describe.each(names)('In $name', ({ drivers }) => {
         `mount=${sha256('nowhere')}&from=acme/here`,
         `mount=${sha256('nowhere')}`,
       ]) {
-        const answer = await send('POST', `/v2/other/mine/blobs/uploads/?${query}`, strangers[who]);
+        const answer = await send('POST', `/v2/other/mine/blobs/uploads/?${query}`, callers[caller]);
         const id = String(answer.headers['docker-upload-uuid']);
         answers.push(seen(answer, 'acme/here').replaceAll(id, 'id'));
-        expect((await send('DELETE', String(answer.headers.location), strangers[who])).status).toBe(204);
+        expect((await send('DELETE', String(answer.headers.location), callers[caller])).status).toBe(204);
       }
       expect(new Set(answers).size).toBe(1);
       expect(answers[0]).toContain('"status":202');
-      expect((await send('HEAD', `/v2/other/mine/blobs/${secret}`, strangers[who])).status).toBe(404);
+      expect((await send('HEAD', `/v2/other/mine/blobs/${secret}`, callers[caller])).status).toBe(404);
     }
   });
 
-  test('a manifest that names content of others finds it missing', async () => {
+  test('a manifest that refers to content of another account is rejected', async () => {
     const config = { mediaType: 'application/vnd.oci.image.config.v1+json', digest: secret, size: 14 };
     const image = JSON.stringify({ schemaVersion: 2, config, layers: [] });
     const answer = await registry.send('/v2/other/mine/manifests/v1', {
       method: 'PUT',
       headers: {
-        authorization: strangers['with a login'],
+        authorization: callers['with a login'],
         'content-type': 'application/vnd.oci.image.manifest.v1+json',
       },
       body: image,
@@ -120,8 +120,8 @@ describe.each(names)('In $name', ({ drivers }) => {
     expect([answer.status, answer.code]).toEqual([404, 'MANIFEST_BLOB_UNKNOWN']);
   });
 
-  test('whoever pushes the same bytes has them, and whoever deletes them leaves those of others', async () => {
-    const authorization = strangers['with a login'];
+  test('a push of the same bytes adds them to its repository only, and so does their deletion', async () => {
+    const authorization = callers['with a login'];
     const path = `/v2/other/mine/blobs/uploads/?digest=${secret}`;
     expect((await send('POST', path, authorization, 'a secret layer')).status).toBe(201);
     const rights = await registry.addToken('other', ['read', 'push']);
@@ -131,7 +131,7 @@ describe.each(names)('In $name', ({ drivers }) => {
     expect((await registry.as(`/v2/acme/here/blobs/${secret}`)).body.toString()).toBe('a secret layer');
   });
 
-  test('names that begin with a name, or end with it, are other names', async () => {
+  test('a grant for a name does not cover names that begin or end with it', async () => {
     const access = [{ type: 'repository' as const, name: 'acme/here', actions: ['pull' as const] }];
     const grant = `Bearer ${await registry.grants.issue({ subject: 'acme', access }, 60, new Date())}`;
     expect((await send('GET', '/v2/acme/here/tags/list', grant)).status).toBe(200);
@@ -146,7 +146,7 @@ describe.each(names)('In $name', ({ drivers }) => {
     ]) {
       expect([name, (await send('GET', `/v2/${name}/tags/list`, grant)).status]).toEqual([name, 401]);
     }
-    // Deeper names than `<account>/<service>` cannot be, for whomever.
+    // Names have exactly two parts, `<account>/<service>`.
     expect((await send('GET', '/v2/acme/here/deeper/tags/list', grant)).status).toBe(404);
   });
 });

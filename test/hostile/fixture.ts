@@ -1,9 +1,9 @@
 /**
- * Where hostile input is sent to a registry in a process of its own, on all drivers of the run. Whatever it was sent, it must
- * go on serving, let go of every file and socket, and keep no bytes of uploads that came to nothing.
+ * Runs tests with hostile input against a registry in its own process, on all drivers of the run. After each test the registry
+ * must still serve, hold no additional files or sockets, and store no bytes of unfinished uploads.
  */
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -19,8 +19,8 @@ import { sendTo, sha256 } from '../kit/registry/registry.ts';
 import type { Answer, Sent } from '../kit/registry/registry.ts';
 import { hashing } from '../kit/registry/hashing.ts';
 
-/** Tells what is tried on all drivers, and after each try looks whether the registry took harm. */
-export function onAllDrivers(tell: (fixture: Fixture) => void): void {
+/** Declares tests on all drivers, and checks the registry after each test. */
+export function onAllDrivers(declare: (fixture: Fixture) => void): void {
   for (const drivers of testDrivers()) {
     const name = drivers === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS';
     describe(`Against a registry on ${name}`, () => {
@@ -28,27 +28,27 @@ export function onAllDrivers(tell: (fixture: Fixture) => void): void {
       beforeAll(async () => await fixture.open());
       afterAll(async () => await fixture.close());
       afterEach(async () => await fixture.assertUnharmed());
-      tell(fixture);
+      declare(fixture);
     });
   }
 }
 
-/** How long is waited for what must come: machines on which tests run are busy. */
+/** Long, because test machines are busy. */
 export const waitMs = 20_000;
 
-/** What every registry holds from the start, and must still serve at the end. */
-const witness = 'still here';
+/** A blob that the registry must still serve after each test. */
+const control = 'still here';
 
-/** Threads that hash are kept for a while, at most four, and each has five files of its own event loop. */
+/** Up to four hashing threads are kept for a while, and the event loop of each has five open files. */
 const threadFiles = 4 * 5;
 
-/** Two pools of connections to a database, of up to 100 each, grow under load and are kept. */
+/** Two pools of database connections, of up to 100 each, grow under load and do not shrink. */
 const pooledConnections = 220;
 
 export class Fixture {
   readonly drivers: TestDrivers;
   #platform: TestPlatform | undefined;
-  /** Beside the registry's own, on the shared drivers. */
+  /** Opened beside the registry's own, on the shared drivers. */
   #blobs: Blobs | undefined;
   #openFiles = 0;
 
@@ -57,15 +57,15 @@ export class Fixture {
   }
 
   async open(): Promise<void> {
-    // What limits would refuse is tried here all the same: they can be lifted, and the registry must bear it then.
+    // Without limits, because operators can disable them.
     const settings = { BERTH_REGISTRY_OPEN_UPLOADS: '0', BERTH_REGISTRY_FAILED_LOGINS_PER_MINUTE: '0' };
     this.#platform = await startPlatform({ drivers: this.drivers, only: ['registry', 'api'], settings });
     if (this.drivers !== 'embedded') {
       const place = { url: this.drivers.mongodbUrl, database: this.platform.node };
       this.#blobs = await openGridFsBlobs({ hashing, ...place, log: openLog('silent', process.stderr) });
     }
-    await this.blob('home/witness', witness);
-    await this.send(`/v2/home/witness/blobs/${sha256(witness)}`);
+    await this.blob('home/control', control);
+    await this.send(`/v2/home/control/blobs/${sha256(control)}`);
     this.#openFiles = await this.#countOpenFiles();
   }
 
@@ -87,19 +87,19 @@ export class Fixture {
     return `Basic ${Buffer.from(`home:${this.platform.token}`).toString('base64')}`;
   }
 
-  /** Sends with the login of the account `home`, which may do everything there. */
+  /** Sends with the login of the account `home`, which has all rights there. */
   async send(path: string, sent: Sent = {}): Promise<Answer> {
     return await sendTo(this.port, path, { ...sent, headers: { authorization: this.authorization, ...sent.headers } });
   }
 
-  /** A connection to the registry or to another port, on which anything can be written. */
+  /** A raw connection to the registry or to another port. */
   async connect(port = this.port): Promise<Connection> {
     const socket = connect(port, '127.0.0.1');
     await once(socket, 'connect');
     return new Connection(socket);
   }
 
-  /** Writes a request head as it stands, logged in, and returns all that comes until the registry hangs up. */
+  /** Sends a raw request with the login, and returns all that comes until the registry closes the connection. */
   async raw(requestLine: string, headers: readonly string[] = [], body: string | Buffer = ''): Promise<string> {
     const connection = await this.connect();
     const lines = [
@@ -127,7 +127,7 @@ export class Fixture {
     return { mediaType: 'application/vnd.oci.image.config.v1+json', digest, size: Buffer.byteLength(bytes) };
   }
 
-  /** An image of one layer. @returns its digest. */
+  /** Pushes an image of one layer. @returns its digest. */
   async image(repository: string, layer: Uint8Array): Promise<string> {
     const layers = [{ ...(await this.blob(repository, layer)), mediaType: 'application/vnd.oci.image.layer.v1.tar' }];
     const config = await this.blob(repository, '{"os":"linux","architecture":"amd64"}');
@@ -139,7 +139,7 @@ export class Fixture {
     return sha256(body);
   }
 
-  /** IDs of all uploads whose bytes are kept. */
+  /** The IDs of all uploads that are stored. */
   async uploads(): Promise<string[]> {
     if (!this.#blobs) return await readdir(join(this.platform.dataFolder, 'blobs/uploads'));
     const ids: string[] = [];
@@ -147,23 +147,23 @@ export class Fixture {
     return ids;
   }
 
-  /** Throws what is wrong, once it has had the time to become right. */
+  /** Throws if the registry took damage. */
   async assertUnharmed(): Promise<void> {
-    const pulled = await this.send(`/v2/home/witness/blobs/${sha256(witness)}`);
-    if (pulled.body.toString() !== witness) throw new Error(`A pull is answered ${pulled.status}`);
+    const pulled = await this.send(`/v2/home/control/blobs/${sha256(control)}`);
+    if (pulled.body.toString() !== control) throw new Error(`A pull returned ${pulled.status}`);
     await eventually('Bytes of uploads are left', async () => (await this.uploads()).length === 0);
     await this.assertFilesClosed();
     const failure = this.platform.log.split('\n').find((line) => line.includes('"level":"error"'));
     if (failure !== undefined) throw new Error(`The registry logged an error: ${failure}`);
   }
 
-  /** Throws if the registry's process has more open than at the start. */
+  /** Throws if the registry's process has more open files than at the start. */
   async assertFilesClosed(): Promise<void> {
     const allowed = this.#openFiles + threadFiles + (this.drivers === 'embedded' ? 0 : pooledConnections);
     await eventually('Files or sockets are left open', async () => (await this.#countOpenFiles()) <= allowed);
   }
 
-  /** Where the system tells: files, sockets and pipes that the registry's process has open. */
+  /** Open files, sockets and pipes of the registry's process; 0 on systems without /proc. */
   async #countOpenFiles(): Promise<number> {
     const files = await readdir(`/proc/${this.platform.registryPid}/fd`).catch(() => []);
     return files.length;
@@ -177,7 +177,7 @@ async function eventually(otherwise: string, holds: () => Promise<boolean>): Pro
   await vi.waitFor(check, { timeout: waitMs });
 }
 
-/** A client that speaks bytes. */
+/** A client that sends and receives raw bytes. */
 export class Connection {
   readonly #socket: Socket;
   #received = '';
@@ -185,7 +185,7 @@ export class Connection {
 
   constructor(socket: Socket) {
     this.#socket = socket;
-    // Hanging up in the middle is what is tried here; the answer, or its lack, is what is looked at.
+    // Tests disconnect on purpose, and check only what was received.
     socket.setEncoding('latin1').on('error', () => {});
     socket.on('data', (chunk: string) => (this.#received += chunk));
     this.#closed = new Promise((resolve) => socket.once('close', resolve));
@@ -203,7 +203,7 @@ export class Connection {
     this.#socket.write(bytes);
   }
 
-  /** Writes the same bytes again and again, as fast as they are read, until the other side hangs up. */
+  /** Writes the same bytes repeatedly, as fast as they are read, until the other side disconnects. */
   flood(bytes: Buffer): void {
     const writeOn = () => {
       while (!this.#socket.destroyed && this.#socket.write(bytes));
@@ -212,21 +212,27 @@ export class Connection {
     writeOn();
   }
 
-  /** Everything that came, once the registry has hung up. */
+  /** Everything received, once the registry has disconnected. */
   async rest(): Promise<string> {
     await this.#closed;
     return this.#received;
   }
 
-  /** Hangs up without a farewell. */
+  /** Resets the connection. */
   async cut(): Promise<void> {
     this.#socket.resetAndDestroy();
     await this.#closed;
   }
 }
 
-/** Status and OCI code of an answer that came as bytes. */
-export function refusalIn(text: string): [number, string | undefined] {
+/** The status and OCI code of a raw response. */
+export function statusAndCode(text: string): [number, string | undefined] {
   const status = Number(/^HTTP\/1\.1 ([0-9]{3}) /.exec(text)?.[1] ?? 0);
   return [status, /"errors":\[\{"code":"([A-Z_]+)"/.exec(text)?.[1]];
+}
+
+/** The resident memory of a process; 0 on systems without /proc. */
+export async function residentMiB(pid: number | undefined): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return Number(/^VmRSS:\s+([0-9]+) kB/m.exec(status)?.[1] ?? 0) / 1024;
 }

@@ -1,4 +1,4 @@
-/** Bearer tokens that were not issued, or were issued for something else, or whose time is over. */
+/** Bearer tokens that are forged, expired, or issued for another purpose. */
 import { createHmac, generateKeyPairSync } from 'node:crypto';
 import { SignJWT, UnsecuredJWT, exportJWK } from 'jose';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { openTestRegistry, pushImage } from '../kit/registry/registry.ts';
 import type { TestRegistry } from '../kit/registry/registry.ts';
 
 const clock = new ManualClock(new Date());
-/** The key of a test registry's grants of today: a client never has it, a test must, to forge all but one thing. */
+/** The key of today's grants, which no client has. With it a test forges tokens that are wrong in one part only. */
 const kid = clock.now().toISOString().slice(0, 10);
 const secret = new PlatformSecret(Buffer.alloc(32, 7));
 const key = secret.keyFor(`registry grants ${kid}`);
@@ -27,7 +27,7 @@ afterAll(async () => await registry[Symbol.asyncDispose]());
 
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** A token with this head, signed with this key as HS256 is. */
+/** A token with this head, signed by HS256 with this key. */
 function signed(head: object, payload: object = { ...claims, exp: inAnHour() }, by: Buffer = key): string {
   const text = `${part(head)}.${part(payload)}`;
   return `${text}.${createHmac('sha256', by).update(text).digest('base64url')}`;
@@ -37,11 +37,11 @@ async function statusWith(token: string, path = '/v2/acme/draw/tags/list'): Prom
   return (await registry.send(path, { headers: { authorization: `Bearer ${token}` } })).status;
 }
 
-test('one that is right opens what it says', async () => {
+test('a valid token grants what it lists', async () => {
   expect(await statusWith(signed(rightHead))).toBe(200);
 });
 
-test('forged in one thing each', async () => {
+test('tokens that are wrong in one part are rejected', async () => {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const jwk = await exportJWK(publicKey);
   const right = signed(rightHead);
@@ -58,7 +58,7 @@ test('forged in one thing each', async () => {
       Buffer.alloc(32),
     ),
     'a key of its own that it names': signed({ ...rightHead, kid: '../../dev/null' }, undefined, Buffer.alloc(0)),
-    'a key at its own place': signed(
+    'a key at a URL of its own': signed(
       { ...rightHead, jku: `http://${registry.host}/token` },
       undefined,
       Buffer.alloc(32),
@@ -69,36 +69,36 @@ test('forged in one thing each', async () => {
     'a head that must be understood': signed({ ...rightHead, crit: ['x'], x: 1 }),
     'more rights under the same signature': `${head}.${part({ ...claims, sub: 'other', exp })}.${signature}`,
     'no signature': `${head}.${payload}.`,
-    'another issuer': signed(rightHead, { ...claims, iss: 'somebody', exp }),
+    'another issuer': signed(rightHead, { ...claims, iss: 'another', exp }),
     'no issuer': signed(rightHead, { ...claims, iss: undefined, exp }),
     'another audience': signed(rightHead, { ...claims, aud: 'another-registry', exp }),
     'no audience': signed(rightHead, { ...claims, aud: undefined, exp }),
-    'its time over': signed(rightHead, { ...claims, exp: exp - 7_200 }),
-    'its time not come': signed(rightHead, { ...claims, exp, nbf: exp }),
-    'no end': signed(rightHead, claims),
-    'an end that is text': signed(rightHead, { ...claims, exp: String(exp) }),
+    expired: signed(rightHead, { ...claims, exp: exp - 7_200 }),
+    'not yet valid': signed(rightHead, { ...claims, exp, nbf: exp }),
+    'no expiry': signed(rightHead, claims),
+    'an expiry that is text': signed(rightHead, { ...claims, exp: String(exp) }),
     'no subject': signed(rightHead, { ...claims, sub: undefined, exp }),
-    'rights that are no list': signed(rightHead, { ...claims, access: { 'acme/draw': 'pull' }, exp }),
-    'rights of a kind that is not': signed(
+    'rights that are not a list': signed(rightHead, { ...claims, access: { 'acme/draw': 'pull' }, exp }),
+    'rights of an unknown kind': signed(
       { alg: 'HS256' },
       { ...claims, access: [{ ...access[0], type: 'registry' }], exp },
     ),
     'rights to everything': signed(rightHead, { ...claims, access: [{ ...access[0], actions: ['*'] }], exp }),
     'the key of another purpose': signed({ alg: 'HS256' }, undefined, secret.keyFor('secret tokens')),
-    'an end to the line': `${right}\u00a0`,
-    'a length beyond reason': `${head}.${'A'.repeat(10_000)}.${signature}`,
+    'a trailing space': `${right}\u00a0`,
+    'an excessive length': `${head}.${'A'.repeat(10_000)}.${signature}`,
   };
   for (const [what, token] of Object.entries(wrong)) expect([what, await statusWith(token)]).toEqual([what, 401]);
 });
 
-test('names with stars, or beginnings of names, open nothing', async () => {
+test('names with wildcards, or prefixes of names, grant nothing', async () => {
   for (const name of ['*', 'acme/*', 'acme', 'acme/', 'acme/dra', 'ACME/DRAW', 'acme/draw/', '']) {
     const token = signed(rightHead, { ...claims, access: [{ ...access[0], name }], exp: inAnHour() });
     expect([name, await statusWith(token)]).toEqual([name, 401]);
   }
 });
 
-test('whatever scope is asked for, no more is granted than the access token has', async () => {
+test('no requested scope grants more than the access token has', async () => {
   const authorization = registry.basic('acme', await registry.addToken('acme', ['read']));
   for (const [scope, granted] of [
     ['*', ''],
@@ -109,7 +109,7 @@ test('whatever scope is asked for, no more is granted than the access token has'
     ['repository:other/draw:pull', ''],
     ['repository:acme/../other/draw:pull', ''],
     ['repository:acme%2fdraw:pull', ''],
-    // It lists what the account has, and no more.
+    // It lists only the account's repositories.
     ['registry:catalog:*', 'registry:catalog:*'],
     ['registry:catalog:pull', ''],
     ['registry:*:*', ''],
@@ -122,7 +122,7 @@ test('whatever scope is asked for, no more is granted than the access token has'
   }
 });
 
-test('once an access token is revoked or narrowed, what it was traded for ends in minutes, and it gets no more', async () => {
+test('once an access token is revoked or narrowed, its grants expire within minutes, and it gets no new ones', async () => {
   const revoked = await registry.addToken('acme', ['read', 'push']);
   const narrowed = await registry.addToken('acme', ['read', 'push']);
   const trade = async (token: string) => {

@@ -1,4 +1,4 @@
-/** Manifests that are built to hurt: whoever reads them, or whoever trusts what they say. */
+/** Manifests that are built to exhaust or mislead their readers. */
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
@@ -13,7 +13,7 @@ const limit = 4 * 1024 * 1024;
 const config = { mediaType: configType, digest: sha256('{}'), size: 2 };
 const image = { schemaVersion: 2, mediaType: imageType, config, layers: [] as object[] };
 const text = (more: object) => JSON.stringify({ ...image, ...more });
-/** An image with this at its end, as text: what no object can have. */
+/** An image with this text at its end, for JSON that no object serializes to. */
 const ending = (more: string) => `${JSON.stringify(image).slice(0, -1)},${more}}`;
 /** As many members as fit into 4 MiB. */
 const flood = (member: (at: number) => string, begin: string, end: string) => {
@@ -30,7 +30,7 @@ const refused: Record<string, () => string | Uint8Array> = {
       '"layers":[]',
       `"layers":[{"mediaType":"a/b","digest":"${config.digest}","size":2,"size":3}]`,
     ),
-  'a name twice, where nobody looks': () => ending('"org.example":{"a":[{"b":1,"b":2}]}'),
+  'a name twice, in an ignored field': () => ending('"org.example":{"a":[{"b":1,"b":2}]}'),
   'the name of an annotation twice': () => ending('"annotations":{"a":"1","a":"2"}'),
   'a field spelled otherwise beside it': () => ending('"Layers":[]'),
   'a field spelled otherwise in its place': () => JSON.stringify({ ...image, layers: undefined, Layers: [config] }),
@@ -54,8 +54,8 @@ const refused: Record<string, () => string | Uint8Array> = {
   'a path for a digest': () => text({ config: { ...config, digest: 'sha256:../../x' } }),
   'a digest that is an object': () => text({ config: { ...config, digest: { $ne: '' } } }),
   'a mediaType that would end a header': () => text({ mediaType: `${imageType}\r\nx: y` }),
-  'depth in the open': () => '['.repeat(100_000) + ']'.repeat(100_000),
-  'depth where nobody looks': () => ending(`"x":${'{"x":'.repeat(100_000)}1${'}'.repeat(100_000)}`),
+  'deep nesting': () => '['.repeat(100_000) + ']'.repeat(100_000),
+  'deep nesting in an ignored field': () => ending(`"x":${'{"x":'.repeat(100_000)}1${'}'.repeat(100_000)}`),
   'a flood of layers': () => flood(() => '{}', '{"schemaVersion":2,"layers":[', ']}'),
   'a flood of numbers': () => flood(() => '0', ending('"x":[').slice(0, -1), ']}'),
   'a flood of annotations': () =>
@@ -73,7 +73,7 @@ onAllDrivers((fixture) => {
       body,
     });
 
-  test('what two readers could take for two things, or one reader for too long', async () => {
+  test('a manifest that is ambiguous, or expensive to parse, is rejected', async () => {
     await fixture.blob('home/hostile', '{}');
     await fixture.blob('home/hostile', 'other');
     for (const [name, body] of Object.entries(refused)) {
@@ -84,7 +84,7 @@ onAllDrivers((fixture) => {
     expect((await fixture.send('/v2/home/hostile/manifests/v1')).status).toBe(404);
   });
 
-  test('a size that is not that of the content, also beside one that is', async () => {
+  test('a descriptor with a wrong size is rejected, even beside one with the right size', async () => {
     await fixture.blob('home/hostile', '{}');
     const wrong = { ...config, mediaType: 'application/vnd.example.layer', size: 3 };
     for (const layers of [[wrong], [wrong, config], [config, wrong]]) {
@@ -92,14 +92,14 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('an index of itself, and one of what is not there yet', async () => {
-    // Whoever could name a manifest in itself would have broken the hash: what can be tried is to name what is not there.
+  test('an index of a manifest that does not exist is rejected', async () => {
+    // An index cannot contain its own digest unless the hash is broken, so this tests a missing one.
     const own = { mediaType: indexType, digest: sha256('the index that is to come'), size: 100 };
     const index = { schemaVersion: 2, mediaType: indexType, manifests: [own] };
     expect((await put('cycle', JSON.stringify(index), indexType)).code).toBe('MANIFEST_BLOB_UNKNOWN');
   });
 
-  test('what may look hostile and is not is kept as it is', async () => {
+  test('an unusual but valid manifest is stored unchanged', async () => {
     await fixture.blob('home/hostile', '{}');
     const bodies = [
       text({ annotations: { 'a.b.$c': 'x', $set: 'y', '': 'z', constructor: 'c' } }),
@@ -119,7 +119,7 @@ onAllDrivers((fixture) => {
     expect(JSON.parse(listed.body.toString())).toMatchObject({ manifests: [{ digest: sha256(bodies[3] ?? '') }] });
   });
 
-  test('a manifest that is a page runs nothing in a browser', async () => {
+  test('a manifest with HTML runs no script in a browser', async () => {
     const body = JSON.stringify({ html: '<script>alert(1)</script>' });
     expect((await put('page', body, 'text/html')).status).toBe(201);
     const { headers } = await fixture.send('/v2/home/hostile/manifests/page');
@@ -127,7 +127,7 @@ onAllDrivers((fixture) => {
     expect(headers['content-security-policy']).toBe("default-src 'none'; sandbox");
   });
 
-  test('too large, announced, as it comes, and without end', async () => {
+  test('a manifest that is too large is rejected: with a length, chunked, and endless', async () => {
     const chunk = Buffer.alloc(64 * 1024, 0x20);
     let sent = 0;
     const endless = new Readable({
@@ -138,7 +138,7 @@ onAllDrivers((fixture) => {
     });
     for (const body of [Buffer.alloc(limit + 1, 0x20), Readable.from([Buffer.alloc(limit + 1, 0x20)]), endless]) {
       const outcome = await put('v1', body).catch((error: unknown) => error as NodeJS.ErrnoException);
-      // Who does not stop sending is cut off, and may see the cut before the answer.
+      // The registry disconnects a client that does not stop sending; the client may notice that before the response.
       if (body === endless && !('status' in outcome)) expect(outcome.code).toBeOneOf(['ECONNRESET', 'EPIPE']);
       else expect([(outcome as Answer).status, outcome.code]).toEqual([413, 'SIZE_INVALID']);
     }

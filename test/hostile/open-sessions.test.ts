@@ -1,18 +1,17 @@
 // Takes about 30 s
-/** Upload sessions that are begun and never ended: they may cost a little disk until they are swept, and nothing else. */
+/** Upload sessions that are never finished: until they are swept, they cost a little disk space and nothing else. */
 import { expect, test } from 'vitest';
-import { residentMiB } from './memory.ts';
-import { onAllDrivers } from './fixture.ts';
+import { onAllDrivers, residentMiB } from './fixture.ts';
 
-/** Each is two durable writes, which a database of tests is slow at; and far more than a process may have files open. */
+/** Far more than the open files that a process may have; fewer on the test database, which is slow at durable writes. */
 const sessionsOn = { embedded: 10_000, shared: 300 } as const;
 
-/** A process that warms up grows by a hundred, however many sessions there are. A buffer of 64 KiB each would be more. */
+/** A process grows by 100 MiB while it warms up, for any number of sessions. A buffer of 64 KiB each would be more. */
 const allowedMiB = 160;
 
 onAllDrivers((fixture) => {
   test(
-    'thousands of open sessions hold no files and little memory, and can be gone on with',
+    'thousands of open sessions hold no files and little memory, and can be continued',
     { timeout: 300_000 },
     async () => {
       const count = sessionsOn[fixture.drivers === 'embedded' ? 'embedded' : 'shared'];
@@ -21,7 +20,7 @@ onAllDrivers((fixture) => {
       while (locations.length < count) {
         const batch = Array.from({ length: 100 }, async () => {
           const location = await fixture.begin('home/flood');
-          // Some of them have begun to send.
+          // Some of them have received bytes.
           if (locations.length % 300 === 0) await fixture.send(location, { method: 'PATCH', body: 'x'.repeat(1_000) });
           return location;
         });

@@ -1,14 +1,14 @@
-/** Parameters that come as lists, objects, numbers beyond numbers, and text that would end a header. */
+/** Query parameters that are lists, objects, extreme numbers, or text with line breaks. */
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers, refusalIn } from './fixture.ts';
+import { onAllDrivers, statusAndCode } from './fixture.ts';
 
 const digest = sha256('still here');
 
 onAllDrivers((fixture) => {
   const image = { schemaVersion: 2, mediaType: 'application/vnd.oci.image.manifest.v1+json', layers: [] };
 
-  test('one parameter twice, or as an object', async () => {
+  test('a repeated parameter is rejected, and an object as a parameter is ignored', async () => {
     const twice: [string, string][] = [
       ['POST', `blobs/uploads/?mount=${digest}&mount=${digest}`],
       ['POST', `blobs/uploads/?mount=${digest}&from=home/a&from=home/b`],
@@ -22,7 +22,7 @@ onAllDrivers((fixture) => {
       const answer = await fixture.send(`/v2/home/queries/${path}`, { method });
       expect([path, answer.status, answer.code]).toEqual([path, 400, 'UNSUPPORTED']);
     }
-    // Without operators: what is in brackets is part of a name that nobody asks for.
+    // Brackets are not operators but part of the name, and parameters of unknown names are ignored.
     for (const query of [`mount[$ne]=1&from[$ne]=1`, 'digest[]=x', 'mount[__proto__]=x', '__proto__=x', '%00=x', '=']) {
       const answer = await fixture.send(`/v2/home/queries/blobs/uploads/?${query}`, { method: 'POST' });
       expect([query, answer.status]).toEqual([query, 202]);
@@ -30,7 +30,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('pages of tags', async () => {
+  test('invalid page sizes are rejected, and the Link header echoes no line break', async () => {
     const body = JSON.stringify({ ...image, config: await fixture.blob('home/queries', '{}') });
     for (const tag of ['a', 'b']) {
       const path = `/v2/home/queries/manifests/${tag}`;
@@ -66,17 +66,17 @@ onAllDrivers((fixture) => {
     expect(next).not.toMatch(/^set-cookie/im);
   });
 
-  test('a page of referrers echoes nothing that would end its header', async () => {
+  test('the headers of a list of referrers echo no line break', async () => {
     const type = encodeURIComponent('a>; rel="next"\r\nset-cookie: x=y');
     const answer = await fixture.raw(`GET /v2/home/queries/referrers/${digest}?artifactType=${type} HTTP/1.1`);
-    expect(refusalIn(answer)).toEqual([200, undefined]);
+    expect(statusAndCode(answer)).toEqual([200, undefined]);
     expect(answer).not.toMatch(/^set-cookie/im);
     for (const last of ['x', '..%2f', `${digest}%00`]) {
       expect((await fixture.send(`/v2/home/queries/referrers/${digest}?last=${last}`)).code).toBe('DIGEST_INVALID');
     }
   });
 
-  test('tags beside a manifest that would end its header', async () => {
+  test('invalid tags in the query of a manifest are rejected', async () => {
     const config = await fixture.blob('home/queries', '{}');
     const body = JSON.stringify({ ...image, config });
     for (const tag of ['%0d%0ax:%20y', 'a%2cb', '', '../x', '$ne']) {

@@ -1,5 +1,5 @@
 // Takes about 25 s
-/** Clients that ask for a large blob and do not read it: they may hold a connection each, and not the memory of the registry. */
+/** Clients that request a large blob and do not read it: each may hold a connection, but not the registry's memory. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -8,19 +8,18 @@ import { describe, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { openTestRegistry, pushBlob, sendTo } from '../kit/registry/registry.ts';
-import { residentMiB } from './memory.ts';
-import { onAllDrivers, waitMs } from './fixture.ts';
+import { onAllDrivers, residentMiB, waitMs } from './fixture.ts';
 
-/** More than what the system takes in for each connection, so that all of them make the registry wait. */
+/** More than the system buffers for a connection, so that the registry has to wait. */
 const blobBytes = 24 * 1024 * 1024;
 
 const readersOn = { embedded: 400, shared: 200 } as const;
 
-/** On GridFS a chunk of a megabyte is the least that a reader can hold; as many as are asked for ahead would be four times that. */
+/** On GridFS a reader holds at least a chunk of 1 MiB; the chunks that are read ahead would be four times that. */
 const allowedMiB = { embedded: 160, shared: 360 } as const;
 
 onAllDrivers((fixture) => {
-  test('hundreds of readers that stand still', { timeout: 120_000 }, async () => {
+  test('hundreds of stalled readers cost little memory', { timeout: 120_000 }, async () => {
     const drivers = fixture.drivers === 'embedded' ? 'embedded' : 'shared';
     const bytes = randomBytes(blobBytes);
     const { digest } = await fixture.blob('home/slow', bytes);
@@ -29,14 +28,14 @@ onAllDrivers((fixture) => {
     const { registryPid } = fixture.platform;
     const before = await residentMiB(registryPid);
     const readers = await Promise.all(
-      Array.from({ length: readersOn[drivers] }, async () => await standStill(fixture, path)),
+      Array.from({ length: readersOn[drivers] }, async () => await openStalled(fixture, path)),
     );
     expect((await residentMiB(registryPid)) - before).toBeLessThan(allowedMiB[drivers]);
     expect((await fixture.send(path)).body.equals(bytes)).toBe(true);
     for (const reader of readers) reader.resetAndDestroy();
   });
 
-  test('hundreds of downloads of an archive that stand still', { timeout: 120_000 }, async () => {
+  test('hundreds of stalled downloads of an archive cost little memory', { timeout: 120_000 }, async () => {
     const drivers = fixture.drivers === 'embedded' ? 'embedded' : 'shared';
     const { pid, apiUrl, token } = fixture.platform;
     const layer = randomBytes(blobBytes);
@@ -47,7 +46,7 @@ onAllDrivers((fixture) => {
     expect((await download()).body.includes(layer)).toBe(true);
     const before = await residentMiB(pid);
     const readers = await Promise.all(
-      Array.from({ length: readersOn[drivers] }, async () => await standStill(place, path)),
+      Array.from({ length: readersOn[drivers] }, async () => await openStalled(place, path)),
     );
     expect((await residentMiB(pid)) - before).toBeLessThan(allowedMiB[drivers]);
     expect((await download()).body.includes(layer)).toBe(true);
@@ -56,33 +55,37 @@ onAllDrivers((fixture) => {
 });
 
 describe.each(testDrivers().map((drivers) => ({ drivers, name: drivers === 'embedded' ? 'files' : 'GridFS' })))(
-  'With a clock in hand, on $name',
+  'With a manual clock, on $name',
   ({ drivers }) => {
-    test('many that stand still make room; few may, and who reads on is not cut', { timeout: 120_000 }, async () => {
-      const clock = new ManualClock(new Date());
-      await using registry = await openTestRegistry({ drivers, clock });
-      const { digest } = await pushBlob(registry, 'acme/slow', randomBytes(blobBytes));
-      const authorization = registry.basic('acme', registry.token);
-      const begin = async () =>
-        await standStill({ port: registry.port, authorization }, `/v2/acme/slow/blobs/${digest}`);
-      const some = await Promise.all(Array.from({ length: 20 }, begin));
-      await clock.advance(300_000);
-      const [first, ...few] = some as [Socket, ...Socket[]];
-      expect(await restOf(first)).toBeGreaterThan(blobBytes);
+    test(
+      'many stalled readers are disconnected, few are not, and a slow reader never is',
+      { timeout: 120_000 },
+      async () => {
+        const clock = new ManualClock(new Date());
+        await using registry = await openTestRegistry({ drivers, clock });
+        const { digest } = await pushBlob(registry, 'acme/slow', randomBytes(blobBytes));
+        const authorization = registry.basic('acme', registry.token);
+        const begin = async () =>
+          await openStalled({ port: registry.port, authorization }, `/v2/acme/slow/blobs/${digest}`);
+        const some = await Promise.all(Array.from({ length: 20 }, begin));
+        await clock.advance(300_000);
+        const [first, ...few] = some as [Socket, ...Socket[]];
+        expect(await restOf(first)).toBeGreaterThan(blobBytes);
 
-      const more = await Promise.all(Array.from({ length: 129 }, begin));
-      const busy = await begin();
-      let readBytes = 0;
-      for (let seconds = 0; seconds < 180; seconds += 30) {
-        readBytes += await readSome(busy, blobBytes / 12);
-        await clock.advance(30_000);
-      }
-      // Those on which something still moved a moment ago may stay: there is room by now.
-      const rests = await Promise.all([...few, ...more].map(restOf));
-      expect(rests.filter((bytes) => bytes > blobBytes).length).toBeLessThan(128);
-      expect(readBytes + (await restOf(busy))).toBeGreaterThan(blobBytes);
-      expect(registry.logLines.filter((line) => line.includes('"level":"error"'))).toEqual([]);
-    });
+        const more = await Promise.all(Array.from({ length: 129 }, begin));
+        const busy = await begin();
+        let readBytes = 0;
+        for (let seconds = 0; seconds < 180; seconds += 30) {
+          readBytes += await readSome(busy, blobBytes / 12);
+          await clock.advance(30_000);
+        }
+        // Readers that received bytes a moment ago may stay: by now there is capacity for them.
+        const rests = await Promise.all([...few, ...more].map(restOf));
+        expect(rests.filter((bytes) => bytes > blobBytes).length).toBeLessThan(128);
+        expect(readBytes + (await restOf(busy))).toBeGreaterThan(blobBytes);
+        expect(registry.logLines.filter((line) => line.includes('"level":"error"'))).toEqual([]);
+      },
+    );
   },
 );
 
@@ -91,8 +94,8 @@ interface Place {
   readonly authorization: string;
 }
 
-/** A connection on which an answer has begun, and is not read on. */
-async function standStill({ port, authorization }: Place, path: string): Promise<Socket> {
+/** Opens a connection, and stops reading when the response has begun. */
+async function openStalled({ port, authorization }: Place, path: string): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});
   await once(socket, 'connect');
@@ -102,7 +105,7 @@ async function standStill({ port, authorization }: Place, path: string): Promise
   return socket;
 }
 
-/** Reads on, for at least so many bytes. */
+/** Reads at least so many more bytes. */
 async function readSome(socket: Socket, bytes: number): Promise<number> {
   let readBytes = 0;
   while (readBytes < bytes) {
@@ -113,7 +116,7 @@ async function readSome(socket: Socket, bytes: number): Promise<number> {
   return readBytes;
 }
 
-/** Reads to the end, wherever that comes. @returns how much came, with the head of the answer. */
+/** Reads until the connection closes. @returns how many bytes came, including the head of the response. */
 async function restOf(socket: Socket): Promise<number> {
   let bytes = 0;
   socket.on('data', (chunk: Buffer) => (bytes += chunk.length));

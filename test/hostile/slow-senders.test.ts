@@ -1,4 +1,4 @@
-/** Clients that trickle. The clock is in hand: two minutes take no time. */
+/** Clients that send very slowly, on a manual clock. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
@@ -22,14 +22,14 @@ describe.each(testDrivers().map((drivers) => ({ drivers, name: drivers === 'embe
     });
     afterAll(async () => await registry[Symbol.asyncDispose]());
 
-    test('a trickle is cut after two minutes; what came stays, and the session goes on', async () => {
+    test('a slow upload is aborted after two minutes; it keeps its bytes, and can be continued', async () => {
       const location = String((await registry.as(uploads, { method: 'POST' })).headers.location);
       const trickle = new Readable({ read: () => {} });
       let cut: Awaited<ReturnType<TestRegistry['as']>> | undefined;
       const patch = registry.as(location, { method: 'PATCH', body: trickle }).then((answer) => (cut = answer));
       trickle.push('drop');
       let drops = 1;
-      // Minutes before the registry reads, and while it is busy with a drop, do not count: sometimes it takes more of them.
+      // Minutes before the registry reads, and while it processes bytes, do not count, so this may need more than two.
       const minute = async () => {
         if (!cut) {
           trickle.push('drop');
@@ -55,14 +55,14 @@ describe.each(testDrivers().map((drivers) => ({ drivers, name: drivers === 'embe
       ['a manifest', 'PUT', '/v2/acme/slow/manifests/v1', 'application/vnd.oci.image.manifest.v1+json'],
       ['a form', 'POST', '/token', 'application/x-www-form-urlencoded'],
       ['a whole blob', 'POST', `${uploads}?digest=${sha256('never')}`, 'application/octet-stream'],
-    ])('%s that trickles is cut too', async (_name, method, path, type) => {
+    ])('%s that is sent slowly is aborted, too', async (_name, method, path, type) => {
       const trickle = new Readable({ read: () => {} });
       let cut: number | undefined;
       const done = registry
         .as(path, { method, headers: { 'content-type': type }, body: trickle })
         .then(({ status }) => (cut = status));
       trickle.push('{');
-      // Advancing before the registry reads costs nothing: it begins to count when it waits.
+      // The time before the registry reads does not count.
       await expect
         .poll(
           async () => {
@@ -78,7 +78,7 @@ describe.each(testDrivers().map((drivers) => ({ drivers, name: drivers === 'embe
   },
 );
 
-test('a head that does not end is cut, without the room', async () => {
+test('the server aborts a request whose head does not end', async () => {
   const server = newServer({ headersTimeout: 100, connectionsCheckingInterval: 20 });
   server.on('request', (_request, response) => response.end());
   await using listener = await listen(server, { host: '127.0.0.1', port: 0 });

@@ -1,12 +1,12 @@
-/** What comes before HTTP, around it, and in its head: other protocols, forged hosts, requests that run together. */
+/** Other protocols, forged Host headers, pipelined requests. */
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers, refusalIn, waitMs } from './fixture.ts';
+import { onAllDrivers, statusAndCode, waitMs } from './fixture.ts';
 
-const witness = `/v2/home/witness/blobs/${sha256('still here')}`;
+const control = `/v2/home/control/blobs/${sha256('still here')}`;
 
 onAllDrivers((fixture) => {
-  test('TLS, noise and half a request', async () => {
+  test('TLS, noise and half a request are rejected', async () => {
     for (const bytes of [
       Buffer.from('16030100b9010000b50303', 'hex'),
       Buffer.alloc(10_000, 0),
@@ -32,7 +32,7 @@ onAllDrivers((fixture) => {
     await half.cut();
   });
 
-  test('neither a Host nor what a proxy would add decides where a client is sent', async () => {
+  test('neither the Host header nor the headers of proxies determine the URLs in a response', async () => {
     const forged = [
       'x-forwarded-host: evil.example',
       'x-forwarded-proto: https',
@@ -53,22 +53,22 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('requests that run together are answered one by one, in order', async () => {
+  test('pipelined requests are answered one by one, in order', async () => {
     const connection = await fixture.connect();
     const request = (path: string, more = '') =>
       `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${fixture.authorization}\r\n${more}\r\n`;
     const paths = Array.from({ length: 200 }, (_, at) =>
-      at % 2 === 0 ? witness : `/v2/home/witness/tags/list?n=${at}`,
+      at % 2 === 0 ? control : `/v2/home/control/tags/list?n=${at}`,
     );
     connection.write(paths.map((path) => request(path)).join('') + request('/v2/', 'connection: close\r\n'));
     const statuses = Array.from((await connection.rest()).matchAll(/HTTP\/1\.1 ([0-9]{3}) /g), ([, status]) => status);
-    expect(statuses).toEqual([...paths.map((path) => (path === witness ? '200' : '404')), '200']);
+    expect(statuses).toEqual([...paths.map((path) => (path === control ? '200' : '404')), '200']);
   });
 
-  test('a wish to speak another protocol, or to be told to go on, is passed over', async () => {
+  test('an upgrade is ignored, and Expect: 100-continue is answered', async () => {
     const upgrade = ['upgrade: websocket', 'sec-websocket-key: x', 'sec-websocket-version: 13'];
-    const answer = await fixture.raw(`GET ${witness} HTTP/1.1`, upgrade);
-    expect([refusalIn(answer)[0], answer.endsWith('still here')]).toEqual([200, true]);
+    const answer = await fixture.raw(`GET ${control} HTTP/1.1`, upgrade);
+    expect([statusAndCode(answer)[0], answer.endsWith('still here')]).toEqual([200, true]);
     const waits = await fixture.connect();
     const path = `/v2/home/hosts/blobs/uploads/?digest=${sha256('after')}`;
     waits.write(`POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${fixture.authorization}\r\n`);
@@ -78,13 +78,13 @@ onAllDrivers((fixture) => {
     expect(await waits.rest()).toContain('HTTP/1.1 201 ');
   });
 
-  test('a thousand refusals of clients without a name cost nothing that stays', async () => {
+  test('a thousand unauthorized requests leak nothing', async () => {
     for (let at = 0; at < 1_000; at += 100) {
       const answers = await Promise.all(
         Array.from(
           { length: 100 },
           async (_, i) =>
-            await fixture.send(`/v2/home/witness/blobs/${sha256(String(at + i))}`, {
+            await fixture.send(`/v2/home/control/blobs/${sha256(String(at + i))}`, {
               headers: { authorization: `Bearer ${'x'.repeat(1_000)}` },
             }),
         ),

@@ -1,10 +1,10 @@
-/** Uploads by clients that lie, leave, come twice, or never stop. */
+/** Uploads by clients that send wrong lengths, disconnect, or write concurrently. */
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
 import type { Answer } from '../kit/registry/registry.ts';
-import { onAllDrivers, refusalIn, waitMs } from './fixture.ts';
+import { onAllDrivers, statusAndCode, waitMs } from './fixture.ts';
 
 onAllDrivers((fixture) => {
   const head = (method: string, path: string, ...headers: string[]) =>
@@ -12,30 +12,33 @@ onAllDrivers((fixture) => {
 
   const rangeOf = async (location: string) => (await fixture.send(location)).headers.range;
 
-  /** Whether another request writes to an upload. A chunk in a place where none can be never gets in itself. */
+  /** Whether another request writes to an upload. The probe itself writes nothing, because its range is impossible. */
   const isBusy = async (location: string) => {
     const probe = { method: 'PATCH', headers: { 'content-range': '900000000-900000000' }, body: 'x' };
     return (await fixture.send(location, probe)).status === 409;
   };
 
-  /** Begins to write to an upload, again if one of our own looks was in its way, until it is let in. */
-  const letIn = async <W extends { readonly isAnswered: boolean }>(location: string, begin: () => Promise<W>) => {
+  /** Starts to write to an upload. Retries if one of the probes kept the upload busy. */
+  const beginWriting = async <W extends { readonly isAnswered: boolean }>(
+    location: string,
+    begin: () => Promise<W>,
+  ) => {
     for (;;) {
       const writer = await begin();
       while (!writer.isAnswered) if (await isBusy(location)) return writer;
     }
   };
 
-  test('a client that leaves in the middle, with a length and without, goes on where the registry says', async () => {
+  test('a client that disconnects in the middle, with a length and chunked, can continue where the registry says', async () => {
     const bytes = randomBytes(150_000);
     for (const encoding of ['content-length: 150000', 'transfer-encoding: chunked']) {
       const location = await fixture.begin('home/left');
       await fixture.send(location, { method: 'PATCH', body: bytes.subarray(0, 10_000) });
       const part = bytes.subarray(10_000, 90_000);
-      const connection = await letIn(location, async () => {
+      const connection = await beginWriting(location, async () => {
         const begun = await fixture.connect();
         begun.write(head('PATCH', location, encoding));
-        // The chunk says that it has more, and ends before.
+        // The chunk is shorter than it announces.
         begun.write(encoding.startsWith('content') ? part : Buffer.concat([Buffer.from('249f0\r\n'), part]));
         return begun;
       });
@@ -50,7 +53,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('a hundred clients that leave in the middle of a whole push leave nothing', async () => {
+  test('a hundred clients that disconnect during a single-request push leave nothing behind', async () => {
     const digest = sha256('never whole');
     const connections = await Promise.all(
       Array.from({ length: 100 }, async (_, at) => {
@@ -65,9 +68,9 @@ onAllDrivers((fixture) => {
     await Promise.all(connections.map(async (connection) => await connection.cut()));
   });
 
-  test('lengths that lie', async () => {
+  test('wrong and ambiguous lengths are rejected', async () => {
     const location = await fixture.begin('home/lies');
-    // More than was said: the rest is no request.
+    // More bytes than announced: the rest is not a request.
     const more = await fixture.connect();
     more.write(head('PATCH', location, 'content-length: 3'));
     more.write('abcdefghij\r\n\r\n');
@@ -76,7 +79,7 @@ onAllDrivers((fixture) => {
     await expect.poll(isFree, { timeout: waitMs }).toBe(202);
     const held = await rangeOf(location);
     expect(held).toBeOneOf(['0-0', '0-2']);
-    // Two lengths, or a length and chunks, by which two readers would see two requests.
+    // Two lengths, or a length and chunks, which two parsers could read as different requests.
     for (const lengths of [
       ['content-length: 3', 'content-length: 4'],
       ['content-length: 3', 'transfer-encoding: chunked'],
@@ -86,15 +89,15 @@ onAllDrivers((fixture) => {
       ['transfer-encoding: chunked, identity'],
     ]) {
       const answer = await fixture.raw(`PATCH ${location} HTTP/1.1`, lengths, '0\r\n\r\n');
-      expect([lengths, refusalIn(answer)[0]]).toEqual([lengths, 400]);
+      expect([lengths, statusAndCode(answer)[0]]).toEqual([lengths, 400]);
     }
     expect(await rangeOf(location)).toBe(held);
     expect((await fixture.send(location, { method: 'DELETE' })).status).toBe(204);
   });
 
-  test('two that write at a time: one of them, and no byte of the other', async () => {
+  test('of two concurrent writers, one succeeds, and no byte of the other is stored', async () => {
     const location = await fixture.begin('home/race');
-    const first = await letIn(
+    const first = await beginWriting(
       location,
       async () => new SlowWriter((body) => fixture.send(location, { method: 'PATCH', body })),
     );
@@ -115,8 +118,8 @@ onAllDrivers((fixture) => {
     expect((await fixture.send(`/v2/home/race/blobs/${digest}`)).body.toString()).toBe('first');
   });
 
-  test('the digest of other content does not make that content', async () => {
-    const wanted = sha256('what everybody trusts');
+  test('an upload cannot be published under the digest of other content', async () => {
+    const wanted = sha256('trusted content');
     for (let at = 0; at < 3; at += 1) {
       const location = await fixture.begin('home/forged');
       await fixture.send(location, { method: 'PATCH', body: 'something else' });
@@ -125,7 +128,7 @@ onAllDrivers((fixture) => {
     expect((await fixture.send(`/v2/home/forged/blobs/${wanted}`)).status).toBe(404);
   });
 
-  test('ranges by the thousand, and readers that leave', async () => {
+  test('thousands of ranges are bounded, and readers may disconnect', async () => {
     const bytes = randomBytes(3 * 1024 * 1024);
     const { digest } = await fixture.blob('home/read', bytes);
     const path = `/v2/home/read/blobs/${digest}`;
@@ -135,14 +138,14 @@ onAllDrivers((fixture) => {
     const scattered = `bytes=${Array.from({ length: 1_025 }, (_, at) => `${at * 3}-${at * 3}`).join(',')}`;
     const refused = await fixture.send(path, { headers: { range: scattered } });
     expect([refused.status, refused.code]).toEqual([400, 'UNSUPPORTED']);
-    // A head of 20 KiB, as of a large layer.
+    // A head of 20 KiB, as for a large layer.
     const beyond = Array.from({ length: 1_024 }, (_, at) => `${900_000_000 + at * 9}-${900_000_003 + at * 9}`).join(
       ',',
     );
     expect((await fixture.send(path, { headers: { range: `bytes=${beyond}` } })).status).toBe(416);
-    // More than a head may have is refused before anybody looks at it.
+    // The parser rejects a head that is too large.
     const answer = await fixture.raw(`GET ${path} HTTP/1.1`, [`range: bytes=${'0-0,'.repeat(10_000)}`]);
-    expect(refusalIn(answer)).toEqual([431, 'UNSUPPORTED']);
+    expect(statusAndCode(answer)).toEqual([431, 'UNSUPPORTED']);
     await Promise.all(
       Array.from({ length: 50 }, async () => {
         const connection = await fixture.connect();
@@ -154,7 +157,7 @@ onAllDrivers((fixture) => {
   });
 });
 
-/** A request that has sent the word "first", and is not done. */
+/** A request that has sent the word "first", and is not finished. */
 class SlowWriter {
   readonly #body = new Readable({ read: () => {} });
   readonly #answer: Promise<Answer>;
