@@ -1,5 +1,5 @@
 // Takes about 35 s
-/** Images without Docker: uploaded to the API as archives of every tool that makes them, run, and downloaded again. */
+/** Image archives of all common tools: uploaded to the API, run, and downloaded again. */
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -18,17 +18,17 @@ import { packImage } from '../../setup/image.ts';
 import { imageOf, indexOf, layoutOf, ociIndexType, tarOf } from '../kit/registry/archives.ts';
 import { api } from '../kit/platform/api-client.ts';
 import { testImage } from '../kit/engines/images.ts';
-import { inEverySetting, Fixture } from './fixture.ts';
+import { onAllEngines, Fixture } from './fixture.ts';
 
 const skopeo = await findProgram('skopeo');
 const podman = await findProgram('podman');
 
 const thisArchitecture = process.arch === 'x64' ? 'amd64' : process.arch;
 
-inEverySetting((setting) => {
+onAllEngines((setting) => {
   let fixture: Fixture;
   let folder: string;
-  /** What the packed image is called in engines: nobody else's name, since they are shared. */
+  /** The image's name in engines, unique because tests share engines. */
   const name = `berth-test/archive-${randomBytes(4).toString('hex')}`;
   /** The ID of the image in any engine: the digest of its config. */
   let imageId: string;
@@ -84,7 +84,7 @@ inEverySetting((setting) => {
     return bytes;
   }
 
-  test('what docker save wrote is uploaded, presented, spawned, downloaded, and loaded as the same image', async () => {
+  test('an archive of docker save is uploaded, listed, spawned, downloaded, and loaded as the same image', async () => {
     const image = await uploadFile('saved', 'saved.tar');
     expect(image).toMatchObject({ repository: `${fixture.platform.account}/saved`, tag: 'v1' });
     const { images } = await fixture.get<{ images: unknown[] }>(imagesPath('saved'));
@@ -109,7 +109,7 @@ inEverySetting((setting) => {
     expect(await uploadFile('again', 'downloaded.tar')).toMatchObject({ digest: image.digest, tag: 'v1' });
   });
 
-  test('gzip and zstd give the same image, sent by curl as a form or as the body', async () => {
+  test('gzip and zstd archives become the same image, sent by curl as a form or as the body', async () => {
     await pipeline(createReadStream(file('saved.tar')), createGzip(), createWriteStream(file('saved.tar.gz')));
     await pipeline(createReadStream(file('saved.tar')), createZstdCompress(), createWriteStream(file('saved.tar.zst')));
     const { digest } = await uploadFile('curl', 'saved.tar.gz');
@@ -136,7 +136,7 @@ inEverySetting((setting) => {
   });
 
   test.skipIf(skopeo === undefined)(
-    'skopeo and podman: what they write is taken, and what is downloaded they take',
+    'archives of skopeo and podman can be uploaded, and both can read downloaded archives',
     async () => {
       await runCommand('skopeo', [
         'copy',
@@ -187,7 +187,7 @@ inEverySetting((setting) => {
     },
   );
 
-  test('an image for several platforms comes back whole, with the one for this node to load', async () => {
+  test('a multi-platform image is downloaded completely, and docker loads the image of its platform', async () => {
     const layer = await tarOf([{ name: 'file', content: 'of this node' }]);
     const [other, own] = [imageOf([await tarOf([{ name: 'file', content: 'elsewhere' }])]), imageOf([layer])];
     const index = indexOf([other.manifest, own.manifest], { architectures: ['s390x', thisArchitecture] });
@@ -208,7 +208,7 @@ inEverySetting((setting) => {
     await fixture.docker('image', 'rm', '--force', loaded);
   });
 
-  test('HEAD tells the size; an unknown image, a hidden service and bad tokens are refused as everywhere', async () => {
+  test('HEAD returns the size; an unknown image, a hidden service and bad tokens are rejected', async () => {
     const { digest } = await uploadFile('refused', 'saved.tar');
     const path = `${imagesPath('refused')}/${digest}/archive`;
     const head = await api(fixture.platform, path, { method: 'HEAD' });
@@ -248,7 +248,7 @@ inEverySetting((setting) => {
     expect(await post(imagesPath('refused'), { authorization })).toBe('BadRequest');
   });
 
-  test('who would send gigabytes without a token reads why not, and is cut off', async () => {
+  test('a client that sends gigabytes without a token receives the error, and is disconnected', async () => {
     const { hostname, port } = new URL(fixture.platform.apiUrl);
     const headers = { 'content-type': 'application/x-tar', 'content-length': 1e12 };
     const request = httpRequest({ hostname, port, path: imagesPath('endless'), method: 'POST', headers, agent: false });
@@ -267,7 +267,7 @@ inEverySetting((setting) => {
     await closed;
   });
 
-  test('a client that leaves in the middle of a large upload leaves nothing but blobs to reuse', async () => {
+  test('a client that disconnects during a large upload leaves only blobs that can be reused', async () => {
     const { hostname, port } = new URL(fixture.platform.apiUrl);
     const headers = {
       authorization: `Bearer ${fixture.platform.token}`,

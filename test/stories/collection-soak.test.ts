@@ -1,7 +1,7 @@
 // Takes about 35 s
 /**
- * Pushers that share layers, mount, move tags and delete, while garbage is collected without a pause under leases of seconds:
- * nothing that was acknowledged and not deleted is ever missing, and when all is deleted, all bytes go.
+ * Pushers that share layers, mount, move tags and delete, beside continuous garbage collection with leases of seconds: no
+ * acknowledged image is ever missing before its deletion, and when all images are deleted, all blobs are removed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
@@ -13,17 +13,17 @@ import type { TestPlatform } from '../kit/platform/platform.ts';
 import { RegistryClient } from '../kit/platform/registry-client.ts';
 import type { PushedImage } from '../kit/platform/registry-client.ts';
 
-/** A run of all tests has this long for it; `BERTH_TEST_SOAK_SECONDS=600` looks longer. */
+/** Short for a run of all tests; `BERTH_TEST_SOAK_SECONDS=600` tests for ten minutes. */
 const soakMs = Number(process.env['BERTH_TEST_SOAK_SECONDS'] ?? '10') * 1000;
 
-/** However busy the machine is. */
+/** The least number of pushes, however busy the machine is. */
 const minPushes = 30;
 
 const pushers = 6;
 const services = ['soak-a', 'soak-b', 'soak-c'];
 const tagsPerPusher = 2;
 
-/** As short as pushes on a busy machine allow: what is refused for it is pushed again. */
+/** Leases as short as pushes on a busy machine allow. A push whose content was collected is retried. */
 const settings = {
   BERTH_COLLECT_EVERY_SECONDS: '1',
   BERTH_COLLECT_LEASE_SECONDS: '2',
@@ -31,7 +31,7 @@ const settings = {
   BERTH_KEPT_UNTAGGED_IMAGES: '0',
 };
 
-/** Twins need an engine's address, and no engine. */
+/** Second processes need an engine's address, but no engine. */
 const noEngine = { kind: 'stable', host: 'unix:///dev/null/no-engine.sock', version: '' } as const;
 
 async function open(drivers: TestDrivers): Promise<TestPlatform> {
@@ -50,7 +50,7 @@ function pick<T>(list: readonly T[]): T {
   return list[Math.floor(Math.random() * list.length)] as T;
 }
 
-/** What must be there: acknowledged, and neither deleted nor about to be replaced. */
+/** The images that must exist: acknowledged, and neither deleted nor being replaced. */
 class Held {
   readonly #images = new Map<string, PushedImage>();
   readonly problems: string[] = [];
@@ -61,7 +61,7 @@ class Held {
     return [...this.#images.values()];
   }
 
-  letGo({ repository, tag }: PushedImage): PushedImage | undefined {
+  release({ repository, tag }: PushedImage): PushedImage | undefined {
     const before = this.#images.get(`${repository}:${tag}`);
     this.#images.delete(`${repository}:${tag}`);
     return before;
@@ -74,7 +74,7 @@ class Held {
 
   async check(client: RegistryClient, image: PushedImage): Promise<void> {
     const problem = await client.problemWith(image);
-    // If it was let go meanwhile, there is nothing to complain of.
+    // It may have been released meanwhile.
     if (this.#images.get(`${image.repository}:${image.tag}`) !== image) return;
     this.checks += 1;
     if (problem !== undefined) this.problems.push(problem);
@@ -84,7 +84,7 @@ class Held {
 for (const drivers of testDrivers()) {
   describe(`collected ${drivers === 'embedded' ? 'in one process' : 'by two registries on MongoDB and GridFS'}`, () => {
     test(
-      'pushes, mounts, moved tags and deletions beside collection without a pause',
+      'no image is lost by pushes, mounts, moved tags and deletions beside continuous garbage collection',
       { timeout: soakMs + 180_000 },
       async () => {
         await using platform = await open(drivers);
@@ -99,7 +99,7 @@ for (const drivers of testDrivers()) {
             const [client, service] = [pick(clients), pick(services)];
             const layers = [pick(shared), pick(shared), RegistryClient.layer(5_000 + (n % 2))];
             const image = client.image(service, `p${pusher}-${n % tagsPerPusher}`, layers);
-            const before = held.letGo(image);
+            const before = held.release(image);
             if (before && Math.random() < 0.3) await client.delete(before);
             const mountFrom = Math.random() < 0.4 ? `${platform.account}/${pick(services)}` : undefined;
             await client.pushWhileRefused(image, mountFrom);
@@ -118,11 +118,11 @@ for (const drivers of testDrivers()) {
         for (const image of held.all) await held.check(pick(clients), image);
         expect(held.problems).toEqual([]);
         expect(held.checks).toBeGreaterThan(held.pushes);
-        expect(await figure(platform, /collection_runs_total\{outcome="done"\} (\d+)/)).toBeGreaterThan(1);
-        expect(await figure(platform, /collected_total\{what="manifests"\} (\d+)/)).toBeGreaterThan(0);
+        expect(await metric(platform, /collection_runs_total\{outcome="done"\} (\d+)/)).toBeGreaterThan(1);
+        expect(await metric(platform, /collected_total\{what="manifests"\} (\d+)/)).toBeGreaterThan(0);
 
         for (const image of held.all) await clients[0]?.delete(image);
-        const stored = async () => await figure(platform, /collected_total\{what="blobs"\} (\d+)/);
+        const stored = async () => await metric(platform, /collected_total\{what="blobs"\} (\d+)/);
         expect(await stored()).toBeGreaterThan(0);
         await expect.poll(async () => await verifiedBlobs(platform), { timeout: 60_000, interval: 500 }).toBe(0);
       },
@@ -130,8 +130,8 @@ for (const drivers of testDrivers()) {
   });
 }
 
-/** A figure of the registries, added up. */
-async function figure(platform: TestPlatform, pattern: RegExp): Promise<number> {
+/** The sum of a metric over all registries. */
+async function metric(platform: TestPlatform, pattern: RegExp): Promise<number> {
   const names = platform.processNames.filter((name) => name.startsWith('registry'));
   const texts = await Promise.all(
     names.map(async (name) => await (await fetch(`${platform.announcedBy(name).operations_url}/metrics`)).text()),

@@ -1,5 +1,5 @@
 // Takes about 45 s
-/** The containerd below a Docker Engine is killed: sessions go on, and what is asked for meanwhile starts. */
+/** The containerd of a Docker Engine is killed: sessions continue, and backends scheduled meanwhile start. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findProgram } from '../../setup/command.ts';
 import { startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
@@ -7,11 +7,11 @@ import type { EngineKind, RunningEngine } from '../kit/engines/docker-engine.ts'
 import { testEngines } from '../kit/engines/engines.ts';
 import { Fixture } from './fixture.ts';
 
-// That of an engine that others use must not be killed.
+// Needs its own engine, because other tests use the others.
 const canStart = testEngines().length > 0 && process.getuid?.() === 0 && (await findProgram('dockerd')) !== undefined;
 const why = canStart ? '' : ' (skipped: no Docker Engine can be started here)';
 
-/** An engine words it differently from release to release. */
+/** The error messages of engines differ between releases. */
 const kinds: EngineKind[] = testEngines().some(({ kind }) => kind === 'modern') ? ['stable', 'modern'] : ['stable'];
 
 describe.skipIf(!canStart).each(kinds)(`while containerd restarts below an engine (%s)${why}`, (kind) => {
@@ -21,11 +21,11 @@ describe.skipIf(!canStart).each(kinds)(`while containerd restarts below an engin
   });
   afterAll(async () => await engine?.[Symbol.asyncDispose]());
 
-  test('a session goes on, and every backend that is asked for becomes ready', async () => {
+  test('a session continues, and every scheduled backend becomes ready', async () => {
     await using fixture = await Fixture.open({ engine, drivers: 'embedded' }, { BERTH_START_TIMEOUT_SECONDS: '60' });
     await fixture.push('serve');
     const before = await fixture.connectReady('serve');
-    // Two are being started when it goes, the others are asked for while it is away.
+    // Two start when containerd is killed; the others are scheduled while it is down.
     const starting = [await fixture.connect('serve'), await fixture.connect('serve')];
     await fixture.statusesUntil(starting[0]!, 'starting');
     await engine.killContainerd();

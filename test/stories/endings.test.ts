@@ -1,5 +1,5 @@
 // Takes about 90 s
-/** How backends end: swept, at the end of their life, stopped softly, stopped by force. */
+/** The ways in which backends end: swept, by the lifetime limit, stopped softly, stopped hard. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
@@ -18,7 +18,7 @@ onAllDrivers((setting) => {
 
   const secondsBetween = (from: string, to: string) => (Date.parse(to) - Date.parse(from)) / 1000;
 
-  test.concurrent('nobody connected: swept after max_idle_seconds, within a second or two, and its URL is gone', async () => {
+  test.concurrent('an idle backend is swept within a second or two after max_idle_seconds, and its URL returns 410', async () => {
     const connection = await fixture.connect('serve', { spawn: { max_idle_seconds: 2 } });
     expect((await fetch(connection.url)).status).toBe(200);
     const statuses = await fixture.statusesUntil(connection, 'terminated');
@@ -30,12 +30,12 @@ onAllDrivers((setting) => {
     expect([gone.status, gone.headers.get('x-berth-error')]).toEqual([410, 'gone']);
   });
 
-  test.concurrent('a connect in the last moment of the idle time gets a URL that works', async () => {
+  test.concurrent('a connect in the last moment of the idle time returns a URL that works', async () => {
     const settings = { key: 'last-moment', spawn: { max_idle_seconds: 1 } };
     let connection = await fixture.connectReady('serve', settings);
     const seen = { joined: 0, spawned: 0 };
-    // How late the sweep comes depends on how busy the machine is, so each round seeks its moment: later while the session is
-    // still there, earlier when it has gone.
+    // The time of the sweep depends on how busy the machine is, so each round moves towards it: later if the session still
+    // existed, earlier if it was swept.
     let pauseMs = 1_500;
     for (let round = 0; round < 10 || (Math.min(seen.joined, seen.spawned) === 0 && round < 30); round++) {
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
@@ -44,17 +44,17 @@ onAllDrivers((setting) => {
       expect((await fetch(connection.url)).status).toBe(200);
       pauseMs *= connection.spawned ? 0.8 : 1.2;
     }
-    // Both sides of the moment were met.
+    // Connects happened on both sides of that moment.
     expect(Object.values(seen)).not.toContain(0);
   });
 
-  test.concurrent('an open WebSocket keeps its backend; closing it lets it go', async () => {
+  test.concurrent('an open WebSocket keeps its backend until it closes', async () => {
     const connection = await fixture.connect('pad', { spawn: { max_idle_seconds: 1 } });
     const socket = new WebSocket(`${connection.url.replace(/^http/, 'ws')}echo`);
     await once(socket, 'open');
     const openedAt = Date.now();
     const swept = fixture.statusesUntil(connection, 'terminating');
-    // Three idle times and more, during which the connection says nothing.
+    // More than three idle times without a message.
     for (let i = 0; i < 4; i += 1) {
       const pong = once(socket, 'pong');
       await new Promise((resolve) => setTimeout(resolve, 1_000));
@@ -76,7 +76,7 @@ onAllDrivers((setting) => {
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept' });
   });
 
-  test.concurrent('the lifetime limit ends a backend though somebody is connected', async () => {
+  test.concurrent('the lifetime limit ends a backend with an open connection', async () => {
     const connection = await fixture.connect('pad', { spawn: { lifetime_limit_seconds: 2 } });
     const socket = new WebSocket(`${connection.url.replace(/^http/, 'ws')}echo`);
     await once(socket, 'open');
@@ -88,7 +88,7 @@ onAllDrivers((setting) => {
     await closed;
   });
 
-  test.concurrent('softly: SIGTERM, time to save, and exit code 0', async () => {
+  test.concurrent('a soft stop sends SIGTERM and waits for exit code 0', async () => {
     const connection = await fixture.connectReady('serve');
     await fixture.terminate(connection);
     const statuses = await fixture.statusesUntil(connection, 'terminated');
@@ -101,7 +101,7 @@ onAllDrivers((setting) => {
     await expect(fixture.terminate(connection)).rejects.toThrow('BackendNotRunning');
   });
 
-  test.concurrent('softly, but SIGTERM is ignored: by force after the grace time', async () => {
+  test.concurrent('a soft stop becomes hard after the grace time if the backend ignores SIGTERM', async () => {
     const connection = await fixture.connectReady('stubborn');
     await fixture.terminate(connection);
     const statuses = await fixture.statusesUntil(connection, 'terminated');
@@ -112,7 +112,7 @@ onAllDrivers((setting) => {
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external', exit_error: true });
   });
 
-  test.concurrent('by force: at once, though SIGTERM would be ignored', async () => {
+  test.concurrent('a hard stop ends a backend at once, even if it ignores SIGTERM', async () => {
     const connection = await fixture.connectReady('stubborn');
     await fixture.terminate(connection, true);
     const statuses = await fixture.statusesUntil(connection, 'terminated');
@@ -120,11 +120,11 @@ onAllDrivers((setting) => {
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external', termination_kind: 'hard' });
   });
 
-  test.concurrent('what one session saved when it was ended, the next one with the key loads', async () => {
+  test.concurrent('the next session of a key loads what the last one saved when it was stopped', async () => {
     const spawn = { executable: { mount: true as const } };
     const first = await fixture.connectReady('pad', { key: 'kept', spawn });
     await fixture.terminate(first);
-    // Connected to while the first is still saving: it waits its turn.
+    // It waits for the first, which is still saving.
     const second = await fixture.connect('pad', { key: 'kept', spawn });
     expect([second.spawned, second.backend_id === first.backend_id]).toEqual([true, false]);
     expect((await fetch(`${second.url}healthz`)).status).toBe(200);

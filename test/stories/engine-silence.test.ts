@@ -1,5 +1,5 @@
 // Takes about 40 s
-/** A Docker Engine that falls silent: the node says so, sessions go on, and nobody has to restart the worker. */
+/** A Docker Engine that stops answering: the node reports it, sessions continue, and the worker needs no restart. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findProgram } from '../../setup/command.ts';
 import { startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
@@ -7,11 +7,11 @@ import type { RunningEngine } from '../kit/engines/docker-engine.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { Fixture } from './fixture.ts';
 
-// One that others use must not be frozen.
+// Needs its own engine, because other tests use the others.
 const canStart = testEngines().length > 0 && process.getuid?.() === 0 && (await findProgram('dockerd')) !== undefined;
 const why = canStart ? '' : ' (skipped: no Docker Engine can be started here)';
 
-/** The worker asks every five seconds, and waits ten for the answer. */
+/** The worker checks every five seconds, and waits up to ten for the answer. */
 const soon = { interval: 100, timeout: 60_000 };
 
 describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
@@ -34,7 +34,7 @@ describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
   const linesOf = ({ platform }: Fixture, words: string) =>
     platform.log.split('\n').filter((line) => line.includes(words)).length;
 
-  test('/readyz is red meanwhile and says what to do; sessions go on; what is asked for starts later', async () => {
+  test('/readyz fails meanwhile and says what to do; sessions continue; scheduled backends start later', async () => {
     await using fixture = await Fixture.open({ engine, drivers: 'embedded' });
     await fixture.push('serve');
     const before = await fixture.connectReady('serve');
@@ -58,7 +58,7 @@ describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
     expect(linesOf(fixture, 'Docker Engine answers again')).toBe(1);
   });
 
-  test('a platform that is started meanwhile opens, and has a worker as soon as the engine answers', async () => {
+  test('a platform can be started meanwhile, and has a worker as soon as the engine answers', async () => {
     await using fixture = await Fixture.open({ engine, drivers: 'embedded' });
     await fixture.push('serve');
     await fixture.platform.stop();

@@ -1,10 +1,10 @@
 // Takes about 30 s
-/** Backends that do not come up, or do not stay up. */
+/** Backends that do not start, or that fail. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { inEverySetting, Fixture } from './fixture.ts';
+import { onAllEngines, Fixture } from './fixture.ts';
 
-inEverySetting((setting) => {
+onAllEngines((setting) => {
   let fixture: Fixture;
 
   beforeAll(async () => {
@@ -16,7 +16,7 @@ inEverySetting((setting) => {
   });
   afterAll(() => fixture[Symbol.asyncDispose]());
 
-  test('an image that never listens ends as "startuptimeout", and nobody waits for ever', async () => {
+  test('an image that never listens ends with "startuptimeout", and waiting requests are answered', async () => {
     const connection = await fixture.connect('deaf');
     const waiting = fetch(connection.url);
     const statuses = await fixture.statusesUntil(connection, 'terminated');
@@ -29,7 +29,7 @@ inEverySetting((setting) => {
     expect(page).not.toContain('137');
   });
 
-  test('an image that exits with 1 ends on its own, and the ready page says so', async () => {
+  test('an image that exits with 1 ends its backend, and the ready page reports it', async () => {
     const connection = await fixture.connect('failing');
     const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.at(-1)).toMatchObject({ termination_kind: null, termination_reason: null, exit_error: true });
@@ -39,11 +39,11 @@ inEverySetting((setting) => {
     expect([page.status, await page.text()]).toEqual([410, expect.stringContaining('code 1')]);
   });
 
-  test('an image that was never pushed is refused; one that vanished from the registry ends the backend, and says why', async () => {
+  test('an image that was never pushed is rejected; one that is missing in the registry ends the backend with the reason', async () => {
     await expect(fixture.connect('serve', { spawn: { tag: 'nope' } })).rejects.toThrow('ImageNotFound');
     await expect(fixture.connect('nothing')).rejects.toThrow('ServiceNotFound');
     const { registry, account, token } = fixture.platform;
-    // An image that no other story has left on the engine.
+    // A variant, so that no other story has left this image on the engine.
     const variant = randomUUID();
     const digest = await fixture.push('stubborn', variant);
     const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;

@@ -1,4 +1,4 @@
-/** What stories are told on: a platform of their own on a real Docker Engine, with real images pushed. */
+/** What stories run on: their own platform on a real Docker Engine, with real images. */
 import { describe } from 'vitest';
 import type { BackendMetadata, StatusObject } from '../../contract/backend.ts';
 import type { ConnectRequest, ConnectResponse } from '../../contract/connect.ts';
@@ -15,54 +15,54 @@ import type { Behaviour } from '../kit/engines/images.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
 import type { TestPlatform } from '../kit/platform/platform.ts';
 
-/** Where a story is told. */
+/** An engine and drivers on which a story runs. */
 export interface Setting {
   readonly engine: TestEngine;
   readonly drivers: TestDrivers;
 }
 
-/** Tells stories on all drivers of this run, on the first engine. */
-export function onAllDrivers(tell: (setting: Setting) => void): void {
-  tellIn(
+/** Declares stories on all drivers of this run, on the first engine. */
+export function onAllDrivers(declare: (setting: Setting) => void): void {
+  declareOn(
     testEngines()
       .slice(0, 1)
       .flatMap((engine) => testDrivers().map((drivers): Setting => ({ engine, drivers }))),
-    tell,
+    declare,
   );
 }
 
-/** The same, and on every other engine on the embedded drivers: for stories in which the release of the engine matters. */
-export function inEverySetting(tell: (setting: Setting) => void): void {
-  tellIn(
+/** Declares stories for which the engine's release matters: like `onAllDrivers`, and on the other engines with embedded drivers. */
+export function onAllEngines(declare: (setting: Setting) => void): void {
+  declareOn(
     testEngines().flatMap((engine, i) =>
       (i === 0 ? testDrivers() : (['embedded'] as const)).map((drivers): Setting => ({ engine, drivers })),
     ),
-    tell,
+    declare,
   );
 }
 
-function tellIn(settings: readonly Setting[], tell: (setting: Setting) => void): void {
-  const nowhere: Setting = { engine: { kind: 'stable', host: '', version: '' }, drivers: 'embedded' };
+function declareOn(settings: readonly Setting[], declare: (setting: Setting) => void): void {
+  const placeholder: Setting = { engine: { kind: 'stable', host: '', version: '' }, drivers: 'embedded' };
   describe.skipIf(settings.length > 0)('without a Docker Engine', () => {
-    if (settings.length === 0) tell(nowhere);
+    if (settings.length === 0) declare(placeholder);
   });
   for (const setting of settings) {
     const drivers = setting.drivers === 'embedded' ? 'in one process' : 'on MongoDB and Redis';
     describe(`on Docker Engine ${setting.engine.version}, ${drivers}`, () => {
-      tell(setting);
+      declare(setting);
     });
   }
 }
 
 /**
- * For `test.for`, of a test that is told in some settings only. In the others there is no such test: to skip it would say that the
+ * For `test.for`: declares a test only in some settings. In the others it does not exist, because a skipped test means that the
  * machine lacks something.
  */
-export function where(isTold: boolean): readonly string[] {
-  return isTold ? ['here'] : [];
+export function onlyIf(isDeclared: boolean): readonly string[] {
+  return isDeclared ? ['here'] : [];
 }
 
-/** A platform with what stories do to it. Disposing it ends the platform and what still runs on it. */
+/** A platform, and the actions of stories on it. Disposing it stops the platform and its backends. */
 export class Fixture implements AsyncDisposable {
   readonly platform: TestPlatform;
   readonly #engine: TestEngine;
@@ -79,16 +79,14 @@ export class Fixture implements AsyncDisposable {
     return new Fixture(await startPlatform({ engine, drivers, twinsOn, settings }), engine);
   }
 
-  /** Pushes a test image as the service of its behaviour's name, and returns its digest. A variant is an image of its own. */
+  /** Pushes a test image as the service named for its behaviour, and returns its digest. Each variant is a different image. */
   async push(behaviour: Behaviour, variant?: string): Promise<string> {
     const image = await testImage(behaviour, variant);
     return await pushTestImage(this.#engine, this.platform, { image, service: behaviour });
   }
 
-  /**
-   * The same from somewhere else: the engine, which is a node's, does not know the image under the name by which nodes fetch it.
-   */
-  async pushFromAfar(behaviour: Behaviour, variant: string, tag = 'latest'): Promise<string> {
+  /** Pushes as `push` does, but the engine, which is a node's, does not have the image under the name that nodes pull. */
+  async pushUnderOtherName(behaviour: Behaviour, variant: string, tag = 'latest'): Promise<string> {
     const { account, token, registry } = this.platform;
     const target = { account, token, registry: registry.replace('127.0.0.1', 'localhost') };
     const image = await testImage(behaviour, variant);
@@ -118,7 +116,7 @@ export class Fixture implements AsyncDisposable {
     return await backendOf(this.platform, id);
   }
 
-  /** Every status of a backend until it has the one that is waited for. Throws if it ends without. */
+  /** Every status of a backend up to the given one. Throws if the backend never has it. */
   async statusesUntil({ backend_id: id }: ConnectResponse, status: BackendStatus): Promise<StatusObject[]> {
     const seen: StatusObject[] = [];
     for await (const each of statusStream(this.platform, id, AbortSignal.timeout(storyTimeoutMs))) {
@@ -133,12 +131,12 @@ export class Fixture implements AsyncDisposable {
     return (await answer.json()) as Answer;
   }
 
-  /** Runs the docker command on this fixture's engine. */
+  /** Runs the docker command on the platform's engine. */
   async docker(...args: string[]): Promise<string> {
     return (await runCommand('docker', args, { env: { DOCKER_HOST: this.#engine.host } })).trim();
   }
 
-  /** The container of a backend that runs. */
+  /** The container of a running backend. */
   async containerOf({ backend_id: id }: ConnectResponse): Promise<string> {
     return await this.docker('ps', '--quiet', '--filter', `label=berth.backend=${id}`);
   }
@@ -148,5 +146,5 @@ export class Fixture implements AsyncDisposable {
   }
 }
 
-/** No story waits longer for a status. */
+/** Time limit for a status. */
 const storyTimeoutMs = 50_000;

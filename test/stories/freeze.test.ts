@@ -1,7 +1,7 @@
 // Takes about 100 s
 /**
- * A platform stands still for longer than any lease, and goes on: its sessions are still there. Where other processes share the
- * store, those with a key are not: their keys could have been given away, so their containers have ended by themselves.
+ * A platform is frozen for longer than any lease: afterwards its sessions still run. If other processes share the store, sessions
+ * with a key do not: their keys could have been assigned again, so their containers have ended themselves.
  */
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,13 +13,13 @@ import { testDrivers } from '../kit/servers/drivers.ts';
 import { nodeLeaseMs } from '../../model/node.ts';
 import { Fixture } from './fixture.ts';
 
-/** Longer than the leases of keys and nodes, by two heartbeats: the store's time is past them however they were renewed before. */
+/** Longer than the leases of keys and nodes by two heartbeats, so that they have expired, whenever they were last renewed. */
 const freezeMs = nodeLeaseMs + 10_000;
 
-/** Two passes of everything that looks at leases now and then. */
+/** Long enough for two passes of every periodic check of leases. */
 const passesMs = 11_000;
 
-/** The answer of a session over a WebSocket of its own; it is left open. */
+/** What a session echoes on a new WebSocket, which stays open. */
 async function echo(connection: ConnectResponse): Promise<string> {
   const socket = new WebSocket(`${connection.url.replace(/^http/, 'ws')}echo`);
   await once(socket, 'open');
@@ -31,8 +31,8 @@ async function echo(connection: ConnectResponse): Promise<string> {
 const [engine] = testEngines();
 const allDrivers = engine ? testDrivers() : [];
 
-// On all drivers at the same time: it takes as long as one.
-describe.skipIf(!engine)(`a platform that stood still for ${freezeMs / 1000} seconds`, () => {
+// On all drivers at the same time, to save time.
+describe.skipIf(!engine)(`a platform that was frozen for ${freezeMs / 1000} seconds`, () => {
   let fixtures: Fixture[] = [];
 
   beforeAll(async () => {
@@ -45,7 +45,7 @@ describe.skipIf(!engine)(`a platform that stood still for ${freezeMs / 1000} sec
   });
 
   test(
-    'ends no session whose key is still its own, and a connect right after it gets one',
+    'ends no session that still holds its key, and a connect right afterwards returns a session',
     { timeout: 240_000 },
     async () => {
       const acts = fixtures.map(async (fixture, i) => {
@@ -61,7 +61,7 @@ describe.skipIf(!engine)(`a platform that stood still for ${freezeMs / 1000} sec
         await delay(passesMs);
         for (const session of [...keyless, again]) {
           expect((await fixture.backend(session)).statuses.at(-1)).toMatchObject({ status: 'ready' });
-          // On a new socket: the application ends those whose client, behind the proxy, has not answered its pings.
+          // On a new socket, because the application closes those on which the client has not answered pings.
           expect(await echo(session)).toBe('still here');
         }
         if (!isShared) return;

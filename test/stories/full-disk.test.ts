@@ -1,5 +1,5 @@
 // Takes about 35 s
-/** The disk with the data folder is full: nothing that runs ends, what would take space is refused, and all is well afterwards. */
+/** The disk with the data folder is full: nothing running ends, writes of content are rejected, and later all works again. */
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,12 +18,12 @@ const refusedByDocker = /507 Insufficient Storage: no space left on device/;
 const engines = testEngines();
 const why = engines.length === 0 ? ' (skipped: there is no Docker Engine)' : whyNoDisk;
 
-async function openStage(engine: TestEngine, disk: SmallDisk): Promise<Fixture> {
+async function openOnDisk(engine: TestEngine, disk: SmallDisk): Promise<Fixture> {
   const settings = { BERTH_DATA_FOLDER: disk.path, BERTH_DISK_RESERVE_MIB: String(reserveMib) };
   return await Fixture.open({ engine, drivers: 'embedded' }, settings);
 }
 
-/** The status of `/readyz`, and what it says of the disk and the store. */
+/** The status of `/readyz`, and its checks of the disk and the store. */
 async function readiness({ platform }: Fixture): Promise<readonly [number, string | undefined, string | undefined]> {
   const answer = await fetch(`${platform.operationsUrl}/readyz`);
   const { checks } = (await answer.json()) as { checks: Record<string, string> };
@@ -46,11 +46,11 @@ describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine]
   'on Docker Engine $version',
   (engine) => {
     test.runIf(canMount && engines.length > 0)(
-      `a session with a key lives through a full disk, a restart on it and the time after, and pushes are refused as long${why}`,
+      `a session with a key survives a full disk, and restarts on it; pushes are rejected until there is space${why}`,
       { timeout: 240_000 },
       async () => {
         await using disk = await SmallDisk.mount(128);
-        await using fixture = await openStage(engine, disk);
+        await using fixture = await openOnDisk(engine, disk);
         await fixture.pushSample();
         const pad = await fixture.connectReady('pad', { key: 'through' });
         const container = await fixture.containerOf(pad);
@@ -62,7 +62,7 @@ describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine]
         expect((await readiness(fixture))[1]).toMatch(/^The disk is full: .+ are free, and 8 MiB are kept free/);
         await expect(fixture.push('serve')).rejects.toThrow(refusedByDocker);
         expect(await readdir(join(disk.path, 'blobs', 'uploads'))).toEqual([]);
-        // On the reserve everything else goes on.
+        // The reserve keeps everything else working.
         const again = await fixture.connect('pad', { key: 'through' });
         expect([again.spawned, again.backend_id]).toEqual([false, pad.backend_id]);
         await assertAlive(page);
@@ -70,7 +70,7 @@ describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine]
         await disk.fillUpTo(0);
         const path = `/v2/service/${fixture.platform.account}/pad/connect`;
         const connect = async () => await api(fixture.platform, path, { method: 'POST', body: '{"key":"through"}' });
-        // What has room in the write-ahead log is still written.
+        // Writes that fit into the write-ahead log still succeed.
         await expect.poll(async () => (await connect()).status, { ...soon, interval: 1 }).toBe(503);
         const refused = await connect();
         expect(await refused.json()).toMatchObject({

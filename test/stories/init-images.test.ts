@@ -1,4 +1,4 @@
-/** The init of keyed containers, in images that have as little as an image can have, on real engines. */
+/** The init of containers with a key, in minimal images, on real engines. */
 import { randomUUID } from 'node:crypto';
 import { chmod, copyFile, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { arch, tmpdir, uptime } from 'node:os';
@@ -22,19 +22,19 @@ afterAll(async () => await rm(folder, { recursive: true }));
 for (const engine of testEngines()) {
   const at = { env: { DOCKER_HOST: engine.host } };
 
-  describe.concurrent(`the init on Docker Engine ${engine.version}, in an image of one program and nothing else`, () => {
+  describe.concurrent(`the init on Docker Engine ${engine.version}, in an image with a single program`, () => {
     let image: string;
     beforeAll(async () => {
       const busybox = await staticBusybox();
       if (busybox === undefined) throw new Error('Install busybox-static, of which the test images are made');
-      // Busybox does what its name says: under this one it has no shell in it.
+      // Busybox acts as the program of its file name: as `env` it is no shell.
       const alone = { tag: 'berth-test/alone:latest', layers: [[{ path: '/env', file: busybox, mode: 0o755 }]] };
       const packed = { ...alone, config: { Cmd: ['/env'] } };
       await runCommand('docker', ['load', '--quiet'], { ...at, input: packImage(packed) });
       image = await imageId(packed);
     });
 
-    /** Runs a program under the init, with a lease that ends after it. */
+    /** Runs a program under the init, with a lease that outlasts it. */
     const run = async (options: readonly string[], program: readonly string[]) => {
       const nowMs = Math.floor(uptime() * 1000);
       const draft = join(folder, randomUUID());
@@ -46,8 +46,8 @@ for (const engine of testEngines()) {
     };
 
     test.for([
-      ['as it is', [], ['/env']],
-      ['with a root that cannot be written', ['--read-only'], ['/env']],
+      ['without options', [], ['/env']],
+      ['with a read-only root', ['--read-only'], ['/env']],
       ['as a user without a name', ['--user', '12345:23456'], ['/env']],
       ['with a program from PATH', ['--env', 'PATH=/nowhere:/'], ['env']],
       ['with a program relative to the working folder', ['--workdir', '/'], ['./env']],
@@ -59,7 +59,7 @@ for (const engine of testEngines()) {
       expect(stdout).not.toMatch(/berth/i);
     });
 
-    test('exits with 127, and says why, where the program is missing', async () => {
+    test('exits with 127 and the reason if the program is missing', async () => {
       expect(await run(['--read-only'], ['sh', '-c', 'true'])).toMatchObject({
         code: 127,
         stderr: expect.stringContaining('sh'),

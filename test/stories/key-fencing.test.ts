@@ -1,7 +1,7 @@
 // Takes about 195 s
 /**
- * Two nodes, and a key whose holder's node loses its worker, its engine or both: killed, or standing still. The records that the
- * holders themselves write show that the old one was gone before the new one began.
+ * Two nodes, and a key whose holder's node loses its worker, its engine or both, killed or frozen. Records that the holders write
+ * show that the old one had ended before the new one started.
  */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -24,14 +24,14 @@ import { shiftedClock } from '../kit/machine/shifted-clock.ts';
 
 const drivers = testDrivers().find((each) => each !== 'embedded');
 
-/** A lease, what the API waits before it calls a node dead, and a busy machine. */
+/** A lease, and the time until the API declares a node dead, on a busy machine. */
 const successionMs = 4 * leaseMs;
 
 /** What happens to a worker or an engine. */
 const faults = ['killed', 'frozen'] as const;
 type Fault = (typeof faults)[number];
 
-/** What happens to a worker, with the clocks of the two nodes right and, where they can be set, wrong in both directions. */
+/** Faults of a worker, with correct clocks and, if the test can set them, with clocks that are wrong in both directions. */
 const workerFaults = [
   ...faults.map((fault) => ({ fault, who: 'its worker', clocks: {} })),
   ...((await shiftedClock(600)) === undefined
@@ -45,7 +45,7 @@ const workerFaults = [
 
 const key = { key: 'room', spawn: { executable: { mount: 'records' } } };
 
-/** For the tests in which an engine breaks: two of each kind, started one after the other, since they share a firewall. */
+/** The engines that tests break: two of each kind, started one after the other because they share a firewall. */
 const breakable = new Map<string, RunningEngine>();
 const engines = new AsyncDisposableStack();
 
@@ -71,39 +71,39 @@ for (const engine of testEngines()) {
         const { fault, clocks } = each;
         await using story = await Story.open(engine, other, { clocks });
         const old = await story.holder();
-        const mend = await story.breakWorker(fault);
+        const repair = await story.breakWorker(fault);
         try {
           await story.untilSucceeded(old);
           expect(await story.gapSeconds()).toBeGreaterThan(0);
         } finally {
-          await mend();
+          await repair();
         }
         expect(await story.gapSeconds()).toBeGreaterThan(0);
       },
     );
 
-    // Of two platforms with nodes on one engine, one loses its worker, too, and one is asked to stop the holder.
+    // Two platforms have nodes on one engine: the first also loses its worker, the second is asked to stop the holder.
     test.for(faults)('is succeeded after its end when its engine is %s', { timeout: successionMs }, async (fault) => {
       const broken = breakableEngine(fault);
       await using withWorker = await Story.open(broken, other);
       await using stopped = await Story.open(broken, other);
       const stories = [withWorker, stopped];
       const [worked, asked] = [await withWorker.holder(), await stopped.holder()];
-      const mendWorker = await withWorker.breakWorker(fault);
-      const mendEngine = await breakEngine(broken, fault);
+      const repairWorker = await withWorker.breakWorker(fault);
+      const repairEngine = await breakEngine(broken, fault);
       const gaps = async () => await Promise.all(stories.map((story) => story.gapSeconds()));
       try {
         await stopped.stopWithoutEngine(asked);
         await Promise.all([withWorker.untilSucceeded(worked), stopped.untilSucceeded(asked)]);
         expect(Math.min(...(await gaps()))).toBeGreaterThan(0);
       } finally {
-        await mendEngine();
-        await mendWorker();
+        await repairEngine();
+        await repairWorker();
       }
       expect(Math.min(...(await gaps()))).toBeGreaterThan(0);
     });
 
-    test('is found ended by a worker that was away for longer', { timeout: successionMs }, async () => {
+    test('is found ended by a worker that was down for longer than the lease', { timeout: successionMs }, async () => {
       await using story = await Story.open(engine, undefined, { service: 'serve' });
       const old = await connectReady(story.platform, 'serve', { key: 'room' });
       await story.platform.kill(['worker']);
@@ -138,7 +138,7 @@ class Story implements AsyncDisposable {
     this.#hasOther = hasOther;
   }
 
-  /** A platform whose second node, if it has one, is not there yet. */
+  /** Opens a platform whose second node, if it has one, is not running yet. */
   static async open(
     engine: TestEngine,
     other: TestEngine | undefined,
@@ -160,14 +160,14 @@ class Story implements AsyncDisposable {
     return story;
   }
 
-  /** The first holder, on the first node. From then on there is a second node. */
+  /** Starts the first holder on the first node, and then the second node. */
   async holder(): Promise<ConnectResponse> {
     const connection = await connectReady(this.platform, 'record', key);
     if (this.#hasOther) await this.platform.restart(['worker2']);
     return connection;
   }
 
-  /** Returns what brings the worker of the first node back. */
+  /** Kills or freezes the worker of the first node, and returns the function that repairs it. */
   async breakWorker(fault: Fault): Promise<() => Promise<void>> {
     if (fault === 'killed') {
       await this.platform.kill(['worker']);
@@ -178,13 +178,13 @@ class Story implements AsyncDisposable {
     return async () => void process.kill(pid, 'SIGCONT');
   }
 
-  /** Asks for a stop that the worker cannot carry out. It has noticed that its engine is away, and starts nothing itself. */
+  /** Requests a stop that the worker cannot carry out, once the worker has noticed that its engine does not answer. */
   async stopWithoutEngine({ backend_id: id }: ConnectResponse): Promise<void> {
     while (!this.platform.log.includes('no backends are taken until it does')) await delay(100);
     await terminate(this.platform, id, true);
   }
 
-  /** Connects until another backend holds the key, and waits until it has written. */
+  /** Connects until another backend holds the key, and waits until it has written a record. */
   async untilSucceeded(old: ConnectResponse): Promise<void> {
     let next = old;
     while (next.backend_id === old.backend_id) {
@@ -192,7 +192,7 @@ class Story implements AsyncDisposable {
       next = await connect(this.platform, 'record', key);
     }
     await waitFor(this.platform, next.backend_id, 'ready', successionMs);
-    // It listens before it writes.
+    // The backend listens before it writes.
     while (!(await this.#records())[1]?.times.length) await delay(100);
   }
 
@@ -213,7 +213,7 @@ class Story implements AsyncDisposable {
       .filter((file) => file.isFile())
       .map(async ({ name, parentPath }) => {
         const lines = (await readFile(join(parentPath, name), 'utf8')).split('\n');
-        // The last line may be half written.
+        // The last line may be incomplete.
         return { token: Number(name), times: lines.slice(0, -1).map(Number) };
       });
     return (await Promise.all(records)).toSorted((one, another) => one.token - another.token);

@@ -1,5 +1,5 @@
 // Takes about 50 s
-/** What backends write and use: followed while they run, read after they have ended, and by nobody who may not. */
+/** Logs and metrics of backends: followed while they run, and read after they have ended, with authorization only. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { metricsRecord } from '../../contract/backend.ts';
 import { api, eventStream } from '../kit/platform/api-client.ts';
 import type { StreamEvent } from '../kit/platform/api-client.ts';
-import { onAllDrivers, Fixture, where } from './fixture.ts';
+import { onAllDrivers, Fixture, onlyIf } from './fixture.ts';
 
 onAllDrivers((setting) => {
   let fixture: Fixture;
@@ -42,8 +42,8 @@ onAllDrivers((setting) => {
   const containerOf = async ({ backend_id: id }: { backend_id: string }) =>
     await fixture.docker('ps', '--all', '--quiet', '--filter', `label=berth.backend=${id}`);
 
-  /** Begins to follow a log, and takes nothing of it. */
-  async function standStill(backend: { backend_id: string }): Promise<Socket> {
+  /** Starts to follow a log, and reads nothing. */
+  async function followWithoutReading(backend: { backend_id: string }): Promise<Socket> {
     const { hostname, port } = new URL(fixture.platform.apiUrl);
     const socket = connect(Number(port), hostname).pause();
     const head = [`GET ${pathOf(backend)} HTTP/1.1`, 'host: berth', `authorization: Bearer ${fixture.platform.token}`];
@@ -57,13 +57,13 @@ onAllDrivers((setting) => {
     return value === undefined ? undefined : value.data;
   }
 
-  test('a log is followed from before the container is there, resumed, ends with its backend and outlives it', async () => {
+  test('a log can be followed before the container exists, resumed, and read after the backend has ended', async () => {
     const connection = await fixture.connect('serve');
     const follower = log(connection);
     expect(await next(follower)).toBe('serving');
     await fetch(`${connection.url}cgi-bin/say?one`);
     expect(await next(follower)).toBe('one');
-    // Who comes later hears what was before.
+    // A later reader receives earlier lines, too.
     const second = log(connection);
     expect([await next(second), await next(second)]).toEqual(['serving', 'one']);
     await fetch(`${connection.url}cgi-bin/say?two`);
@@ -79,14 +79,14 @@ onAllDrivers((setting) => {
     expect(await wholeLog(connection, kept[3]?.id)).toEqual([]);
   });
 
-  test('what a backend said that did not start can be read', async () => {
+  test('the log of a backend that failed to start can be read', async () => {
     const connection = await fixture.connect('failing');
     expect(wordsOf(await wholeLog(connection))).toEqual(['This backend cannot go on']);
     await fixture.statusesUntil(connection, 'terminated');
     expect(wordsOf(await wholeLog(connection))).toEqual(['This backend cannot go on']);
   });
 
-  test('a log is whole though the platform is killed as soon as the end is written', async () => {
+  test('a log is complete even if the platform is killed right after the backend ended', async () => {
     const connection = await fixture.connectReady('serve');
     await fetch(`${connection.url}cgi-bin/say?last`);
     const ended = fixture.statusesUntil(connection, 'terminated');
@@ -98,20 +98,20 @@ onAllDrivers((setting) => {
     expect(wordsOf(await wholeLog(connection))).toEqual(['serving', 'last', 'bye']);
   });
 
-  test('a client that takes nothing holds nobody up', async () => {
+  test('a client that reads nothing does not delay others', async () => {
     const connection = await fixture.connectReady('serve');
-    const standing = await standStill(connection);
-    // More than fits into anything on the way.
+    const stalled = await followWithoutReading(connection);
+    // More than all buffers on the way.
     await fetch(`${connection.url}cgi-bin/flood?20000000`);
     await fetch(`${connection.url}cgi-bin/say?done`);
     let last: string | undefined;
     for await ({ data: last } of log(connection)) if (last === 'done') break;
     expect(last).toBe('done');
-    standing.destroy();
+    stalled.destroy();
     await fixture.terminate(connection, true);
   });
 
-  test('metrics come while a backend runs', async () => {
+  test('metrics are streamed while a backend runs', async () => {
     const connection = await fixture.connect('serve');
     const path = `/v2/backend/${connection.backend_id}/metrics/stream`;
     const events: StreamEvent[] = [];
@@ -134,8 +134,8 @@ onAllDrivers((setting) => {
     expect(await rest(eventStream(fixture.platform, path))).toEqual([]);
   });
 
-  test.for(where(setting.drivers !== 'embedded'))(
-    'while its node is away, a log cannot be read, and says so',
+  test.for(onlyIf(setting.drivers !== 'embedded'))(
+    'while its node is down, reading a log fails with an error',
     async () => {
       const connection = await fixture.connectReady('serve');
       const follower = log(connection);
@@ -155,8 +155,8 @@ onAllDrivers((setting) => {
     },
   );
 
-  // In processes of their own, whichever stops first decides how the stream ends.
-  test.for(where(setting.drivers === 'embedded'))('a platform that is asked to stop ends its streams', async () => {
+  // With separate processes, the one that stops first determines how the stream ends.
+  test.for(onlyIf(setting.drivers === 'embedded'))('a platform that is asked to stop ends its streams', async () => {
     const connection = await fixture.connectReady('serve');
     const follower = log(connection);
     expect(await next(follower)).toBe('serving');
@@ -166,13 +166,15 @@ onAllDrivers((setting) => {
     await fixture.terminate(connection, true);
   });
 
-  test('nobody but its account sees a log', async () => {
+  test('only its account can read a log', async () => {
     const connection = await fixture.connectReady('serve');
     const absent = await api(fixture.platform, pathOf({ backend_id: 'nosuchbackend' }));
     expect(absent.status).toBe(404);
-    const stranger = await api(fixture.platform, pathOf(connection), { headers: { authorization: 'Bearer guessed' } });
-    expect(stranger.status).toBe(401);
-    await Promise.all([absent.text(), stranger.text()]);
+    const unauthorized = await api(fixture.platform, pathOf(connection), {
+      headers: { authorization: 'Bearer guessed' },
+    });
+    expect(unauthorized.status).toBe(401);
+    await Promise.all([absent.text(), unauthorized.text()]);
     await fixture.terminate(connection, true);
   });
 });

@@ -1,11 +1,11 @@
 // Takes about 55 s
-/** The main job, end to end: push, connect, traffic through the URL, one container a key. */
+/** The main job, end to end: push, connect, traffic through the URL, one container per key. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { inEverySetting, Fixture } from './fixture.ts';
+import { onAllEngines, Fixture } from './fixture.ts';
 
-inEverySetting((setting) => {
+onAllEngines((setting) => {
   let fixture: Fixture;
   let digest: string;
 
@@ -16,7 +16,7 @@ inEverySetting((setting) => {
   });
   afterAll(() => fixture[Symbol.asyncDispose]());
 
-  test('a pushed image is connected to, and answers through the URL at the first request', async () => {
+  test('a connect to a pushed image returns a URL that answers the first request', async () => {
     const connection = await fixture.connect('serve');
     expect(connection.spawned).toBe(true);
     const response = await fetch(connection.url);
@@ -48,7 +48,7 @@ inEverySetting((setting) => {
     await once(socket, 'close');
   });
 
-  test('two browsers with one key meet in one container; another key is another container', async () => {
+  test('two connects with one key share a container; another key has another container', async () => {
     const [first, second] = [
       await fixture.connect('pad', { key: 'room-1', user: 'ada' }),
       await fixture.connect('pad', { key: 'room-1', user: 'grace' }),
@@ -60,7 +60,7 @@ inEverySetting((setting) => {
     expect(other.backend_id).not.toBe(first.backend_id);
   });
 
-  test('50 parallel connects on one key give one container', async () => {
+  test('50 parallel connects with one key start one container', async () => {
     const connections = await Promise.all(Array.from({ length: 50 }, () => fixture.connect('serve', { key: 'crowd' })));
     expect(new Set(connections.map(({ backend_id }) => backend_id)).size).toBe(1);
     expect(connections.filter(({ spawned }) => spawned)).toHaveLength(1);
@@ -71,7 +71,7 @@ inEverySetting((setting) => {
     expect(backends.filter(({ key }) => key === 'crowd')).toHaveLength(1);
   });
 
-  test('the container knows who it is, and verified headers come from nobody but us', async () => {
+  test('the container has its ID and key, and only the proxy sets verified headers', async () => {
     const connection = await fixture.connectReady('serve', { key: 'who', user: 'Zoë', auth: { role: 'ädmin' } });
     const response = await fetch(`${connection.url}cgi-bin/env`, {
       headers: {
@@ -98,7 +98,7 @@ inEverySetting((setting) => {
     });
   });
 
-  test('the status stream tells the whole start to anyone, and the ready page leads on', async () => {
+  test('the status stream reports the whole start, and the ready page redirects to the session', async () => {
     const connection = await fixture.connect('serve');
     const statuses = await fixture.statusesUntil(connection, 'ready');
     expect(statuses.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'starting', 'waiting', 'ready']);

@@ -1,5 +1,5 @@
 // Takes about 25 s
-/** Two processes of every role, and two nodes, each with a Docker Engine of its own: what one of them loses, the other has. */
+/** Two processes of every role, and two nodes with a Docker Engine each: if one process fails, the other serves. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
@@ -34,7 +34,7 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
     return new Set(containers.map((container) => (container === '' ? 'the other engine' : 'the first engine')));
   }
 
-  test('spawns spread over both nodes, and every one answers through both proxies', async () => {
+  test('spawns are spread over both nodes, and each backend answers through both proxies', async () => {
     const connections = await Promise.all(Array.from({ length: 10 }, () => fixture.connectReady('serve')));
     expect(await nodesOf(connections)).toEqual(new Set(['the first engine', 'the other engine']));
     for (const connection of connections) {
@@ -43,7 +43,7 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
     }
   });
 
-  test('every API tells the logs of both nodes', async () => {
+  test('every API process streams the logs of both nodes', async () => {
     const connections = await Promise.all(Array.from({ length: 10 }, () => fixture.connectReady('serve')));
     expect(await nodesOf(connections)).toEqual(new Set(['the first engine', 'the other engine']));
     const { token } = fixture.platform;
@@ -57,13 +57,13 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
     }
   });
 
-  test('a node that other machines cannot reach says what to set', async () => {
-    // Each node tells when it hears of the other: with its next heartbeat.
+  test('a node that other machines cannot reach logs what to set', async () => {
+    // Each node logs this when it receives the next heartbeat of the other.
     const warnings = () => fixture.platform.log.match(/There are other nodes[^"]*set BERTH_ADVERTISED_HOST/g) ?? [];
     await expect.poll(warnings, { timeout: 30_000 }).toHaveLength(2);
   });
 
-  test('a key stays on its node, whichever API is asked', async () => {
+  test('a key stays on its node, whichever API process is asked', async () => {
     const { account, token } = fixture.platform;
     const ask = async (name: 'api' | 'api2') => {
       const base = fixture.platform.announcedBy(name).api_url;
@@ -79,7 +79,7 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
     expect(connections.filter(({ spawned }) => spawned)).toHaveLength(1);
   });
 
-  test('a killed API, registry or proxy is not noticed by sessions on the others', async () => {
+  test('a killed API, registry or proxy does not affect sessions through the others', async () => {
     const connection = await fixture.connectReady('pad');
     const socket = new WebSocket(`${throughOther(connection).replace(/^http/, 'ws')}echo`);
     await once(socket, 'open');
@@ -95,7 +95,7 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
     expect((await fetch(connection.url)).status).toBe(200);
   });
 
-  test('what a killed worker ran is adopted by its successor, with every key and URL', async () => {
+  test('the backends of a killed worker are adopted by its successor, with every key and URL', async () => {
     const connections = await Promise.all(
       Array.from({ length: 6 }, (_, i) => fixture.connectReady('serve', { key: `kept-${i}` })),
     );

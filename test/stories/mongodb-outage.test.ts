@@ -1,5 +1,5 @@
 // Takes about 10 s
-/** MongoDB goes away: everybody is told so, open connections go on, and nobody has to restart anything when it is back. */
+/** MongoDB stops: requests fail with an error, open connections continue, and no process needs a restart afterwards. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
@@ -20,7 +20,7 @@ const open = async () =>
 
 await describeOnMongo('A platform', open, (mongo) => {
   let fixture: Fixture;
-  let bringBack = async () => {};
+  let restartMongo = async () => {};
 
   beforeAll(async () => {
     if (!engine || !shared) return;
@@ -29,7 +29,7 @@ await describeOnMongo('A platform', open, (mongo) => {
     await fixture.pushSample();
   });
   afterAll(async () => {
-    await bringBack();
+    await restartMongo();
     await fixture?.[Symbol.asyncDispose]();
   });
 
@@ -39,30 +39,30 @@ await describeOnMongo('A platform', open, (mongo) => {
     );
 
   test(
-    'every process is red, open connections go on, and all is as before when it is back',
+    'no process is ready, open connections continue, and all works again afterwards',
     { timeout: 120_000 },
     async () => {
       const pad = await fixture.connectReady('pad', { key: 'through' });
       const socket = new WebSocket(`${pad.url.replace(/^http/, 'ws')}echo`);
       await once(socket, 'open');
       expect(await statusesOf()).toEqual([200, 200, 200, 200]);
-      bringBack = async () => await mongo.start();
+      restartMongo = async () => await mongo.start();
       await mongo.stop();
       await expect.poll(statusesOf, soon).toEqual([503, 503, 503, 503]);
       const path = `/v2/service/${fixture.platform.account}/serve/connect`;
       const refused = await api(fixture.platform, path, { method: 'POST', body: '{}' });
       expect([refused.status, refused.headers.has('retry-after')]).toEqual([503, true]);
       expect(await refused.json()).toMatchObject({ error: { code: 'Unavailable' } });
-      // The proxy remembers for a moment where a backend is.
-      const visit = async () => {
+      // The proxy caches the address of a backend for a moment.
+      const request = async () => {
         const { status, headers } = await fetch(pad.url);
         return [status, headers.get('x-berth-error')];
       };
-      await expect.poll(visit, soon).toEqual([503, 'unavailable']);
+      await expect.poll(request, soon).toEqual([503, 'unavailable']);
       socket.send('still here');
       const [message] = (await once(socket, 'message')) as [Buffer];
       expect(message.toString()).toBe('still here');
-      bringBack = async () => {};
+      restartMongo = async () => {};
       await mongo.start();
       await expect.poll(statusesOf, soon).toEqual([200, 200, 200, 200]);
       const again = await fixture.connect('pad', { key: 'through' });

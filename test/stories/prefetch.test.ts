@@ -1,5 +1,5 @@
 // Takes about 30 s
-/** A new version of what people use is on its nodes before anybody asks for it. */
+/** Nodes that ran a service have its new image before the next connect. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { tryCommand } from '../../setup/command.ts';
@@ -13,25 +13,25 @@ const soon = { timeout: 30_000 };
 
 /** Pushes another version of the service `serve`. */
 async function push(fixture: Fixture, version: string, tag?: string): Promise<string> {
-  return await fixture.pushFromAfar('serve', `${fixture.platform.node}-${version}`, tag);
+  return await fixture.pushUnderOtherName('serve', `${fixture.platform.node}-${version}`, tag);
 }
 
-/** Whether an engine has an image of the service `serve`, under the name by which nodes fetch it. */
+/** Whether an engine has an image of the service `serve`, under the name that nodes pull. */
 async function isOn(engine: TestEngine, { platform }: Fixture, digest: string): Promise<boolean> {
   const name = `${platform.registry}/${platform.account}/serve@${digest}`;
   const { code } = await tryCommand('docker', ['image', 'inspect', name], { env: { DOCKER_HOST: engine.host } });
   return code === 0;
 }
 
-/** Lines of the log with a message, and a fact beside it. */
-function lines({ platform }: Fixture, message: string, fact: string): string[] {
-  return platform.log.split('\n').filter((line) => line.includes(`"${message}"`) && line.includes(fact));
+/** Lines of the log with a message and the value of a field. */
+function lines({ platform }: Fixture, message: string, value: string): string[] {
+  return platform.log.split('\n').filter((line) => line.includes(`"${message}"`) && line.includes(value));
 }
 
 const fetched = (fixture: Fixture, digest: string) => lines(fixture, 'Image fetched ahead', digest);
 const pulled = (fixture: Fixture, { backend_id: id }: ConnectResponse) => lines(fixture, 'Image pulled', id);
 
-/** It runs this image, and its node had that. */
+/** Asserts that a backend runs this image, and that its node did not pull it for the backend. */
 async function expectReadyAtOnce(fixture: Fixture, connection: ConnectResponse, digest: string): Promise<void> {
   const { image_digest: spawned, statuses } = await fixture.backend(connection);
   expect(spawned).toBe(digest);
@@ -59,7 +59,7 @@ onAllDrivers((setting) => {
     await expectReadyAtOnce(fixture, await fixture.connectReady('serve'), second);
   });
 
-  test('so does it have a version when its environment is changed to that tag, but not when it is pushed', async () => {
+  test('a node prefetches a tag when an environment is changed to it, and not when it is pushed', async () => {
     const digest = await push(fixture, 'third', 'v3');
     const path = `/v2/service/${fixture.platform.account}/serve/update`;
     const { status } = await api(fixture.platform, path, { method: 'POST', body: JSON.stringify({ image_tag: 'v3' }) });
@@ -86,10 +86,10 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
     await connectOnBoth();
     const second = await push(fixture, 'second');
     await expect.poll(() => fetched(fixture, second), soon).toHaveLength(2);
-    // Both APIs have heard of the push.
+    // Both API processes were notified of the push.
     await expect.poll(() => lines(fixture, 'Nodes prefetch an image', second), soon).toHaveLength(2);
     for (const each of [engine, otherEngine]) expect(each && (await isOn(each, fixture, second))).toBe(true);
-    // Without a registry, no node can pull.
+    // Stops the registries, so that no node can pull.
     await fixture.platform.kill(['registry', 'registry2']);
     for (const connection of await connectOnBoth()) await expectReadyAtOnce(fixture, connection, second);
     expect(fetched(fixture, second)).toHaveLength(2);

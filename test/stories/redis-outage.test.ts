@@ -1,5 +1,5 @@
 // Takes about 120 s
-/** Redis goes away, and comes back empty: that costs time, and no backend, key or session. */
+/** Redis stops, and returns empty: that delays work, but loses no backend, key or session. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { leaseMs } from '../../model/key.ts';
@@ -9,7 +9,7 @@ import { startRedis } from '../kit/servers/redis.ts';
 import type { RedisServer } from '../kit/servers/redis.ts';
 import { Fixture } from './fixture.ts';
 
-/** Longer than the leases of keys and nodes: what must be renewed meanwhile is renewed without Redis, or lost. */
+/** Longer than the leases of keys and nodes, which must be renewed without Redis. */
 const outageMs = leaseMs + 5_000;
 
 const [engine] = testEngines();
@@ -30,7 +30,7 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     await redis?.[Symbol.asyncDispose]();
   });
 
-  test('stopped while connects go on: every one is answered, and its backend comes up without a notification', async () => {
+  test('while it is stopped, every connect is answered, and its backend starts without a notification', async () => {
     const before = await fixture.connectReady('serve', { key: 'before' });
     await redis.stop('SIGKILL');
     const during = await Promise.all(
@@ -38,7 +38,7 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     );
     expect(during.every(({ spawned }) => spawned)).toBe(true);
     expect((await fixture.connect('serve', { key: 'before' })).backend_id).toBe(before.backend_id);
-    // The request is held until the backend is ready; nothing but the store can have told the worker, and the proxy.
+    // The proxy holds the request until the backend is ready. Worker and proxy can only learn of the backend from the store.
     for (const { url } of during) expect((await fetch(url)).status).toBe(200);
     expect((await fetch(before.url)).status).toBe(200);
     const [first] = during;
@@ -50,7 +50,7 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     await fixture.statusesUntil(after, 'terminated');
   });
 
-  test('silent, nobody is swept: who is connected cannot be known', async () => {
+  test('while it is silent, no backend is swept, because open connections are unknown', async () => {
     const connection = await fixture.connectReady('serve', { spawn: { max_idle_seconds: 2 } });
     await redis.stop();
     const [readyAt] = (await fixture.backend(connection)).statuses.slice(-1);
@@ -61,19 +61,19 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'swept' });
   });
 
-  test('emptied while connects and terminations go on: every backend comes up, ends, or is swept', async () => {
+  test('while it is emptied repeatedly, every backend still starts, stops, or is swept', async () => {
     const connections: ConnectResponse[] = [];
-    const visits: Promise<Response>[] = [];
+    const requests: Promise<Response>[] = [];
     for (let i = 0; i < 6; i += 1) {
       const spawn = i < 3 ? {} : { max_idle_seconds: 2 };
       const connecting = fixture.connect('serve', { key: `flushed-${i}`, spawn });
       await redis.flush();
       const connection = await connecting;
       connections.push(connection);
-      // Whoever waits for it to be ready keeps it from being swept.
-      visits.push(fetch(connection.url));
+      // A request that waits for the backend keeps it from being swept.
+      requests.push(fetch(connection.url));
     }
-    for (const { status } of await Promise.all(visits)) expect(status).toBe(200);
+    for (const { status } of await Promise.all(requests)) expect(status).toBe(200);
     const [ended, swept] = [connections.slice(0, 3), connections.slice(3)];
     for (const connection of ended) {
       const terminating = fixture.terminate(connection);
@@ -87,33 +87,29 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     }
   });
 
-  test(
-    'away for longer than a lease, while connects, requests and terminations go on: it costs time alone',
-    { timeout: 240_000 },
-    async () => {
-      const held = await fixture.connectReady('serve', { key: 'held' });
-      const idle = await fixture.connectReady('serve', { spawn: { max_idle_seconds: 5 } });
-      await redis.ask('SET', 'from-before', '1');
-      await redis.stop('SIGKILL');
-      const stoppedAt = Date.now();
-      for (let i = 0; Date.now() - stoppedAt < outageMs; i += 1) {
-        const connection = await fixture.connect('serve', { key: `minute-${i}` });
-        expect([connection.spawned, (await fetch(connection.url)).status]).toEqual([true, 200]);
-        expect((await fetch(held.url)).status).toBe(200);
-        const again = await fixture.connect('serve', { key: 'held' });
-        expect([again.spawned, again.backend_id]).toEqual([false, held.backend_id]);
-        await fixture.terminate(connection);
-        const statuses = await fixture.statusesUntil(connection, 'terminated');
-        expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external' });
-      }
-      expect((await fixture.backend(idle)).statuses.at(-1)?.status).toBe('ready');
-      await redis.start();
-      expect(await redis.ask('EXISTS', 'from-before')).toBe('0');
-      const swept = await fixture.statusesUntil(idle, 'terminated');
-      expect(swept.at(-1)).toMatchObject({ termination_reason: 'swept' });
-      const after = await fixture.connect('serve', { key: 'held' });
-      expect([after.spawned, after.backend_id]).toEqual([false, held.backend_id]);
-      expect((await fetch((await fixture.connectReady('serve')).url)).status).toBe(200);
-    },
-  );
+  test('an outage longer than a lease only delays connects, requests and stops', { timeout: 240_000 }, async () => {
+    const held = await fixture.connectReady('serve', { key: 'held' });
+    const idle = await fixture.connectReady('serve', { spawn: { max_idle_seconds: 5 } });
+    await redis.ask('SET', 'from-before', '1');
+    await redis.stop('SIGKILL');
+    const stoppedAt = Date.now();
+    for (let i = 0; Date.now() - stoppedAt < outageMs; i += 1) {
+      const connection = await fixture.connect('serve', { key: `minute-${i}` });
+      expect([connection.spawned, (await fetch(connection.url)).status]).toEqual([true, 200]);
+      expect((await fetch(held.url)).status).toBe(200);
+      const again = await fixture.connect('serve', { key: 'held' });
+      expect([again.spawned, again.backend_id]).toEqual([false, held.backend_id]);
+      await fixture.terminate(connection);
+      const statuses = await fixture.statusesUntil(connection, 'terminated');
+      expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external' });
+    }
+    expect((await fixture.backend(idle)).statuses.at(-1)?.status).toBe('ready');
+    await redis.start();
+    expect(await redis.ask('EXISTS', 'from-before')).toBe('0');
+    const swept = await fixture.statusesUntil(idle, 'terminated');
+    expect(swept.at(-1)).toMatchObject({ termination_reason: 'swept' });
+    const after = await fixture.connect('serve', { key: 'held' });
+    expect([after.spawned, after.backend_id]).toEqual([false, held.backend_id]);
+    expect((await fetch((await fixture.connectReady('serve')).url)).status).toBe(200);
+  });
 });

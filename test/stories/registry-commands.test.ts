@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await platform[Symbol.asyncDispose]());
 
-test('a dry run tells what would go, in sentences, and a collection lets it go', async () => {
+test('a dry run prints what would be removed, in sentences, and a collection removes it', async () => {
   const image = client.image('draw', 'v1', [RegistryClient.layer(1024 * 1024)]);
   await client.push(image);
   await client.delete(image);
@@ -29,7 +29,7 @@ test('a dry run tells what would go, in sentences, and a collection lets it go',
   expect((await runBerth(platform, 'collect')).lines).toMatchObject([{ type: 'collected', links: 0 }]);
 });
 
-test('verify ends with 1 where a problem is left, whether a platform runs or not, and repairs', async () => {
+test('verify exits with 1 if a problem remains, whether a platform runs or not, and repairs', async () => {
   const image = client.image('paint', 'v1', [RegistryClient.layer(10_000)]);
   await client.push(image);
   expect((await runPlainBerth(platform, 'verify')).stdout).toMatch(
@@ -53,7 +53,7 @@ test('verify ends with 1 where a problem is left, whether a platform runs or not
   expect((await runPlainBerth(platform, 'verify')).code).toBe(0);
 });
 
-test('quota tells what accounts store, and lets one store as much as it says, running or not', async () => {
+test('quota prints what accounts store, and sets limits, whether a platform runs or not', async () => {
   const quota = async (...words: string[]) => {
     const { code, stdout } = await runPlainBerth(platform, 'quota', ...words);
     return [code, stdout.trimEnd()];
@@ -61,16 +61,16 @@ test('quota tells what accounts store, and lets one store as much as it says, ru
   const stored = expect.stringMatching(/^home: \d+(\.\d)? KiB, no limit \(as all accounts\)$/);
   expect(await quota()).toEqual([0, stored]);
   expect(await quota('home', '1.5MiB')).toEqual([0, expect.stringMatching(/^home: \S+ KiB of 1\.5 MiB$/)]);
-  // Each time another layer: the first ones may still be taken, and what is there already always is.
+  // Always a new layer: existing ones are always accepted, and the first pushes may be, too.
   const push = async () => {
     return await client.push(client.image('draw', 'v2', [RegistryClient.layer(2 * 1024 * 1024)])).then(
-      () => 'taken',
+      () => 'accepted',
       (error: unknown) => String(error),
     );
   };
   await expect.poll(push, { timeout: 20_000 }).toContain('answered with 403');
   expect(await quota('home', 'none')).toEqual([0, expect.stringMatching(/^home: \S+ \S+, no limit$/)]);
-  await expect.poll(push, { timeout: 20_000 }).toBe('taken');
+  await expect.poll(push, { timeout: 20_000 }).toBe('accepted');
   expect(await quota('nobody', '1GB')).toEqual([1, 'There is no account "nobody"']);
   const wrong = await runPlainBerth(platform, 'quota', 'home', '0');
   expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Use a size such as 50GiB')]);
@@ -82,11 +82,14 @@ test('quota tells what accounts store, and lets one store as much as it says, ru
   ]);
 });
 
-test('a command without the secret, one that finds nothing, and one that is wrong are told what to do', async () => {
+test('a command without the secret, without a platform, or with wrong arguments prints what to do', async () => {
   const secret = { BERTH_SECRET_FILE: join(platform.dataFolder, 'other-secret') };
   await writeFile(secret.BERTH_SECRET_FILE, 'x'.repeat(43));
-  const stranger = await runPlainBerth({ environment: { ...platform.environment, ...secret } }, 'collect');
-  expect([stranger.code, stranger.stderr]).toEqual([1, expect.stringContaining('needs the secret of this platform')]);
+  const wrongSecret = await runPlainBerth({ environment: { ...platform.environment, ...secret } }, 'collect');
+  expect([wrongSecret.code, wrongSecret.stderr]).toEqual([
+    1,
+    expect.stringContaining('needs the secret of this platform'),
+  ]);
   const elsewhere = { ...platform.environment, BERTH_OPERATIONS_PORT: '1' };
   const lost = await runPlainBerth({ environment: elsewhere }, 'collect');
   expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('set BERTH_OPERATIONS_HOST and _PORT')]);

@@ -1,4 +1,4 @@
-/** The data folder of a platform is deleted, and the next start makes a new one: what was begun with the old one goes. */
+/** The data folder of a platform is deleted and created anew: the next start removes what belonged to the old one. */
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,16 +7,16 @@ import { tryCommand } from '../../setup/command.ts';
 import { dataFolderIdentity } from '../../main/process/data-folder-identity.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { removeFromEngine } from '../kit/platform/platform.ts';
-import { Fixture, where } from './fixture.ts';
+import { Fixture, onlyIf } from './fixture.ts';
 
 const [engine] = testEngines();
 const onDisk = await isOnDisk();
 
 describe.skipIf(!engine)('a data folder that is replaced', () => {
-  test.for(where(onDisk))('its containers and its network are gone after the next start', async () => {
+  test.for(onlyIf(onDisk))('its containers and its network are gone after the next start', async () => {
     const at = { env: { DOCKER_HOST: engine?.host } };
     const inspect = async (...args: string[]) => (await tryCommand('docker', [...args], at)).code;
-    // Nodes are named by their data folder.
+    // Without BERTH_NODE, the data folder determines the node's name.
     const fixture = await Fixture.open(
       { engine: engine ?? { kind: 'stable', host: '', version: '' }, drivers: 'embedded' },
       { BERTH_NODE: '' },

@@ -1,11 +1,11 @@
 // Takes about 70 s
-/** The platform goes down and comes back: sessions live on. */
+/** The platform stops and restarts: sessions continue. */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { onAllDrivers, Fixture, where } from './fixture.ts';
+import { onAllDrivers, Fixture, onlyIf } from './fixture.ts';
 
 onAllDrivers((setting) => {
   let fixture: Fixture;
@@ -26,7 +26,7 @@ onAllDrivers((setting) => {
     return message.toString();
   }
 
-  test('killed with -9 while backends run: it adopts them, and an open page works on', async () => {
+  test('killed with -9 while backends run: it adopts them, and an open page still works', async () => {
     const kept = await fixture.connectReady('pad', { key: 'kept' });
     const leaving = await fixture.connectReady('serve', { spawn: { max_idle_seconds: 3 } });
     expect(await echo(kept.url)).toBe('still here');
@@ -38,14 +38,14 @@ onAllDrivers((setting) => {
     expect([again.spawned, again.backend_id]).toEqual([false, kept.backend_id]);
     const { statuses } = await fixture.backend(kept);
     expect(statuses.at(-1)?.status).toBe('ready');
-    // What was adopted is looked after: it can be swept, and it can be ended.
+    // Adopted backends can be swept and stopped.
     await fixture.statusesUntil(leaving, 'terminated');
     await fixture.terminate(kept);
     const last = (await fixture.statusesUntil(kept, 'terminated')).at(-1);
     expect(last).toMatchObject({ termination_reason: 'external', exit_error: false });
   });
 
-  test('killed with -9 in the middle of starts: every backend becomes ready all the same', async () => {
+  test('killed with -9 while backends start: every backend still becomes ready', async () => {
     const connections = await Promise.all(
       Array.from({ length: 6 }, (_, i) => fixture.connect('serve', { key: `start-${i}` })),
     );
@@ -61,7 +61,7 @@ onAllDrivers((setting) => {
     expect(containers.split('\n')).toHaveLength(running.length);
   });
 
-  test('a backend that ended while the platform was down is found to have ended', async () => {
+  test('a backend that ended while the platform was down is reported as ended', async () => {
     const connection = await fixture.connectReady('serve');
     const container = await fixture.containerOf(connection);
     await fixture.platform.kill();
@@ -72,7 +72,7 @@ onAllDrivers((setting) => {
     expect((await fetch(connection.url)).status).toBe(410);
   });
 
-  test('asked to stop, it stops in order, and comes back with everything as it was', async () => {
+  test('stopped in order: it restarts with all backends and keys', async () => {
     const connection = await fixture.connectReady('serve', { key: 'through' });
     expect(await fixture.platform.stop()).toBe(0);
     await fixture.platform.restart();
@@ -80,8 +80,8 @@ onAllDrivers((setting) => {
     expect((await fixture.connect('serve', { key: 'through' })).spawned).toBe(false);
   });
 
-  test.for(where(setting.drivers === 'embedded'))(
-    'a second platform on the same data is refused, and says who holds it',
+  test.for(onlyIf(setting.drivers === 'embedded'))(
+    'a second platform on the same data exits, and names the process that holds it',
     () => {
       const berth = join(import.meta.dirname, '../../main/berth.ts');
       const env = {

@@ -1,5 +1,5 @@
 // Takes about 10 s
-/** An image that only its digest still leads to is spawned while garbage is collected: it runs, or it is told to be gone. */
+/** An untagged image is spawned beside garbage collection: either the spawn succeeds and the image is kept, or it is rejected. */
 import { expect, test } from 'vitest';
 import { openApi } from '../../api/index.ts';
 import { spawnRules } from '../../api/testing/spawn-rules.ts';
@@ -19,7 +19,7 @@ const repository = 'acme/draw';
 const leaseSeconds = 24 * 3_600;
 const leaseMs = leaseSeconds * 1000;
 
-/** Something that happens in the middle of something else: before its n-th call of the store or the blobs. */
+/** Runs a function before the n-th call of the store or the blobs. */
 class Interruption {
   #left = Infinity;
   #run: (() => Promise<void>) | undefined;
@@ -36,13 +36,13 @@ class Interruption {
     await run();
   }
 
-  /** Whether the step came at all. */
-  get isOver(): boolean {
+  /** Whether the n-th call happened. */
+  get hasRun(): boolean {
     return this.#run === undefined;
   }
 }
 
-/** A registry and the API on one store, and what interrupts each of them. */
+/** A registry and the API on one store, and an interruption of each. */
 async function open() {
   await using opening = new AsyncDisposableStack();
   const clock = new ManualClock(new Date());
@@ -52,10 +52,10 @@ async function open() {
   const beforeCall = async () => await ofRegistry.beforeCall();
   const registry = opening.use(await openTestRegistry({ clock, collection, beforeCall }));
   const log = silentLog();
-  const room = opening.use(
+  const api = opening.use(
     await openApi({
       store: withPauses(registry.store, async () => await ofApi.beforeCall()),
-      // Of its own: nothing here is about what takes too long.
+      // A separate clock, so that nothing in the API times out.
       clock: new ManualClock(clock.now()),
       queue: opening.use(openInProcessQueue({ clock, log })),
       bus: opening.use(openInProcessBus({ log })),
@@ -70,7 +70,7 @@ async function open() {
     }),
   );
   const server = newServer();
-  server.on('request', room.handle);
+  server.on('request', api.handle);
   const { port } = opening.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 }));
   const token = await registry.addToken('acme', ['connect', 'push']);
   const post = async (path: string, body: object) =>
@@ -85,7 +85,7 @@ async function open() {
 
 type Fixture = Awaited<ReturnType<typeof open>>;
 
-/** An image whose tag has moved on, and that nobody has used for longer than a lease. */
+/** An image that lost its tag, and whose lease has expired. */
 async function prepareOldImage({ registry, clock }: Fixture): Promise<string> {
   const { digest } = await pushImage(registry, { repository, reference: 'latest' }, { labels: { version: 'old' } });
   await pushImage(registry, { repository, reference: 'latest' }, { labels: { version: 'new' } });
@@ -93,7 +93,7 @@ async function prepareOldImage({ registry, clock }: Fixture): Promise<string> {
   return digest;
 }
 
-/** Now, and when no lease keeps it any more. */
+/** Asserts that the image can be pulled, now and after its lease. */
 async function expectKept(fixture: Fixture, digest: string, step: number): Promise<void> {
   await expectPullable(fixture, digest, step);
   await fixture.clock.advance(2 * leaseMs);
@@ -115,7 +115,7 @@ interface Part {
   readonly digest: string;
 }
 
-/** As if nothing had been pushed or run. */
+/** Removes the backends and the service, and collects the images. */
 async function clean({ registry, clock }: Fixture): Promise<void> {
   for (const { id } of await registry.store.find(backends, { index: 'byAccount', equals: { account: 'acme' } })) {
     await registry.store.delete(backends, id);
@@ -125,7 +125,7 @@ async function clean({ registry, clock }: Fixture): Promise<void> {
   await collect(registry);
 }
 
-/** What needs the image from then on. */
+/** Requests that keep the image. */
 const needs: Readonly<Record<string, (fixture: Fixture, digest: string) => Promise<boolean>>> = {
   'is spawned': async ({ post }, tag) =>
     (await post(`/v2/service/${repository}/connect`, { spawn: { tag } })).status === 200,
@@ -142,7 +142,7 @@ for (const [what, need] of Object.entries(needs)) {
       let wasAcknowledged = false;
       fixture.ofRegistry.at(step, async () => void (wasAcknowledged = await need(fixture, digest)));
       await collect(fixture.registry);
-      if (!fixture.ofRegistry.isOver) break;
+      if (!fixture.ofRegistry.hasRun) break;
       if (wasAcknowledged) {
         acknowledged += 1;
         await expectKept(fixture, digest, step);
@@ -159,7 +159,7 @@ for (const [what, need] of Object.entries(needs)) {
       const digest = await prepareOldImage(fixture);
       fixture.ofApi.at(step, async () => void (await collect(fixture.registry)));
       const wasAcknowledged = await need(fixture, digest);
-      if (!fixture.ofApi.isOver) break;
+      if (!fixture.ofApi.hasRun) break;
       if (wasAcknowledged) {
         acknowledged += 1;
         await expectKept(fixture, digest, step);

@@ -1,4 +1,4 @@
-/** Loaded into a process of the platform by `--import`: makes errors that no code of the platform catches. */
+/** Loaded into a process of the platform by `--import`: throws errors that the platform does not catch. */
 import { ServerResponse } from 'node:http';
 import { isMainThread } from 'node:worker_threads';
 

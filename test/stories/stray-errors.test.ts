@@ -1,5 +1,5 @@
 // Takes about 10 s
-/** An error that no code catches ends no session, and an operator sees it. */
+/** An uncaught error ends no session, and is logged and counted. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
@@ -9,7 +9,7 @@ import { Fixture } from './fixture.ts';
 const [engine] = testEngines();
 const preload = new URL('./stray-errors-preload.ts', import.meta.url).href;
 
-describe.skipIf(!engine)('a process in which errors stray', () => {
+describe.skipIf(!engine)('a process with uncaught errors', () => {
   let fixture: Fixture;
   beforeAll(async () => {
     if (!engine) return;
@@ -18,13 +18,13 @@ describe.skipIf(!engine)('a process in which errors stray', () => {
   });
   afterAll(() => fixture?.[Symbol.asyncDispose]());
 
-  /** How many strayed, by their kind. */
+  /** The number of uncaught errors of a kind. */
   async function strayed(kind: 'exception' | 'rejection'): Promise<number> {
     const text = await (await fetch(`${fixture.platform.operationsUrl}/metrics`)).text();
     return Number(new RegExp(`^berth_stray_errors_total{kind="${kind}"} (\\d+)$`, 'm').exec(text)?.[1]);
   }
 
-  test('lives on with its sessions, counts the errors, and writes few lines for many of them', async () => {
+  test('keeps running with its sessions, counts the errors, and logs many of them in few lines', async () => {
     const { url } = await fixture.connectReady('pad', { key: 'open' });
     const socket = new WebSocket(`${url.replace(/^http/, 'ws')}echo`);
     await once(socket, 'open');
