@@ -1,4 +1,4 @@
-/** The HTTP application of this room: middleware in order, then every endpoint. */
+/** The HTTP application of the API: middleware in order, then every endpoint. */
 import express from 'express';
 import type { Express, Request, RequestHandler, Response } from 'express';
 import type { Endpoint, PathParameters } from '../contract/endpoint.ts';
@@ -6,43 +6,43 @@ import { wellFormed } from '../contract/well-formed.ts';
 import { sendJson } from '../core/http/json.ts';
 import { requestId } from '../core/http/request-id.ts';
 import { ApiError } from '../model/api-error.ts';
-import { authenticate } from './authenticate.ts';
-import type { Caller } from './authenticate.ts';
+import { authenticate } from './access.ts';
+import type { Caller } from './access.ts';
 import { answerErrors } from './errors.ts';
-import { observeRequests } from './observe.ts';
-import type { Api } from './room.ts';
+import { measureRequests } from './metrics.ts';
+import type { Api } from './dependencies.ts';
 
-/** One request to an endpoint, parsed. */
+/** A parsed request to an endpoint. */
 export interface Call<Path extends string, Body, Query> {
   readonly parameters: PathParameters<Path>;
   readonly body: Body;
   readonly query: Query;
-  /** Whose access token it is. Never read where the endpoint needs none. */
+  /** The caller; a placeholder if the endpoint needs no access token. */
   readonly caller: Caller;
   readonly request: Request;
   readonly response: Response;
-  /** Aborts when the client leaves, or the room closes. Its reason is an `ApiError`. */
+  /** Aborts when the client disconnects or the API closes. Its reason is a `ApiError`. */
   readonly signal: AbortSignal;
 }
 
-/** Answers a call: what it returns is sent as JSON; a stream's handler writes the response itself and returns nothing. */
+/** Handles a call. The result is sent as JSON; the handler of a stream writes the response itself and returns nothing. */
 export type Handler<Path extends string, Body, Query> = (api: Api, call: Call<Path, Body, Query>) => Promise<unknown>;
 
-/** An endpoint and what answers it, ready to be mounted. */
+/** An endpoint with its handler. */
 export interface Mounted {
   readonly mount: (app: Express, api: Api) => void;
 }
 
-/** Made once: an error of its own for each request would cost more than the rest of it. No client reads it. */
-const clientGone = new ApiError('BadRequest', 'The client has left');
+/** A constant, because an error for each request would cost more than the rest of the request. No client reads it. */
+const clientGone = new ApiError('BadRequest', 'The client has disconnected');
 
-/** The largest body: no request comes near. */
+/** The largest body, far above that of any request. */
 const maxBodyBytes = 1024 * 1024;
 
-/** Where a body has no fields, or no account answers for it, a few bytes are enough. */
+/** The largest body of a request that needs none, or that has no access token. */
 const maxSmallBodyBytes = 1024;
 
-const nobody: Caller = { account: '', scopes: [] };
+const anonymous: Caller = { account: '', scopes: [] };
 
 /** Binds a handler to its endpoint. */
 export function answer<Path extends string, Body, Query>(
@@ -65,11 +65,11 @@ export function answer<Path extends string, Body, Query>(
   };
 }
 
-/** The whole application. The order of the middleware is written here and nowhere else. */
+/** Creates the application. Only this function decides the order of the middleware. */
 export function newApp(api: Api, mounted: readonly Mounted[]): Express {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple').set('strict routing', false);
-  app.use(observeRequests(api.log, api.metrics));
+  app.use(measureRequests(api.log, api.metrics));
   for (const each of mounted) each.mount(app, api);
   app.use((request) => {
     throw new ApiError('NotFound', `There is no ${request.method} ${request.path}`);
@@ -78,7 +78,7 @@ export function newApp(api: Api, mounted: readonly Mounted[]): Express {
   return app;
 }
 
-/** The caller first: the body of a request that may not be made is not read. */
+/** Parses a request. The body is read only after the caller is authenticated. */
 async function parseCall<Path extends string, Body, Query>(
   api: Api,
   endpoint: Endpoint<Path, Body, Query>,
@@ -86,14 +86,14 @@ async function parseCall<Path extends string, Body, Query>(
   response: Response,
 ): Promise<Call<Path, Body, Query>> {
   requestId(request, response);
-  const caller = endpoint.access === 'none' ? nobody : await authenticate(api, request, endpoint.access);
-  const gone = new AbortController();
+  const caller = endpoint.access === 'none' ? anonymous : await authenticate(api, request, endpoint.access);
+  const disconnected = new AbortController();
   response.once('close', () => {
-    if (!response.writableFinished) gone.abort(clientGone);
+    if (!response.writableFinished) disconnected.abort(clientGone);
   });
   const isSmall = endpoint.method === 'GET' || endpoint.access === 'none';
   const limits = { maxBytes: isSmall ? maxSmallBodyBytes : maxBodyBytes, account: caller.account };
-  // A handler that takes an archive reads it itself.
+  // The handler of an uploaded archive reads the body itself.
   const body = endpoint.archive === 'request' ? {} : await api.bodies.read(request, limits);
   return {
     parameters: wellFormed.parse(request.params) as PathParameters<Path>,
@@ -102,7 +102,7 @@ async function parseCall<Path extends string, Body, Query>(
     caller,
     request,
     response,
-    signal: AbortSignal.any([gone.signal, api.closing]),
+    signal: AbortSignal.any([disconnected.signal, api.closing]),
   };
 }
 

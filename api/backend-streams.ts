@@ -1,74 +1,90 @@
-/** Streams of what backends say and use, which their nodes know: from there to the client, as fast as that takes it. */
+/** Streams the logs and metrics of backends, which their nodes have, to clients as fast as they read. */
+import { addAbortSignal } from 'node:stream';
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import { metricsRecord } from '../contract/backend.ts';
-import { logPosition, logRecord } from '../contract/backend-streams.ts';
+import { logPosition, logRecord, backendStreamPath } from '../contract/backend-streams.ts';
 import type { BackendStreamRequest } from '../contract/backend-streams.ts';
 import { lastEventId, openEventStream } from '../core/http/sse.ts';
 import type { EventStream } from '../core/http/sse.ts';
+import { linkGet } from '../core/link/link-get.ts';
 import { lineBatchesOf } from '../core/text/lines.ts';
 import { rank } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-import { askNode } from './ask-node.ts';
-import type { Api } from './room.ts';
+import { nearestGateway, nodes } from '../model/node.ts';
+import { ApiError } from '../model/api-error.ts';
+import type { Api } from './dependencies.ts';
+import { presentStatus } from './present.ts';
 
-interface Exchange {
+interface StreamRequest {
   readonly request: Request;
   readonly response: Response;
   readonly signal: AbortSignal;
 }
 
-interface NodeEvent {
-  readonly id: number | string;
-  readonly data: string;
-}
-
-interface BackendStream {
-  readonly backend: Backend;
-  readonly question: BackendStreamRequest;
-  /** Makes an event of a line of the node's answer. */
-  readonly eventOf: (line: string) => NodeEvent;
+/**
+ * Streams the statuses of a backend: its history (from `Last-Event-ID` on, if the client sends it), then each new status until
+ * `terminated`. An event's ID is its position in the history.
+ */
+export async function streamStatuses(
+  api: Api,
+  backend: string,
+  { request, response, signal }: StreamRequest,
+): Promise<void> {
+  using stream = openEventStream(response, api.clock);
+  let next = (lastEventId(request.headers['last-event-id']) ?? -1) + 1;
+  for await (const { history } of api.watch.follow(backend, signal)) {
+    for (const entry of history.slice(next)) stream.send(next++, JSON.stringify(presentStatus(entry)));
+  }
+  stream.end();
 }
 
 /**
- * Streams the log of a backend: what is kept of it (from `Last-Event-ID` on, if the client has seen a part), then each new line
- * until it has ended. An event's ID is its line's place in the log.
+ * Streams the log of a backend: its kept lines (from `Last-Event-ID` on, if the client sends it), then each new line until the
+ * backend has ended. An event's ID is the position of its line in the log.
  */
-export async function streamLog(api: Api, backend: Backend, exchange: Exchange): Promise<void> {
-  const after = logPosition.safeParse(exchange.request.headers['last-event-id']).data;
+export async function streamLog(api: Api, backend: Backend, to: StreamRequest): Promise<void> {
+  const after = logPosition.safeParse(to.request.headers['last-event-id']).data;
   const eventOf = (text: string) => {
     const { at, line } = logRecord.parse(JSON.parse(text));
     return { id: at, data: line };
   };
-  await streamFromNode(api, { backend, question: { about: 'log', backend: backend.id, after }, eventOf }, exchange);
+  await streamFromNode(api, { backend, wanted: { about: 'log', backend: backend.id, after }, eventOf }, to);
 }
 
 /**
- * Streams what a backend uses, every second until it has ended. Nothing is kept; IDs go on counting from `Last-Event-ID`, since
- * every event has one.
+ * Streams the metrics of a backend, every second until it has ended. Metrics are not kept. IDs continue from `Last-Event-ID`, because
+ * every event needs one.
  */
-export async function streamMetrics(api: Api, backend: Backend, exchange: Exchange): Promise<void> {
-  let next = (lastEventId(exchange.request.headers['last-event-id']) ?? -1) + 1;
+export async function streamMetrics(api: Api, backend: Backend, to: StreamRequest): Promise<void> {
+  let next = (lastEventId(to.request.headers['last-event-id']) ?? -1) + 1;
   const eventOf = (line: string) => {
     const { backend_id, cpu_used, mem_available, mem_limit, mem_used, sys_cpu } = metricsRecord.parse(JSON.parse(line));
     const data = JSON.stringify({ backend_id, cpu_used, mem_available, mem_limit, mem_used, sys_cpu });
     return { id: next++, data };
   };
-  await streamFromNode(api, { backend, question: { about: 'metrics', backend: backend.id }, eventOf }, exchange);
+  await streamFromNode(api, { backend, wanted: { about: 'metrics', backend: backend.id }, eventOf }, to);
 }
 
-async function streamFromNode(api: Api, wanted: BackendStream, { response, signal }: Exchange): Promise<void> {
-  const { backend, question } = wanted;
+interface BackendStream {
+  readonly backend: Backend;
+  readonly wanted: BackendStreamRequest;
+  /** Converts a line of the node's answer to an event. */
+  readonly eventOf: (line: string) => { readonly id: number | string; readonly data: string };
+}
+
+async function streamFromNode(api: Api, source: BackendStream, { response, signal }: StreamRequest): Promise<void> {
+  const { backend, wanted, eventOf } = source;
   try {
-    // Asked first: what cannot be had is refused, as long as nothing is sent.
     const ask = async ({ node, live }: Backend) => {
-      const isOver = question.about === 'metrics' && !live;
-      return node === undefined || isOver ? undefined : await askNode(api, node, question, signal);
+      const isOver = wanted.about === 'metrics' && !live;
+      return node === undefined || isOver ? undefined : await askNode(api, node, wanted, signal);
     };
+    // Before the stream opens, so that a failure is an error response.
     let answer = hasStarted(backend) ? await ask(backend) : undefined;
     using stream = openEventStream(response, api.clock);
     if (!hasStarted(backend)) answer = await ask(await untilStarted(api, backend, signal));
-    if (answer) await relay(answer, stream, wanted.eventOf, signal);
+    if (answer) await relay(answer, stream, eventOf, signal);
     stream.end();
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -89,7 +105,7 @@ async function relay(
   }
 }
 
-/** Whether its container runs, or nothing of it does any more: until then there is nothing to hear of it. */
+/** Whether the container runs or has ended. Before, there is nothing to stream. */
 function hasStarted({ status, live }: Backend): boolean {
   return !live || rank(status) >= rank('waiting');
 }
@@ -99,4 +115,41 @@ async function untilStarted(api: Api, backend: Backend, signal: AbortSignal): Pr
   for await (latest of api.watch.follow(backend.id, signal)) if (hasStarted(latest)) return latest;
   signal.throwIfAborted();
   return latest;
+}
+
+/** A node answers within milliseconds, one whose engine is slow within seconds, and clients can retry. */
+const answerLimitMs = 10_000;
+
+/**
+ * Requests a stream from a node, through its gateway. The answer fails if the node or the connection fails, and with the signal.
+ * Throws `Unavailable` if the node does not answer, and `TooManyRequests`.
+ */
+async function askNode(
+  api: Api,
+  node: string,
+  wanted: BackendStreamRequest,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const document = await api.store.get(nodes, node);
+  const gateway = document && nearestGateway(document);
+  if (!gateway) throw noAnswer(new Error(`The address of the gateway of the node "${node}" is not known`));
+  const late = new AbortController();
+  using _limit = api.clock.after(answerLimitMs, () => late.abort(new Error('The gateway does not answer in time')));
+  try {
+    const target = { ...gateway, secret: api.secret, signal: AbortSignal.any([signal, late.signal]) };
+    const answer = await linkGet(target, node, backendStreamPath(wanted));
+    addAbortSignal(signal, answer);
+    if (answer.statusCode === 200) return answer;
+    answer.destroy();
+    if (answer.statusCode === 429)
+      throw new ApiError('TooManyRequests', 'Too many streams of this backend are open, close one of them');
+    throw new Error(`The gateway answered ${answer.statusCode}`);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error instanceof ApiError ? error : noAnswer(error);
+  }
+}
+
+function noAnswer(cause: unknown): ApiError {
+  return new ApiError('Unavailable', 'The node of this backend does not answer, try again in a moment', { cause });
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock/clock.ts';
 import { ManualClock } from '../core/clock/manual-clock.ts';
 import { backends, end } from '../model/backend.ts';
 import { claimKey, claimMs, isForgettable, keyId, keys, leaseMs } from '../model/key.ts';
-import { ClaimWait } from './claim-wait.ts';
+import { KeyWait } from './key-wait.ts';
 import { steeredStore } from './testing/steered-store.ts';
 import type { Steering } from './testing/steered-store.ts';
 import { connectPath, openTestApi } from './testing/test-api.ts';
@@ -104,13 +104,13 @@ test('a claimer that stood still while its key was held, freed and forgotten giv
 
 test('a connect that waits for a claim looks less and less often, for a bounded time', async () => {
   const clock = new ManualClock();
-  const wait = new ClaimWait(clock, new AbortController().signal);
+  const wait = new KeyWait(clock, new AbortController().signal);
   let looks = 0;
   const waiting = (async () => {
     // Claimed anew all the time.
     for (;;) {
       looks += 1;
-      await wait.pause(claimKey(undefined, 'acme/draw/busy', 'next', clock.now()), clock.now());
+      await wait.forClaim(claimKey(undefined, 'acme/draw/busy', 'next', clock.now()), clock.now());
     }
   })();
   const outcome = waiting.catch((error: unknown) => error);

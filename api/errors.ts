@@ -1,4 +1,4 @@
-/** From errors to answers: the one place of this room that knows which error is which HTTP status. */
+/** Maps errors to responses. */
 import { randomUUID } from 'node:crypto';
 import type { ErrorRequestHandler } from 'express';
 import { ZodError } from 'zod';
@@ -12,14 +12,14 @@ import type { Unreadable } from '../core/http/unreadable.ts';
 import type { Log } from '../core/log/log.ts';
 import { StoreError } from '../core/store/store.ts';
 import { ApiError } from '../model/api-error.ts';
-import type { Api } from './room.ts';
+import type { Api } from './dependencies.ts';
 
-/** How long a client should wait before it tries again when a part is down, or has too much to do. */
+/** How long a client should wait before it retries when a component is unavailable or overloaded. */
 const retryAfterSeconds = 2;
 
-/** Answers every error that a handler throws; what we cannot explain is logged under the request's ID and not told. */
+/** Answers the errors of handlers. An unexpected error is logged with the ID of the request, and the response contains only the ID. */
 export function answerErrors({ log, closing }: Pick<Api, 'log' | 'closing'>): ErrorRequestHandler {
-  // Express knows an error handler by its four parameters.
+  // Express recognises an error handler by its four parameters.
   return async (error: unknown, request, response, _next) => {
     const id = requestId(request, response);
     const { code, message } = explain(error);
@@ -36,7 +36,7 @@ export function answerErrors({ log, closing }: Pick<Api, 'log' | 'closing'>): Er
   };
 }
 
-/** The body of the answer to what is no request at all. */
+/** Returns a function for the body of the answer to an invalid request. */
 export function explainUnreadable(log: Log): (problem: Unreadable) => object {
   return (problem) => {
     const id = randomUUID();
@@ -64,7 +64,7 @@ function explain(error: unknown): Explanation {
     const why = error.isFull ? 'The disk is full, try again when there is space' : undefined;
     return { code: 'Unavailable', message: why ?? 'The store cannot be reached, try again in a moment' };
   }
-  // Express cannot decode a part of the path. Its own message repeats it, and with it a token.
+  // Express cannot decode a part of the path. Its own message would contain that part, and so perhaps a token.
   if (error instanceof URIError) return { code: 'BadRequest', message: 'The path: Not well-formed percent-encoding' };
   if (error instanceof BodyError) return { code: bodyProblems[error.code], message: error.message };
   return { code: 'InternalError', message: 'Something went wrong on our side' };
@@ -97,7 +97,7 @@ function describeIssue(issue: ZodError['issues'][number], prefix: readonly Prope
   return [`${field === '' ? 'The body' : field}: ${issue.message}`];
 }
 
-/** Of a union's alternatives, the one whose problem lies deepest is what was meant. */
+/** The alternative of a union with the deepest problem is probably the one that the client meant. */
 function depthOf(issues: ZodError['issues']): number {
   return Math.max(...issues.map((issue) => issue.path.length + (issue.code === 'unrecognized_keys' ? 1 : 0)), 0);
 }

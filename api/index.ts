@@ -1,4 +1,4 @@
-/** The API: speaks the service API, shows readiness pages, and ends backends that have no worker. */
+/** The API component: the service API, readiness pages, and background passes over backends and old documents. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { JsonBodies } from '../core/http/json-bodies.ts';
 import type { Unreadable } from '../core/http/unreadable.ts';
@@ -10,34 +10,33 @@ import { explainUnreadable } from './errors.ts';
 import { Prefetcher } from './prefetch.ts';
 import { mountReadyPage } from './ready-page.ts';
 import { Retention } from './retention.ts';
-import type { Api, ApiDependencies } from './room.ts';
+import type { Api, ApiDependencies } from './dependencies.ts';
 import { SpawnTimes } from './spawn-times.ts';
 import { backendEndpoints } from './v2/backends.ts';
-import { connectEndpoints } from './v2/connect.ts';
 import { imageArchiveEndpoints } from './v2/image-archives.ts';
 import { serviceEndpoints } from './v2/services.ts';
 
-export type { ApiDependencies } from './room.ts';
+export type { ApiDependencies } from './dependencies.ts';
 
-/** Clients that follow a backend miss a change for this long at most, when its message was lost. */
+/** If the message about a change is lost, clients that follow the backend see the change this much later at most. */
 const lookEveryMs = 5_000;
 
 export interface ApiComponent extends AsyncDisposable {
   /** Answers one request. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
-  /** The body of the answer to what is no request at all. */
+  /** Returns the body of the answer to an invalid request. */
   readonly explain: (problem: Unreadable) => object;
 }
 
-/** Opens the room. It serves whatever requests it is handed; nothing listens here. Disposing it ends open streams. */
+/** Opens the API, which handles the requests of a listener. Disposing it ends open streams. */
 export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
   await using opening = new AsyncDisposableStack();
   const watch = opening.use(await openBackendWatch({ ...deps, lookEveryMs }));
   opening.use(startOrphanReaper(deps));
   opening.use(new Retention(deps));
   const spawnTimes = opening.use(new SpawnTimes(deps));
-  const prefetch = opening.use(new Prefetcher(deps));
-  await prefetch.listen();
+  const prefetcher = opening.use(new Prefetcher(deps));
+  await prefetcher.listen();
   const closing = new AbortController();
   opening.defer(() =>
     closing.abort(new ApiError('Unavailable', 'The platform is being stopped, try again in a moment')),
@@ -47,17 +46,11 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     watch,
     bodies: new JsonBodies(deps.clock),
     noteSpawn: (service, environment, time) => spawnTimes.note(service, environment, time),
-    prefetch: (service, isMeant) => prefetch.begin(service, isMeant),
+    prefetch: (service, isMeant) => prefetcher.begin(service, isMeant),
     closing: closing.signal,
   };
   const pages = { mount: mountReadyPage };
-  const app = newApp(api, [
-    ...connectEndpoints,
-    ...backendEndpoints,
-    ...serviceEndpoints,
-    ...imageArchiveEndpoints,
-    pages,
-  ]);
+  const app = newApp(api, [...serviceEndpoints, ...backendEndpoints, ...imageArchiveEndpoints, pages]);
   const owned = opening.move();
   return {
     handle: (request, response) => void app(request, response),

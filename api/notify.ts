@@ -1,8 +1,8 @@
 import { QueueError } from '../core/queue/queue.ts';
 import type { AddOptions, JobKind } from '../core/queue/queue.ts';
-import type { Api } from './room.ts';
+import type { Api } from './dependencies.ts';
 
-/** Tells workers that there is something to do. Where the queue is away, they find it in the store a few seconds later. */
+/** Adds a job for workers. If the queue is unavailable, they find the work in the store a few seconds later. */
 export async function notify(
   api: Pick<Api, 'queue' | 'log'>,
   queue: string,
@@ -14,6 +14,9 @@ export async function notify(
     await api.queue.add(queue, kind, { backend }, { id: `${kind.name}-${backend}`, ...options });
   } catch (error) {
     if (!(error instanceof QueueError)) throw error;
-    api.log.warn({ err: error, backend, job: kind.name }, 'Queue is away, the worker will find it in the store');
+    api.log.warn(
+      { err: error, backend, job: kind.name },
+      'Queue is unavailable, the worker will find the backend in the store',
+    );
   }
 }

@@ -1,45 +1,36 @@
 /**
- * Ends backends that have no worker: those that no node claimed in time, and those whose node is dead. Every API
- * process may do this at the same time; statuses only move forward.
+ * Ends backends that have no worker: those that no node claimed in time, and those whose node is dead. All API processes may do
+ * this at the same time, because statuses only move forward.
  */
+import { startPasses } from '../core/async/passes.ts';
 import { backends, end, endAsLost } from '../model/backend.ts';
 import type { Backend, Ending } from '../model/backend.ts';
 import { holdsKey, keyId, keys } from '../model/key.ts';
 import { isAlive, nodeLeaseMs, nodes } from '../model/node.ts';
 import type { Node } from '../model/node.ts';
 import { endBackend } from './stop.ts';
-import type { ApiDependencies } from './room.ts';
+import type { ApiDependencies } from './dependencies.ts';
 import { SeenUnchanged } from './seen-unchanged.ts';
 
-/** A node's death is noticed this much after its lease ended, at most. */
+/** How long after the end of its lease a dead node is detected, at most. */
 const passEveryMs = 5_000;
 
-/** A node that is dead has been seen with the same lease for as long as a lease lasts. */
+/** A node is dead if its lease was unchanged for as long as a lease lasts. */
 const looksAtDeadNode = nodeLeaseMs / passEveryMs;
 
 type OrphanReaperDependencies = Pick<ApiDependencies, 'store' | 'bus' | 'clock' | 'log' | 'rules' | 'ownNode'>;
 
-/** Starts the passes. Disposing waits for the one that runs. */
+/** Starts the passes. Disposing waits for a pass in progress. */
 export function startOrphanReaper(deps: OrphanReaperDependencies): AsyncDisposable {
+  const { clock, log } = deps;
   const reaper = new OrphanReaper(deps);
-  let pass: Promise<void> | undefined;
-  const timer = deps.clock.every(passEveryMs, () => {
-    pass ??= reaper
-      .pass()
-      .catch((error: unknown) => deps.log.warn({ err: error }, 'Pass over orphaned backends failed'))
-      .finally(() => (pass = undefined));
-  });
-  return {
-    [Symbol.asyncDispose]: async () => {
-      timer[Symbol.dispose]();
-      await pass;
-    },
-  };
+  const onError = (error: unknown) => log.warn({ err: error }, 'Pass over orphaned backends failed');
+  return startPasses(clock, passEveryMs, async () => await reaper.pass().catch(onError));
 }
 
 /**
- * Judges by what it has seen itself, pass by pass: after a freeze of this process, a restart or a step of a clock, the nodes have
- * as much time to renew, and to take what waits, as at any other moment.
+ * Judges only by its own passes. So after a freeze or restart of this process, or a change of the clock, nodes have as much time as
+ * ever to renew, and to claim waiting backends.
  */
 export class OrphanReaper {
   readonly #deps: OrphanReaperDependencies;
@@ -50,19 +41,19 @@ export class OrphanReaper {
     this.#deps = deps;
   }
 
-  /** One pass over the backends that no worker looks after. */
+  /** Runs one pass over the backends without a worker. */
   async pass(): Promise<void> {
     try {
-      await this.#endUnplaced();
+      await this.#endUnclaimed();
       await this.#endLost();
     } catch (error) {
-      // A store that failed here may have kept nodes from renewing, too.
-      this.#nodes.forget();
+      // If the store failed here, nodes may have failed to renew, too.
+      this.#nodes.reset();
       throw error;
     }
   }
 
-  async #endUnplaced(): Promise<void> {
+  async #endUnclaimed(): Promise<void> {
     const { store, rules } = this.#deps;
     const now = await store.now();
     const timeoutMs = rules.schedulingTimeoutSeconds * 1000;
@@ -71,7 +62,7 @@ export class OrphanReaper {
       kind: 'hard',
       reason: 'startuptimeout',
       exitCode: null,
-      failure: 'No node had room for it in time',
+      failure: 'No node had capacity for it in time',
     };
     const waiting = await store.find(backends, { index: 'waiting', equals: { live: true, node: null } });
     this.#waiting.look(waiting.map(({ id }) => ({ id, state: 0 })));
@@ -95,11 +86,11 @@ export class OrphanReaper {
   async #endBackendsOf(node: Node): Promise<void> {
     const { store } = this.#deps;
     for (const backend of await store.find(backends, { index: 'byNode', equals: { node: node.id, live: true } })) {
-      // Read again before each write: in between, this process may have stood still, and the node renewed.
-      const again = await store.get(nodes, node.id);
-      if (again?.leaseUntil.getTime() !== node.leaseUntil.getTime()) return;
+      // Read before each write, because this process may have been frozen in between, and the node may have renewed.
+      const latest = await store.get(nodes, node.id);
+      if (latest?.leaseUntil.getTime() !== node.leaseUntil.getTime()) return;
       const now = await store.now();
-      // The node renews each key by itself: one may outlive the node's own lease, and until then its holder may still act.
+      // The node renews each key separately. A key's lease may end after the node's own, and its holder may act until then.
       if (await this.#holdsKey(backend, now)) continue;
       const change = (current: Backend) => endAsLost(current, now);
       await endBackend(this.#deps, backend.id, { endedBy: 'orphan-reaper', change });

@@ -1,64 +1,51 @@
-/** Lists, a page at a time, each from an index: a page costs the same however long its list is. */
+/** Paged lists. Each page is read from an index, so that its cost does not depend on the length of the list. */
 import { z } from 'zod';
 import type { PageQuery } from '../contract/pages.ts';
 import type { Collection, Query, Store, StoredDocument } from '../core/store/store.ts';
 import { ApiError } from '../model/api-error.ts';
 
-/** A list: what a query finds, in the order of one field and, where that is equal, of IDs. */
+/** The results of a query, in the order of one field and then of IDs. */
 export interface List<T extends StoredDocument, Index extends string> {
   readonly collection: Collection<T, Index>;
-  /** Its `equals` name all fields of the index before `by`. */
+  /** Its `equals` names all fields of the index before `by`. */
   readonly query: Omit<Query<T, Index>, 'limit'>;
   readonly by: keyof T & string;
-  /** What that field holds. */
-  readonly type: 'text' | 'time';
+  /** The type of that field. */
+  readonly type: keyof typeof positionTypes;
 }
 
 export interface Page<T> {
   readonly items: T[];
-  /** What an answer says of the next page. */
+  /** The field of the response that names the next page. */
   readonly next: { readonly next_cursor?: string };
 }
 
-/** Finds a page of a list. Throws `BadRequest` for a cursor that no page gave. */
+/** Reads a page of a list. Throws `BadRequest` for an invalid cursor. */
 export async function findPage<T extends StoredDocument, Index extends string>(
   store: Store,
   list: List<T, Index>,
   { limit, cursor }: PageQuery,
 ): Promise<Page<T>> {
-  const after = cursor === undefined ? undefined : readCursor(cursor, list.type);
-  // One more than asked for shows whether there is a next page.
-  const found = after ? await findAfter(store, list, after, limit + 1) : await findFirst(store, list, limit + 1);
+  // One more document than requested shows whether there is a next page.
+  const found = await findAfter(store, list, cursor, limit + 1);
   const items = found.slice(0, limit);
   const last = items.at(-1);
   return { items, next: last && found.length > limit ? { next_cursor: cursorOf(last, list.by) } : {} };
 }
 
-/** The last document of a page. */
-interface Position {
-  readonly value: string | Date;
-  readonly id: string;
-}
-
-async function findFirst<T extends StoredDocument, Index extends string>(
-  store: Store,
-  { collection, query }: List<T, Index>,
-  limit: number,
-): Promise<T[]> {
-  return await store.find(collection, { ...query, limit });
-}
-
 async function findAfter<T extends StoredDocument, Index extends string>(
   store: Store,
-  { collection, query, by }: List<T, Index>,
-  { value, id }: Position,
+  { collection, query, by, type }: List<T, Index>,
+  cursor: string | undefined,
   limit: number,
 ): Promise<T[]> {
+  if (cursor === undefined) return await store.find(collection, { ...query, limit });
+  const [value, id] = readCursor(cursor, type);
   const bound = query.order === 'descending' ? 'before' : 'after';
   const equals = { ...query.equals, [by]: value } as NonNullable<Query<T, Index>['equals']>;
   const alike = await store.find(collection, { ...query, equals, range: { [bound]: id }, limit });
   if (alike.length === limit) return alike;
-  // The position takes the place of the range's own bound on its side.
+  // The position replaces the bound of the query's range on its side.
   const { from, to } = query.range ?? {};
   const other = bound === 'before' ? from !== undefined && { from } : to !== undefined && { to };
   const range = { ...other, [bound]: value };
@@ -66,7 +53,7 @@ async function findAfter<T extends StoredDocument, Index extends string>(
 }
 
 function cursorOf<T extends StoredDocument>(document: T, by: keyof T & string): string {
-  // A date becomes its ISO text.
+  // JSON writes a date as ISO text.
   return Buffer.from(JSON.stringify([document[by], document.id])).toString('base64url');
 }
 
@@ -75,10 +62,10 @@ const positionTypes = {
   time: z.tuple([z.iso.datetime({ precision: 3 }).transform((text) => new Date(text)), z.string()]),
 };
 
-function readCursor(cursor: string, type: 'text' | 'time'): Position {
+/** The value of the field and the ID of the last document of the previous page. */
+function readCursor(cursor: string, type: keyof typeof positionTypes): [string | Date, string] {
   try {
-    const [value, id] = positionTypes[type].parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
-    return { value, id };
+    return positionTypes[type].parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
   } catch (error) {
     throw new ApiError('BadRequest', 'cursor: Send the next_cursor of the page before', { cause: error });
   }

@@ -1,7 +1,7 @@
 /**
- * Lets nodes fetch what an environment is going to spawn, when it was pushed or the environment was moved to it. Only notifies,
- * and nobody repeats them: one that is lost costs the next spawn the time to fetch its image. Every API process hears of every
- * push and notifies; a node's queue holds an image once.
+ * Notifies nodes to prefetch the image of an environment when it was pushed, or when the environment was changed to its tag. A lost
+ * notification is not repeated; then the next spawn pulls the image. Every API process receives every push and adds the jobs, and
+ * a node's queue holds each image once.
  */
 import { prefetchJob, nodeQueue } from '../contract/jobs.ts';
 import { manifestPushed } from '../contract/messages.ts';
@@ -11,11 +11,11 @@ import { likelyNodes, recentSpawns } from '../model/likely-nodes.ts';
 import { isAlive, nodes } from '../model/node.ts';
 import { services } from '../model/service.ts';
 import type { Environment, Service } from '../model/service.ts';
-import type { ApiDependencies } from './room.ts';
+import type { ApiDependencies } from './dependencies.ts';
 
 type PrefetcherDependencies = Pick<ApiDependencies, 'store' | 'queue' | 'bus' | 'log' | 'rules'>;
 
-/** Notifies beside answers and never in their way, one service after the other. Disposing waits for what was begun. */
+/** Notifies in the background, for one service at a time. Disposing waits for what has begun. */
 export class Prefetcher implements AsyncDisposable {
   readonly #deps: PrefetcherDependencies;
   #subscription: AsyncDisposable | undefined;
@@ -25,14 +25,14 @@ export class Prefetcher implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** Begins to hear of pushes. */
+  /** Subscribes to pushes. */
   async listen(): Promise<void> {
     this.#subscription = await this.#deps.bus.subscribe(manifestPushed, ({ repository, tags }) => {
       if (tags.length > 0) this.begin(repository, ({ imageTag }) => tags.includes(imageTag));
     });
   }
 
-  /** Lets nodes fetch the images of these environments of a service. */
+  /** Notifies nodes to prefetch the images of some environments of a service. */
   begin(service: string, isMeant: (environment: Environment) => boolean): void {
     if (!this.#deps.rules.prefetchEnabled) return;
     this.#last = this.#last
@@ -57,16 +57,16 @@ export class Prefetcher implements AsyncDisposable {
     const { store, queue, log } = this.#deps;
     const image = await findImage(store, service.id, environment.imageTag);
     if (!image) return;
-    const told = await this.#findNodes(service, environment);
-    for (const node of told) {
-      // By its digest: under another tag it is the same image.
+    const notified = await this.#findNodes(service, environment);
+    for (const node of notified) {
+      // By digest, because another tag can name the same image.
       const id = `${prefetchJob.name}-${image.repository}@${image.digest}`;
       await queue.add(nodeQueue(node), prefetchJob, { image: image.id }, { id });
     }
-    if (told.length > 0) log.info({ image: image.id, nodes: told }, 'Nodes prefetch an image');
+    if (notified.length > 0) log.info({ image: image.id, nodes: notified }, 'Nodes prefetch an image');
   }
 
-  /** Those that live, of those that are likely to spawn it. */
+  /** Finds the live nodes that will probably spawn the environment. */
   async #findNodes({ account, name }: Service, environment: Environment): Promise<string[]> {
     const { store } = this.#deps;
     const now = await store.now();

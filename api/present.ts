@@ -1,4 +1,4 @@
-/** From documents to the answers of v2, field by field. */
+/** Converts documents to the answers of v2, field by field. */
 import type {
   BackendListItem,
   BackendMetadata,
@@ -11,8 +11,8 @@ import type { ImageObject, ServiceObject } from '../contract/service.ts';
 import type { Backend, StatusEntry } from '../model/backend.ts';
 import type { Image } from '../model/image.ts';
 import type { Service } from '../model/service.ts';
-import type { Connection } from './connect.ts';
-import type { Api, PublicUrls } from './room.ts';
+import type { Api, PublicUrls } from './dependencies.ts';
+import type { Connection } from './spawn.ts';
 
 export function presentConnection(api: Api, { backend, token, spawned }: Connection): ConnectResponse {
   return {
@@ -27,12 +27,12 @@ export function presentConnection(api: Api, { backend, token, spawned }: Connect
   };
 }
 
-/** The URL behind which a connection token leads to its backend. */
+/** The connection URL of a token. */
 export function connectionUrl(urls: PublicUrls, token: string): string {
   return `${urls.proxy}/${token}/`;
 }
 
-/** The status object of one step in a history. */
+/** The status object of an entry of a status history. */
 export function presentStatus(entry: StatusEntry): StatusObject {
   return {
     status: entry.status,

@@ -8,7 +8,7 @@ import { backends, isEnding } from '../model/backend.ts';
 import type { Backend, StatusEntry } from '../model/backend.ts';
 import { connectionTokenPattern, routes } from '../model/route.ts';
 import { connectionUrl } from './present.ts';
-import type { Api } from './room.ts';
+import type { Api } from './dependencies.ts';
 
 /** Without scripts, the page looks again by itself this often. */
 const refreshSeconds = 2;

@@ -224,10 +224,10 @@ function fixtureOf(parts: AsyncDisposableStack, opened: Store) {
     clock,
     timers,
     connect,
-    pass: async () => await retention.deleteOutlived(),
+    pass: async () => await retention.deleteExpired(),
     passOfAnother: async () => {
       await using another = new Retention({ store, clock: timers, log, metrics: new Registry(), rules });
-      await another.deleteOutlived();
+      await another.deleteExpired();
     },
     deletedBackends: async () => {
       const { values } =

@@ -1,10 +1,11 @@
 /**
- * Deletes what has outlived its use: ended backends, routes that lead nowhere, keys that no backend holds, nodes that are gone. Every
- * API process may do this at the same time: each deletion checks the document that it deletes. What hangs on a backend goes
- * before it, so after a crash between two deletions the next pass finds the backend again, and with it the rest.
+ * Deletes expired documents: ended backends, their routes, keys that no backend holds, and nodes that are gone. All API processes may
+ * do this at the same time, because each deletion checks the document. What belongs to a backend is deleted before the backend, so
+ * that after a crash the next pass finds the backend, and through it the rest.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Counter } from 'prom-client';
+import { startPasses } from '../core/async/passes.ts';
 import type { StoredDocument } from '../core/store/store.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
@@ -13,51 +14,47 @@ import type { Key } from '../model/key.ts';
 import { nodes } from '../model/node.ts';
 import type { Node } from '../model/node.ts';
 import { endedRouteMs, routes } from '../model/route.ts';
-import { findPage } from './pages.ts';
-import type { ApiDependencies } from './room.ts';
+import type { ApiDependencies } from './dependencies.ts';
 
-/** What falls due in a minute, with one connect a second, is deleted in one batch. */
+/** With one connect per second, the documents that expire in a minute fit into one batch. */
 const passEveryMs = 60_000;
 
-/** SQLite commits a batch at once: few enough that a connect, which waits for its commit, hardly notices. */
+/** SQLite commits a batch at once. A connect that waits for the commit is hardly delayed by this many. */
 const batchSize = 100;
 
 /**
- * What ended longer ago, while no API process ran, keeps its routes until it is deleted itself: to look at everything that has
- * ended would make the first pass of each process a long one.
+ * How far the first pass of a process looks back for ended backends with routes. Looking at all of them would take long. A backend
+ * that ended earlier, while no API process ran, keeps its routes until it is deleted itself.
  */
 const firstLookBackMs = 24 * 60 * 60 * 1000;
 
 type RetentionDependencies = Pick<ApiDependencies, 'store' | 'clock' | 'log' | 'metrics' | 'rules'>;
 
-/** How many documents of each kind a pass deleted. */
+/** The number of documents of each kind that a pass deleted. */
 export type Deleted = Record<'backends' | 'routes' | 'keys' | 'nodes', number>;
 
-/** Passes over what has outlived its use. Disposing ends the pass that runs after its batch. */
+/** Deletes expired documents periodically. Disposing ends a pass in progress after its batch. */
 export class Retention implements AsyncDisposable {
   readonly #deps: RetentionDependencies;
   readonly #counter: Counter<'what'>;
-  readonly #timer: Disposable;
+  readonly #passes: AsyncDisposable;
   readonly #closing = new AbortController();
-  #pass: Promise<void> | undefined;
-  /** Backends that ended until then have no routes any more. */
-  #routesGoneUntil: Date | undefined;
+  /** The routes of backends that ended before this time are deleted. */
+  #routesDeletedUntil: Date | undefined;
 
   constructor(deps: RetentionDependencies) {
     this.#deps = deps;
     this.#counter = new Counter({
       name: 'berth_deleted_documents_total',
-      help: 'Documents that this process deleted because they had outlived their use: backends, routes, keys, nodes',
+      help: 'Expired documents that this process deleted: backends, routes, keys, nodes',
       labelNames: ['what'],
       registers: [deps.metrics],
     });
-    this.#timer = deps.clock.every(passEveryMs, () => {
-      this.#pass ??= this.#passOrTell().finally(() => (this.#pass = undefined));
-    });
+    this.#passes = startPasses(deps.clock, passEveryMs, async () => await this.#passOrLog());
   }
 
-  /** One pass. Throws `StoreError` when the store cannot be used. */
-  async deleteOutlived(): Promise<Deleted> {
+  /** Runs one pass. Throws `StoreError` if the store fails. */
+  async deleteExpired(): Promise<Deleted> {
     const now = await this.#deps.store.now();
     const historyEnd = new Date(now.getTime() - this.#deps.rules.backendHistorySeconds * 1000);
     const deleted: Deleted = { backends: 0, routes: 0, keys: 0, nodes: 0 };
@@ -69,17 +66,16 @@ export class Retention implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#timer[Symbol.dispose]();
     this.#closing.abort(new Error('The API is closing'));
-    await this.#pass;
+    await this.#passes[Symbol.asyncDispose]();
   }
 
-  async #passOrTell(): Promise<void> {
+  async #passOrLog(): Promise<void> {
     const { log } = this.#deps;
     try {
-      const deleted = await this.deleteOutlived();
+      const deleted = await this.deleteExpired();
       const level = Object.values(deleted).some((count) => count > 0) ? 'info' : 'debug';
-      log[level](deleted, 'Deleted what had outlived its use');
+      log[level](deleted, 'Deleted expired documents');
     } catch (error) {
       if (!this.#closing.signal.aborted) log.warn({ err: error }, 'Retention pass failed, the next one tries again');
     }
@@ -87,18 +83,16 @@ export class Retention implements AsyncDisposable {
 
   async #deleteRoutesOfEnded(now: Date, deleted: Deleted): Promise<void> {
     const to = new Date(now.getTime() - endedRouteMs);
-    const after = this.#routesGoneUntil ?? new Date(to.getTime() - firstLookBackMs);
-    const query = { index: 'byEnd', range: { after, to } } as const;
-    const list = { collection: backends, query, by: 'endedAt', type: 'time' } as const;
-    let cursor: string | undefined;
-    do {
+    const after = this.#routesDeletedUntil ?? new Date(to.getTime() - firstLookBackMs);
+    const batch: string[] = [];
+    const deleteBatch = async () =>
+      await Promise.all(batch.splice(0).map(async (id) => await this.#deleteRoutes(id, deleted)));
+    for await (const { id } of this.#deps.store.scan(backends, { index: 'byEnd', range: { after, to }, batchSize })) {
       this.#closing.signal.throwIfAborted();
-      const { items, next } = await findPage(this.#deps.store, list, { limit: batchSize, cursor });
-      await Promise.all(items.map(async ({ id }) => await this.#deleteRoutes(id, deleted)));
-      cursor = next.next_cursor;
-      await nextTurn();
-    } while (cursor !== undefined);
-    this.#routesGoneUntil = to;
+      if (batch.push(id) === batchSize) await deleteBatch();
+    }
+    await deleteBatch();
+    this.#routesDeletedUntil = to;
   }
 
   async #deleteBackends(before: Date, deleted: Deleted): Promise<void> {
@@ -140,7 +134,7 @@ export class Retention implements AsyncDisposable {
     await this.#inBatches<Node>({
       find: async () => await store.find(nodes, { index: 'byLease', range: { before }, limit: batchSize }),
       remove: async ({ id }) => {
-        // The orphan reaper ends them as lost, for which it needs the node.
+        // The orphan reaper needs the node to end its backends as lost.
         const live = await store.find(backends, { index: 'byNode', equals: { node: id, live: true }, limit: 1 });
         return live.length === 0 && (await store.delete(nodes, id, ({ leaseUntil }) => leaseUntil < before));
       },
@@ -148,7 +142,7 @@ export class Retention implements AsyncDisposable {
     });
   }
 
-  /** Deletes what is found, a batch at a time, until there is no more, or nothing of a batch can be deleted yet. */
+  /** Finds and deletes documents in batches, until there are no more, or none of a batch can be deleted yet. */
   async #inBatches<T extends StoredDocument>(steps: {
     readonly find: () => Promise<T[]>;
     readonly remove: (document: T) => Promise<boolean>;
@@ -161,7 +155,7 @@ export class Retention implements AsyncDisposable {
       const count = removed.filter(Boolean).length;
       steps.count(count);
       if (found.length < batchSize || count === 0) return;
-      // Requests that came meanwhile are answered first.
+      // Lets requests that have arrived meanwhile run first.
       await nextTurn();
     }
   }

@@ -1,19 +1,19 @@
 import { services, withSpawn } from '../model/service.ts';
-import type { ApiDependencies } from './room.ts';
+import type { ApiDependencies } from './dependencies.ts';
 
-/** Nobody needs to know it more exactly than this, and a thousand spawns a second must not all change one document. */
+/** Precise enough, and a thousand spawns a second must not all change one document. */
 const writeEveryMs = 1_000;
 
 /** The latest spawn of each environment of a service. */
 type Times = ReadonlyMap<string, Date>;
 
 /**
- * Notes when services were last spawned, beside the answers and never in their way: the first note is written at once, and
- * those that follow within a second together. Notes that are lost in a crash are not missed; backends tell the same.
+ * Records when services were last spawned, without delaying responses. The first spawn is written at once, and those within the next
+ * second together. A crash may lose records, but the documents of the backends have the same times.
  */
 export class SpawnTimes implements AsyncDisposable {
   readonly #deps: Pick<ApiDependencies, 'store' | 'clock' | 'log'>;
-  readonly #noted = new Map<string, Times>();
+  readonly #recorded = new Map<string, Times>();
   readonly #writers = new Map<string, Promise<void>>();
   readonly #closing = new AbortController();
 
@@ -21,13 +21,13 @@ export class SpawnTimes implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** Notes a spawn of the service with this ID. */
+  /** Records a spawn of a service. */
   note(service: string, environment: string, time: Date): void {
-    this.#noted.set(service, new Map([...(this.#noted.get(service) ?? []), [environment, time]]));
+    this.#recorded.set(service, new Map([...(this.#recorded.get(service) ?? []), [environment, time]]));
     if (!this.#writers.has(service)) this.#writers.set(service, this.#write(service));
   }
 
-  /** Writes what is noted, and waits for it. */
+  /** Writes all records. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     await Promise.all(this.#writers.values());
@@ -36,23 +36,23 @@ export class SpawnTimes implements AsyncDisposable {
   async #write(service: string): Promise<void> {
     const { store, clock, log } = this.#deps;
     for (let times = this.#take(service); times; times = this.#take(service)) {
-      const noted = [...times];
+      const recorded = [...times];
       try {
         await store.update(services, service, (current) =>
-          noted.reduce((changed, [environment, time]) => withSpawn(changed, environment, time), current),
+          recorded.reduce((changed, [environment, time]) => withSpawn(changed, environment, time), current),
         );
       } catch (error) {
-        log.warn({ err: error, service }, 'Could not note when a service was last spawned');
+        log.warn({ err: error, service }, 'Cannot record when a service was last spawned');
       }
       await clock.sleep(writeEveryMs, this.#closing.signal).catch(() => {});
     }
-    // In the same moment in which nothing was found to write: what is noted from now on has a writer of its own.
+    // Synchronously after the last check, so that the next record starts a new writer.
     this.#writers.delete(service);
   }
 
   #take(service: string): Times | undefined {
-    const times = this.#noted.get(service);
-    this.#noted.delete(service);
+    const times = this.#recorded.get(service);
+    this.#recorded.delete(service);
     return times;
   }
 }

@@ -7,7 +7,7 @@ import { changeBackend } from '../model/change-backend.ts';
 import type { BackendChange } from '../model/change-backend.ts';
 import { ApiError } from '../model/api-error.ts';
 import { notify } from './notify.ts';
-import type { Api, ApiDependencies } from './room.ts';
+import type { Api, ApiDependencies } from './dependencies.ts';
 
 /** How long an answer waits for the node to send the stop signal. The request is in the store either way. */
 const signalWaitMs = 2_000;

@@ -1,4 +1,4 @@
-import type { SpawnRules } from '../room.ts';
+import type { SpawnRules } from '../dependencies.ts';
 
 /** For tests that are not about them. */
 export const spawnRules: SpawnRules = {

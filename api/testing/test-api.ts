@@ -23,7 +23,7 @@ import type { Backend } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { imageId, images } from '../../model/image.ts';
 import { openApi } from '../index.ts';
-import type { SpawnRules } from '../room.ts';
+import type { SpawnRules } from '../dependencies.ts';
 import { spawnRules } from './spawn-rules.ts';
 
 const log = silentLog();

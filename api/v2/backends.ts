@@ -1,12 +1,11 @@
 import { endpoints } from '../../contract/endpoints.ts';
 import { backends } from '../../model/backend.ts';
 import { answer } from '../app.ts';
-import { streamLog, streamMetrics } from '../backend-streams.ts';
+import { streamLog, streamMetrics, streamStatuses } from '../backend-streams.ts';
 import { findPage } from '../pages.ts';
 import { presentBackend, presentCurrentStatus, presentListItem, presentRunning } from '../present.ts';
-import { streamStatuses } from '../status-stream.ts';
 import { stopBackend } from '../stop.ts';
-import { anyBackend, ownAccount, visibleBackend, visibleService } from '../visible.ts';
+import { anyBackend, ownAccount, visibleBackend, visibleService } from '../access.ts';
 
 export const backendEndpoints = [
   answer(endpoints.backendStatus, async (api, { parameters }) =>

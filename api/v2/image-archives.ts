@@ -1,4 +1,4 @@
-/** Images as archives, for those who have no Docker. What is in an archive is the registry's business. */
+/** Images as archives, for users without Docker. The registry reads and writes the archives. */
 import type { Response } from 'express';
 import { endpoints } from '../../contract/endpoints.ts';
 import { digestPattern, serviceName } from '../../contract/names.ts';
@@ -6,12 +6,12 @@ import { ApiError } from '../../model/api-error.ts';
 import { serviceId } from '../../model/service.ts';
 import { answer } from '../app.ts';
 import { presentImage } from '../present.ts';
-import type { Api, ImageArchive, ImageArchives } from '../room.ts';
-import { ownService, visibleService } from '../visible.ts';
+import type { Api, ImageArchive, ImageArchives } from '../dependencies.ts';
+import { ownService, visibleService } from '../access.ts';
 
 /**
- * A connection on which nothing moves for this long is dead or an attack; checking a large layer takes less. Between requests
- * Node has a time-out of its own.
+ * A connection on which nothing is sent for this long is dead or an attack, because even checking a large layer takes less. Between
+ * requests Node has its own timeout.
  */
 const idleMs = 600_000;
 
@@ -59,9 +59,9 @@ async function send(archive: ImageArchive, response: Response, signal: AbortSign
     await archive.copyTo(response);
     response.end();
   } catch (error) {
-    // A client that leaves in the middle is no fault of ours.
-    const hasLeft = response.destroyed || (response.socket?.destroyed ?? true);
-    if (!hasLeft && !signal.aborted) throw error;
+    // Not an error if the client has disconnected.
+    const isDisconnected = response.destroyed || (response.socket?.destroyed ?? true);
+    if (!isDisconnected && !signal.aborted) throw error;
   }
 }
 

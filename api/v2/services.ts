@@ -4,13 +4,22 @@ import { chooseImage, images } from '../../model/image.ts';
 import { ApiError } from '../../model/api-error.ts';
 import { environmentOf, newService, services, withImageTag, withVisibility } from '../../model/service.ts';
 import { answer } from '../app.ts';
-import type { Caller } from '../authenticate.ts';
+import { ownAccount, ownService, visibleService } from '../access.ts';
+import type { Caller } from '../access.ts';
+import { connect } from '../connect.ts';
 import { findPage } from '../pages.ts';
-import { presentImage, presentService } from '../present.ts';
-import type { Api } from '../room.ts';
-import { ownAccount, visibleService } from '../visible.ts';
+import { presentConnection, presentImage, presentService } from '../present.ts';
+import type { Api } from '../dependencies.ts';
 
 export const serviceEndpoints = [
+  answer(endpoints.connect, async (api, { parameters, body, caller, signal }) => {
+    ownService(caller, parameters);
+    return presentConnection(api, await connect(api, parameters, body, signal));
+  }),
+  answer(endpoints.connectEnvironment, async (api, { parameters, body, caller, signal }) => {
+    ownService(caller, parameters);
+    return presentConnection(api, await connect(api, parameters, body, signal));
+  }),
   answer(endpoints.createService, async (api, { parameters, body, caller }) => {
     ownAccount(caller, parameters.account);
     await createService(api, parameters.account, body.name);

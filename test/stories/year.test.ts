@@ -98,7 +98,7 @@ async function openUse(real: Store) {
       ...Array.from({ length: spawns - 1 }, async () => await connect()),
     ]);
     expect(await connect('steady', 'ada')).toBe(steady);
-    await retention.deleteOutlived();
+    await retention.deleteExpired();
   };
 
   let today = 0;

@@ -1,3 +1,4 @@
+/** The dependencies of the API: those of the component, and what its handlers share. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
@@ -12,7 +13,7 @@ import type { UploadQuery } from '../contract/service.ts';
 import type { Environment } from '../model/service.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
 
-/** Where clients find what this room talks about. No URL ends with a slash. */
+/** The public addresses in responses of the API. No URL ends with a slash. */
 export interface PublicUrls {
   readonly api: string;
   readonly proxy: string;
@@ -20,51 +21,51 @@ export interface PublicUrls {
   readonly registryHost: string;
 }
 
-/** Defaults and bounds of spawns. */
+/** Defaults and limits of spawns. */
 export interface SpawnRules {
   readonly defaultMaxIdleSeconds: number;
   readonly maxIdleSecondsLimit: number;
-  /** Absent: sessions may live for ever. */
+  /** Default: no limit. */
   readonly defaultLifetimeSeconds?: number;
   readonly lifetimeSecondsLimit: number;
   readonly mountsEnabled: boolean;
   readonly defaultCluster: string;
   /** How long a backend may wait for a node. */
   readonly schedulingTimeoutSeconds: number;
-  /** For how long garbage collection leaves an image alone that was chosen to run, and is not noted down to be needed yet. */
+  /** How long garbage collection keeps an image after it was selected for a backend, until the backend's document refers to it. */
   readonly imageLeaseSeconds: number;
-  /** Whether nodes are told to fetch new images before somebody asks for them. */
+  /** Whether nodes are notified to prefetch new images. */
   readonly prefetchEnabled: boolean;
-  /** How long an ended backend and its history stay. */
+  /** How long an ended backend is kept, with its history. */
   readonly backendHistorySeconds: number;
 }
 
-/** Images in and out as archives: what the registry does for this room. What it throws are `ApiError`s. */
+/** Imports and exports images as archives; implemented by the registry. It throws `ApiError`s. */
 export interface ImageArchives {
-  /** Reads the archive in a request's body, stores what is missing of it, and tags the image. */
+  /** Reads the archive in a request's body, stores the missing blobs and manifests, and tags the image. */
   receive(upload: {
-    /** `<account>/<service>`; the service is made if it is not there. */
+    /** `<account>/<service>`; the service is created if it does not exist. */
     readonly repository: string;
-    /** The account of the one who pushes. */
+    /** The account of the caller. */
     readonly by: string;
     readonly request: IncomingMessage;
     readonly response: ServerResponse;
     readonly wish: UploadQuery;
-    /** Aborts when the client leaves. */
+    /** Aborts when the client disconnects. */
     readonly signal: AbortSignal;
   }): Promise<Image>;
-  /** An image of a repository as an archive, or `undefined` if there is no such image. */
+  /** Exports an image of a repository; `undefined` if there is no such image. */
   write(repository: string, digest: string): Promise<ImageArchive | undefined>;
 }
 
 export interface ImageArchive {
   readonly fileName: string;
   readonly sizeBytes: number;
-  /** Writes the bytes to an answer, which stays open. Rejects when the client leaves, and where they cannot be had any more. */
+  /** Writes the archive to a response, without ending it. Rejects if the client disconnects or the bytes cannot be read. */
   copyTo(response: ServerResponse): Promise<void>;
 }
 
-/** What the API room is handed. */
+/** The dependencies of the API component. */
 export interface ApiDependencies {
   readonly store: Store;
   readonly queue: Queue;
@@ -74,29 +75,29 @@ export interface ApiDependencies {
   readonly metrics: Metrics;
   readonly urls: PublicUrls;
   readonly rules: SpawnRules;
-  /** Absent where this process cannot reach the bytes of images. */
+  /** `undefined` if this process cannot read the bytes of images. */
   readonly archives: ImageArchives | undefined;
   /**
-   * The node whose worker runs in this process, while it does: what becomes of its backends, that worker alone decides. It cannot
-   * be dead, whatever its lease says.
+   * The node whose worker runs in this process, while it runs. Only that worker ends its backends: the node is alive, even if its
+   * lease has expired.
    */
   readonly ownNode?: () => string | undefined;
-  /** By it the gateways of nodes know this process. */
+  /** Authenticates this process to the gateways of nodes. */
   readonly secret: PlatformSecret;
-  /** The connection token that is derived from a text (`tokenSource`). */
+  /** Derives a connection token from a text (`tokenSource`). */
   readonly tokenFor: (source: string) => string;
-  /** The secret token that belongs to a connection token. */
+  /** The secret token of a connection token. */
   readonly secretFor: (connectionToken: string) => string;
 }
 
-/** What its handlers share. */
+/** The dependencies of the handlers. */
 export interface Api extends ApiDependencies {
   readonly watch: BackendWatch;
   readonly bodies: JsonBodies;
-  /** Notes when a service was last spawned, in its own time. */
+  /** Records in the background when a service was last spawned. */
   readonly noteSpawn: (service: string, environment: string, time: Date) => void;
-  /** Lets nodes fetch the images of these environments of a service, in its own time. */
+  /** Notifies nodes in the background to prefetch the images of some environments of a service. */
   readonly prefetch: (service: string, isMeant: (environment: Environment) => boolean) => void;
-  /** Aborts when the room closes: streams end then. */
+  /** Aborts when the API closes, which ends streams. */
   readonly closing: AbortSignal;
 }

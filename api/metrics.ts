@@ -4,8 +4,8 @@ import { requestId } from '../core/http/request-id.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 
-/** Writes one line a request, and counts it. The path is that of the endpoint, so that no token in a URL gets into the log. */
-export function observeRequests(log: Log, metrics: Metrics): RequestHandler {
+/** Logs and counts each request, with the path pattern of its endpoint, so that tokens in URLs are not logged. */
+export function measureRequests(log: Log, metrics: Metrics): RequestHandler {
   const durations = new Histogram({
     name: 'berth_api_request_duration_seconds',
     help: 'Duration of API requests until the answer was sent, by endpoint and status',

@@ -1,0 +1,165 @@
+/** Spawns a backend: chooses its image, claims its key, and inserts it for the workers of its cluster. */
+import type { ConnectRequest, ResourceLimits, SpawnConfig } from '../contract/connect.ts';
+import { clusterQueue, spawnJob } from '../contract/jobs.ts';
+import { digestPattern } from '../contract/names.ts';
+import { upsert } from '../core/store/upsert.ts';
+import { backends, newBackend, requestStop } from '../model/backend.ts';
+import type { Backend, BackendLimits, BackendPlan } from '../model/backend.ts';
+import { newBackendId } from '../model/ids.ts';
+import { chooseImage, images } from '../model/image.ts';
+import { claimSeenKey, isClaimCertain, isForgettable, keys, renewKey } from '../model/key.ts';
+import type { Key } from '../model/key.ts';
+import { ApiError } from '../model/api-error.ts';
+import { newRoute, routes, tokenSource } from '../model/route.ts';
+import type { Environment, Service } from '../model/service.ts';
+import type { Api, SpawnRules } from './dependencies.ts';
+import { notify } from './notify.ts';
+import { endBackend } from './stop.ts';
+
+export interface Connection {
+  readonly backend: Backend;
+  readonly token: string;
+  readonly spawned: boolean;
+}
+
+interface Spawn {
+  readonly service: Service;
+  readonly environment: Environment;
+  readonly request: ConnectRequest;
+}
+
+interface Claim {
+  readonly id: string;
+  /** The key as it was when it was found free. */
+  readonly seen: Key | undefined;
+  readonly predecessor: Backend | undefined;
+}
+
+/**
+ * Spawns a backend with a route. Returns `undefined` if another request claims the key first. The order of writes is: claim, backend
+ * and route, notification. After a crash between any two, the claim's short lease expires, or a worker finds the backend in the store.
+ */
+export async function spawn(api: Api, spawn: Spawn): Promise<Connection>;
+export async function spawn(api: Api, spawn: Spawn & { claim: Claim }): Promise<Connection | undefined>;
+export async function spawn(api: Api, { service, environment, request, claim }: Spawn & { claim?: Claim }) {
+  const config = typeof request.spawn === 'object' ? request.spawn : {};
+  const plan = planSpawn(api.rules, config);
+  const now = await api.store.now();
+  const imageDigest = await imageToSpawn(api, { service, environment, config, now });
+  const id = newBackendId();
+  const key = claim && (await claimKey(api, claim, id, now));
+  if (claim && key?.backend !== id) return undefined;
+  const backend = newBackend(
+    {
+      ...plan,
+      id,
+      account: service.account,
+      service: service.name,
+      environment: environment.name,
+      cluster: config.cluster ?? environment.cluster,
+      imageDigest,
+      ...(key && request.key !== undefined && { key: request.key, fencingToken: key.fencingToken }),
+      ...(claim?.predecessor && { waitsFor: claim.predecessor.id }),
+    },
+    now,
+  );
+  const routed = { backend: id, user: request.user, auth: request.auth };
+  const token = api.tokenFor(tokenSource(routed));
+  // Concurrently, which takes a third less time. A process that dies now can leave a route without a backend: a few hundred bytes.
+  await Promise.all([api.store.insert(routes, newRoute(token, routed)), api.store.insert(backends, backend)]);
+  if (key && !(await isClaimValid(api, key))) {
+    await withdraw(api, backend);
+    return undefined;
+  }
+  await notify(api, clusterQueue(backend.cluster), spawnJob, { backend: id });
+  api.noteSpawn(service.id, environment.name, now);
+  return { backend, token, spawned: true };
+}
+
+/** Claims a key, unless it was assigned or renewed since it was read. Then it returns the key as it is. */
+async function claimKey(api: Api, { id, seen }: Claim, backend: string, now: Date): Promise<Key> {
+  return await upsert(api.store, keys, id, (current) => claimSeenKey(current, seen, { id, backend, now }));
+}
+
+/**
+ * Whether a claim is still valid after its backend was written. Near the end of the claim, another request may have found no backend
+ * and be about to claim the key. The renewal makes one of the two read again.
+ */
+async function isClaimValid(api: Api, claim: Key): Promise<boolean> {
+  const now = await api.store.now();
+  if (isClaimCertain(claim, now)) return true;
+  // If this process was frozen, a key with a higher token may have been created and deleted in the meantime.
+  if (isForgettable(claim, now)) return false;
+  const key = await api.store.update(keys, claim.id, (current) => renewKey(current, claim.fencingToken, now));
+  return key?.fencingToken === claim.fencingToken;
+}
+
+/** Ends a backend whose key was assigned to another one before the backend was written. Nodes do not start it without its key. */
+async function withdraw(api: Api, { id }: Backend): Promise<void> {
+  const now = await api.store.now();
+  const change = (current: Backend) => (current.live ? requestStop(current, 'hard', 'keyexpired', now) : current);
+  await endBackend(api, id, { endedBy: 'connect', change });
+}
+
+/** Returns the digest of the image that the request names, or else of the image of the environment. */
+async function imageToSpawn(
+  api: Api,
+  { service, environment, config, now }: Omit<Spawn, 'request'> & { config: SpawnConfig; now: Date },
+): Promise<string> {
+  const reference = config.tag ?? environment.imageTag;
+  const leaseMs = api.rules.imageLeaseSeconds * 1000;
+  const image = await chooseImage(api.store, { repository: service.id, reference }, { now, leaseMs });
+  if (image) return image.digest;
+  const [any] = await api.store.find(images, { index: 'byTime', equals: { repository: service.id }, limit: 1 });
+  if (!any && config.tag === undefined) {
+    const target = `${api.urls.registryHost}/${service.id}`;
+    throw new ApiError('NoImage', `Service "${service.id}" has no image yet, push one to ${target}`);
+  }
+  const kind = digestPattern.test(reference) ? 'digest' : 'tag';
+  throw new ApiError('ImageNotFound', `Service "${service.id}" has no image with the ${kind} "${reference}"`);
+}
+
+/** The port of v2 and v1 backends. */
+const backendPort = 8080;
+
+/** The default window of `cpu_period_percent`, in microseconds. */
+const defaultCpuPeriodMicroseconds = 100_000;
+
+/** Applies defaults and limits to a spawn config. Throws `BadRequest` if it exceeds a limit, and `MountsDisabled`. */
+function planSpawn(
+  rules: SpawnRules,
+  config: SpawnConfig,
+): Pick<BackendPlan, 'env' | 'limits' | 'mount' | 'maxIdleSeconds' | 'lifetimeLimitSeconds' | 'port'> {
+  const { env, mount, resource_limits: limits } = config.executable ?? {};
+  if (mount !== undefined && !rules.mountsEnabled) {
+    throw new ApiError('MountsDisabled', 'This platform has no folder for mounts, set BERTH_MOUNT_FOLDER on its nodes');
+  }
+  const maxIdleSeconds = config.max_idle_seconds ?? rules.defaultMaxIdleSeconds;
+  const lifetime = config.lifetime_limit_seconds ?? rules.defaultLifetimeSeconds;
+  checkLimit('spawn.max_idle_seconds', maxIdleSeconds, rules.maxIdleSecondsLimit);
+  if (lifetime !== undefined) checkLimit('spawn.lifetime_limit_seconds', lifetime, rules.lifetimeSecondsLimit);
+  return {
+    ...(env && { env }),
+    ...(mount !== undefined && { mount }),
+    limits: limits ? planLimits(limits) : {},
+    maxIdleSeconds,
+    ...(lifetime !== undefined && { lifetimeLimitSeconds: lifetime }),
+    port: backendPort,
+  };
+}
+
+function planLimits(limits: ResourceLimits): BackendLimits {
+  const { memory_limit_bytes, cpu_period_percent, cpu_period, cpu_time_limit } = limits;
+  return {
+    ...(memory_limit_bytes !== undefined && { memoryBytes: memory_limit_bytes }),
+    ...(cpu_period_percent !== undefined && {
+      cpuPeriodPercent: cpu_period_percent,
+      cpuPeriodMicroseconds: cpu_period ?? defaultCpuPeriodMicroseconds,
+    }),
+    ...(cpu_time_limit !== undefined && { cpuTimeSeconds: cpu_time_limit }),
+  };
+}
+
+function checkLimit(field: string, seconds: number, limit: number): void {
+  if (seconds > limit) throw new ApiError('BadRequest', `${field}: At most ${limit} on this platform`);
+}
