@@ -20,7 +20,7 @@ export type Caller = Pick<AccessToken, 'account' | 'scopes'>;
 export async function authenticate(
   { store }: { store: Store },
   request: IncomingMessage,
-  access: Exclude<EndpointAccess, 'none'>,
+  access: Exclude<EndpointAccess, 'none' | 'spawn-token'>,
 ): Promise<Caller> {
   const token = /^bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
   if (token === undefined)
@@ -29,7 +29,8 @@ export async function authenticate(
   if (!found || !isUsable(found, await store.now())) {
     throw new ApiError('Unauthorized', 'This access token is unknown, expired or revoked');
   }
-  if (!found.scopes.includes(access)) throw new ApiError('Forbidden', `This access token lacks the scope "${access}"`);
+  if (access !== 'any' && !found.scopes.includes(access))
+    throw new ApiError('Forbidden', `This access token lacks the scope "${access}"`);
   return found;
 }
 

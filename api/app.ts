@@ -11,6 +11,7 @@ import type { Caller } from './access.ts';
 import { answerErrors } from './errors.ts';
 import { measureRequests } from './metrics.ts';
 import type { Api } from './dependencies.ts';
+import { authenticateSpawnToken } from './spawn-tokens.ts';
 
 /** A parsed request to an endpoint. */
 export interface Call<Path extends string, Body, Query> {
@@ -42,6 +43,11 @@ const maxBodyBytes = 1024 * 1024;
 /** The largest body of a request that needs none, or that has no access token. */
 const maxSmallBodyBytes = 1024;
 
+const methods = { GET: 'get', POST: 'post', DELETE: 'delete' } as const;
+
+/** The media type of event streams. */
+const streamType = 'text/event-stream';
+
 const anonymous: Caller = { account: '', scopes: [] };
 
 /** Binds a handler to its endpoint. */
@@ -52,15 +58,15 @@ export function answer<Path extends string, Body, Query>(
   return {
     mount: (app, api) => {
       const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1');
-      if (endpoint.access === 'none')
-        app.options(path, allowEveryOrigin, (_request, response) => void response.sendStatus(204));
+      const isOpen = isForEveryOrigin(endpoint);
+      if (isOpen) app.options(path, allowEveryOrigin, (_request, response) => void response.sendStatus(204));
       const run: RequestHandler = async (request, response) => {
         const call = await parseCall(api, endpoint, request, response);
         const result = await handler(api, call);
-        if (!endpoint.stream && endpoint.archive !== 'answer') sendJson(response, endpoint.status, result);
+        if (isJsonAnswered(endpoint)) sendJson(response, endpoint.status, result);
       };
-      const before = endpoint.access === 'none' ? [allowEveryOrigin] : [];
-      app[endpoint.method === 'GET' ? 'get' : 'post'](path, ...before, run);
+      const before = isOpen ? [allowEveryOrigin] : [];
+      app[methods[endpoint.method]](path, ...before, run);
     },
   };
 }
@@ -86,12 +92,15 @@ async function parseCall<Path extends string, Body, Query>(
   response: Response,
 ): Promise<Call<Path, Body, Query>> {
   requestId(request, response);
-  const caller = endpoint.access === 'none' ? anonymous : await authenticate(api, request, endpoint.access);
+  const caller = await identify(api, endpoint, request);
+  if (endpoint.mustAcceptStream && !request.headers.accept?.includes(streamType)) {
+    throw new ApiError('NotAcceptable', `Send the header "Accept: ${streamType}"`);
+  }
   const disconnected = new AbortController();
   response.once('close', () => {
     if (!response.writableFinished) disconnected.abort(clientGone);
   });
-  const isSmall = endpoint.method === 'GET' || endpoint.access === 'none';
+  const isSmall = endpoint.method !== 'POST' || endpoint.access === 'none';
   const limits = { maxBytes: isSmall ? maxSmallBodyBytes : maxBodyBytes, account: caller.account };
   // The handler of an uploaded archive reads the body itself.
   const body = endpoint.archive === 'request' ? {} : await api.bodies.read(request, limits);
@@ -104,6 +113,20 @@ async function parseCall<Path extends string, Body, Query>(
     response,
     signal: AbortSignal.any([disconnected.signal, api.closing]),
   };
+}
+
+async function identify(api: Api, { access }: Pick<Endpoint, 'access'>, request: Request): Promise<Caller> {
+  if (access === 'none') return anonymous;
+  if (access === 'spawn-token') return await authenticateSpawnToken(api.store, String(request.params['token']));
+  return await authenticate(api, request, access);
+}
+
+function isForEveryOrigin({ access, page }: Pick<Endpoint, 'access' | 'page'>): boolean {
+  return (access === 'none' || access === 'spawn-token') && !page;
+}
+
+function isJsonAnswered({ stream, page, archive }: Pick<Endpoint, 'stream' | 'page' | 'archive'>): boolean {
+  return !stream && !page && archive !== 'answer';
 }
 
 const allowEveryOrigin: RequestHandler = (_request, response, next) => {

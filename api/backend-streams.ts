@@ -10,7 +10,7 @@ import type { EventStream } from '../core/http/sse.ts';
 import { linkGet } from '../core/link/link-get.ts';
 import { lineBatchesOf } from '../core/text/lines.ts';
 import { rank } from '../model/backend.ts';
-import type { Backend } from '../model/backend.ts';
+import type { Backend, StatusEntry } from '../model/backend.ts';
 import { nearestGateway, nodes } from '../model/node.ts';
 import { ApiError } from '../model/api-error.ts';
 import type { Api } from './dependencies.ts';
@@ -22,6 +22,12 @@ interface StreamRequest {
   readonly signal: AbortSignal;
 }
 
+interface StatusEvent {
+  /** The position in the history of the status that it reports. */
+  readonly id: number;
+  readonly data: object;
+}
+
 /**
  * Streams the statuses of a backend: its history (from `Last-Event-ID` on, if the client sends it), then each new status until
  * `terminated`. An event's ID is its position in the history.
@@ -30,13 +36,21 @@ export async function streamStatuses(
   api: Api,
   backend: string,
   { request, response, signal }: StreamRequest,
+  eventsOf: (history: readonly StatusEntry[]) => StatusEvent[] = v2Events,
 ): Promise<void> {
   using stream = openEventStream(response, api.clock);
-  let next = (lastEventId(request.headers['last-event-id']) ?? -1) + 1;
+  let last = lastEventId(request.headers['last-event-id']) ?? -1;
   for await (const { history } of api.watch.follow(backend, signal)) {
-    for (const entry of history.slice(next)) stream.send(next++, JSON.stringify(presentStatus(entry)));
+    for (const { id, data } of eventsOf(history).filter((event) => event.id > last)) {
+      stream.send(id, JSON.stringify(data));
+      last = id;
+    }
   }
   stream.end();
+}
+
+function v2Events(history: readonly StatusEntry[]): StatusEvent[] {
+  return history.map((entry, id) => ({ id, data: presentStatus(entry) }));
 }
 
 /**

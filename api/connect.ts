@@ -14,11 +14,14 @@ import { KeyWait } from './key-wait.ts';
 import { spawn } from './spawn.ts';
 import type { Connection } from './spawn.ts';
 import { endBackend } from './stop.ts';
+import type { OlderSpawn } from './v1/older-plan.ts';
 
 export interface ConnectTarget {
   readonly account: string;
   readonly service: string;
   readonly environment?: string;
+  /** Absent: v2 is asked. */
+  readonly older?: OlderSpawn;
 }
 
 /**
@@ -34,7 +37,8 @@ export async function connect(
   const service = await api.store.get(services, serviceId(target.account, target.service));
   if (!service) throw new ApiError('ServiceNotFound', `There is no service "${target.account}/${target.service}"`);
   const environment = environmentOf(service, target.environment);
-  if (request.key === undefined) return await spawn(api, { service, environment, request });
+  const { older } = target;
+  if (request.key === undefined) return await spawn(api, { service, environment, request, older });
   const id = keyId(service.account, service.name, request.key);
   const wait = new KeyWait(api.clock, signal);
   for (;;) {
@@ -55,7 +59,13 @@ export async function connect(
     }
     if (key && state === 'lapsed' && holder && !(await markLost(api, key, holder))) continue;
     const predecessor = await livePredecessor(api, holder);
-    const connection = await spawn(api, { service, environment, request, claim: { id, seen: key, predecessor } });
+    const connection = await spawn(api, {
+      service,
+      environment,
+      request,
+      older,
+      claim: { id, seen: key, predecessor },
+    });
     if (connection) return connection;
   }
 }
@@ -78,12 +88,12 @@ async function join(
   { user, auth }: ConnectRequest,
   now: Date,
 ): Promise<Connection | undefined> {
-  const { id } = holder;
+  const { id, bearerHash } = holder;
   // A backend that was touched within the last second needs no write, and so no second read.
   const isTouched = touch(holder, now) === holder;
   const [backend, token] = await Promise.all([
     isTouched ? holder : api.store.update(backends, id, (current) => touch(current, now)),
-    addRoute(api, { backend: id, user, auth }),
+    addRoute(api, { backend: id, user, auth, bearerHash }),
   ]);
   return backend && !isEnding(backend) ? { backend, token, spawned: false } : undefined;
 }

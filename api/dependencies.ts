@@ -7,7 +7,9 @@ import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
+import type { SecretBox } from '../core/secret/secret-box.ts';
 import type { Store } from '../core/store/store.ts';
+import type { ContainerEnv } from '../model/container-env.ts';
 import type { Image } from '../model/image.ts';
 import type { UploadQuery } from '../contract/service.ts';
 import type { Environment } from '../model/service.ts';
@@ -94,6 +96,11 @@ export interface ApiDependencies {
 export interface Api extends ApiDependencies {
   readonly watch: BackendWatch;
   readonly bodies: JsonBodies;
+  /** Derives the bearer token of a backend that was spawned with `require_bearer_token`. */
+  readonly bearerFor: (backend: string) => string;
+  readonly containerEnv: ContainerEnv;
+  /** Encrypts the options of spawn tokens. */
+  readonly spawnOptions: SecretBox;
   /** Records in the background when a service was last spawned. */
   readonly noteSpawn: (service: string, environment: string, time: Date) => void;
   /** Notifies nodes in the background to prefetch the images of some environments of a service. */

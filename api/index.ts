@@ -4,17 +4,16 @@ import { JsonBodies } from '../core/http/json-bodies.ts';
 import type { Unreadable } from '../core/http/unreadable.ts';
 import { openBackendWatch } from '../model/backend-watch.ts';
 import { ApiError } from '../model/api-error.ts';
+import { ContainerEnv } from '../model/container-env.ts';
+import { spawnOptionsBox } from '../model/spawn-token.ts';
 import { newApp } from './app.ts';
 import { startOrphanReaper } from './orphan-reaper.ts';
 import { explainUnreadable } from './errors.ts';
 import { Prefetcher } from './prefetch.ts';
-import { mountReadyPage } from './ready-page.ts';
 import { Retention } from './retention.ts';
 import type { Api, ApiDependencies } from './dependencies.ts';
+import { apiRoutes } from './routes.ts';
 import { SpawnTimes } from './spawn-times.ts';
-import { backendEndpoints } from './v2/backends.ts';
-import { imageArchiveEndpoints } from './v2/image-archives.ts';
-import { serviceEndpoints } from './v2/services.ts';
 
 export type { ApiDependencies } from './dependencies.ts';
 
@@ -45,12 +44,14 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     ...deps,
     watch,
     bodies: new JsonBodies(deps.clock),
+    bearerFor: deps.secret.deriver('bearer tokens of backends'),
+    containerEnv: new ContainerEnv(deps.secret),
+    spawnOptions: spawnOptionsBox(deps.secret),
     noteSpawn: (service, environment, time) => spawnTimes.note(service, environment, time),
     prefetch: (service, isMeant) => prefetcher.begin(service, isMeant),
     closing: closing.signal,
   };
-  const pages = { mount: mountReadyPage };
-  const app = newApp(api, [...serviceEndpoints, ...backendEndpoints, ...imageArchiveEndpoints, pages]);
+  const app = newApp(api, apiRoutes);
   const owned = opening.move();
   return {
     handle: (request, response) => void app(request, response),

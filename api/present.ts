@@ -20,11 +20,22 @@ export function presentConnection(api: Api, { backend, token, spawned }: Connect
     url: connectionUrl(api.urls, token),
     token,
     secret_token: api.secretFor(token),
-    ready_url: `${api.urls.api}/ready/${backend.id}/${token}/`,
+    ready_url: readyUrl(api.urls, backend.id, token),
     status_url: `${api.urls.api}/v2/backend/${backend.id}/status`,
     status: backend.status,
     spawned,
+    ...bearerTokenField(api, backend),
   };
+}
+
+/** The bearer token that each request to a backend needs, if it needs one. It is derived, and stored as a hash only. */
+export function bearerTokenField({ bearerFor }: Api, { id, bearerHash }: Backend): { bearer_token?: string } {
+  return bearerHash === undefined ? {} : { bearer_token: bearerFor(id) };
+}
+
+/** The URL of the readiness page of a connection. */
+export function readyUrl(urls: PublicUrls, backend: string, token: string): string {
+  return `${urls.api}/ready/${backend}/${token}/`;
 }
 
 /** The connection URL of a token. */

@@ -6,7 +6,7 @@ import { escapeHtml, htmlPage } from '../core/http/page.ts';
 import { hashToken } from '../model/access-token.ts';
 import { backends, isEnding } from '../model/backend.ts';
 import type { Backend, StatusEntry } from '../model/backend.ts';
-import { connectionTokenPattern, routes } from '../model/route.ts';
+import { connectionTokenPattern, routes, tokenSource } from '../model/route.ts';
 import { connectionUrl } from './present.ts';
 import type { Api } from './dependencies.ts';
 
@@ -18,13 +18,29 @@ export function mountReadyPage(app: Express, api: Api): void {
   app.get('/ready/:backend/:token', async (request, response) => {
     const { backend: id, token } = request.params;
     const backend = await backendOf(api, id, token);
-    if (!backend) return sendPage(response, 404, page(gone));
-    const url = connectionUrl(api.urls, token);
-    if (backend.status === 'ready') return response.setHeader('cache-control', 'no-store').redirect(303, url);
-    if (!backend.live) return sendPage(response, 410, page(ended(backend)));
-    const streamUrl = `${api.urls.api}/v2/backend/${id}/status/stream`;
-    return sendPage(response, 200, page(underWay(backend), { streamUrl, url }));
+    return answerReadyPage(api, response, backend, token);
   });
+}
+
+/** The page of a backend that was spawned through v1 or the earliest form, where its ID is enough to find it. */
+export async function answerOlderReadyPage(api: Api, response: Response, id: string): Promise<void> {
+  const found = await api.store.get(backends, id);
+  const backend = found?.generation === undefined ? undefined : found;
+  answerReadyPage(api, response, backend, api.tokenFor(tokenSource({ backend: id })));
+}
+
+function answerReadyPage(api: Api, response: Response, backend: Backend | undefined, token: string): void {
+  if (!backend) {
+    sendPage(response, 404, page(gone));
+    return;
+  }
+  const url = connectionUrl(api.urls, token);
+  if (backend.status === 'ready') response.setHeader('cache-control', 'no-store').redirect(303, url);
+  else if (!backend.live) sendPage(response, 410, page(ended(backend)));
+  else {
+    const streamUrl = `${api.urls.api}/v2/backend/${backend.id}/status/stream`;
+    sendPage(response, 200, page(underWay(backend), { streamUrl, url }));
+  }
 }
 
 async function backendOf(api: Api, id: string, token: string): Promise<Backend | undefined> {

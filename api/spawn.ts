@@ -1,5 +1,7 @@
 /** Spawns a backend: chooses its image, claims its key, and inserts it for the workers of its cluster. */
 import type { ConnectRequest, ResourceLimits, SpawnConfig } from '../contract/connect.ts';
+import { generations } from '../contract/generations.ts';
+import type { GenerationName } from '../contract/generations.ts';
 import { clusterQueue, spawnJob } from '../contract/jobs.ts';
 import { digestPattern } from '../contract/names.ts';
 import { upsert } from '../core/store/upsert.ts';
@@ -15,6 +17,8 @@ import type { Environment, Service } from '../model/service.ts';
 import type { Api, SpawnRules } from './dependencies.ts';
 import { notify } from './notify.ts';
 import { endBackend } from './stop.ts';
+import { olderPlan } from './v1/older-plan.ts';
+import type { OlderSpawn } from './v1/older-plan.ts';
 
 export interface Connection {
   readonly backend: Backend;
@@ -26,6 +30,7 @@ interface Spawn {
   readonly service: Service;
   readonly environment: Environment;
   readonly request: ConnectRequest;
+  readonly older: OlderSpawn | undefined;
 }
 
 interface Claim {
@@ -41,9 +46,9 @@ interface Claim {
  */
 export async function spawn(api: Api, spawn: Spawn): Promise<Connection>;
 export async function spawn(api: Api, spawn: Spawn & { claim: Claim }): Promise<Connection | undefined>;
-export async function spawn(api: Api, { service, environment, request, claim }: Spawn & { claim?: Claim }) {
+export async function spawn(api: Api, { service, environment, request, older, claim }: Spawn & { claim?: Claim }) {
   const config = typeof request.spawn === 'object' ? request.spawn : {};
-  const plan = planSpawn(api.rules, config);
+  const plan = planSpawn(api.rules, config, older?.generation);
   const now = await api.store.now();
   const imageDigest = await imageToSpawn(api, { service, environment, config, now });
   const id = newBackendId();
@@ -58,12 +63,13 @@ export async function spawn(api: Api, { service, environment, request, claim }: 
       environment: environment.name,
       cluster: config.cluster ?? environment.cluster,
       imageDigest,
+      ...(older && olderPlan(api, older, { id, service: service.name, env: plan.env })),
       ...(key && request.key !== undefined && { key: request.key, fencingToken: key.fencingToken }),
       ...(claim?.predecessor && { waitsFor: claim.predecessor.id }),
     },
     now,
   );
-  const routed = { backend: id, user: request.user, auth: request.auth };
+  const routed = { backend: id, user: request.user, auth: request.auth, bearerHash: backend.bearerHash };
   const token = api.tokenFor(tokenSource(routed));
   // Concurrently, which takes a third less time. A process that dies now can leave a route without a backend: a few hundred bytes.
   await Promise.all([api.store.insert(routes, newRoute(token, routed)), api.store.insert(backends, backend)]);
@@ -104,7 +110,7 @@ async function withdraw(api: Api, { id }: Backend): Promise<void> {
 /** Returns the digest of the image that the request names, or else of the image of the environment. */
 async function imageToSpawn(
   api: Api,
-  { service, environment, config, now }: Omit<Spawn, 'request'> & { config: SpawnConfig; now: Date },
+  { service, environment, config, now }: Pick<Spawn, 'service' | 'environment'> & { config: SpawnConfig; now: Date },
 ): Promise<string> {
   const reference = config.tag ?? environment.imageTag;
   const leaseMs = api.rules.imageLeaseSeconds * 1000;
@@ -119,7 +125,7 @@ async function imageToSpawn(
   throw new ApiError('ImageNotFound', `Service "${service.id}" has no image with the ${kind} "${reference}"`);
 }
 
-/** The port of v2 and v1 backends. */
+/** The port on which backends listen, unless a spawn of the earliest form names another one. */
 const backendPort = 8080;
 
 /** The default window of `cpu_period_percent`, in microseconds. */
@@ -129,6 +135,7 @@ const defaultCpuPeriodMicroseconds = 100_000;
 function planSpawn(
   rules: SpawnRules,
   config: SpawnConfig,
+  generation: GenerationName = 'v2',
 ): Pick<BackendPlan, 'env' | 'limits' | 'mount' | 'maxIdleSeconds' | 'lifetimeLimitSeconds' | 'port'> {
   const { env, mount, resource_limits: limits } = config.executable ?? {};
   if (mount !== undefined && !rules.mountsEnabled) {
@@ -136,7 +143,7 @@ function planSpawn(
   }
   const maxIdleSeconds = config.max_idle_seconds ?? rules.defaultMaxIdleSeconds;
   const lifetime = config.lifetime_limit_seconds ?? rules.defaultLifetimeSeconds;
-  checkLimit('spawn.max_idle_seconds', maxIdleSeconds, rules.maxIdleSecondsLimit);
+  checkLimit(generations[generation].words.maxIdleSeconds, maxIdleSeconds, rules.maxIdleSecondsLimit);
   if (lifetime !== undefined) checkLimit('spawn.lifetime_limit_seconds', lifetime, rules.lifetimeSecondsLimit);
   return {
     ...(env && { env }),

@@ -1,15 +1,9 @@
 /** The connect endpoint of the service API v2 (sections 2.1 to 2.5 of the API document). */
 import { z } from 'zod';
+import { generations } from './generations.ts';
+import type { GenerationName } from './generations.ts';
 import { clusterName, hasControlCharacters, imageReference, key } from './names.ts';
 import { backendStatus } from './statuses.ts';
-
-/** Environment variables that the platform sets, so that `env` must not contain them. */
-export const reservedVariables = [
-  'PORT',
-  'SESSION_BACKEND_ID',
-  'SESSION_BACKEND_KEY',
-  'SESSION_BACKEND_FENCING_TOKEN',
-] as const;
 
 const maxVariables = 256;
 const maxVariablesBytes = 64 * 1024;
@@ -22,32 +16,36 @@ const maxSeconds = 365 * 24 * 60 * 60;
 /** 6 MiB, the minimum of Docker. */
 const minMemoryBytes = 6 * 1024 * 1024;
 
-const seconds = z.int().min(1).max(maxSeconds);
+/** A time that a backend may run, or be idle. */
+export const seconds = z.int().min(1).max(maxSeconds);
 
-const env = z
-  .record(
-    z
-      .string()
-      .min(1)
-      .refine((name) => !/[=\0]/.test(name), 'The name of a variable must not contain "=" or NUL'),
-    z.string().refine((value) => !value.includes('\0'), 'The value of a variable must not contain NUL'),
-  )
-  .superRefine((variables, context) => {
-    const names = Object.keys(variables);
-    for (const name of names) {
-      if ((reservedVariables as readonly string[]).includes(name)) {
+const variables = z.record(
+  z
+    .string()
+    .min(1)
+    .refine((name) => !/[=\0]/.test(name), 'The name of a variable must not contain "=" or NUL'),
+  z.string().refine((value) => !value.includes('\0'), 'The value of a variable must not contain NUL'),
+);
+
+/** Environment variables of a container, as a generation of the API accepts them. */
+export function envOf({ onReservedVariable, reservedVariables }: (typeof generations)[GenerationName]) {
+  const refused: readonly string[] = onReservedVariable === 'refuse' ? reservedVariables : [];
+  return variables
+    .superRefine((env, context) => {
+      const names = Object.keys(env);
+      for (const name of names.filter((each) => refused.includes(each))) {
         context.addIssue({ code: 'custom', message: 'This variable is set by the platform', path: [name] });
       }
-    }
-    if (names.length > maxVariables) {
-      context.addIssue({ code: 'custom', message: `Too many variables, use at most ${maxVariables}` });
-    }
-    const bytes = names.reduce((sum, name) => sum + utf8Bytes(name) + utf8Bytes(variables[name] ?? ''), 0);
-    if (bytes > maxVariablesBytes) {
-      context.addIssue({ code: 'custom', message: `Too large, use at most ${maxVariablesBytes} bytes in total` });
-    }
-  })
-  .meta({ description: 'Environment variables of the container' });
+      if (names.length > maxVariables) {
+        context.addIssue({ code: 'custom', message: `Too many variables, use at most ${maxVariables}` });
+      }
+      const bytes = names.reduce((sum, name) => sum + utf8Bytes(name) + utf8Bytes(env[name] ?? ''), 0);
+      if (bytes > maxVariablesBytes) {
+        context.addIssue({ code: 'custom', message: `Too large, use at most ${maxVariablesBytes} bytes in total` });
+      }
+    })
+    .meta({ description: 'Environment variables of the container' });
+}
 
 export const resourceLimits = z
   .strictObject({
@@ -76,7 +74,7 @@ const mountPath = z
 export const executable = z
   .strictObject({
     mount: z.union([z.literal(true), mountPath]).optional(),
-    env: env.optional(),
+    env: envOf(generations.v2).optional(),
     resource_limits: resourceLimits.optional(),
   })
   .meta({ id: 'ExecutableConfig' });
@@ -113,6 +111,12 @@ export const connectRequest = z
   })
   .meta({ id: 'ConnectRequest' });
 
+/** In the answers of all generations, since a backend that was spawned through one of them can be reached through all. */
+export const bearerToken = z.string().meta({
+  description:
+    'Only if the backend was spawned with `require_bearer_token`: each request to `url` needs it, as `Authorization: Bearer <token>`',
+});
+
 export const connectResponse = z
   .strictObject({
     backend_id: z.string(),
@@ -123,6 +127,7 @@ export const connectResponse = z
     status_url: z.string(),
     status: backendStatus,
     spawned: z.boolean(),
+    bearer_token: bearerToken.optional(),
   })
   .meta({ id: 'ConnectResponse' });
 

@@ -4,12 +4,15 @@ import type { ZodType } from 'zod';
 import type { ServiceErrorCode } from './errors.ts';
 import type { Scope } from './scopes.ts';
 
-/** The scope that an access token needs. `none`: no token is needed, and every origin may read the answer. */
-export type EndpointAccess = 'none' | Scope;
+/**
+ * The scope that an access token needs. `any`: any valid token will do. `none`: no token is needed, and every origin may read the
+ * answer. `spawn-token`: the same, but the path has a spawn token, which must be valid.
+ */
+export type EndpointAccess = 'none' | 'spawn-token' | 'any' | Scope;
 
 /** One endpoint. Path parameters are written `{name}`. */
 export interface Endpoint<Path extends string = string, Body = unknown, Query = unknown> {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: Path;
   readonly summary: string;
   readonly access: EndpointAccess;
@@ -19,6 +22,10 @@ export interface Endpoint<Path extends string = string, Body = unknown, Query = 
   /** The body of a successful answer; for a stream, each of its events. */
   readonly answer: ZodType;
   readonly stream: boolean;
+  /** Whether clients of the stream must ask for `text/event-stream`. */
+  readonly mustAcceptStream: boolean;
+  /** Whether the answer is a page for browsers instead of JSON. */
+  readonly page: boolean;
   /** Whether the request or the answer is an image archive instead of JSON. */
   readonly archive: 'none' | 'request' | 'answer';
   /** The status of a successful answer. */
@@ -26,15 +33,16 @@ export interface Endpoint<Path extends string = string, Body = unknown, Query = 
   readonly errors: readonly ServiceErrorCode[];
 }
 
-const noFields = z.strictObject({});
 /** The answer to a change that has nothing else to report. */
 export const ok = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Ok' });
 
+const noFields = z.strictObject({});
+
 type NoFields = z.infer<typeof noFields>;
 
-type EndpointDetails<Body, Query> = Partial<
-  Pick<Endpoint<string, Body, Query>, 'body' | 'query' | 'stream' | 'archive' | 'status'>
-> &
+type Optional = 'body' | 'query' | 'stream' | 'mustAcceptStream' | 'page' | 'archive' | 'status';
+
+type EndpointDetails<Body, Query> = Partial<Pick<Endpoint<string, Body, Query>, Optional>> &
   Pick<Endpoint, 'summary' | 'access' | 'answer' | 'errors'>;
 
 /** An endpoint that reads. */
@@ -42,16 +50,7 @@ export function get<const Path extends string, Query = NoFields>(
   path: Path,
   details: EndpointDetails<NoFields, Query>,
 ): Endpoint<Path, NoFields, Query> {
-  return {
-    method: 'GET',
-    path,
-    body: noFields,
-    query: noFields as unknown as ZodType<Query>,
-    stream: false,
-    archive: 'none',
-    status: 200,
-    ...details,
-  };
+  return endpoint('GET', path, details);
 }
 
 /** An endpoint that changes something. */
@@ -59,12 +58,30 @@ export function post<const Path extends string, Body = NoFields, Query = NoField
   path: Path,
   details: EndpointDetails<Body, Query>,
 ): Endpoint<Path, Body, Query> {
+  return endpoint('POST', path, details);
+}
+
+/** An endpoint that deletes. */
+export function remove<const Path extends string>(
+  path: Path,
+  details: EndpointDetails<NoFields, NoFields>,
+): Endpoint<Path, NoFields, NoFields> {
+  return endpoint('DELETE', path, details);
+}
+
+function endpoint<Path extends string, Body, Query>(
+  method: Endpoint['method'],
+  path: Path,
+  details: EndpointDetails<Body, Query>,
+): Endpoint<Path, Body, Query> {
   return {
-    method: 'POST',
+    method,
     path,
     body: noFields as unknown as ZodType<Body>,
     query: noFields as unknown as ZodType<Query>,
     stream: false,
+    mustAcceptStream: false,
+    page: false,
     archive: 'none',
     status: 200,
     ...details,

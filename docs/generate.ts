@@ -5,12 +5,14 @@ import { serviceErrors } from '../contract/errors.ts';
 import { proxyErrors, proxyErrorHeader } from '../contract/proxy-errors.ts';
 import { settings } from '../main/config/config.ts';
 import { registryErrors } from '../registry/errors.ts';
+import { apiText } from './api-table.ts';
 import { openApiText } from './openapi.ts';
 
 const root = join(import.meta.dirname, '..');
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
 
 const documents = {
+  'docs/api.md': apiText(),
   'docs/configuration.md': configurationText(),
   'docs/errors.md': errorsText(),
   'docs/openapi.json': openApiText(version),

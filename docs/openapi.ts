@@ -2,7 +2,7 @@
 import { createDocument } from 'zod-openapi';
 import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject, ZodOpenApiRequestBodyObject } from 'zod-openapi';
 import { z } from 'zod';
-import { endpoints } from '../contract/endpoints.ts';
+import { allEndpoints } from '../contract/all-endpoints.ts';
 import type { Endpoint } from '../contract/endpoint.ts';
 import { errorBody, serviceErrors } from '../contract/errors.ts';
 import type { ServiceErrorCode } from '../contract/errors.ts';
@@ -15,7 +15,7 @@ const withBody: readonly ServiceErrorCode[] = ['BadRequest', 'PayloadTooLarge', 
 /** The document, as text. */
 export function openApiText(version: string): string {
   const paths: ZodOpenApiPathsObject = {};
-  for (const [name, endpoint] of Object.entries(endpoints)) {
+  for (const [name, endpoint] of Object.entries(allEndpoints)) {
     paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operation(name, endpoint) };
   }
   const document = createDocument({
@@ -33,20 +33,36 @@ function operation(name: string, endpoint: Endpoint): ZodOpenApiOperationObject 
   return {
     operationId: name,
     summary: endpoint.summary,
-    ...(endpoint.access !== 'none' && {
+    ...(needsAccessToken(endpoint) && {
       security: [{ accessToken: [] }],
-      description: `Needs an access token with the scope \`${endpoint.access}\`.`,
+      description:
+        endpoint.access === 'any'
+          ? 'Needs an access token.'
+          : `Needs an access token with the scope \`${endpoint.access}\`.`,
     }),
     requestParams: { path: pathSchema(endpoint.path), query: endpoint.query as z.ZodObject },
     ...(isPost && { requestBody: requestBody(endpoint) }),
     responses: {
       [endpoint.status]: { description: 'Done', content: { [type]: { schema: endpoint.answer } } },
+      ...(endpoint.page && pageResponses),
       ...refusals(endpoint),
     },
   };
 }
 
-function answerType({ stream, archive }: Endpoint): string {
+/** What a readiness page answers beside 200. */
+const pageResponses = {
+  303: { description: 'The backend is ready: the way to its URL' },
+  404: { description: 'A page that says that there is no such backend', content: { 'text/html': {} } },
+  410: { description: 'A page that says why the backend has ended', content: { 'text/html': {} } },
+};
+
+function needsAccessToken({ access }: Endpoint): boolean {
+  return access !== 'none' && access !== 'spawn-token';
+}
+
+function answerType({ stream, page, archive }: Endpoint): string {
+  if (page) return 'text/html';
   if (archive === 'answer') return 'application/x-tar';
   return stream ? 'text/event-stream' : 'application/json';
 }
@@ -75,7 +91,8 @@ function pathSchema(path: string): z.ZodObject {
 function refusals(endpoint: Endpoint) {
   const codes = new Set<ServiceErrorCode>([
     ...endpoint.errors,
-    ...(endpoint.access === 'none' ? [] : withToken),
+    ...(needsAccessToken(endpoint) ? withToken : []),
+    ...(endpoint.mustAcceptStream ? (['NotAcceptable'] as const) : []),
     ...(endpoint.method === 'POST' ? withBody : []),
     ...everywhere,
   ]);

@@ -1,6 +1,7 @@
 /** Backends and the whole of their life. Statuses only move forward, and this file is the only one that knows the order. */
 import { backendStatuses } from '../contract/statuses.ts';
 import type { BackendStatus, TerminationKind, TerminationReason } from '../contract/statuses.ts';
+import type { OlderGeneration } from '../contract/generations.ts';
 import type { Collection } from '../core/store/store.ts';
 import { ApiError } from './api-error.ts';
 
@@ -50,11 +51,17 @@ export interface Backend {
   readonly waitsFor?: string;
   /** Variables of the container. Forgotten when the backend has ended. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Variables that are encrypted here (`container-env.ts`), and override the others. Forgotten when the backend has ended. */
+  readonly sealedEnv?: string;
   readonly limits: BackendLimits;
   /** `true`: a folder of the key's own; a text: a folder of that name, shared within the service. */
   readonly mount?: true | string;
   readonly maxIdleSeconds: number;
   readonly lifetimeLimitSeconds?: number;
+  /** The generation of the service API through which it was spawned. Absent: v2. */
+  readonly generation?: OlderGeneration;
+  /** The hash of the bearer token that each request to it needs. Absent: requests need none. */
+  readonly bearerHash?: string;
   /** The port on which the container listens. */
   readonly port: number;
   readonly createdAt: Date;
@@ -187,7 +194,7 @@ export function end(backend: Backend, ending: Ending, now: Date): Backend {
     exitCode: ending.exitCode,
     ...(ending.failure !== undefined && { failure: ending.failure }),
   });
-  const { env: _forgotten, ...rest } = ended;
+  const { env: _env, sealedEnv: _sealedEnv, ...rest } = ended;
   return { ...rest, live: false, endedAt: now };
 }
 

@@ -7,5 +7,16 @@ import { keys } from './key.ts';
 import { nodes } from './node.ts';
 import { routes } from './route.ts';
 import { services } from './service.ts';
+import { spawnTokens } from './spawn-token.ts';
 
-export const modelCollections = [accounts, accessTokens, services, images, backends, keys, routes, nodes] as const;
+export const modelCollections = [
+  accounts,
+  accessTokens,
+  services,
+  images,
+  backends,
+  keys,
+  routes,
+  nodes,
+  spawnTokens,
+] as const;

@@ -11,6 +11,8 @@ export interface Route {
   readonly user?: string;
   /** The value of `x-verified-user-data`: JSON in ASCII. */
   readonly userData?: string;
+  /** The hash of the bearer token that each request needs. Absent: requests need none. A copy of the backend's. */
+  readonly bearerHash?: string;
 }
 
 export const routes: Collection<Route, 'byBackend'> = { name: 'routes', indexes: { byBackend: ['backend'] } };
@@ -26,15 +28,17 @@ export interface RoutedUser {
   readonly backend: string;
   readonly user?: string | undefined;
   readonly auth?: Readonly<Record<string, unknown>> | undefined;
+  readonly bearerHash?: string | undefined;
 }
 
 /** The route of a connection token. */
-export function newRoute(token: string, { backend, user, auth }: RoutedUser): Route {
+export function newRoute(token: string, { backend, user, auth, bearerHash }: RoutedUser): Route {
   return {
     id: hashToken(token),
     backend,
     ...(user !== undefined && { user }),
     ...(auth !== undefined && { userData: asciiJson(auth) }),
+    ...(bearerHash !== undefined && { bearerHash }),
   };
 }
 

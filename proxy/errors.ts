@@ -55,6 +55,7 @@ export function answerError(request: IncomingMessage, response: ServerResponse, 
     'x-content-type-options': 'nosniff',
     'x-request-id': id,
     ...(html && { 'content-security-policy': pagePolicy }),
+    ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
     ...(code === 'unavailable' && { 'retry-after': String(retryAfterSeconds) }),
     // The rest of the request is not read, and a client must not reuse its connection to a proxy that is closing.
     ...((!request.complete || code === 'unavailable') && { connection: 'close' }),

@@ -4,6 +4,7 @@ import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { LastCatch } from '../core/log/last-catch.ts';
 import type { Connections } from './connections.ts';
+import { hasBearerToken } from './bearer-token.ts';
 import { parseConnectionUrl, redirectOf } from './connection-url.ts';
 import { answerError, asProxyError, goneError, ProxyError } from './errors.ts';
 import type { Destination, Forwarder } from './forward/forwarder.ts';
@@ -79,6 +80,7 @@ export class RequestHandler {
     const { lookup, secretFor, behindLoadBalancer } = this.#deps;
     const route = await lookup.route(url.token);
     if (!route) throw new ProxyError('gone');
+    if (!hasBearerToken(request, route)) throw new ProxyError('unauthorized');
     const { backend } = route;
     this.#count(context, backend);
     const headers = requestHeaders(request, {

@@ -60,7 +60,7 @@ function clientHeaders(request: IncomingMessage, verified: Verified): OutgoingHe
     const lower = name.toLowerCase();
     if (hopByHop.has(lower) || neverForwarded.has(lower)) continue;
     if (dropped.has(lower) && !neverOptions.has(lower)) continue;
-    const forwarded = isReserved(lower) ? undefined : forwardedValue(lower, value, verified.token);
+    const forwarded = isReserved(lower) ? undefined : forwardedValue(lower, value, verified);
     if (forwarded === undefined) continue;
     if (lower === 'host' && names.has(lower)) throw new ProxyError('bad-request');
     const key = names.get(lower) ?? name;
@@ -78,9 +78,10 @@ function isReserved(name: string): boolean {
   );
 }
 
-function forwardedValue(name: string, value: string, token: string): string | undefined {
+function forwardedValue(name: string, value: string, { token, route }: Verified): string | undefined {
   if (name === 'cookie') return withoutPlatformCookies(value);
-  if (name === 'authorization') return isPlatformAuthorization(value) ? undefined : value;
+  if (name === 'authorization')
+    return isPlatformAuthorization(value) || route.bearerHash !== undefined ? undefined : value;
   if (name === 'referer') return withoutOtherToken(value, token);
   return value;
 }

@@ -8,6 +8,7 @@ import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import type { Store } from '../core/store/store.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
 import type { Backend } from '../model/backend.ts';
+import type { ContainerEnv } from '../model/container-env.ts';
 import type { RegistryGrants } from '../model/registry-grant.ts';
 import type { Connections } from './idle/connections.ts';
 import type { ContainerLeases } from './leases/container-lease.ts';
@@ -59,6 +60,8 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly containerLeases?: ContainerLeases;
   readonly liveStats: LiveStats;
   readonly metrics: WorkerMetrics;
+  /** Decrypts variables of backends. */
+  readonly containerEnv: ContainerEnv;
   /** Aborts when the worker closes. Containers go on. */
   readonly closing: AbortSignal;
 }

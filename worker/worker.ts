@@ -8,6 +8,7 @@ import { JobHandlers } from '../core/queue/queue.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
+import { ContainerEnv } from '../model/container-env.ts';
 import { openBackendWatch } from '../model/backend-watch.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
 import { adopt } from './reconcile/adopt.ts';
@@ -135,6 +136,7 @@ function newContext(
     connections: new Connections((backend) => runs.has(backend)),
     keptLogs: new KeptLogs({ settings: settings.keptLogs, reserve: deps.reserve, clock: machineClock, log }),
     liveStats: new LiveStats(engine),
+    containerEnv: new ContainerEnv(deps.secret),
     ...(containerLeases && { containerLeases }),
   };
 }

@@ -1,4 +1,5 @@
 import { endpoints } from '../../contract/endpoints.ts';
+import type { PageQuery } from '../../contract/pages.ts';
 import { StoreError } from '../../core/store/store.ts';
 import { chooseImage, images } from '../../model/image.ts';
 import { ApiError } from '../../model/api-error.ts';
@@ -27,10 +28,7 @@ export const serviceEndpoints = [
   }),
   answer(endpoints.listServices, async (api, { parameters, query, caller }) => {
     ownAccount(caller, parameters.account);
-    const ofAccount = { index: 'byAccount', equals: { account: parameters.account } } as const;
-    const list = { collection: services, query: ofAccount, by: 'name', type: 'text' } as const;
-    const { items, next } = await findPage(api.store, list, query);
-    return { services: items.map(({ name }) => name), ...next };
+    return await listServices(api, parameters.account, query);
   }),
   answer(endpoints.service, async (api, { parameters, caller }) =>
     presentService(api.urls, await visibleService(api.store, caller, parameters)),
@@ -61,7 +59,16 @@ export const serviceEndpoints = [
   }),
 ];
 
-async function createService(api: Api, account: string, name: string): Promise<void> {
+/** Names of an account's services. */
+export async function listServices({ store }: Api, account: string, page: PageQuery) {
+  const ofAccount = { index: 'byAccount', equals: { account } } as const;
+  const list = { collection: services, query: ofAccount, by: 'name', type: 'text' } as const;
+  const { items, next } = await findPage(store, list, page);
+  return { services: items.map(({ name }) => name), ...next };
+}
+
+/** Creates a service. Throws `ServiceExists`. */
+export async function createService(api: Api, account: string, name: string): Promise<void> {
   const service = newService({ account, name, cluster: api.rules.defaultCluster }, api.clock.now());
   try {
     await api.store.insert(services, service);

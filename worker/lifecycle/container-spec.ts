@@ -9,18 +9,25 @@ const defaultCpuPeriodMicroseconds = 100_000;
 /** The kernel refuses less. */
 const minCpuQuotaMicroseconds = 1_000;
 
+interface ContainerParts {
+  readonly mountFolder?: string | undefined;
+  readonly leaseFolder?: string | undefined;
+  /** The backend's variables, decrypted. Default: those that are not encrypted. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** What a backend's container is made of, all but its address. */
 export function containerSpec(
   backend: Backend,
   settings: WorkerSettings,
-  { mountFolder, leaseFolder }: { mountFolder?: string | undefined; leaseFolder?: string | undefined },
+  { mountFolder, leaseFolder, env = backend.env ?? {} }: ContainerParts,
 ): Omit<ContainerSpec, 'address'> {
   const memoryBytes = memoryLimitOf(backend.limits, settings);
   const cpu = cpuQuota(backend.limits);
   return {
     backend: backend.id,
     image: imageReference(settings.registryHost, backend),
-    env: environmentOf(backend),
+    env: { ...env, ...platformVariables(backend) },
     labels: { 'berth.account': backend.account, 'berth.service': backend.service },
     ...(memoryBytes > 0 && { memoryBytes }),
     ...(cpu && { cpu }),
@@ -37,10 +44,9 @@ export function memoryLimitOf({ memoryBytes }: BackendLimits, { defaultMemoryByt
   return memoryBytes ?? defaultMemoryBytes ?? 0;
 }
 
-/** The user's variables, and over them the platform's. */
-function environmentOf(backend: Backend): Record<string, string> {
+/** The variables that override all others, whatever a request has set. */
+function platformVariables(backend: Backend): Record<string, string> {
   return {
-    ...backend.env,
     PORT: String(backend.port),
     SESSION_BACKEND_ID: backend.id,
     ...(backend.key !== undefined && { SESSION_BACKEND_KEY: backend.key }),

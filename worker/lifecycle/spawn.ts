@@ -106,8 +106,11 @@ async function startContainer(
   run: Run,
   { keyHeld, onWait }: { readonly keyHeld: Promise<void>; readonly onWait: () => void },
 ): Promise<void> {
-  const folders = { mountFolder: await mountOf(worker, run), leaseFolder: run.containerLease?.engineFolder };
-  const spec = containerSpec(run.backend, worker.settings, folders);
+  const spec = containerSpec(run.backend, worker.settings, {
+    mountFolder: await mountOf(worker, run),
+    leaseFolder: run.containerLease?.engineFolder,
+    env: worker.containerEnv.open(run.backend),
+  });
   for (let mishaps = 0; ;) {
     try {
       await attemptStart(worker, run, { spec, keyHeld });

@@ -1,0 +1,15 @@
+/** Everything that the API answers: its endpoints, and its pages. */
+import type { Mounted } from './app.ts';
+import { mountReadyPage } from './ready-page.ts';
+import { olderEndpoints } from './v1/endpoints.ts';
+import { backendEndpoints } from './v2/backends.ts';
+import { imageArchiveEndpoints } from './v2/image-archives.ts';
+import { serviceEndpoints } from './v2/services.ts';
+
+export const apiRoutes: readonly Mounted[] = [
+  ...backendEndpoints,
+  ...serviceEndpoints,
+  ...imageArchiveEndpoints,
+  ...olderEndpoints,
+  { mount: mountReadyPage },
+];

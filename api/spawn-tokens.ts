@@ -1,0 +1,47 @@
+/** Spawn tokens: finds, creates and revokes them. Each use reads the store, so that a revoked token is refused at once. */
+import type { EarliestSpawnRequest } from '../contract/v1.ts';
+import type { Store } from '../core/store/store.ts';
+import { hashToken } from '../model/access-token.ts';
+import { ApiError } from '../model/api-error.ts';
+import { looksLikeSpawnToken, newSpawnToken, spawnTokenDocument, spawnTokens } from '../model/spawn-token.ts';
+import type { SpawnToken } from '../model/spawn-token.ts';
+import type { Caller } from './access.ts';
+import type { Api } from './dependencies.ts';
+
+/** Throws `SpawnTokenNotFound`. The message does not repeat the token. */
+export async function findSpawnToken(store: Store, token: string): Promise<SpawnToken> {
+  const found = looksLikeSpawnToken(token) ? await store.get(spawnTokens, hashToken(token)) : undefined;
+  if (!found) throw notFound();
+  return found;
+}
+
+/** Returns the account of a spawn token, with no scope. Throws `SpawnTokenNotFound`. */
+export async function authenticateSpawnToken(store: Store, token: string): Promise<Caller> {
+  const { account } = await findSpawnToken(store, token);
+  return { account, scopes: [] };
+}
+
+/** Creates a spawn token for a service. Returns the token, which is stored nowhere. */
+export async function createSpawnToken(
+  api: Api,
+  service: { readonly account: string; readonly name: string },
+  options: EarliestSpawnRequest,
+): Promise<string> {
+  const token = newSpawnToken();
+  const about = { account: service.account, service: service.name, options };
+  await api.store.insert(
+    spawnTokens,
+    spawnTokenDocument(token, about, { now: await api.store.now(), box: api.spawnOptions }),
+  );
+  return token;
+}
+
+/** Revokes a spawn token of the caller's account. Throws `SpawnTokenNotFound`. */
+export async function revokeSpawnToken(store: Store, caller: Caller, token: string): Promise<void> {
+  const { id, account } = await findSpawnToken(store, token);
+  if (account !== caller.account || !(await store.delete(spawnTokens, id))) throw notFound();
+}
+
+function notFound(): ApiError {
+  return new ApiError('SpawnTokenNotFound', 'There is no such spawn token, it may have been revoked');
+}

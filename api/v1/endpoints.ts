@@ -1,0 +1,128 @@
+/** Answers the endpoints of v1 and of the earliest form, which share the handlers of v2 wherever they mean the same. */
+import type { ConnectRequest } from '../../contract/connect.ts';
+import type { OlderGeneration } from '../../contract/generations.ts';
+import { earliestEndpoints, v1Endpoints } from '../../contract/v1-endpoints.ts';
+import type { EarliestSpawnRequest, V1SpawnRequest } from '../../contract/v1.ts';
+import { environmentOf } from '../../model/service.ts';
+import { spawnOptionsOf } from '../../model/spawn-token.ts';
+import { currentV1State, v1States } from '../../model/v1-state.ts';
+import { answer } from '../app.ts';
+import { connect } from '../connect.ts';
+import type { ConnectTarget } from '../connect.ts';
+import { streamLog, streamStatuses } from '../backend-streams.ts';
+import { answerOlderReadyPage } from '../ready-page.ts';
+import type { Api } from '../dependencies.ts';
+import { createSpawnToken, findSpawnToken, revokeSpawnToken } from '../spawn-tokens.ts';
+import { stopBackend } from '../stop.ts';
+import { createService, listServices } from '../v2/services.ts';
+import { anyBackend, ownAccount, ownService, visibleBackend, visibleService } from '../access.ts';
+import { presentV1Connection, presentV1State } from './present.ts';
+
+const spawnEndpoints = [
+  answer(v1Endpoints.spawn, async (api, { parameters, body, caller, signal }) => {
+    ownService(caller, parameters);
+    return await spawn(api, 'v1', { ...parameters, options: body }, signal);
+  }),
+  answer(earliestEndpoints.spawn, async (api, { parameters, body, caller, signal }) => {
+    ownService(caller, parameters);
+    return await spawn(api, 'earliest', { ...parameters, options: body }, signal);
+  }),
+];
+
+const spawnTokenEndpoints = [
+  answer(earliestEndpoints.createSpawnToken, async (api, { parameters, body, caller }) => {
+    const service = await visibleService(api.store, caller, parameters);
+    environmentOf(service, body.service_environment);
+    return { token: await createSpawnToken(api, service, body) };
+  }),
+  answer(earliestEndpoints.tokenSpawn, async (api, { parameters, body, signal }) => {
+    const token = await findSpawnToken(api.store, parameters.token);
+    const options = spawnOptionsOf(token, api.spawnOptions);
+    // What the owner of the token has set cannot be changed with it.
+    const env = { ...body.env, ...options.env };
+    return await spawn(api, 'earliest', { ...token, options: { ...options, env } }, signal);
+  }),
+  answer(earliestEndpoints.revokeSpawnToken, async (api, { parameters, caller }) => {
+    await revokeSpawnToken(api.store, caller, parameters.token);
+    return { status: 'ok' };
+  }),
+];
+
+export const olderEndpoints = [
+  ...spawnEndpoints,
+  ...endpointsOf('v1', v1Endpoints),
+  ...endpointsOf('earliest', earliestEndpoints),
+  ...spawnTokenEndpoints,
+  answer(earliestEndpoints.image, async (api, { parameters, caller }) => {
+    const { id } = await visibleService(api.store, caller, parameters);
+    return { imageName: `${api.urls.registryHost}/${id}` };
+  }),
+];
+
+type Shared = Omit<typeof v1Endpoints, 'spawn'>;
+
+/** The endpoints that differ in their paths alone. */
+function endpointsOf(generation: OlderGeneration, endpoints: Shared) {
+  return [
+    answer(endpoints.auth, async () => ({ status: 'ok' })),
+    answer(endpoints.createService, async (api, { parameters, body, caller }) => {
+      ownAccount(caller, parameters.account);
+      await createService(api, parameters.account, body.name);
+      return { status: 'ok' };
+    }),
+    answer(endpoints.listServices, async (api, { parameters, query, caller }) => {
+      ownAccount(caller, parameters.account);
+      return await listServices(api, parameters.account, query);
+    }),
+    answer(endpoints.fetch, async (api, { parameters, body, caller, signal }) => {
+      ownService(caller, parameters);
+      const target = { ...parameters, older: { generation } };
+      return presentV1Connection(api, generation, await connect(api, target, { key: body.lock, spawn: false }, signal));
+    }),
+    answer(endpoints.backendStatus, async (api, { parameters }) =>
+      presentV1State(currentV1State((await anyBackend(api.store, parameters.backend_name)).history)),
+    ),
+    answer(endpoints.statusStream, async (api, { parameters, request, response, signal }) => {
+      const { id } = await anyBackend(api.store, parameters.backend_name);
+      await streamStatuses(api, id, { request, response, signal }, (history) =>
+        v1States(history).map((state) => ({ id: state.position, data: presentV1State(state) })),
+      );
+    }),
+    answer(endpoints.logs, async (api, { parameters, caller, request, response, signal }) => {
+      const backend = await visibleBackend(api.store, caller, parameters.backend_name);
+      await streamLog(api, backend, { request, response, signal });
+    }),
+    answer(endpoints.readyPage, async (api, { parameters, response }) => {
+      await answerOlderReadyPage(api, response, parameters.backend_name);
+    }),
+    answer(endpoints.terminate, async (api, { parameters, caller, signal }) => {
+      const { id } = await visibleBackend(api.store, caller, parameters.backend_name);
+      await stopBackend(api, id, 'soft', signal);
+      return { status: 'ok' };
+    }),
+  ];
+}
+
+interface Spawn extends Pick<ConnectTarget, 'account' | 'service'> {
+  readonly options: V1SpawnRequest & Pick<EarliestSpawnRequest, 'port' | 'require_bearer_token'>;
+}
+
+async function spawn(api: Api, generation: OlderGeneration, spawned: Spawn, signal: AbortSignal) {
+  const { account, service, options } = spawned;
+  const { service_environment: environment, port, require_bearer_token: requiresBearerToken } = options;
+  const older = { generation, port, requiresBearerToken };
+  const target = { account, service, ...(environment !== undefined && { environment }), older };
+  return presentV1Connection(api, generation, await connect(api, target, connectRequestOf(options), signal));
+}
+
+/** The request of v2 that means the same. */
+function connectRequestOf({ tag, grace_period_seconds, lock, env }: V1SpawnRequest): ConnectRequest {
+  return {
+    ...(lock !== undefined && { key: lock }),
+    spawn: {
+      ...(tag !== undefined && { tag }),
+      ...(grace_period_seconds !== undefined && { max_idle_seconds: grace_period_seconds }),
+      ...(env && { executable: { env } }),
+    },
+  };
+}

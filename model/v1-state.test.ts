@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import type { TerminationReason } from '../contract/statuses.ts';
+import { advance, becomeReady, beginStop, end, newBackend, requestStop } from './backend.ts';
+import type { Backend } from './backend.ts';
+import { currentV1State, v1States } from './v1-state.ts';
+
+const at = (second: number) => new Date(second * 1000);
+
+const backend = newBackend(
+  {
+    id: 'backend00001',
+    account: 'acme',
+    service: 'draw',
+    environment: 'default',
+    cluster: 'main',
+    imageDigest: `sha256:${'a'.repeat(64)}`,
+    limits: {},
+    maxIdleSeconds: 300,
+    port: 8080,
+  },
+  at(0),
+);
+
+const loading = advance(backend, 'loading', at(1));
+const starting = advance(loading, 'starting', at(2));
+const waiting = advance(starting, 'waiting', at(3));
+const ready = becomeReady(waiting, { host: '127.0.0.1', port: 1 }, at(4));
+const stopping = beginStop(requestStop({ ...ready, node: 'node-1' }, 'soft', 'external', at(5)), at(5));
+
+test('two statuses are one state, which lasts since the first of them', () => {
+  expect(v1States(end(stopping, { kind: 'soft', reason: 'swept', exitCode: 0 }, at(6)).history)).toEqual([
+    { state: 'Loading', time: at(0), position: 0 },
+    { state: 'Starting', time: at(2), position: 2 },
+    { state: 'Ready', time: at(4), position: 4 },
+    { state: 'Swept', time: at(6), position: 6 },
+  ]);
+  expect(currentV1State(stopping.history)).toEqual({ state: 'Ready', time: at(4), position: 4 });
+});
+
+const stopped: readonly [TerminationReason, string][] = [
+  ['swept', 'Swept'],
+  ['external', 'Terminated'],
+  ['startuptimeout', 'TimedOutBeforeReady'],
+  ['keyexpired', 'Lost'],
+  ['lost', 'Lost'],
+];
+
+test.each(stopped)('a backend that ended with the reason %s is %s', (reason, state) => {
+  for (const before of [backend, loading, starting, ready]) {
+    const ended = end(before, { kind: 'soft', reason, exitCode: null }, at(9));
+    expect(currentV1State(ended.history).state).toBe(state);
+  }
+});
+
+const onItsOwn: readonly [string, Backend, number | null, string][] = [
+  ['scheduled', backend, null, 'ErrorLoading'],
+  ['loading', loading, null, 'ErrorLoading'],
+  ['starting', starting, 1, 'ErrorStarting'],
+  ['waiting', waiting, 0, 'Exited'],
+  ['waiting', waiting, 1, 'Failed'],
+  ['ready', ready, 0, 'Exited'],
+  ['ready', ready, 137, 'Failed'],
+  ['ready', ready, null, 'Failed'],
+];
+
+test.each(onItsOwn)(
+  'a backend that ended on its own while %s (%#) is as its exit code says',
+  (_name, before, exitCode, state) => {
+    const ended = end(before, { kind: null, reason: null, exitCode }, at(9));
+    expect(currentV1State(ended.history).state).toBe(state);
+  },
+);
