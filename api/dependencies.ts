@@ -52,7 +52,7 @@ export interface ImageArchives {
     readonly by: string;
     readonly request: IncomingMessage;
     readonly response: ServerResponse;
-    readonly wish: UploadQuery;
+    readonly selector: UploadQuery;
     /** Aborts when the client disconnects. */
     readonly signal: AbortSignal;
   }): Promise<Image>;

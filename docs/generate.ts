@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { serviceErrors } from '../contract/errors.ts';
 import { proxyErrors, proxyErrorHeader } from '../contract/proxy-errors.ts';
 import { settings } from '../main/config/config.ts';
-import { registryErrors } from '../registry/errors.ts';
+import { registryErrors } from '../registry/error-catalogue.ts';
 import { apiText } from './api-table.ts';
 import { openApiText } from './openapi.ts';
 

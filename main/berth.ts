@@ -25,7 +25,7 @@ serve     runs the platform until it receives SIGINT or SIGTERM
   --roles ROLES   the components of this process, a list of registry,api,worker,proxy (default: all)
   --json          when everything is open, write the addresses as one line of JSON
 
-collect   deletes what no tag, image, environment or backend needs, see docs/collection.md
+collect   deletes what no tag, image, environment or backend needs, see docs/garbage-collection.md
   --dry-run       only report what would be deleted, and how much
   --json          write lines of JSON
 

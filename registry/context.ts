@@ -1,73 +1,87 @@
-/** What every handler of the registry is handed. */
+/** What the handlers of the registry, and the functions that push content, receive. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Blobs } from '../core/blobs/blobs.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { DiskReserve } from '../core/files/disk-reserve.ts';
 import type { HashThreads } from '../core/hash/hash-threads.ts';
+import type { StalledDownloads } from '../core/http/stalled-downloads.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Store } from '../core/store/store.ts';
 import type { RegistryGrants, RepositoryAccess } from '../model/registry-grant.ts';
-import type { CollectionSettings } from './gc/settings.ts';
-import type { RegistryLimits } from './quota/limits.ts';
-import type { Quota } from './quota/quota.ts';
 import type { RateLimits } from './access/rate-limits.ts';
-import type { PullWatch } from './http/pull-watch.ts';
-import type { BusyUploads } from './content/busy-uploads.ts';
+import type { BusyUploads } from './content/uploads.ts';
+import type { GarbageCollector } from './gc/garbage-collector.ts';
+import type { GcSettings } from './gc/gc-run.ts';
+import type { Quota } from './quota/quota.ts';
 
-export interface RegistryDeps {
+/** Limits on one account or one address. In every limit, 0 means no limit. */
+export interface RegistryLimits {
+  /** Bytes that an account may store, each blob counted once. */
+  readonly accountBytes: number;
+  readonly blobBytes: number;
+  /** Upload sessions that an account may have open. */
+  readonly openUploads: number;
+  /** Requests of one account, or of one address without an account. */
+  readonly requestsPerSecond: number;
+  /** Failed logins of one user from one address. */
+  readonly failedLoginsPerMinute: number;
+}
+
+/** What it takes to push content, by a client of the registry or from an image archive. */
+export interface ContentDeps {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly hashing: HashThreads;
-  /** Of the disk with the store, where that is a disk of this machine. */
+  /** Of the disk with the store, if that is a disk of this machine. */
   readonly reserve?: DiskReserve;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: Metrics;
-  readonly grants: RegistryGrants;
   readonly bus: Bus;
   readonly limits: RegistryLimits;
-  /** Whether `X-Forwarded-For` is the word of a load balancer. It tells whose requests are counted together. */
-  readonly behindLoadBalancer: boolean;
-  /** The cluster of services that a push makes. */
+  /** The cluster of services that a push creates. */
   readonly defaultCluster: string;
-  /** Where clients reach the registry, such as `https://registry.example.com`. Without it, the Host header tells. */
-  readonly publicUrl: string | undefined;
-  readonly collection: CollectionSettings;
+  readonly gc: GcSettings;
 }
 
-export interface RegistryContext extends RegistryDeps {
-  readonly uploads: BusyUploads;
-  readonly pulls: PullWatch;
-  readonly rates: RateLimits;
+export interface ContentContext extends ContentDeps {
   readonly quota: Quota;
-  readonly collector: RemovalFinisher;
+  readonly collector: Pick<GarbageCollector, 'finishRemovals'>;
+  /** Disconnects clients that do not receive what they have requested. */
+  readonly downloads: StalledDownloads;
   /** Aborts when the registry closes. */
   readonly signal: AbortSignal;
 }
 
-/** What those who push ask of the collector. */
-export interface RemovalFinisher {
-  /** Finishes removals of bytes that a process had begun which is dead by now. Does nothing if it may be alive. */
-  finishRemovals(): Promise<void>;
+export interface RegistryDeps extends ContentDeps {
+  readonly metrics: Metrics;
+  readonly grants: RegistryGrants;
+  /** Whether a load balancer sets `X-Forwarded-For`. Rate limits count requests by that address. */
+  readonly behindLoadBalancer: boolean;
+  /** Where clients reach the registry, such as `https://registry.example.com`. Without it, the Host header is used. */
+  readonly publicUrl: string | undefined;
 }
 
-/** What may be done in a repository. */
+export interface RegistryContext extends RegistryDeps, ContentContext {
+  readonly uploads: BusyUploads;
+  readonly rates: RateLimits;
+}
+
+/** An action in a repository. */
 export type RepositoryAction = RepositoryAccess['actions'][number];
 
 /**
- * What a caller needs for a route: any one of these actions in its repository, the list of its account's repositories
- * (`catalog`), or nothing but to be known (`any`).
+ * What a route requires of its caller: any one of these actions in the repository, listing the repositories of its account
+ * (`catalog`), or only valid credentials (`any`).
  */
 export type Right = readonly RepositoryAction[] | 'catalog' | 'any';
 
-/** Who asks. */
 export interface Caller {
   /** The account or node; empty for an anonymous grant. */
   readonly subject: string;
   readonly by: 'grant' | 'login';
-  /** By its own right. Whether a repository is public is another question: `mayPull` asks both. */
+  /** By its own right. `mayPull` also allows public repositories. */
   may(repository: string, action: RepositoryAction): boolean;
   /** Whether it may mount blobs of a repository by its own right, beside those it may pull from. */
   mayMountFrom(repository: string): boolean;
@@ -75,16 +89,16 @@ export interface Caller {
   readonly mayList: boolean;
 }
 
-/** One request on its way through. */
-export interface Exchange {
+/** One request in progress. */
+export interface RequestContext {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly query: URLSearchParams;
-  /** What the request's log line tells beside the operation. */
-  readonly facts: { subject?: string };
+  /** Fields of the request's log line, beside the operation. */
+  readonly logFields: { subject?: string };
 }
 
-/** A request by someone who may do what it asks for. */
-export interface GrantedExchange extends Exchange {
+/** A request whose caller has the right that its route requires. */
+export interface AuthorizedRequest extends RequestContext {
   readonly caller: Caller;
 }

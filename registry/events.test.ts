@@ -7,25 +7,25 @@ import { openTestRegistry, pushImage, putManifest } from '../test/kit/registry/r
 import type { TestRegistry } from '../test/kit/registry/registry.ts';
 
 const bus = openInProcessBus({ log: silentLog() });
-const told: unknown[] = [];
+const published: unknown[] = [];
 let registry: TestRegistry;
 beforeAll(async () => {
   registry = await openTestRegistry({ bus });
   for (const topic of [manifestPushed, manifestDeleted, tagDeleted]) {
-    await bus.subscribe(topic as typeof tagDeleted, (message) => told.push({ topic: topic.name, ...message }));
+    await bus.subscribe(topic as typeof tagDeleted, (message) => published.push({ topic: topic.name, ...message }));
   }
 });
 afterAll(async () => await registry[Symbol.asyncDispose]());
 
 const next = async () => {
-  await expect.poll(() => told.length).toBeGreaterThan(0);
-  return told.splice(0);
+  await expect.poll(() => published.length).toBeGreaterThan(0);
+  return published.splice(0);
 };
 
 const repository = 'acme/draw';
 const mediaType = 'application/vnd.oci.image.manifest.v1+json';
 
-test('pushes and deletions are told, once the store has them', async () => {
+test('pushes and deletions are published once they are stored', async () => {
   const { digest } = await pushImage(registry, { repository, reference: 'v1' });
   const pushed = { topic: 'manifest-pushed', repository, digest, mediaType, by: 'acme' };
   expect(await next()).toEqual([{ ...pushed, tags: ['v1'] }]);
@@ -40,18 +40,18 @@ test('pushes and deletions are told, once the store has them', async () => {
   expect(await next()).toEqual([{ topic: 'manifest-deleted', repository, digest, by: 'acme' }]);
 });
 
-test('what is refused is not told', async () => {
+test('refused requests publish nothing', async () => {
   await putManifest(registry, { repository, reference: 'bad' }, { mediaType, schemaVersion: 1 });
   await registry.as(`/v2/${repository}/manifests/none`, { method: 'DELETE' });
   const { digest } = await pushImage(registry, { repository, reference: 'after' });
   expect(await next()).toEqual([expect.objectContaining({ digest, tags: ['after'] })]);
 });
 
-test('a bus that is away refuses no push and no deletion', async () => {
-  const away: Bus = { ...bus, publish: async () => await Promise.reject(new Error('The bus is away')) };
-  await using alone = await openTestRegistry({ bus: away });
+test('an unavailable bus fails no push and no deletion', async () => {
+  const unavailable: Bus = { ...bus, publish: async () => await Promise.reject(new Error('The bus is unavailable')) };
+  await using alone = await openTestRegistry({ bus: unavailable });
   const { status } = await pushImage(alone, { repository, reference: 'v1' });
   expect(status).toBe(201);
   expect((await alone.as(`/v2/${repository}/manifests/v1`, { method: 'DELETE' })).status).toBe(202);
-  expect(alone.logLines.filter((line) => line.includes('cannot be told')).length).toBe(2);
+  expect(alone.logLines.filter((line) => line.includes('Publishing a change')).length).toBe(2);
 });

@@ -2,15 +2,15 @@ import type { Bus, Topic } from '../core/bus/bus.ts';
 import type { Log } from '../core/log/log.ts';
 
 /**
- * Tells the rest of the platform what has changed in a repository, once the store has it. Nobody waits for it, and a bus that
- * is away refuses no push: whoever listens is late or finds it in the store.
+ * Publishes a change in a repository, after it is stored. Does not wait, and an unavailable bus fails no push: subscribers find
+ * the change in the store.
  */
-export function tell<Message>(
+export function publishEvent<Message>(
   { bus, log }: { readonly bus: Bus; readonly log: Log },
   topic: Topic<Message>,
   message: NoInfer<Message>,
 ): void {
   bus.publish(topic, message).catch((error: unknown) => {
-    log.warn({ err: error, topic: topic.name }, 'A change in the registry cannot be told');
+    log.warn({ err: error, topic: topic.name }, 'Publishing a change in the registry failed');
   });
 }

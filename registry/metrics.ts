@@ -2,33 +2,33 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Counter, Histogram } from 'prom-client';
 import type { Metrics } from '../core/metrics/metrics.ts';
-import type { RegistryErrorName } from './errors.ts';
+import type { RegistryErrorName } from './error-catalogue.ts';
 
-/** What went over a connection for one request, heads included. */
+/** Bytes on a connection during one request, heads included. */
 interface Traffic {
   readonly bytesIn: number;
   readonly bytesOut: number;
 }
 
 export interface RegistryMetrics extends Disposable {
-  /** Counts a request that has ended. `code` is its status, or `gone` if the client left before it had its answer. */
+  /** Counts a request that has ended. `code` is its status, or `gone` if the client disconnected before it had its answer. */
   count(
     request: IncomingMessage,
     about: { readonly operation: string; readonly code: number | 'gone'; readonly durationMs: number },
   ): Traffic;
-  /** Counts a request that is refused, by the entry of the error catalogue. */
-  refused(reason: RegistryErrorName): void;
+  /** Counts a request that was answered with an error of the catalogue. */
+  countError(reason: RegistryErrorName): void;
 }
 
 /** From a look-up in memory to minutes for a large layer. */
 const secondsBuckets = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300];
 
-/** The registry's figures, registered until disposed. */
+/** Registers the registry's metrics until disposed. */
 export function openRegistryMetrics(metrics: Metrics): RegistryMetrics {
   const registers = [metrics];
   const requests = new Histogram({
     name: 'berth_registry_request_seconds',
-    help: 'Requests to the registry, by operation and class of their status, and how long they took',
+    help: 'Duration of requests to the registry, by operation and class of their status',
     labelNames: ['operation', 'code'],
     buckets: secondsBuckets,
     registers,
@@ -49,7 +49,7 @@ export function openRegistryMetrics(metrics: Metrics): RegistryMetrics {
     labelNames: ['reason'],
     registers,
   });
-  /** A connection's totals at the end of its last request. */
+  /** The totals of each connection at the end of its last request. */
   const counted = new WeakMap<Socket, Traffic>();
   return {
     count: ({ socket }, { operation, code, durationMs }) => {
@@ -62,7 +62,7 @@ export function openRegistryMetrics(metrics: Metrics): RegistryMetrics {
       sent.inc(traffic.bytesOut);
       return traffic;
     },
-    refused: (reason) => refusals.inc({ reason }),
+    countError: (reason) => refusals.inc({ reason }),
     [Symbol.dispose]: () => {
       metrics.removeSingleMetric('berth_registry_request_seconds');
       metrics.removeSingleMetric('berth_registry_received_bytes_total');

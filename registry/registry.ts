@@ -1,37 +1,35 @@
-/** The registry as a whole: what is around every request, and what runs beside them. */
+/** The registry as a whole: handles each request from its route to its log line, and runs garbage collection. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { requestId } from '../core/http/request-id.ts';
+import { StalledDownloads } from '../core/http/stalled-downloads.ts';
 import type { Unreadable } from '../core/http/unreadable.ts';
 import type { Log } from '../core/log/log.ts';
+import { RateLimits } from './access/rate-limits.ts';
+import { BusyUploads } from './content/uploads.ts';
+import type { RegistryContext, RegistryDeps, RequestContext } from './context.ts';
+import { registryErrors } from './error-catalogue.ts';
+import type { RegistryErrorName } from './error-catalogue.ts';
+import { isDisconnect, RegistryError, asRegistryError } from './errors.ts';
+import { GarbageCollector } from './gc/garbage-collector.ts';
 import { answerError, errorBody } from './http/answer.ts';
 import { authorize } from './http/caller.ts';
-import { openCollector } from './gc/collector.ts';
-import type { Collector } from './gc/collector.ts';
-import type { Exchange, RegistryContext, RegistryDeps } from './context.ts';
-import { RegistryError, registryErrors } from './errors.ts';
-import type { RegistryErrorName } from './errors.ts';
+import type { FoundRoute, PathParameters } from './http/request-target.ts';
+import { findRoute } from './http/routes.ts';
+import type { Route } from './http/routes.ts';
 import { openRegistryMetrics } from './metrics.ts';
 import type { RegistryMetrics } from './metrics.ts';
 import { AccountQuotas } from './quota/account-quotas.ts';
 import { Quota } from './quota/quota.ts';
-import { RateLimits } from './access/rate-limits.ts';
-import { asRegistryError, isLeaving } from './refusals.ts';
-import type { FoundRoute, PathParameters } from './http/request-target.ts';
-import { findRoute } from './http/routes.ts';
-import type { Route } from './http/routes.ts';
-import { PullWatch } from './http/pull-watch.ts';
-import { BusyUploads } from './content/busy-uploads.ts';
 
 export interface Registry extends AsyncDisposable {
-  /** Answers one request to the registry: `/v2/…` and `/token`. Rejects only for an error of ours that could not be answered. */
+  /** Answers a request to `/v2/…` or `/token`. Rejects only for an internal error that could not be answered. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** The body of the answer to what is no request at all. */
+  /** The body of the answer to a request that cannot be parsed. */
   explain(problem: Unreadable): object;
-  /** Collects garbage, on its schedule and when it is asked to. */
-  readonly collector: Collector;
-  /** What accounts store and may store: one figure for all of this process that takes bytes. */
+  readonly collector: GarbageCollector;
+  /** Shared by everything in this process that stores content. */
   readonly quota: Quota;
-  /** What accounts store and may store, for whoever runs the platform. */
+  /** Shows and sets the quotas of accounts, for operators. */
   readonly quotas: AccountQuotas;
 }
 
@@ -41,30 +39,30 @@ const unreadable: Readonly<Record<Unreadable, RegistryErrorName>> = {
   'head-too-large': 'head-too-large',
 };
 
-/** A connection on which nothing moves for this long is dead or an attack; checking a large layer takes less. */
+/** A connection without traffic for this long is dead or an attack; verifying a large layer takes less. */
 const idleMs = 600_000;
 
-/** Opens the registry. Disposing it cuts what is under way and waits for it; stop listening before. */
+/** Opens the registry. Disposing it cancels requests in progress and waits for them; stop listening before. */
 export function openRegistry(deps: RegistryDeps): Registry {
   const closing = new AbortController();
-  const collector = openCollector({ ...deps, settings: deps.collection });
+  const collector = new GarbageCollector(deps);
   const context: RegistryContext = {
     ...deps,
     uploads: new BusyUploads(),
-    pulls: new PullWatch(deps.clock),
+    downloads: new StalledDownloads(deps.clock),
     rates: new RateLimits(deps),
     quota: new Quota(deps),
     collector,
     signal: closing.signal,
   };
   const metrics = openRegistryMetrics(deps.metrics);
-  const underWay = new Set<Promise<void>>();
+  const inProgress = new Set<Promise<void>>();
   const track = async (work: Promise<void>) => {
-    underWay.add(work);
+    inProgress.add(work);
     try {
       await work;
     } finally {
-      underWay.delete(work);
+      inProgress.delete(work);
     }
   };
   collector.schedule();
@@ -76,71 +74,68 @@ export function openRegistry(deps: RegistryDeps): Registry {
     handle: (request, response) => track(serve(context, metrics, { request, response })),
     [Symbol.asyncDispose]: async () => {
       closing.abort(new RegistryError('unavailable', { headers: { 'retry-after': '5' } }));
-      await Promise.allSettled([...underWay, collector[Symbol.asyncDispose]()]);
+      await Promise.allSettled([...inProgress, collector[Symbol.asyncDispose]()]);
       metrics[Symbol.dispose]();
     },
   };
 }
 
-interface RawExchange {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-}
+type RawRequest = Pick<RequestContext, 'request' | 'response'>;
 
-async function serve(context: RegistryContext, metrics: RegistryMetrics, raw: RawExchange): Promise<void> {
+async function serve(context: RegistryContext, metrics: RegistryMetrics, raw: RawRequest): Promise<void> {
   const { request, response } = raw;
   const begunMs = performance.now();
   const id = requestId(request, response);
   const log = context.log.child({ request: id });
   request.socket.setTimeout(idleMs);
   response.setHeader('docker-distribution-api-version', 'registry/2.0');
-  const facts = {};
+  const logFields = {};
   let found: FoundRoute<Route> | undefined;
-  let refusal: RegistryError | undefined;
+  let failure: RegistryError | undefined;
   try {
     found = findRoute(request.method ?? '', request.url ?? '');
-    await perform(context, { request, response, query: found.query, facts }, found);
+    await runHandler(context, { request, response, query: found.query, logFields }, found);
   } catch (error) {
-    refusal = asRegistryError(error);
-    metrics.refused(refusal.entry);
-    await refuse({ ...context, log }, raw, { refusal, id });
+    failure = asRegistryError(error);
+    metrics.countError(failure.entry);
+    await answerFailure({ ...context, log }, raw, { error: failure, id });
   }
   await finished(response);
   const operation = found?.route.name ?? 'none';
   const code = response.writableFinished ? response.statusCode : 'gone';
   const durationMs = Math.round(performance.now() - begunMs);
   const traffic = metrics.count(request, { operation, code, durationMs });
-  const about = { operation, ...(found && factsOf(found)), ...facts, code };
-  const answered = code === 'gone' ? {} : { refusal: refusal?.entry };
+  const about = { operation, ...(found && parameterFields(found)), ...logFields, code };
+  const answered = code === 'gone' ? {} : { error: failure?.entry };
   log.info({ ...about, ...answered, durationMs, ...traffic }, 'Registry request');
 }
 
-/** Has the request's handler answer it, if the caller may. Throws what the request is refused with. */
-async function perform(context: RegistryContext, exchange: Exchange, found: FoundRoute<Route>): Promise<void> {
+/** Calls the request's handler if the caller has the right. Throws the error to answer. */
+async function runHandler(context: RegistryContext, incoming: RequestContext, found: FoundRoute<Route>): Promise<void> {
   const { route, parameters } = found;
   if (route.right === 'none') {
-    context.rates.admit(exchange.request);
-    return await route.handle(context, exchange);
+    context.rates.admit(incoming.request);
+    return await route.handle(context, incoming);
   }
-  const caller = await authorize(context, exchange, { ...route, ...parameters });
-  exchange.facts.subject = caller.subject;
-  // The type of the table holds that each handler reads what its path has.
-  await route.handle(context, { ...exchange, caller }, parameters as PathParameters);
+  const caller = await authorize(context, incoming, { ...route, ...parameters });
+  incoming.logFields.subject = caller.subject;
+  // The type of the table ensures that each handler reads only what its path has.
+  await route.handle(context, { ...incoming, caller }, parameters as PathParameters);
 }
 
-/** Answers an error, where that is still possible. */
-async function refuse(
+/** Answers an error if that is still possible, and logs it if it is an internal one. */
+async function answerFailure(
   { log, signal }: { readonly log: Log; readonly signal: AbortSignal },
-  { request, response }: RawExchange,
-  { refusal, id }: { readonly refusal: RegistryError; readonly id: string },
+  { request, response }: RawRequest,
+  { error, id }: { readonly error: RegistryError; readonly id: string },
 ): Promise<void> {
-  const failed = registryErrors[refusal.entry].status >= 500 && !signal.aborted && !isLeaving(refusal);
-  if (failed) log.error({ err: refusal }, 'Registry request failed');
+  const isInternal = registryErrors[error.entry].status >= 500 && !signal.aborted && !isDisconnect(error);
+  if (isInternal) log.error({ err: error }, 'Registry request failed');
   if (response.destroyed || request.socket.destroyed || response.headersSent) response.destroy();
-  else await answerError({ request, response }, { refusal, id }, signal);
+  else await answerError({ request, response }, { error, id }, signal);
 }
 
-/** Resolves when an answer has been sent, or cannot be any more. */
+/** Resolves when an answer has been sent, or the connection is closed. */
 async function finished(response: ServerResponse): Promise<void> {
   if (response.writableFinished || response.destroyed) return;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -148,8 +143,8 @@ async function finished(response: ServerResponse): Promise<void> {
   await promise;
 }
 
-/** What a request is about, for the log. Nothing of it is secret, and all of it has passed the grammar. */
-function factsOf({ parameters }: FoundRoute<Route>): Record<string, string> {
+/** The path parameters for the log. They are valid and contain no secrets. */
+function parameterFields({ parameters }: FoundRoute<Route>): Record<string, string> {
   const { repository, digest, uploadId, reference } = parameters;
   return {
     ...(repository !== undefined && { repository }),

@@ -27,7 +27,7 @@ export const imageArchiveEndpoints = [
         by: caller.account,
         request,
         response,
-        wish: query,
+        selector: query,
         signal,
       });
       response.setHeader('location', `${api.urls.api}/v2/service/${repository}/images/${image.digest}/archive`);

@@ -1,6 +1,6 @@
 /** `berth collect [--dry-run] [--json]` and `berth verify [--repair] [--json]`. */
-import { collectionEvent, verificationEvent } from '../../registry/index.ts';
-import { collectionLine, verificationLine } from './collect-report.ts';
+import { gcEvent, verificationEvent } from '../../registry/index.ts';
+import { gcLine, verificationLine } from './gc-report.ts';
 import { writeEvent } from './command-request.ts';
 import type { CommandRequest } from './command-request.ts';
 import { askForTask } from './task-client.ts';
@@ -10,9 +10,9 @@ export async function collectCommand(asked: CommandRequest & { readonly dryRun: 
   const query = new URLSearchParams({ ...(asked.dryRun && { dry_run: 'yes' }) });
   let isDone = false;
   for await (const line of askForTask({ ...asked, name: 'collect', query })) {
-    const event = collectionEvent.safeParse(line).data;
+    const event = gcEvent.safeParse(line).data;
     isDone = event?.type === 'collected';
-    writeEvent(asked, line, event && collectionLine(event, asked.dryRun));
+    writeEvent(asked, line, event && gcLine(event, asked.dryRun));
   }
   return isDone ? 0 : 1;
 }

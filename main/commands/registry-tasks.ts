@@ -1,10 +1,10 @@
 import type { OperationsTask, OperationsTasks } from '../../core/http/operations-tasks.ts';
 import type { PlatformSecret } from '../../core/secret/platform-secret.ts';
-import type { AccountQuotas, Collector } from '../../registry/index.ts';
+import type { AccountQuotas, GarbageCollector } from '../../registry/index.ts';
 
 /** The parts of a registry that do its tasks. */
 export interface RegistryKeepers {
-  readonly collector: Collector;
+  readonly collector: GarbageCollector;
   readonly quotas: AccountQuotas;
 }
 

@@ -11,7 +11,7 @@ import { taskPath } from '../../core/http/operations-tasks.ts';
 import type { Log } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';
 import { StoreError } from '../../core/store/store.ts';
-import { AccountQuotas, CollectorBusyError, openCollector } from '../../registry/index.ts';
+import { AccountQuotas, GarbageCollector, GcBusyError } from '../../registry/index.ts';
 import type { Config } from '../config/config.ts';
 import { openDataFolder } from '../process/data-folder.ts';
 import type { DataFolder } from '../process/data-folder.ts';
@@ -19,7 +19,7 @@ import { hostPort } from '../process/listeners.ts';
 import { openStorage } from '../drivers.ts';
 import { tasksOf, tasksToken } from './registry-tasks.ts';
 import type { TaskName } from './registry-tasks.ts';
-import { collectionSettings, registryLimits } from '../components/registry.ts';
+import { gcSettings, registryLimits } from '../components/registry.ts';
 
 export interface TaskRequest {
   readonly config: Config;
@@ -78,14 +78,14 @@ async function* doHere(asked: TaskRequest, folder: DataFolder): AsyncGenerator<u
   const { config, log, name, query, signal } = asked;
   await using opening = new AsyncDisposableStack();
   const storage = await openHere(asked, folder, opening);
-  const settings = collectionSettings(config);
-  const deps = { ...storage, clock: systemClock, log, metrics: openMetrics(), settings };
-  const collector = opening.use(openCollector(deps));
+  const gc = gcSettings(config);
+  const deps = { ...storage, clock: systemClock, log, metrics: openMetrics(), gc };
+  const collector = opening.use(new GarbageCollector(deps));
   const quotas = new AccountQuotas({ ...storage, limits: registryLimits(config) });
   try {
     yield* tasksOf({ collector, quotas })[name](query, signal);
   } catch (error) {
-    throw error instanceof CollectorBusyError ? new ConfigError(error.message) : error;
+    throw error instanceof GcBusyError ? new ConfigError(error.message) : error;
   }
 }
 

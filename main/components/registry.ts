@@ -1,11 +1,5 @@
-import { openCollector, openImageArchives, openRegistry } from '../../registry/index.ts';
-import type {
-  CollectionSettings,
-  ImageArchives,
-  Registry,
-  RegistryDeps,
-  RegistryLimits,
-} from '../../registry/index.ts';
+import { GarbageCollector, openImageArchives, openRegistry } from '../../registry/index.ts';
+import type { GcSettings, ImageArchives, Registry, RegistryDeps, RegistryLimits } from '../../registry/index.ts';
 import type { Config } from '../config/config.ts';
 import type { PlatformUrls } from '../process/listeners.ts';
 import type { ComponentDeps } from '../drivers.ts';
@@ -25,7 +19,7 @@ function registryDeps(deps: ComponentDeps): RegistryDeps {
     publicUrl: config.registryUrl,
     behindLoadBalancer: config.behindLoadBalancer,
     limits: registryLimits(config),
-    collection: collectionSettings(config),
+    gc: gcSettings(config),
   };
 }
 
@@ -43,7 +37,7 @@ export function startImageArchives(
   const opened = registryDeps(deps);
   return openImageArchives({
     ...opened,
-    collector: registry?.collector ?? openCollector({ ...opened, settings: opened.collection }),
+    collector: registry?.collector ?? new GarbageCollector(opened),
     quota: registry?.quota,
     registryHost: urls.registry,
     maxArchiveBytes: config.maxArchiveBytes,
@@ -62,7 +56,7 @@ export function registryLimits(config: Config): RegistryLimits {
 }
 
 /** The settings of garbage collection, from the configuration. */
-export function collectionSettings(config: Config): CollectionSettings {
+export function gcSettings(config: Config): GcSettings {
   return {
     everyMs: config.collectEverySeconds * 1000,
     leaseMs: config.collectLeaseSeconds * 1000,

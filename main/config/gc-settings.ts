@@ -10,7 +10,7 @@ export const gcSettings = {
     variable: 'BERTH_COLLECT_EVERY_SECONDS',
     schema: whole({ min: 1, max: yearSeconds, or: 3600 }),
     defaultText: '`3600`',
-    help: 'How often the registry collects garbage, see [garbage collection](collection.md).',
+    help: 'How often the registry collects garbage, see [garbage collection](garbage-collection.md).',
   },
   collectLeaseSeconds: {
     variable: 'BERTH_COLLECT_LEASE_SECONDS',

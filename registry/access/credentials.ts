@@ -1,4 +1,4 @@
-/** Basic credentials: an account and one of its access tokens, in each of the shapes that existing tools send them. */
+/** Checks basic credentials: an account and one of its access tokens, in every form in which existing tools send them. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Store } from '../../core/store/store.ts';
@@ -12,13 +12,13 @@ export interface Login {
   readonly password: string;
 }
 
-/** What a login claims. Without an account, the token speaks for whichever account it belongs to. */
+/** What a login claims. Without an account, the login is for the account of the token. */
 interface Claim {
   readonly account?: string;
   readonly token: string;
 }
 
-/** User and password of a `Basic` authorization header, or `undefined` if it is none. */
+/** Parses a `Basic` authorization header. `undefined` if it is not one. */
 export function parseBasic(authorization: string): Login | undefined {
   const encoded = /^basic +([a-z0-9+/=]+)$/i.exec(authorization)?.[1];
   if (encoded === undefined) return undefined;
@@ -28,8 +28,8 @@ export function parseBasic(authorization: string): Login | undefined {
 }
 
 /**
- * As `checkLogin`, for a request. Throws `too-many-failures` where too many have failed already, before it looks at this one:
- * whoever guesses learns nothing more.
+ * As `checkLogin`, for a request. Throws `too-many-failures` before it checks the login if too many have failed, so that an
+ * attacker learns nothing more.
  */
 export async function logIn(
   context: RegistryContext,
@@ -43,8 +43,8 @@ export async function logIn(
 }
 
 /**
- * The access token behind a login, or `undefined` if it is not good. Every login costs the same: one hash and two reads,
- * whatever is wrong with it.
+ * The access token of a login, or `undefined` if the login is wrong. Every login costs the same, valid or not: one hash and two
+ * reads.
  */
 export async function checkLogin(
   { store, clock }: { store: Store; clock: Clock },
@@ -61,8 +61,8 @@ export async function checkLogin(
 function claimOf({ user, password }: Login): Claim {
   const colonAt = password.indexOf(':');
   if (colonAt >= 0) return { account: password.slice(0, colonAt), token: password.slice(colonAt + 1) };
-  // Tools that split a token at its first dot find none in ours and send all of it as the user; a token given to them as
-  // `<account>.<token>` arrives as an ordinary login.
+  // Tools that split a token at its first dot find no dot in ours and send all of it as the user. If the user writes the token as
+  // `<account>.<token>`, it arrives as an ordinary login.
   if (looksLikeAccessToken(user)) return { token: user };
   return { account: user, token: password };
 }

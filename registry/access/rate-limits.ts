@@ -1,25 +1,25 @@
-/** How fast requests may come, and how often logins may fail. Counted in this process: two processes let through twice as much. */
+/** Limits the rate of requests and of failed logins. Each process counts for itself: two processes allow twice as much. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../core/clock/clock.ts';
 import { clientAddress, networkOf } from '../../core/http/client-address.ts';
 import { TokenBuckets } from '../../core/http/token-buckets.ts';
 import { RegistryError } from '../errors.ts';
-import type { RegistryErrorName } from '../errors.ts';
-import type { RegistryLimits } from '../quota/limits.ts';
+import type { RegistryErrorName } from '../error-catalogue.ts';
+import type { RegistryLimits } from '../context.ts';
 
-/** A push or a pull sends many requests at once, then waits for bytes: ten seconds' worth may come together. */
+/** A push or a pull sends many requests at once, then transfers bytes: a burst may be ten seconds' worth of requests. */
 const burstSeconds = 10;
 
 /**
- * An address may fail with so many users at full rate before it is refused as a whole: an office behind one address has its
- * share of wrong passwords, and none of them must keep the others out.
+ * From one address, logins of this many users may fail at the full rate before all logins of the address are refused: users of an
+ * office share an address, and one with a wrong password must not lock out the others.
  */
 const usersPerAddress = 10;
 
-/** Longer than any account's name; users that agree so far count as one. */
+/** Longer than any account's name; users with the same prefix of this length count as one. */
 const maxUserLength = 64;
 
-/** What the workers of this platform fetch images as: no account's name has a colon. They are not held back. */
+/** The subject of the platform's workers, which are not limited. No account's name has a colon. */
 const nodePrefix = 'node:';
 
 interface RateParts {
@@ -44,7 +44,7 @@ export class RateLimits {
     this.#failuresOfAddress = buckets((failures * usersPerAddress) / 60, failures * usersPerAddress);
   }
 
-  /** Counts a request, by its account or node, or else by its address. Throws `too-many-requests`. */
+  /** Counts a request by its account, or by its address if it has no account. Throws `too-many-requests`. */
   admit(request: IncomingMessage, subject?: string): void {
     if (!this.#requests || subject?.startsWith(nodePrefix)) return;
     const key = subject ? `account ${subject}` : this.#networkOf(request);
@@ -52,10 +52,10 @@ export class RateLimits {
   }
 
   /**
-   * Before a login is checked. Throws `too-many-failures`. Only failures count, so that those who log in all day are never
+   * Called before a login is checked. Throws `too-many-failures`. Only failures count, so that frequent successful logins are never
    * refused.
    *
-   * @returns what to call if the login turns out to be wrong.
+   * @returns a function to call if the login is wrong.
    */
   beginLogin(request: IncomingMessage, user: string): () => void {
     const [ofUser, ofAddress] = [this.#failuresOfUser, this.#failuresOfAddress];

@@ -1,26 +1,26 @@
-/** From what the registry and the libraries throw to the errors of the service API, in whose name archives are served. */
+/** Errors of image archives, as errors of the service API, which serves the archives. */
 import { MulterError } from 'multer';
 import { ApiError } from '../../model/api-error.ts';
-import { registryErrors } from '../errors.ts';
-import { asRegistryError, isLeaving } from '../refusals.ts';
+import { registryErrors } from '../error-catalogue.ts';
+import { isDisconnect, asRegistryError } from '../errors.ts';
 import type { RegistryError } from '../errors.ts';
 
-/** An archive is not what it should be. */
+/** An archive is invalid. */
 export function badArchive(message: string, cause?: unknown): ApiError {
   return new ApiError('BadRequest', `The archive ${message}`, { cause });
 }
 
-/** An archive is larger than we take. */
+/** An archive exceeds a limit. */
 export function tooLarge(message: string): ApiError {
   return new ApiError('PayloadTooLarge', `The archive ${message}`);
 }
 
-/** Whatever went wrong with an archive, as a refusal where it is one; everything else stays what it is. */
+/** Converts an error into an error of the service API. Internal errors and disconnects stay as they are. */
 export function asApiError(error: unknown): unknown {
   if (error instanceof ApiError) return error;
   if (error instanceof MulterError) return fromForm(error);
-  const refusal = asRegistryError(error);
-  return isLeaving(refusal) || refusal.entry === 'internal' ? error : fromRegistry(refusal);
+  const registryError = asRegistryError(error);
+  return isDisconnect(registryError) || registryError.entry === 'internal' ? error : fromRegistry(registryError);
 }
 
 function fromForm(error: MulterError): ApiError {

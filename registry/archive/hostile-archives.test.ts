@@ -2,12 +2,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { savedOf } from '../../test/kit/registry/archives.ts';
 import type { TestEntry } from '../../test/kit/registry/archives.ts';
-import { openArchiveHouse, refusalOf, sendEntries } from '../testing/archive-house.ts';
-import type { ArchiveHouse } from '../testing/archive-house.ts';
+import { openArchiveFixture, refusalOf, sendEntries } from '../testing/archive-fixture.ts';
+import type { ArchiveFixture } from '../testing/archive-fixture.ts';
 
-let house: ArchiveHouse;
-beforeEach(async () => void (house = await openArchiveHouse()));
-afterEach(async () => await house[Symbol.asyncDispose]());
+let fixture: ArchiveFixture;
+beforeEach(async () => void (fixture = await openArchiveFixture()));
+afterEach(async () => await fixture[Symbol.asyncDispose]());
 
 describe('what is refused', () => {
   test.each<[string, TestEntry | TestEntry[], RegExp]>([
@@ -24,17 +24,17 @@ describe('what is refused', () => {
     ['two entries of one name', [{ name: 'x' }, { name: './x' }], /two entries named "x"/],
     ['a name that is too long', { name: `${'x'.repeat(99)}/`.repeat(30), content: 'x' }, /name is too long/],
   ])('%s', async (_what, entry, message) => {
-    const url = await house.open();
-    expect(await refusalOf(house, await sendEntries(url, [...savedOf(['x']), ...[entry].flat()]))).toMatch(message);
+    const url = await fixture.open();
+    expect(await refusalOf(fixture, await sendEntries(url, [...savedOf(['x']), ...[entry].flat()]))).toMatch(message);
   });
 
   test('links in circles', async () => {
-    const url = await house.open();
+    const url = await fixture.open();
     const circle: TestEntry[] = [
       { name: 'a', type: 'symlink', linkname: 'b' },
       { name: 'b', type: 'symlink', linkname: 'a' },
       { name: 'manifest.json', content: '[{"Config":"a"}]' },
     ];
-    expect(await refusalOf(house, await sendEntries(url, circle))).toMatch(/links that lead nowhere/);
+    expect(await refusalOf(fixture, await sendEntries(url, circle))).toMatch(/links that lead nowhere/);
   });
 });

@@ -8,17 +8,17 @@ import { BlobsError } from '../../core/blobs/blobs.ts';
 import { blobOf, imageOf, indexOf, layoutOf, ociIndexType, savedOf, tarOf } from '../../test/kit/registry/archives.ts';
 import type { TestEntry } from '../../test/kit/registry/archives.ts';
 import { pushBlob, sha256 } from '../../test/kit/registry/registry.ts';
-import { mebibyte, openArchiveHouse, refusalOf, send, sendEntries } from '../testing/archive-house.ts';
-import type { ArchiveHouse } from '../testing/archive-house.ts';
+import { mebibyte, openArchiveFixture, refusalOf, send, sendEntries } from '../testing/archive-fixture.ts';
+import type { ArchiveFixture } from '../testing/archive-fixture.ts';
 import type { ArchiveLimits } from './limits.ts';
 
-let house: ArchiveHouse;
-beforeEach(async () => void (house = await openArchiveHouse()));
-afterEach(async () => await house[Symbol.asyncDispose]());
+let fixture: ArchiveFixture;
+beforeEach(async () => void (fixture = await openArchiveFixture()));
+afterEach(async () => await fixture[Symbol.asyncDispose]());
 
 /** What the refusal of an archive says that is over one of these limits. */
 async function overLimit(archiveLimits: Partial<ArchiveLimits>, entries: readonly TestEntry[]): Promise<string> {
-  return await refusalOf(house, await sendEntries(await house.open({ archiveLimits }), entries), 'PayloadTooLarge');
+  return await refusalOf(fixture, await sendEntries(await fixture.open({ archiveLimits }), entries), 'PayloadTooLarge');
 }
 
 describe('what is refused', () => {
@@ -28,13 +28,15 @@ describe('what is refused', () => {
     expect(await overLimit({ maxBytes: 500_000 }, big)).toMatch(/unpacks to more than 500000 bytes/);
     expect(await overLimit({ maxEntries: 5 }, big)).toMatch(/more than 5 entries/);
     const zeros = gzipSync(await tarOf(savedOf([Buffer.alloc(mebibyte)])));
-    const bomb = await house.open({ archiveLimits: { ratioFromBytes: 500_000, maxRatio: 100 } });
-    expect(await refusalOf(house, await send(bomb, zeros), 'PayloadTooLarge')).toMatch(/more than 100 times its size/);
-    expect((await send(await house.open({ archiveLimits: { ratioFromBytes: 2 * mebibyte } }), zeros)).tag).toBe('v1');
+    const bomb = await fixture.open({ archiveLimits: { ratioFromBytes: 500_000, maxRatio: 100 } });
+    expect(await refusalOf(fixture, await send(bomb, zeros), 'PayloadTooLarge')).toMatch(
+      /more than 100 times its size/,
+    );
+    expect((await send(await fixture.open({ archiveLimits: { ratioFromBytes: 2 * mebibyte } }), zeros)).tag).toBe('v1');
   });
 
   test('zstd that needs more memory to unpack than its levels up to 19', async () => {
-    const url = await house.open();
+    const url = await fixture.open();
     const tar = await tarOf(savedOf([randomBytes(300_000)]));
     // Without its size known beforehand, as in a pipe: otherwise the window is no larger than the content.
     const packed = async (windowLog: number) =>
@@ -43,19 +45,19 @@ describe('what is refused', () => {
       );
     for (const windowLog of [24, 27]) {
       const answer = await send(url, await packed(windowLog));
-      expect(await refusalOf(house, answer, 'PayloadTooLarge')).toMatch(/without --long and --ultra/);
+      expect(await refusalOf(fixture, answer, 'PayloadTooLarge')).toMatch(/without --long and --ultra/);
     }
     expect(await send(url, await packed(23))).toMatchObject({ tag: 'v1' });
   });
 
   test('documents, manifests and configs of more than fits into memory', async () => {
-    const url = await house.open();
+    const url = await fixture.open();
     const huge = ' '.repeat(4 * mebibyte + 1);
-    expect(await refusalOf(house, await sendEntries(url, [{ name: 'manifest.json', content: huge }]))).toMatch(
+    expect(await refusalOf(fixture, await sendEntries(url, [{ name: 'manifest.json', content: huge }]))).toMatch(
       /manifest.json of more than/,
     );
     const manifest = blobOf(huge);
-    expect(await refusalOf(house, await sendEntries(url, layoutOf([manifest], [{ blob: manifest }])))).toMatch(
+    expect(await refusalOf(fixture, await sendEntries(url, layoutOf([manifest], [{ blob: manifest }])))).toMatch(
       /a manifest of more than/,
     );
     const config = blobOf(`{}${huge}`);
@@ -63,7 +65,7 @@ describe('what is refused', () => {
       { name: 'c', content: config.bytes },
       { name: 'manifest.json', content: '[{"Config":"c"}]' },
     ];
-    expect(await refusalOf(house, await sendEntries(url, saved))).toMatch(/a config of more than/);
+    expect(await refusalOf(fixture, await sendEntries(url, saved))).toMatch(/a config of more than/);
     const images = Array.from({ length: 4 }, (_, i) => imageOf([`layer ${i}`]));
     const index = indexOf(images.map(({ manifest }) => manifest));
     const blobs = [...images.flatMap(({ layers, config, manifest }) => [...layers, config, manifest]), index];
@@ -76,32 +78,36 @@ describe('what is refused', () => {
       [...nested, ...imageOf(['x']).layers, imageOf(['x']).config],
       [{ blob: nested[0] ?? blobOf(''), mediaType: ociIndexType }],
     );
-    expect(await refusalOf(house, await sendEntries(url, deep))).toMatch(/nested deeper than 4 levels/);
+    expect(await refusalOf(fixture, await sendEntries(url, deep))).toMatch(/nested deeper than 4 levels/);
   });
 
   test('what there is no room for', async () => {
-    const url = await house.open();
-    house.fault = new BlobsError('no-space', 'No space left on device');
-    expect(await refusalOf(house, await sendEntries(url, savedOf(['x'])), 'InsufficientStorage')).toMatch(
+    const url = await fixture.open();
+    fixture.fault = new BlobsError('no-space', 'No space left on device');
+    expect(await refusalOf(fixture, await sendEntries(url, savedOf(['x'])), 'InsufficientStorage')).toMatch(
       /no space left/,
     );
-    house.fault = new BlobsError('unavailable', 'Gone');
-    expect(await refusalOf(house, await sendEntries(url, savedOf(['x'])), 'Unavailable')).toMatch(/down for a moment/);
-    house.fault = undefined;
+    fixture.fault = new BlobsError('unavailable', 'Gone');
+    expect(await refusalOf(fixture, await sendEntries(url, savedOf(['x'])), 'Unavailable')).toMatch(
+      /down for a moment/,
+    );
+    fixture.fault = undefined;
     const [small, large] = [savedOf(['x']), savedOf([randomBytes(100_000)])];
-    const poor = await house.open({ limits: { accountBytes: 50_000 } });
-    expect(await refusalOf(house, await sendEntries(poor, large), 'QuotaExceeded')).toMatch(
+    const poor = await fixture.open({ limits: { accountBytes: 50_000 } });
+    expect(await refusalOf(fixture, await sendEntries(poor, large), 'QuotaExceeded')).toMatch(
       /exceed the storage quota.*: acme has /,
     );
-    const strict = await house.open({ limits: { blobBytes: 50_000 } });
-    expect(await refusalOf(house, await sendEntries(strict, large), 'PayloadTooLarge')).toMatch(/make smaller layers/);
+    const strict = await fixture.open({ limits: { blobBytes: 50_000 } });
+    expect(await refusalOf(fixture, await sendEntries(strict, large), 'PayloadTooLarge')).toMatch(
+      /make smaller layers/,
+    );
     expect(await sendEntries(poor, small)).toMatchObject({ tag: 'v1' });
   });
 });
 
 test('what is pushed and what comes in archives counts together, at once', async () => {
   const limits = { accountBytes: 300_000 };
-  await using limited = await openArchiveHouse({ limits });
+  await using limited = await openArchiveFixture({ limits });
   const url = await limited.open({ limits, quota: limited.registry.quota });
   // As nothing is stored yet, which is measured by this and not again for a while.
   await refusalOf(limited, await sendEntries(url, savedOf([randomBytes(400_000)])), 'QuotaExceeded');

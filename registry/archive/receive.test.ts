@@ -13,31 +13,31 @@ import {
   tarOf,
 } from '../../test/kit/registry/archives.ts';
 import type { TestEntry } from '../../test/kit/registry/archives.ts';
-import { openArchiveHouse, refusalOf, repository, send, sendEntries } from '../testing/archive-house.ts';
-import type { ArchiveHouse } from '../testing/archive-house.ts';
+import { openArchiveFixture, refusalOf, repository, send, sendEntries } from '../testing/archive-fixture.ts';
+import type { ArchiveFixture } from '../testing/archive-fixture.ts';
 
-let house: ArchiveHouse;
-beforeEach(async () => void (house = await openArchiveHouse()));
-afterEach(async () => await house[Symbol.asyncDispose]());
+let fixture: ArchiveFixture;
+beforeEach(async () => void (fixture = await openArchiveFixture()));
+afterEach(async () => await fixture[Symbol.asyncDispose]());
 
 describe('what is taken', () => {
   test('an archive of docker save, whatever its order: the same digest each time, and a duplicate layer by its link', async () => {
-    const url = await house.open();
+    const url = await fixture.open();
     const entries = savedOf(['first', 'second', 'first']);
     const answer = await sendEntries(url, entries);
     expect(answer).toEqual({ digest: expect.stringMatching(/^sha256:/), tag: 'v1' });
     expect(await sendEntries(url, entries.toReversed())).toEqual(answer);
     const { manifest } = imageOf(['first', 'second', 'first']);
-    const pulled = await house.registry.as(`/v2/${repository}/manifests/v1`);
+    const pulled = await fixture.registry.as(`/v2/${repository}/manifests/v1`);
     expect([pulled.body.toString(), answer.digest]).toEqual([manifest.bytes.toString(), manifest.digest]);
-    expect((await house.registry.as(`/v2/${repository}/blobs/${blobOf('second').digest}`)).body.toString()).toBe(
+    expect((await fixture.registry.as(`/v2/${repository}/blobs/${blobOf('second').digest}`)).body.toString()).toBe(
       'second',
     );
-    expect(await house.uploadsLeft()).toEqual([]);
+    expect(await fixture.uploadsLeft()).toEqual([]);
   });
 
   test('plain, gzip and zstd, in several pieces too, in a form or as the body', async () => {
-    const url = await house.open();
+    const url = await fixture.open();
     const tar = await tarOf(savedOf(['a layer', randomBytes(300_000)]));
     const { digest } = await send(url, tar);
     const halves = [tar.subarray(0, 100_001), tar.subarray(100_001)];
@@ -52,11 +52,11 @@ describe('what is taken', () => {
     const headers = { 'content-type': 'application/x-tar' };
     const raw = await fetch(`${url}?tag=raw`, { method: 'POST', headers, body: new Uint8Array(forms.frames) });
     expect(await raw.json()).toEqual({ digest, tag: 'raw' });
-    expect(await house.tags()).toEqual(['frames', 'gzip', 'members', 'raw', 'v1', 'zstd']);
+    expect(await fixture.tags()).toEqual(['frames', 'gzip', 'members', 'raw', 'v1', 'zstd']);
   });
 
   test('compressed layers are kept as they are, and called what they are', async () => {
-    const url = await house.open();
+    const url = await fixture.open();
     const layer = blobOf('a layer');
     const gzipped = gzipSync(layer.bytes);
     const config = configOf([layer]);
@@ -66,7 +66,7 @@ describe('what is taken', () => {
       { name: 'manifest.json', content: JSON.stringify([{ Config: 'config', Layers: ['./layer.tar.gz'] }]) },
     ]);
     expect(answer).toMatchObject({ tag: 'latest' });
-    const { body } = await house.registry.as(`/v2/${repository}/manifests/latest`);
+    const { body } = await fixture.registry.as(`/v2/${repository}/manifests/latest`);
     expect((JSON.parse(body.toString()) as { layers: unknown }).layers).toEqual([
       {
         mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip',
@@ -77,7 +77,7 @@ describe('what is taken', () => {
   });
 
   test('an OCI layout with a nested index, byte for byte, with all its platforms', async () => {
-    const url = await house.open();
+    const url = await fixture.open();
     const platforms = [imageOf(['amd64']), imageOf(['arm64'], { architecture: 'arm64' })];
     const inner = indexOf(platforms.map(({ manifest }) => manifest));
     const outer = indexOf([inner], { mediaType: ociIndexType });
@@ -85,31 +85,33 @@ describe('what is taken', () => {
     const layout = layoutOf(blobs, [{ blob: outer, mediaType: ociIndexType, name: 'registry.test:5000/x/app:multi' }]);
     expect(await sendEntries(url, layout)).toEqual({ digest: outer.digest, tag: 'multi' });
     for (const { digest, bytes } of [outer, inner, ...platforms.map(({ manifest }) => manifest)]) {
-      expect((await house.registry.as(`/v2/${repository}/manifests/${digest}`)).body.toString()).toBe(bytes.toString());
+      expect((await fixture.registry.as(`/v2/${repository}/manifests/${digest}`)).body.toString()).toBe(
+        bytes.toString(),
+      );
     }
     const image = platforms[1]?.manifest.digest ?? '';
     expect(await sendEntries(url, layout, { image, tag: 'arm' })).toEqual({ digest: image, tag: 'arm' });
   });
 
   test('all tags that an image has in the archive, unless one is sent', async () => {
-    const url = await house.open();
+    const url = await fixture.open();
     await sendEntries(url, savedOf(['x'], { tags: ['localhost:5000/a/b:one', 'c:two'] }));
-    expect(await house.tags()).toEqual(['one', 'two']);
+    expect(await fixture.tags()).toEqual(['one', 'two']);
     expect(await sendEntries(url, savedOf(['x'], { tags: ['a:one'] }), { tag: 'mine' })).toMatchObject({ tag: 'mine' });
     expect(await sendEntries(url, savedOf(['x'], { tags: [] }))).toMatchObject({ tag: 'latest' });
-    expect(await house.tags()).toEqual(['latest', 'mine', 'one', 'two']);
+    expect(await fixture.tags()).toEqual(['latest', 'mine', 'one', 'two']);
   });
 
   test('one of several images, by name, tag or digest', async () => {
-    const url = await house.open();
+    const url = await fixture.open();
     const [first, second] = [imageOf(['first']), imageOf(['second'])];
     const blobs = [first, second].flatMap(({ layers, config, manifest }) => [...layers, config, manifest]);
     const layout = layoutOf(blobs, [
       { blob: first.manifest, name: 'docker.io/x/app:v1' },
       { blob: second.manifest, name: 'docker.io/x/app:v2' },
     ]);
-    expect(await refusalOf(house, await sendEntries(url, layout))).toMatch(/holds 2 images.*x\/app:v1.*x\/app:v2/);
-    expect(await refusalOf(house, await sendEntries(url, layout, { image: 'v3' }))).toMatch(
+    expect(await refusalOf(fixture, await sendEntries(url, layout))).toMatch(/holds 2 images.*x\/app:v1.*x\/app:v2/);
+    expect(await refusalOf(fixture, await sendEntries(url, layout, { image: 'v3' }))).toMatch(
       /no image "v3", but docker/,
     );
     for (const image of ['v2', 'x/app:v2', 'docker.io/x/app:v2', second.manifest.digest]) {
@@ -127,10 +129,10 @@ describe('what is taken', () => {
   });
 
   test('content that the repository has need not be in the archive, and is not stored again', async () => {
-    const url = await house.open();
+    const url = await fixture.open();
     const { layers, config, manifest } = imageOf(['a layer']);
     const first = await sendEntries(url, layoutOf([...layers, config, manifest], [{ blob: manifest }]));
-    house.fault = new BlobsError('no-space', 'No space');
+    fixture.fault = new BlobsError('no-space', 'No space');
     expect(await sendEntries(url, layoutOf([config, manifest], [{ blob: manifest }]))).toEqual(first);
   });
 });

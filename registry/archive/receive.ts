@@ -1,66 +1,98 @@
-/** Takes an image archive into a repository, from the request to the image. */
+/** Receives an image archive into a repository, from the request to the image. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Semaphore } from '../../core/async/semaphore.ts';
 import type { ByteSource } from '../../core/blobs/blobs.ts';
 import { untilAborted } from '../../core/blobs/until-aborted.ts';
+import { withMinimumRate } from '../../core/http/minimum-rate.ts';
 import { imageId, images } from '../../model/image.ts';
 import type { Image } from '../../model/image.ts';
-import type { RegistryContext } from '../context.ts';
-import { paced } from '../http/pace.ts';
-import { checkedTag, choose } from './candidates.ts';
-import type { Wish } from './candidates.ts';
+import type { ContentContext } from '../context.ts';
+import { imagesIn } from './archive-images.ts';
 import { decompress } from './decompress.ts';
-import { receiveArchive } from './form.ts';
-import { imagesIn } from './images-in-archive.ts';
+import { badArchive, asApiError } from './api-errors.ts';
+import { checkedTag, selectImage } from './image-selector.ts';
+import type { ImageSelector } from './image-selector.ts';
 import type { ArchiveLimits } from './limits.ts';
-import type { ArchivePlaces } from './places.ts';
-import { asApiError, badArchive } from './api-errors.ts';
+import { storeEntries } from './store-entries.ts';
 import { storeImage } from './store-image.ts';
-import { takeEntries } from './take-entries.ts';
 import { tarEntries } from './tar-entries.ts';
+import { receiveForm } from './upload-form.ts';
 
-/** An upload, by someone who may push to the repository. */
+/** An upload by a client that may push to the repository. */
 export interface ArchiveUpload {
   readonly repository: string;
-  /** The account of the one who pushes. */
+  /** The account that pushes. */
   readonly by: string;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** From the URL; fields of the form come before it. */
-  readonly wish: Wish;
-  /** Aborts when the client leaves. */
+  /** From the URL; fields of the form override it. */
+  readonly selector: ImageSelector;
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
 interface Receiving {
   readonly limits: ArchiveLimits;
-  readonly places: ArchivePlaces;
+  readonly permits: ArchivePermits;
+}
+
+type PermitLimits = Pick<ArchiveLimits, 'maxAtATime' | 'maxOfAccount'>;
+
+/** Limits how many archives are read at a time, because each takes some megabytes. The bodies of the others wait unread. */
+export class ArchivePermits {
+  readonly #limits: PermitLimits;
+  readonly #all: Semaphore;
+  readonly #accounts = new Map<string, { readonly permits: Semaphore; users: number }>();
+
+  constructor(limits: PermitLimits) {
+    this.#limits = limits;
+    this.#all = new Semaphore(limits.maxAtATime);
+  }
+
+  /** Waits for a permit, which is released when it is disposed. Rejects with the signal's reason if that aborts first. */
+  async acquire(accountId: string, signal: AbortSignal): Promise<Disposable> {
+    using owned = new DisposableStack();
+    const account = this.#accounts.get(accountId) ?? { permits: new Semaphore(this.#limits.maxOfAccount), users: 0 };
+    this.#accounts.set(accountId, account);
+    account.users += 1;
+    owned.defer(() => {
+      account.users -= 1;
+      if (account.users === 0) this.#accounts.delete(accountId);
+    });
+    owned.use(await account.permits.acquire(signal));
+    owned.use(await this.#all.acquire(signal));
+    return owned.move();
+  }
 }
 
 /**
- * Reads the request's body when there is a place for it, stores what the repository lacks, and tags the image.
+ * Reads the request body when a permit is free, stores what the repository lacks, and tags the image.
  *
- * @throws ApiError `BadRequest` for what is no whole and right archive, `PayloadTooLarge`, `UnsupportedMediaType`,
- * `InsufficientStorage`, `Unavailable`.
+ * @throws ApiError `BadRequest` for an invalid archive, `PayloadTooLarge`, `UnsupportedMediaType`, `InsufficientStorage`,
+ * `Unavailable`.
  */
 export async function receiveImage(
-  context: RegistryContext,
-  { limits, places }: Receiving,
+  context: ContentContext,
+  { limits, permits }: Receiving,
   upload: ArchiveUpload,
 ): Promise<Image> {
   try {
     const { repository, signal } = upload;
-    using _place = await places.take(upload.by, signal);
-    const { taken: contents, fields } = await receiveArchive(upload, async (body) => {
-      using sent = paced(body, context.clock);
+    using _permit = await permits.acquire(upload.by, signal);
+    const { result: contents, fields } = await receiveForm(upload, async (body) => {
+      using sent = withMinimumRate(body, context.clock);
       const stop = AbortSignal.any([signal, sent.signal]);
-      const tar = decompress(oneByOne(untilAborted(sent.bytes, stop)), limits);
-      return await takeEntries(context, repository, tarEntries(tar, limits));
+      const tar = decompress(singleChunks(untilAborted(sent.bytes, stop)), limits);
+      return await storeEntries(context, repository, tarEntries(tar, limits));
     });
-    const wish = { tag: checkedTag(fields.tag ?? upload.wish.tag), image: fields.image ?? upload.wish.image };
-    const chosen = choose(imagesIn(context, contents, wish), wish);
-    const choice = { ...chosen, root: await chosen.root() };
-    await storeImage({ context, repository, by: upload.by, contents, limits }, choice);
-    const image = await context.store.get(images, imageId(repository, choice.tagNames[0], choice.root.digest));
+    const selector = {
+      tag: checkedTag(fields.tag ?? upload.selector.tag),
+      image: fields.image ?? upload.selector.image,
+    };
+    const { root, tagNames } = selectImage(imagesIn(context, contents, selector), selector);
+    const selected = { root: await root(), tagNames };
+    await storeImage({ context, repository, by: upload.by, contents, limits }, selected);
+    const image = await context.store.get(images, imageId(repository, tagNames[0], selected.root.digest));
     if (!image) throw badArchive('holds no image of a container for this platform');
     return image;
   } catch (error) {
@@ -68,6 +100,6 @@ export async function receiveImage(
   }
 }
 
-async function* oneByOne(source: ByteSource): AsyncGenerator<Uint8Array, void, undefined> {
+async function* singleChunks(source: ByteSource): AsyncGenerator<Uint8Array, void, undefined> {
   for await (const chunks of source) yield* chunks;
 }

@@ -1,24 +1,24 @@
-/** Checks everything that an image of an archive refers to, and takes it as a push of its manifests would. */
+/** Checks everything that an image of an archive refers to, and stores its manifests as pushes would. */
 import { z } from 'zod';
-import type { RegistryContext } from '../context.ts';
+import type { ContentContext } from '../context.ts';
 import { contentId, manifests } from '../content/documents.ts';
 import { RegistryError } from '../errors.ts';
 import { isContainerImage, kindOf, parseManifest } from '../content/manifest.ts';
 import type { Descriptor, Manifest } from '../content/manifest.ts';
-import { acceptManifest } from '../http/manifest-push.ts';
+import { pushManifest } from '../content/manifest-push.ts';
 import { maxConfigBytes, readBlob } from '../content/pushed-image.ts';
-import type { Choice } from './candidates.ts';
-import type { ArchiveContents } from './contents.ts';
-import { readManifestBlob } from './images-in-archive.ts';
-import type { Root } from './images-in-archive.ts';
+import type { SelectedImage } from './image-selector.ts';
+import type { ArchiveContents } from './archive-contents.ts';
+import { readManifestBlob } from './archive-images.ts';
+import type { Root } from './archive-images.ts';
 import { maxIndexDepth } from './limits.ts';
 import type { ArchiveLimits } from './limits.ts';
 import { badArchive, tooLarge } from './api-errors.ts';
 
 export interface Storing {
-  readonly context: RegistryContext;
+  readonly context: ContentContext;
   readonly repository: string;
-  /** Who pushes. */
+  /** The account that pushes. */
   readonly by: string;
   readonly contents: ArchiveContents;
   readonly limits: ArchiveLimits;
@@ -27,17 +27,17 @@ export interface Storing {
 const config = z.object({ rootfs: z.object({ diff_ids: z.array(z.string()).nullish() }).nullish() });
 
 /**
- * Takes an image and whatever is below it into the repository, children first: after a crash in between, nothing points to
- * what is not there. Throws `BadRequest` for content that is missing, or not what its descriptor says.
+ * Stores an image and everything below it in the repository, children first: after a crash in between, nothing refers to missing
+ * content. Throws `BadRequest` for content that is missing or does not match its descriptor.
  */
-export async function storeImage(storing: Storing, { root, tagNames }: Choice<Root>): Promise<void> {
+export async function storeImage(storing: Storing, { root, tagNames }: SelectedImage<Root>): Promise<void> {
   const found: Found[] = [];
   await collect(storing, root, { depth: 0, found, seen: new Set() });
   if (!found.some(({ manifest }) => isContainerImage(manifest))) throw badArchive('holds no image of a container');
   const { context, repository, by } = storing;
   for (const { digest, manifest } of found) {
     const bytes = digest === root.digest ? root.bytes : await bytesOf(storing, digest);
-    await acceptManifest(context, {
+    await pushManifest(context, {
       repository,
       digest,
       bytes,
@@ -48,7 +48,7 @@ export async function storeImage(storing: Storing, { root, tagNames }: Choice<Ro
   }
 }
 
-/** Not with its bytes: hundreds of manifests may have some megabytes each. */
+/** A manifest without its bytes: hundreds of manifests may have some megabytes each. */
 interface Found {
   readonly digest: string;
   readonly manifest: Manifest;
@@ -68,7 +68,7 @@ async function collect(storing: Storing, { digest, mediaType, bytes }: Root, wal
   seen.add(digest);
   if (depth > maxIndexDepth) throw badArchive(`has indexes nested deeper than ${maxIndexDepth} levels`);
   if (seen.size > limits.maxManifests) throw tooLarge(`has more than ${limits.maxManifests} manifests in one image`);
-  const manifest = parseWithin(digest, bytes, mediaType);
+  const manifest = parseNamed(digest, bytes, mediaType);
   checkSizes(contents, manifest);
   if (isContainerImage(manifest)) await checkLayers(storing, manifest);
   for (const child of manifest.manifests) {
@@ -87,16 +87,16 @@ async function collect(storing: Storing, { digest, mediaType, bytes }: Root, wal
   found.push({ digest, manifest });
 }
 
-function parseWithin(digest: string, bytes: Uint8Array, mediaType: string): Manifest {
+function parseNamed(digest: string, bytes: Uint8Array, mediaType: string): Manifest {
   try {
     return parseManifest(bytes, mediaType);
   } catch (error) {
     const why = error instanceof RegistryError ? (error.detail ?? error.message) : String(error);
-    throw badArchive(`has a manifest that is none, ${digest}: ${why}`, error);
+    throw badArchive(`has an invalid manifest, ${digest}: ${why}`, error);
   }
 }
 
-/** That what the archive has is as large as is said. What it lacks may be in the repository: that is asked later. */
+/** Checks the sizes of content in the archive. Content that it lacks may be in the repository, which is checked later. */
 function checkSizes(contents: ArchiveContents, manifest: Manifest): void {
   for (const { digest, size } of [
     ...(manifest.config ? [manifest.config] : []),
@@ -109,7 +109,7 @@ function checkSizes(contents: ArchiveContents, manifest: Manifest): void {
   }
 }
 
-/** That an image's config and its layers belong together. What is in compressed layers, engines check when they unpack. */
+/** Checks that an image's config and layers match. Engines verify the content of compressed layers when they unpack them. */
 async function checkLayers({ context, contents }: Storing, manifest: Manifest): Promise<void> {
   const digest = manifest.config?.digest ?? '';
   const file = contents.byDigest(digest);
@@ -141,6 +141,6 @@ function isPlainTar({ mediaType, digest }: Descriptor): boolean {
 
 async function bytesOf({ context, contents }: Storing, digest: string): Promise<Buffer> {
   const bytes = await readManifestBlob(context, contents, digest);
-  if (!bytes) throw new Error(`The manifest ${digest} was in the archive a moment ago`);
+  if (!bytes) throw new Error(`The manifest ${digest} was in the archive before`);
   return bytes;
 }

@@ -1,4 +1,4 @@
-/** The entries of a tar, one after the other, held to the limits. Nothing of it ever touches a file system. */
+/** Reads the entries of a tar one after the other, under limits. Writes nothing to a file system. */
 import { normalize } from 'node:path/posix';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -17,15 +17,15 @@ export type TarEntry =
     }
   | { readonly kind: 'link'; readonly name: string; readonly target: string };
 
-/** Files and links in the order of the archive. The bytes of a file are to be read before the next entry is asked for. */
+/** Yields files and links in the order of the archive. The caller reads the bytes of a file before it requests the next entry. */
 export async function* tarEntries(
   source: AsyncIterable<Uint8Array>,
   limits: ArchiveLimits,
 ): AsyncGenerator<TarEntry, void, undefined> {
   const tar = extract();
   const reading: Reading = { faults: [], closed: closing(tar) };
-  // What fails here, the reading of the tar tells.
-  pipeline(Readable.from(noting(source, reading), { objectMode: true }), tar).catch(() => {});
+  // The loop below reports errors.
+  pipeline(Readable.from(recordingFaults(source, reading), { objectMode: true }), tar).catch(() => {});
   const seen = new Set<string>();
   let count = 0;
   try {
@@ -34,7 +34,7 @@ export async function* tarEntries(
       if (count > limits.maxEntries) throw tooLarge(`has more than ${limits.maxEntries} entries`);
       const entry = readEntry(each, reading, limits);
       if (entry) {
-        // Two readers could see two different images.
+        // Two readers could read two different images.
         if (seen.has(entry.name)) throw badArchive(`has two entries named "${entry.name}"`);
         seen.add(entry.name);
         yield entry;
@@ -49,13 +49,13 @@ export async function* tarEntries(
   if (count === 0) throw badArchive('has no entries');
 }
 
-/** An entry as tar-stream hands it out. */
+/** An entry of tar-stream. */
 type Source = AsyncIterable<unknown> & { readonly header: Header };
 
 interface Reading {
-  /** What the source has failed with. */
+  /** Errors of the source. */
   readonly faults: unknown[];
-  /** The error that the tar has ended with, once it has. */
+  /** Resolves when the tar has ended, with its error if it has failed. */
   readonly closed: Promise<unknown>;
 }
 
@@ -66,15 +66,15 @@ async function closing(tar: Extract): Promise<unknown> {
   return await promise;
 }
 
-/** Notes what a source fails with, so that it is not taken for a fault of the tar. */
-async function* noting(
+/** Records errors of the source, which are otherwise indistinguishable from errors of the tar. */
+async function* recordingFaults(
   source: AsyncIterable<Uint8Array>,
   { faults }: Pick<Reading, 'faults'>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const iterator = source[Symbol.asyncIterator]();
   try {
     for (;;) {
-      // Only this may fail: what is thrown in where it yields is the fault of whoever reads.
+      // Only errors of the source: an error thrown at the `yield` belongs to the reader.
       const { done, value } = await iterator.next().catch((error: unknown) => {
         faults.push(error);
         throw error;
@@ -87,7 +87,7 @@ async function* noting(
   }
 }
 
-/** The content of an entry. What fails while it is read, the tar library tells as a stream that was destroyed. */
+/** The content of an entry. tar-stream reports any error during reading as a destroyed stream. */
 async function* content(entry: Source, reading: Reading): AsyncGenerator<Uint8Array, void, undefined> {
   try {
     for await (const chunk of entry) yield chunk as Buffer;
@@ -96,7 +96,7 @@ async function* content(entry: Source, reading: Reading): AsyncGenerator<Uint8Ar
   }
 }
 
-/** What a tar that cannot be read further has failed with. */
+/** The error of a tar that cannot be read further. */
 async function whatFailed({ faults, closed }: Reading): Promise<unknown> {
   const error = await closed;
   const [fault] = faults;
@@ -136,7 +136,7 @@ function linkTarget(base: string, { linkname, name }: Header, limits: ArchiveLim
   return insideName(`${base}${target}`);
 }
 
-/** A name without `./` and the like. Throws `BadRequest` for one that leads out of the archive. */
+/** Normalizes a name. Throws `BadRequest` if it leads out of the archive. */
 function insideName(path: string): string {
   const name = normalize(path).replace(/^\.\//, '');
   if (name.startsWith('/') || name === '..' || name.startsWith('../') || name.includes('\0')) {
@@ -145,7 +145,7 @@ function insideName(path: string): string {
   return name;
 }
 
-/** What GNU tar says of sparse files in its newer formats; the older one has a type of entry of its own. */
+/** Whether GNU tar wrote a sparse file in a newer format; the older format has its own entry type. */
 function isSparse({ pax }: Header): boolean {
   return pax !== null && pax !== undefined && Object.keys(pax).some((key) => key.startsWith('GNU.sparse.'));
 }

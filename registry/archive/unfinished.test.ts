@@ -6,18 +6,18 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { services } from '../../model/service.ts';
 import { blobOf, imageOf, layoutOf, savedOf, tarOf } from '../../test/kit/registry/archives.ts';
-import { mebibyte, openArchiveHouse, repository, send } from '../testing/archive-house.ts';
-import type { ArchiveHouse } from '../testing/archive-house.ts';
+import { mebibyte, openArchiveFixture, repository, send } from '../testing/archive-fixture.ts';
+import type { ArchiveFixture } from '../testing/archive-fixture.ts';
 
-let house: ArchiveHouse;
-beforeEach(async () => void (house = await openArchiveHouse()));
-afterEach(async () => await house[Symbol.asyncDispose]());
+let fixture: ArchiveFixture;
+beforeEach(async () => void (fixture = await openArchiveFixture()));
+afterEach(async () => await fixture[Symbol.asyncDispose]());
 
 describe('a client that leaves in the middle', () => {
   test.each(['application/x-tar', 'multipart/form-data; boundary=cut'])(
     'as %s: leaves blobs to reuse, and nothing else',
     async (type) => {
-      const url = await house.open();
+      const url = await fixture.open();
       const [small, large] = ['a small layer', randomBytes(2 * mebibyte)];
       const { layers, config, manifest } = imageOf([small, large]);
       const tar = await tarOf(layoutOf([...layers, config, manifest], [{ blob: manifest, name: 'v1' }]));
@@ -31,18 +31,18 @@ describe('a client that leaves in the middle', () => {
         request.write('--cut\r\nContent-Disposition: form-data; name="archive"; filename="x"\r\n\r\n');
       }
       request.write(tar.subarray(0, mebibyte));
-      await expect.poll(async () => await house.registry.blobs.stat(blobOf(small).digest)).toBeDefined();
-      await expect.poll(() => house.uploadsLeft()).toHaveLength(1);
+      await expect.poll(async () => await fixture.registry.blobs.stat(blobOf(small).digest)).toBeDefined();
+      await expect.poll(() => fixture.uploadsLeft()).toHaveLength(1);
       request.destroy();
-      await expect.poll(() => house.uploadsLeft()).toEqual([]);
-      expect(await house.registry.store.get(services, repository)).toBeUndefined();
+      await expect.poll(() => fixture.uploadsLeft()).toEqual([]);
+      expect(await fixture.registry.store.get(services, repository)).toBeUndefined();
       expect(await send(url, tar)).toEqual({ digest: manifest.digest, tag: 'v1' });
     },
   );
 });
 
 test('an upload that stands still is ended when the platform stops', async () => {
-  const url = await house.open();
+  const url = await fixture.open();
   const tar = await tarOf(savedOf([randomBytes(2 * mebibyte)]));
   const { promise: answered, resolve } = Promise.withResolvers<number | undefined>();
   const headers = { 'content-type': 'application/x-tar', 'content-length': tar.length };
@@ -51,10 +51,10 @@ test('an upload that stands still is ended when the platform stops', async () =>
   );
   request.on('error', () => {});
   request.write(tar.subarray(0, mebibyte));
-  await expect.poll(() => house.uploadsLeft()).toHaveLength(1);
-  house.closing.abort();
+  await expect.poll(() => fixture.uploadsLeft()).toHaveLength(1);
+  fixture.closing.abort();
   expect(await answered).toBe(200);
-  expect(await house.uploadsLeft()).toEqual([]);
+  expect(await fixture.uploadsLeft()).toEqual([]);
   request.destroy();
 });
 
@@ -62,7 +62,7 @@ test.each(['application/x-tar', 'multipart/form-data; boundary=slow'])(
   'an upload that trickles is cut after some minutes: %s',
   async (type) => {
     const clock = new ManualClock(new Date());
-    const url = await house.open({ clock });
+    const url = await fixture.open({ clock });
     const tar = await tarOf(savedOf([randomBytes(2 * mebibyte)]));
     const { promise: answered, resolve } = Promise.withResolvers<string>();
     const request = httpRequest(url, { method: 'POST', agent: false, headers: { 'content-type': type } }, (response) =>
@@ -74,8 +74,8 @@ test.each(['application/x-tar', 'multipart/form-data; boundary=slow'])(
     }
     request.write(tar.subarray(0, mebibyte));
     const receivedBytes = async () => {
-      const [uploadId = ''] = await house.uploadsLeft();
-      return uploadId === '' ? 0 : ((await house.registry.blobs.statUpload(uploadId))?.sizeBytes ?? 0);
+      const [uploadId = ''] = await fixture.uploadsLeft();
+      return uploadId === '' ? 0 : ((await fixture.registry.blobs.statUpload(uploadId))?.sizeBytes ?? 0);
     };
     await expect.poll(receivedBytes).toBeGreaterThan(mebibyte / 2);
     let answer: string | undefined;
@@ -91,14 +91,14 @@ test.each(['application/x-tar', 'multipart/form-data; boundary=slow'])(
       code: 'BadRequest',
       message: expect.stringMatching(/Too little/),
     });
-    expect(await house.uploadsLeft()).toEqual([]);
+    expect(await fixture.uploadsLeft()).toEqual([]);
     request.destroy();
   },
 );
 
 test('of an account whose archives stand still, the next one is not read before one of them is cut', async () => {
   const clock = new ManualClock(new Date());
-  const url = await house.open({ clock, archiveLimits: { maxOfAccount: 2 } });
+  const url = await fixture.open({ clock, archiveLimits: { maxOfAccount: 2 } });
   const packed = zstdCompressSync(await tarOf(savedOf([randomBytes(4 * mebibyte)])));
   const begin = () => {
     const { promise, resolve } = Promise.withResolvers<string>();
@@ -111,12 +111,12 @@ test('of an account whose archives stand still, the next one is not read before 
     return { request, answered: promise };
   };
   const stalled = [begin(), begin()];
-  await expect.poll(() => house.uploadsLeft()).toHaveLength(2);
+  await expect.poll(() => fixture.uploadsLeft()).toHaveLength(2);
   const waiting = begin();
   let answers: string[] | undefined;
   void Promise.all(stalled.map(({ answered }) => answered)).then((texts) => (answers = texts));
   const aMinuteLater = async () => {
-    expect((await house.uploadsLeft()).length).toBeLessThanOrEqual(2);
+    expect((await fixture.uploadsLeft()).length).toBeLessThanOrEqual(2);
     if (!answers) await clock.advance(60_000);
     return answers;
   };

@@ -1,7 +1,7 @@
 /**
- * An image as an archive that `docker load`, podman and skopeo take: an OCI layout with the whole image, and beside it the
- * `manifest.json` of `docker save`, whose layers are the layout's blobs. The same image under the same tag gives the same
- * bytes, and how many is known before the first one.
+ * Writes an image as an archive for `docker load`, podman and skopeo: an OCI layout with the whole image, and the
+ * `manifest.json` of `docker save`, whose layers are the layout's blobs. The same image under the same tag has the same bytes,
+ * and the size is known before the first byte is sent.
  *
  *     oci-layout
  *     index.json         the image and its name
@@ -11,28 +11,36 @@
 import type { ServerResponse } from 'node:http';
 import { pack } from 'tar-stream';
 import { keptQuiet, send } from '../../core/blobs/send.ts';
-import type { RegistryContext } from '../context.ts';
+import type { Store } from '../../core/store/store.ts';
+import type { ContentContext } from '../context.ts';
 import { linkedBlobSize } from '../content/blob-links.ts';
-import { contentId, manifests } from '../content/documents.ts';
+import { contentId, manifests, tagId, tags } from '../content/documents.ts';
+import type { StoredManifest } from '../content/documents.ts';
 import { indexMediaType, isForeign, kindOf, parseManifest } from '../content/manifest.ts';
-import type { Descriptor, Manifest } from '../content/manifest.ts';
+import type { Descriptor } from '../content/manifest.ts';
 import { resolveImage } from '../content/pushed-image.ts';
+import { images } from '../../model/image.ts';
 import { ApiError } from '../../model/api-error.ts';
 import { maxIndexDepth } from './limits.ts';
 
 export interface ImageArchive {
   readonly fileName: string;
   readonly sizeBytes: number;
-  /** Writes the bytes to an answer, which stays open. Rejects when the client leaves, and where a blob vanishes meanwhile. */
+  /** Writes the bytes to a response, which stays open. Rejects when the client disconnects, or when a blob is deleted meanwhile. */
   copyTo(response: ServerResponse): Promise<void>;
 }
 
-/** Which image, and how it is to be called where it is loaded. */
-export interface ArchiveWish {
+export interface ArchiveRequest {
   readonly repository: string;
   readonly digest: string;
-  /** `host/account/service:tag`, and the tag alone. Without a tag, the archive has no name in it. */
-  readonly name: { readonly full: string; readonly tag: string } | undefined;
+  /** Host and port of the registry, for the name of the image. */
+  readonly registryHost: string;
+}
+
+/** The name of an image where it is loaded: `host/account/service:tag`, and the tag alone. */
+interface ImageName {
+  readonly full: string;
+  readonly tag: string;
 }
 
 const blockBytes = 512;
@@ -40,79 +48,76 @@ const blockBytes = 512;
 /** Two empty blocks end a tar. */
 const endOfTarBytes = 2 * blockBytes;
 
-/** Longer names have a header of their own: those of sha512 digests. */
+/** Longer names need another header: those of sha512 digests. */
 const maxPlainName = 100;
 
-/** Nobody's, from no time. */
+/** Constant, so that the same image has the same bytes. */
 const unowned = { uid: 0, gid: 0, mode: 0o644, mtime: new Date(0) } as const;
 
 type Part =
   | { readonly name: string; readonly sizeBytes: number; readonly bytes: Uint8Array }
   | { readonly name: string; readonly sizeBytes: number; readonly digest: string };
 
-/** The archive of an image, or `undefined` if the repository has no such manifest. Throws `ImageNotFound` if parts are gone. */
-export async function writeArchive(context: RegistryContext, wish: ArchiveWish): Promise<ImageArchive | undefined> {
-  const { repository, digest } = wish;
-  const stored = await context.store.get(manifests, contentId(repository, digest));
+/** Creates the archive of an image. `undefined` if the repository has no such manifest. Throws `ImageNotFound` if parts are missing. */
+export async function writeArchive(
+  context: ContentContext,
+  { repository, digest, registryHost }: ArchiveRequest,
+): Promise<ImageArchive | undefined> {
+  const { store } = context;
+  const stored = await store.get(manifests, contentId(repository, digest));
   if (!stored) return undefined;
-  const manifest = parseManifest(stored.bytes, stored.mediaType);
+  const tag = await currentTag(store, repository, digest);
+  // Without a tag, the archive contains no name.
+  const name = tag === undefined ? undefined : { full: `${registryHost}/${repository}:${tag}`, tag };
   const blobs = new Map<string, Part>();
-  await addManifest(context, repository, { digest, bytes: stored.bytes, manifest }, { blobs, depth: 0 });
-  const descriptor = { mediaType: stored.mediaType, digest, size: stored.sizeBytes };
+  await addManifest(context, stored, { blobs, depth: 0 });
   const parts = [
     document('oci-layout', { imageLayoutVersion: '1.0.0' }),
-    document('index.json', indexFor(descriptor, wish)),
-    ...(await savedManifest(context, wish, manifest)),
+    document('index.json', indexFor(stored, name)),
+    ...(await savedManifest(store, stored, name)),
     ...blobs.values(),
   ];
-  const sizeBytes = parts.reduce((sum, part) => sum + entryBytes(part), endOfTarBytes);
   return {
-    fileName: fileNameFor(wish),
-    sizeBytes,
+    fileName: `${repository.replace('/', '-')}-${tag ?? digest.replace(/^.*:/, '').slice(0, 12)}.tar`,
+    sizeBytes: parts.reduce((sum, part) => sum + entryBytes(part), endOfTarBytes),
     copyTo: async (response) => await copyParts(context, parts, response),
   };
 }
 
+/** The tag under which an image was last pushed, of those that still point to it. */
+async function currentTag(store: Store, repository: string, digest: string): Promise<string | undefined> {
+  const found = await store.find(images, { index: 'byDigest', equals: { repository, digest }, order: 'descending' });
+  for (const { tag } of found) {
+    if ((await store.get(tags, tagId(repository, tag)))?.digest === digest) return tag;
+  }
+  return undefined;
+}
+
 interface Below {
-  /** By path, in the order in which they are found: the same for the same image. */
+  /** By path, in an order that is always the same for the same image. */
   readonly blobs: Map<string, Part>;
   readonly depth: number;
 }
 
-async function addManifest(
-  context: RegistryContext,
-  repository: string,
-  found: { readonly digest: string; readonly bytes: Uint8Array; readonly manifest: Manifest },
-  { blobs, depth }: Below,
-): Promise<void> {
-  const { manifest, bytes } = found;
-  const name = pathOf(found.digest);
+async function addManifest(context: ContentContext, stored: StoredManifest, { blobs, depth }: Below): Promise<void> {
+  const { repository, digest, bytes, mediaType } = stored;
+  const name = pathOf(digest);
   if (blobs.has(name) || depth > maxIndexDepth) return;
   blobs.set(name, { name, sizeBytes: bytes.byteLength, bytes });
-  const { config, layers, manifests: children, blobs: others } = manifest;
+  const { config, layers, manifests: children, blobs: others } = parseManifest(bytes, mediaType);
   for (const each of [...(config ? [config] : []), ...layers.filter((layer) => !isForeign(layer)), ...others]) {
     await addBlob(context, repository, each, blobs);
   }
   for (const child of children) {
-    const stored =
-      kindOf(child.mediaType) === 'other'
-        ? undefined
-        : await context.store.get(manifests, contentId(repository, child.digest));
-    if (!stored) {
-      await addBlob(context, repository, child, blobs);
-      continue;
-    }
-    const parsed = {
-      digest: child.digest,
-      bytes: stored.bytes,
-      manifest: parseManifest(stored.bytes, stored.mediaType),
-    };
-    await addManifest(context, repository, parsed, { blobs, depth: depth + 1 });
+    const isManifest = kindOf(child.mediaType) !== 'other';
+    const below = isManifest ? await context.store.get(manifests, contentId(repository, child.digest)) : undefined;
+    if (below) await addManifest(context, below, { blobs, depth: depth + 1 });
+    else await addBlob(context, repository, child, blobs);
   }
 }
 
 async function addBlob(
-  context: RegistryContext,
+  context: ContentContext,
   repository: string,
   { digest }: Descriptor,
   blobs: Map<string, Part>,
@@ -121,12 +126,12 @@ async function addBlob(
   if (blobs.has(name)) return;
   const sizeBytes = await linkedBlobSize(context, repository, digest);
   if (sizeBytes === undefined) {
-    throw new ApiError('ImageNotFound', `Of this image, ${digest} is gone, push it again`);
+    throw new ApiError('ImageNotFound', `The blob ${digest} of this image is missing, push the image again`);
   }
   blobs.set(name, { name, sizeBytes, digest });
 }
 
-function indexFor(descriptor: { readonly mediaType: string; readonly digest: string }, { name }: ArchiveWish): object {
+function indexFor({ mediaType, digest, sizeBytes }: StoredManifest, name: ImageName | undefined): object {
   const annotations = name && {
     'io.containerd.image.name': name.full,
     'org.opencontainers.image.ref.name': name.tag,
@@ -134,17 +139,14 @@ function indexFor(descriptor: { readonly mediaType: string; readonly digest: str
   return {
     schemaVersion: 2,
     mediaType: indexMediaType,
-    manifests: [{ ...descriptor, ...(annotations && { annotations }) }],
+    manifests: [{ mediaType, digest, size: sizeBytes, ...(annotations && { annotations }) }],
   };
 }
 
-/** What `docker load` reads. An index without an image for any node has none. */
-async function savedManifest(
-  { store }: RegistryContext,
-  { repository, name }: ArchiveWish,
-  manifest: Manifest,
-): Promise<Part[]> {
-  const image = await resolveImage(store, repository, manifest);
+/** The `manifest.json` that `docker load` reads. An index without an image for this platform has none. */
+async function savedManifest(store: Store, stored: StoredManifest, name: ImageName | undefined): Promise<Part[]> {
+  const manifest = parseManifest(stored.bytes, stored.mediaType);
+  const image = await resolveImage(store, stored.repository, manifest);
   if (!image?.config) return [];
   const { config, layers } = image;
   const saved = {
@@ -164,9 +166,9 @@ function pathOf(digest: string): string {
   return `blobs/${digest.replace(':', '/')}`;
 }
 
-async function copyParts(context: RegistryContext, parts: readonly Part[], response: ServerResponse): Promise<void> {
-  const { pulls, signal } = context;
-  using _watched = pulls.watch(response);
+async function copyParts(context: ContentContext, parts: readonly Part[], response: ServerResponse): Promise<void> {
+  const { downloads, signal } = context;
+  using _watched = downloads.watch(response);
   using _quiet = keptQuiet(response);
   for (const part of parts) {
     signal.throwIfAborted();
@@ -178,13 +180,14 @@ async function copyParts(context: RegistryContext, parts: readonly Part[], respo
   await send(response, Buffer.alloc(endOfTarBytes));
 }
 
-async function copyPart({ blobs }: RegistryContext, part: Part, response: ServerResponse): Promise<void> {
+async function copyPart({ blobs }: ContentContext, part: Part, response: ServerResponse): Promise<void> {
   if ('bytes' in part) {
     await send(response, part.bytes);
     return;
   }
   await using blob = await blobs.open(part.digest);
-  if (blob?.sizeBytes !== part.sizeBytes) throw new Error(`Of an image that is being sent, ${part.digest} is gone`);
+  if (blob?.sizeBytes !== part.sizeBytes)
+    throw new Error(`The blob ${part.digest} was deleted while its image was sent`);
   if (blob.sizeBytes > 0) await blob.copyTo(response);
 }
 
@@ -194,7 +197,7 @@ async function headerOf({ name, sizeBytes }: Part): Promise<Uint8Array> {
   let header: Buffer = Buffer.alloc(0);
   for await (const block of tar) {
     header = Buffer.concat([header, block as Buffer]);
-    // It waits for the content now, which goes past it.
+    // The stream now waits for the content, which is not sent through it.
     if (header.length === headerBytes(name)) break;
   }
   return header;
@@ -204,16 +207,11 @@ function entryBytes({ name, sizeBytes }: Part): number {
   return headerBytes(name) + padded(sizeBytes);
 }
 
-/** A header, with a block of longer names and its header before it where the name needs that. */
+/** The size of a header. A long name needs two more blocks: another header, and the name. */
 function headerBytes(name: string): number {
   return (name.length > maxPlainName ? 3 : 1) * blockBytes;
 }
 
 function padded(sizeBytes: number): number {
   return Math.ceil(sizeBytes / blockBytes) * blockBytes;
-}
-
-function fileNameFor({ repository, digest, name }: ArchiveWish): string {
-  const [, hex = ''] = digest.split(':');
-  return `${repository.replace('/', '-')}-${name?.tag ?? hex.slice(0, 12)}.tar`;
 }

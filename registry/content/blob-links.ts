@@ -1,4 +1,4 @@
-/** Which repository has which blob. */
+/** Which repository has which blob: without a link, a blob is invisible in a repository. */
 import type { Blobs, OpenBlob } from '../../core/blobs/blobs.ts';
 import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
@@ -12,10 +12,10 @@ interface Parts {
   readonly blobs: Blobs;
 }
 
-/** How many links to a digest are looked through for one that the caller may read. */
+/** How many links to a digest are searched for one that the caller may read. */
 const maxMountSources = 100;
 
-/** The size of a blob that a repository has, or `undefined`. A link whose bytes are gone counts as absent: a push mends it. */
+/** The size of a repository's blob, or `undefined`. A link without bytes counts as absent: a push repairs it. */
 export async function linkedBlobSize(
   { store, blobs }: Parts,
   repository: string,
@@ -25,7 +25,7 @@ export async function linkedBlobSize(
   return link && (await blobs.stat(digest))?.sizeBytes;
 }
 
-/** A blob that a repository has, opened for reading, or `undefined`. */
+/** Opens a repository's blob for reading. `undefined` if it does not have it. */
 export async function openLinkedBlob(
   { store, blobs }: Parts,
   repository: string,
@@ -35,9 +35,9 @@ export async function openLinkedBlob(
 }
 
 /**
- * Notes that a repository has a blob, and leases it to whoever pushed it. Its bytes may still have to come.
+ * Links a blob to a repository and begins its lease. The bytes may be published later.
  *
- * @returns the link as it was written; its `usedAt` is later than that of any write before.
+ * @returns the link as it was written; its `usedAt` is later than that of any earlier write.
  */
 export async function linkBlob(
   { store }: Pick<Parts, 'store'>,
@@ -53,7 +53,7 @@ export async function linkBlob(
   });
 }
 
-/** Some repository that has a blob and that the caller may mount from, one of its own account before all others. */
+/** Finds a repository that has a blob and from which the caller may mount, preferably of its own account. */
 export async function findSource(
   { store }: Pick<Parts, 'store'>,
   digest: string,

@@ -7,20 +7,20 @@ export type DigestAlgorithm = HashAlgorithm;
 
 export { algorithmOf } from '../../core/hash/hash.ts';
 
-/** Throws `digest-invalid`. */
+/** Returns a valid digest. Throws `digest-invalid`. */
 export function checkedDigest(text: string | undefined): string {
   if (text !== undefined && digestPattern.test(text)) return text;
   throw new RegistryError('digest-invalid');
 }
 
-/** The algorithm that a client asks for by name; sha256 if it asks for none. Throws `digest-invalid`. */
+/** The algorithm that a client names, by default sha256. Throws `digest-invalid`. */
 export function checkedAlgorithm(text: string | undefined): DigestAlgorithm {
   if (text === undefined || text === 'sha256') return 'sha256';
   if (text === 'sha512') return text;
   throw new RegistryError('digest-invalid', { detail: 'Use the algorithm sha256 or sha512' });
 }
 
-/** The digest of bytes that are at hand. */
+/** The digest of bytes in memory. */
 export function digestOfBytes(bytes: Uint8Array, algorithm: DigestAlgorithm): string {
   return `${algorithm}:${createHash(algorithm).update(bytes).digest('hex')}`;
 }

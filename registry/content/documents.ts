@@ -1,13 +1,13 @@
 /**
- * What the registry keeps in the store. Bytes of blobs are behind the blobs port, shared by all repositories; everything
- * that says who may see what is here:
+ * The registry's documents in the store. The bytes of blobs are behind the blobs port, shared by all repositories; these
+ * documents decide what is visible where:
  *
  *   manifest      <repository>@<digest>    the bytes as they were pushed, and their media type
  *   tag           <repository>:<tag>       the digest it points to
  *   blob link     <repository>@<digest>    this repository has this blob: without a link the blob is invisible in it
  *   upload        <uuid>                   an upload session, bound to its repository
- *   tombstone     <digest>                 nobody links this blob: its bytes are going to be removed
- *   turn          collector                which process collects garbage
+ *   tombstone     <digest>                 no repository links to this blob: its bytes will be removed
+ *   lease         collector                which process collects garbage
  */
 import type { Collection } from '../../core/store/store.ts';
 import type { DigestAlgorithm } from './digests.ts';
@@ -20,23 +20,23 @@ export interface StoredManifest {
   readonly mediaType: string;
   readonly bytes: Uint8Array;
   readonly sizeBytes: number;
-  /** `image`: a container can be made of it. */
+  /** `image`: a container can run it. */
   readonly kind: 'image' | 'index' | 'other';
-  /** Digests of the manifests and blobs that it is made of, also of those that are stored elsewhere. */
+  /** Digests of the manifests and blobs that it consists of, including foreign layers. */
   readonly references: readonly string[];
-  /** The digest of the manifest that this one refers to. */
+  /** The digest of the manifest that this one refers to as its subject. */
   readonly subject?: string;
-  /** How it is listed among the referrers of its subject. */
+  /** Its entry in the list of its subject's referrers. */
   readonly referrer?: Referrer;
   /** In the store's time. */
   readonly pushedAt: Date;
-  /** When it was last pushed, built on, or a client was told that it is here (`leases.ts`). In the store's time. */
+  /** When a client last pushed it or referred to it, or the registry reported it as present (`leases.ts`). In the store's time. */
   readonly usedAt: Date;
 }
 
 export interface Referrer {
   readonly artifactType?: string;
-  /** An OCI descriptor as JSON: as a field, annotations with dots in their names could exceed the size of a document. */
+  /** An OCI descriptor as JSON. As fields, annotations with dots in their names could exceed the size of a document. */
   readonly descriptor: string;
 }
 
@@ -45,7 +45,7 @@ export interface StoredTag {
   readonly repository: string;
   readonly tag: string;
   readonly digest: string;
-  /** In the store's time; grows with each push of the tag, so that it orders them. */
+  /** In the store's time; later for each push of the tag, so that it orders the pushes. */
   readonly pushedAt: Date;
 }
 
@@ -54,16 +54,16 @@ export interface BlobLink {
   readonly repository: string;
   readonly digest: string;
   readonly sizeBytes: number;
-  /** When it was last pushed, mounted, built on, or a client was told that it is here (`leases.ts`). In the store's time. */
+  /** When a client last pushed, mounted or referred to it, or the registry reported it as present (`leases.ts`). In the store's time. */
   readonly usedAt: Date;
 }
 
 export interface UploadSession {
   readonly id: string;
   readonly repository: string;
-  /** Who began it. */
+  /** The account that began it. */
   readonly subject: string;
-  /** With which hash its bytes are summed while they arrive. */
+  /** The hash that is computed while its bytes arrive. */
   readonly algorithm: DigestAlgorithm;
   readonly startedAt: Date;
 }
@@ -71,20 +71,20 @@ export interface UploadSession {
 export interface Tombstone {
   /** The digest of a blob. */
   readonly id: string;
-  /** `condemned`: whoever pushes the blob takes this away. `deleting`: whoever pushes it waits until this is gone. */
-  readonly state: 'condemned' | 'deleting';
-  /** Since when it is in this state, in the store's time. */
+  /** `marked`: a push of the blob deletes the tombstone. `deleting`: a push of the blob waits until the tombstone is deleted. */
+  readonly state: 'marked' | 'deleting';
+  /** The start of this state, in the store's time. */
   readonly at: Date;
-  /** Whose turn it was when the deletion began, or was taken up. */
+  /** The holder of the leader lease that began the deletion or took it over. */
   readonly holder?: string;
 }
 
-export interface CollectorTurn {
+export interface StoredLeaderLease {
   readonly id: string;
   readonly holder: string;
-  /** Until when its holder has it without renewing, in the store's time. */
+  /** When the lease ends unless its holder renews it, in the store's time. */
   readonly until: Date;
-  /** When a collection last came to its end. */
+  /** When a garbage collection last completed. */
   readonly finishedAt?: Date;
 }
 
@@ -113,12 +113,12 @@ export const tombstones: Collection<Tombstone, 'byState'> = {
   indexes: { byState: ['state', 'at'] },
 };
 
-export const collectorTurns: Collection<CollectorTurn> = { name: 'registry-collector', indexes: {} };
+export const leaderLeases: Collection<StoredLeaderLease> = { name: 'registry-collector', indexes: {} };
 
-/** How many manifests a scan reads at a time: each has up to 4 MiB. */
+/** How many manifests a scan reads at a time. Each has up to 4 MiB. */
 export const manifestBatchSize = 16;
 
-/** Goes through the manifests, tags or blob links of one repository. */
+/** The query for the manifests, tags or blob links of one repository. */
 export function ofRepository(repository: string) {
   return { index: 'byRepository', equals: { repository } } as const;
 }

@@ -1,13 +1,13 @@
 /**
- * What the registry needs to understand of a manifest. The bytes are kept as they were pushed; here only the fields that we
- * rely on are read, strictly. A manifest that two readers could take for two things is refused (CVE-2021-41190).
+ * Parses manifests. The registry stores the bytes as they were pushed; this reads only the fields that it needs, strictly. It
+ * rejects a manifest that two parsers could read as different types (CVE-2021-41190).
  */
 import { z } from 'zod';
 import { digestPattern } from '../../contract/names.ts';
 import { RegistryError } from '../errors.ts';
 import { parseStrictJson } from './strict-json.ts';
 
-/** distribution and zot take as much; the specification asks for at least 4 MB. */
+/** As in distribution and zot; the specification requires at least 4 MB. */
 export const maxManifestBytes = 4 * 1024 * 1024;
 
 /** Real images have at most 127 layers, build caches some hundreds; each reference costs a look-up. */
@@ -25,17 +25,17 @@ const kinds: Readonly<Record<string, 'image' | 'index'>> = {
   'application/vnd.docker.distribution.manifest.list.v2+json': 'index',
 };
 
-/** Configs of images that a container can be made of. */
+/** Media types of the configs of images that a container can run. */
 export const imageConfigTypes = [
   'application/vnd.oci.image.config.v1+json',
   'application/vnd.docker.container.image.v1+json',
 ];
 
-/** Docker's first manifests list layers in a way of their own; no engine of the last years pulls them. */
+/** Docker's first manifests have another format; no recent engine pulls them. */
 const outdatedTypePattern = /^application\/vnd\.docker\.distribution\.manifest\.v1\+/;
 
 const mediaType = z.string().regex(mediaTypePattern);
-/** Checked by hand: thousands of annotations would cost `z.record` a second. */
+/** Not `z.record`, which takes a second for thousands of annotations. */
 const annotations = z
   .custom<Readonly<Record<string, string>>>(isRecordOfStrings, 'Annotations must be strings')
   .nullish();
@@ -78,7 +78,7 @@ const schemas = {
     layers: absent,
     blobs: absent,
   }),
-  // Media types that we do not know are kept, with whatever they refer to in the ways that are usual.
+  // Unknown media types are stored, with what they refer to in the usual fields.
   other: z.object({
     ...common,
     config: descriptor.nullish(),
@@ -98,24 +98,24 @@ export interface Manifest {
   readonly subject: Descriptor | undefined;
   readonly config: Descriptor | undefined;
   readonly layers: readonly Descriptor[];
-  /** The children of an index: manifests, and in build caches blobs. */
+  /** The children of an index: manifests, or blobs in build caches. */
   readonly manifests: readonly Descriptor[];
-  /** What artifacts of the OCI's withdrawn artifact manifest refer to. */
+  /** The references of the OCI's withdrawn artifact manifest. */
   readonly blobs: readonly Descriptor[];
 }
 
 /**
- * Understands a manifest.
+ * Parses a manifest.
  *
- * @param contentType - the `Content-Type` header; without one, the manifest's own `mediaType` counts.
- * @throws RegistryError `manifest-invalid`, saying what is wrong with it.
+ * @param contentType - the `Content-Type` header; without one, the manifest's own `mediaType` is used.
+ * @throws RegistryError `manifest-invalid`, with the problem as its detail.
  */
 export function parseManifest(bytes: Uint8Array, contentType: string | undefined): Manifest {
   const json = parseJsonObject(bytes);
   const type = contentType?.split(';')[0]?.trim() ?? ('mediaType' in json ? json.mediaType : undefined);
   if (typeof type !== 'string' || !mediaTypePattern.test(type)) throw invalid('The Content-Type is not a media type');
   if (outdatedTypePattern.test(type))
-    throw invalid('Manifests of schema version 1 are not taken, push version 2 or OCI');
+    throw invalid('Manifests of schema version 1 are not supported, push version 2 or OCI');
   const kind = kindOf(type);
   const result = schemas[kind].safeParse(json);
   if (!result.success) throw invalid(explain(result.error));
@@ -137,34 +137,34 @@ export function parseManifest(bytes: Uint8Array, contentType: string | undefined
   };
 }
 
-/** What a manifest of a media type is. */
+/** The kind of manifest with a media type. */
 export function kindOf(mediaType: string): Manifest['kind'] {
   return kinds[mediaType] ?? 'other';
 }
 
-/** Whether a container can be made of it. Signatures, charts and build caches have another config, or none. */
+/** Whether a container can run it. Signatures, charts and build caches have another config, or none. */
 export function isContainerImage({ kind, config }: Manifest): boolean {
   return kind === 'image' && config !== undefined && imageConfigTypes.includes(config.mediaType);
 }
 
-/** Everything a manifest needs to have in its repository. Not its subject, which may come later or never. */
+/** Everything that a manifest needs in its repository. Not its subject, which may be pushed later or never. */
 export function referencesOf(manifest: Manifest): Descriptor[] {
   const { config, layers, manifests, blobs } = manifest;
   return [...(config ? [config] : []), ...layers.filter((layer) => !isForeign(layer)), ...manifests, ...blobs];
 }
 
-/** Foreign layers stand elsewhere, by their licence; clients do not push them. */
+/** Foreign layers are stored elsewhere, because of their licence; clients do not push them. */
 export function isForeign({ mediaType }: Descriptor): boolean {
   return mediaType.includes('.foreign.') || mediaType.includes('nondistributable');
 }
 
-/** What is wrong with a text may quote it; this much helps. */
+/** Messages of the parser may quote the text; a longer quote does not help. */
 const maxDetailLength = 200;
 
 function parseJsonObject(bytes: Uint8Array): object {
   let json: unknown;
   try {
-    // A byte order mark stays, and is no JSON: other readers would not skip it either.
+    // A byte order mark is not JSON: other parsers do not skip it either.
     json = parseStrictJson(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch (error) {
     const detail = error instanceof SyntaxError ? error.message : 'Not UTF-8';
@@ -174,25 +174,25 @@ function parseJsonObject(bytes: Uint8Array): object {
   return json;
 }
 
-/** The fields that readers of images and indexes rely on, by what Go's reader makes of their names. */
+/** The fields of images and indexes that parsers use, by their case-folded names, which Go's parser compares. */
 const fieldNames = new Map(
   ['schemaVersion', 'mediaType', 'artifactType', 'config', 'layers', 'manifests', 'subject', 'annotations']
     .concat(['digest', 'size', 'urls', 'data', 'platform'])
     .map((name) => [folded(name), name]),
 );
 
-/** Go's reader, which most clients have, takes `Layers` and `layer\u017f` for `layers`: it would see another image than we. */
+/** Go's parser, which most clients use, reads `Layers` and `layer\u017f` as `layers`: it would read another image. */
 function checkSpelling(manifest: object): void {
   const { config, layers, manifests, subject } = manifest as Record<string, object | object[] | null | undefined>;
   for (const fields of [manifest, config, layers, manifests, subject].flat()) {
     for (const name of Object.keys(fields ?? {})) {
       const field = fieldNames.get(folded(name));
-      if (field !== undefined && field !== name) throw invalid(`Spell the field ${field} so, not ${name}`);
+      if (field !== undefined && field !== name) throw invalid(`Spell the field ${field}, not ${name}`);
     }
   }
 }
 
-/** To upper case first: that way the Kelvin sign becomes a k, and the long s an s. */
+/** Folds to upper case first, which turns the Kelvin sign into a k and the long s into an s. */
 function folded(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
@@ -204,7 +204,7 @@ function isRecordOfStrings(value: unknown): boolean {
 
 function explain(error: z.ZodError): string {
   const [issue] = error.issues;
-  return issue ? `${issue.path.join('.')}: ${issue.message}` : 'Not of the form of its media type';
+  return issue ? `${issue.path.join('.')}: ${issue.message}` : 'Not valid for its media type';
 }
 
 function invalid(detail: string): RegistryError {

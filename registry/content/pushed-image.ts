@@ -1,26 +1,38 @@
-/** From a pushed manifest to what the rest of the platform knows of it: an image, and the service's last one. */
+/** Records a pushed manifest as an image, for the rest of the platform. */
 import { z } from 'zod';
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { imageId, images } from '../../model/image.ts';
-import type { Image } from '../../model/image.ts';
+import type { GitCommit, Image } from '../../model/image.ts';
 import { services, withImage } from '../../model/service.ts';
 import { linkedBlobSize } from './blob-links.ts';
-import type { RegistryContext } from '../context.ts';
+import type { ContentContext } from '../context.ts';
 import { contentId, manifests } from './documents.ts';
-import { gitCommitOf } from './git-commit.ts';
 import { imageConfigTypes, parseManifest } from './manifest.ts';
 import type { Descriptor, Manifest } from './manifest.ts';
 
-/** Configs are a few kilobytes; labels beyond this are not looked for. */
+/** Configs have a few kilobytes; labels of larger ones are ignored. */
 export const maxConfigBytes = 4 * 1024 * 1024;
 
-/** An index of indexes is rare; deeper ones are built to hurt. */
+/** An index of indexes is rare; deeper nesting is an attack. */
 const maxDepth = 4;
 
-/** Go's names, which images use, for Node's. */
+/** Images use Go's names of architectures; these differ in Node. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
+
+type Labels = Readonly<Record<string, unknown>>;
+
+/** Enough for a git hash (SHA-256: 64), a branch, a commit message, and a URL. */
+const maxLengths = { hash: 128, branch: 255, message: 4096, repository: 2048 } as const;
+
+/** The labels of each field: those of existing push tools, then the OCI's annotations. */
+const labelNames = {
+  hash: ['hash', 'org.opencontainers.image.revision'],
+  branch: ['branch', 'org.opencontainers.image.ref.name'],
+  message: ['message'],
+  repository: ['repository', 'org.opencontainers.image.source'],
+} as const;
 
 const imageConfig = z.object({
   os: z.string().nullish(),
@@ -33,26 +45,26 @@ interface PushedTag {
   readonly tag: string;
   readonly digest: string;
   readonly manifest: Manifest;
-  /** From the tag's document: tags and images are ordered alike. */
+  /** From the tag's document, so that tags and images have the same order. */
   readonly pushedAt: Date;
 }
 
 /**
- * Makes a pushed tag an image, and the service's last image, if a container can be made of it. Repeating the push mends a
- * crash between the two.
+ * Records a pushed tag as an image, and as the service's last image, if a container can run it. After a crash between the two,
+ * repeating the push repairs it.
  */
-export async function noteImage(context: RegistryContext, pushed: PushedTag): Promise<void> {
+export async function recordImage(context: ContentContext, pushed: PushedTag): Promise<void> {
   const { repository, tag, digest, pushedAt } = pushed;
   const id = imageId(repository, tag, digest);
-  const facts = await readFacts(context, pushed);
-  if (!facts) return;
+  const properties = await readProperties(context, pushed);
+  if (!properties) return;
   await upsert(context.store, images, id, (current) => ({
     id,
     repository,
     tag,
     digest,
     uploadTime: current && current.uploadTime > pushedAt ? current.uploadTime : pushedAt,
-    ...facts,
+    ...properties,
   }));
   await context.store.update(services, repository, (service) =>
     service.lastImageUploadTime !== undefined && service.lastImageUploadTime > pushedAt
@@ -61,9 +73,9 @@ export async function noteImage(context: RegistryContext, pushed: PushedTag): Pr
   );
 }
 
-/** What the image for this node's platform says of itself. */
-async function readFacts(
-  context: RegistryContext,
+/** The properties of the image for this node's platform. */
+async function readProperties(
+  context: ContentContext,
   { repository, manifest }: PushedTag,
 ): Promise<Pick<Image, 'sizeBytes' | 'platform' | 'gitCommit'> | undefined> {
   const image = await resolveImage(context.store, repository, manifest);
@@ -78,7 +90,7 @@ async function readFacts(
   };
 }
 
-/** The manifest itself, or of an index the child for this node's platform, or the first that is an image. */
+/** Returns an image's manifest as it is; of an index, the child for this node's platform, or else the first child. */
 export async function resolveImage(
   store: Store,
   repository: string,
@@ -94,7 +106,7 @@ export async function resolveImage(
   return await resolveImage(store, repository, parseManifest(stored.bytes, stored.mediaType), depth + 1);
 }
 
-/** BuildKit puts what it attests beside the image, for the platform `unknown/unknown`. */
+/** BuildKit stores attestations beside the image, for the platform `unknown/unknown`. */
 function isAttestation({ platform, annotations }: Descriptor): boolean {
   return platform?.architecture === 'unknown' || annotations?.['vnd.docker.reference.type'] === 'attestation-manifest';
 }
@@ -103,9 +115,9 @@ function isForThisNode({ platform }: Descriptor): boolean {
   return platform?.os === 'linux' && platform.architecture === (architectures[process.arch] ?? process.arch);
 }
 
-/** The config of an image, as far as it can be read: whoever pushed it may have pushed nonsense. */
+/** The config of an image. `undefined` if it is invalid: clients may push anything. */
 async function readConfig(
-  context: RegistryContext,
+  context: ContentContext,
   repository: string,
   { digest }: Descriptor,
 ): Promise<z.infer<typeof imageConfig> | undefined> {
@@ -119,7 +131,27 @@ async function readConfig(
   }
 }
 
-/** The content of a small blob. */
+/** The git commit in an image's labels. Each field comes from the first source that has it. `undefined` if none has any. */
+function gitCommitOf(sources: readonly Labels[]): GitCommit | undefined {
+  const commit: { -readonly [Field in keyof GitCommit]: GitCommit[Field] } = {};
+  for (const field of ['hash', 'branch', 'message', 'repository'] as const) {
+    const value = firstText(sources, labelNames[field]);
+    if (value !== undefined) commit[field] = value.slice(0, maxLengths[field]).toWellFormed();
+  }
+  return Object.keys(commit).length > 0 ? commit : undefined;
+}
+
+function firstText(sources: readonly Labels[], names: readonly string[]): string | undefined {
+  for (const source of sources) {
+    for (const name of names) {
+      const value = Object.hasOwn(source, name) ? source[name] : undefined;
+      if (typeof value === 'string' && value !== '') return value;
+    }
+  }
+  return undefined;
+}
+
+/** Reads a small blob into memory. */
 export async function readBlob(blobs: Blobs, digest: string): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of (await blobs.read(digest)) ?? []) chunks.push(chunk as Uint8Array);

@@ -8,7 +8,7 @@ import type { Image } from '../../model/image.ts';
 import { contentId, manifests, ofRepository, tagId, tags } from './documents.ts';
 import type { StoredManifest, StoredTag } from './documents.ts';
 
-/** Which documents may be deleted, as they stand when that happens. Default: all. */
+/** Which documents may be deleted, by their state at the time of deletion. Default: all. */
 interface Conditions {
   readonly image?: (image: Image) => boolean;
   readonly tag?: (tag: StoredTag) => boolean;
@@ -16,7 +16,7 @@ interface Conditions {
 }
 
 /**
- * Deletes a manifest with the images and tags that point to it. If one of these stays, the manifest stays, too.
+ * Deletes a manifest with the images and tags that point to it. If one of these stays, the manifest stays too.
  *
  * @returns whether the manifest was deleted.
  */
@@ -32,14 +32,14 @@ export async function removeManifest(
     isNamed ||= !isDeleted && (await store.get(images, id)) !== undefined;
   }
   for await (const { id } of store.scan(tags, ofDigest)) {
-    // A tag that was moved to another manifest meanwhile is no name of this one.
+    // A tag that was moved meanwhile points to another manifest.
     const isDeleted = await store.delete(tags, id, (tag) => tag.digest === digest && (when.tag?.(tag) ?? true));
     isNamed ||= !isDeleted && (await store.get(tags, id))?.digest === digest;
   }
   return !isNamed && (await store.delete(manifests, contentId(repository, digest), when.manifest));
 }
 
-/** Deletes a tag and its images; the manifests stay. @returns whether there was such a tag. */
+/** Deletes a tag and its images; the manifests stay. @returns whether the tag existed. */
 export async function removeTag(store: Store, repository: string, tag: string): Promise<boolean> {
   for await (const { id } of store.scan(images, { index: 'byTag', equals: { repository, tag } })) {
     await store.delete(images, id);

@@ -1,4 +1,4 @@
-/** A repository is there exactly as long as its service is. */
+/** A repository exists exactly as long as its service. */
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Store } from '../../core/store/store.ts';
 import { StoreError } from '../../core/store/store.ts';
@@ -7,20 +7,20 @@ import { manifestBatchSize, manifests, ofRepository } from './documents.ts';
 import { RegistryError } from '../errors.ts';
 import { removeNames } from './removal.ts';
 
-/** All names that begin with `<account>/`, as a range of them: the character after the slash ends it. */
+/** The range of all names that begin with `<account>/`: it ends before the character after the slash. */
 export function repositoriesOf(account: string): { from: string; before: string } {
   return { from: `${account}/`, before: `${account}0` };
 }
 
-/** Throws `name-unknown` if there is no such repository. */
+/** Throws `name-unknown` if the repository does not exist. */
 export async function requireRepository(store: Store, repository: string): Promise<void> {
   if (!(await store.get(services, repository))) throw new RegistryError('name-unknown');
 }
 
 /**
- * Makes the service of a repository that is pushed to, if it is not there. What a service of the same name had before it
- * was deleted goes first, so that its tags do not come back. A crash in between leaves the service unmade, and the next
- * push does the rest. Two first pushes at a time cannot harm each other: each takes away only what is older than itself.
+ * Creates the service of a repository for its first push. First deletes the content of a deleted service of the same name, so that
+ * its tags do not reappear. After a crash in between, the service does not exist and the next push does the rest. Concurrent
+ * first pushes do not harm each other: each deletes only what is older than itself.
  */
 export async function ensureRepository(
   { store, clock, defaultCluster }: { store: Store; clock: Clock; defaultCluster: string },

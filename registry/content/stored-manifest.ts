@@ -1,4 +1,4 @@
-/** What is stored of a manifest beside its bytes, so that nothing but verification has to parse stored bytes again. */
+/** The document of a manifest. It has fields beside the bytes, so that only verification parses stored bytes again. */
 import { contentId } from './documents.ts';
 import type { Referrer, StoredManifest } from './documents.ts';
 import { isContainerImage } from './manifest.ts';
@@ -11,7 +11,7 @@ interface Content {
   readonly manifest: Manifest;
 }
 
-/** The document of a manifest that is pushed now. */
+/** Creates the document of a manifest that is pushed now. */
 export function storedManifest({ repository, digest, bytes, manifest }: Content, now: Date): StoredManifest {
   const { config, layers, manifests, blobs, subject, mediaType } = manifest;
   const parts = [...(config ? [config] : []), ...layers, ...manifests, ...blobs];
@@ -31,7 +31,7 @@ export function storedManifest({ repository, digest, bytes, manifest }: Content,
   };
 }
 
-/** distribution-spec, "Listing Referrers": an image without an artifact type is of the type of its config. */
+/** distribution-spec, "Listing Referrers": an image without an artifact type has the type of its config. */
 function referrerOf(manifest: Manifest, { digest, sizeBytes }: { digest: string; sizeBytes: number }): Referrer {
   const { kind, mediaType, config, annotations } = manifest;
   const artifactType = manifest.artifactType || (kind === 'image' ? config?.mediaType : undefined);
@@ -42,6 +42,6 @@ function referrerOf(manifest: Manifest, { digest, sizeBytes }: { digest: string;
     ...(artifactType && { artifactType }),
     ...(Object.keys(annotations).length > 0 && { annotations }),
   };
-  // What no document can hold, no request can ask for.
+  // No document can hold, and no request can name, a type that is not well-formed.
   return { ...(artifactType && { artifactType: artifactType.toWellFormed() }), descriptor: JSON.stringify(descriptor) };
 }

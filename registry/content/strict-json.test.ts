@@ -16,16 +16,16 @@ test.each([
 });
 
 test.each([
-  ['{"a":1,"a":1}', /"a" stands twice/],
-  ['{"a":1,"b":{},"a":2}', /"a" stands twice/],
-  ['{"a":1,"\\u0061":2}', /"a" stands twice/],
-  ['{"":1,"":2}', /stands twice/],
-  ['[{"x":[{"b":1,"c":[{"b":3}],"b":2}]}]', /"b" stands twice/],
-  ['{"__proto__":1,"__proto__":2}', /stands twice/],
+  ['{"a":1,"a":1}', /"a" is duplicated/],
+  ['{"a":1,"b":{},"a":2}', /"a" is duplicated/],
+  ['{"a":1,"\\u0061":2}', /"a" is duplicated/],
+  ['{"":1,"":2}', /is duplicated/],
+  ['[{"x":[{"b":1,"c":[{"b":3}],"b":2}]}]', /"b" is duplicated/],
+  ['{"__proto__":1,"__proto__":2}', /is duplicated/],
   [`${'['.repeat(101)}${']'.repeat(101)}`, /too deep/],
   ['{"a":'.repeat(100_000), /too deep/],
   [`[${'0,'.repeat(65_536)}0]`, /Too many/],
-  ['{"a', /does not end/],
+  ['{"a', /Unterminated/],
   ['{"a":1}}', /JSON/],
   [']', /JSON/],
   ['{"a" "b"}', /JSON/],

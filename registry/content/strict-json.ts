@@ -1,22 +1,22 @@
 /**
- * JSON in which all readers see the same. Of a name that stands twice some readers take the first value and some the last;
- * deep nesting ends some of them, and a flood of members costs all of them time.
+ * Parses only JSON that all parsers read alike. Of a duplicate name, some parsers use the first value and some the last; deep
+ * nesting crashes some, and a flood of members costs all of them time.
  */
 
-/** Go's reader, which most clients have, refuses 10,000; manifests nest four or five deep. */
+/** Go's parser, which most clients use, allows 10,000; manifests nest four or five levels deep. */
 const maxDepth = 100;
 
-/** Ten thousand layers have some 40,000. Building objects of a million members would hold this process up for seconds. */
+/** Ten thousand layers have some 40,000. Building objects with a million members would block this process for seconds. */
 const maxMembers = 65_536;
 
-/** The value of a JSON text. Throws `SyntaxError`, for what is no JSON and for what is not strict. */
+/** Parses a JSON text. Throws `SyntaxError` if it is not JSON or not strict. */
 export function parseStrictJson(text: string): unknown {
-  // Before it is parsed: what it guards against would happen there.
+  // Before parsing, which would already suffer from what this prevents.
   checkStrict(text);
   return JSON.parse(text);
 }
 
-/** Walks over a text that may be no JSON at all: then parsing finds that out. */
+/** Scans a text that may not even be JSON: parsing detects that. */
 function checkStrict(text: string): void {
   /** The names of each open object, and `undefined` for each open array. */
   const open: (Set<string> | undefined)[] = [];
@@ -34,7 +34,7 @@ function checkStrict(text: string): void {
       case openBrace:
       case openBracket:
         nameNext = text.charCodeAt(at) === openBrace;
-        if (open.push(nameNext ? new Set() : undefined) > maxDepth) throw new SyntaxError('Nested too deep');
+        if (open.push(nameNext ? new Set() : undefined) > maxDepth) throw new SyntaxError('Nested too deeply');
         members += 1;
         break;
       case closeBrace:
@@ -60,19 +60,19 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-/** Where the string that begins at `start` ends. */
+/** The position of the quote that ends the string beginning at `start`. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === quote) return at;
     if (code === backslash) at += 1;
   }
-  throw new SyntaxError('A string does not end');
+  throw new SyntaxError('Unterminated string');
 }
 
-/** Two spellings of a name are one name: `"\u0061"` is `"a"`. */
+/** Compares names after unescaping: `"\u0061"` is `"a"`. */
 function addName(names: Set<string> | undefined, literal: string): void {
   const name = literal.includes('\\') ? (JSON.parse(literal) as string) : literal.slice(1, -1);
-  if (names?.has(name)) throw new SyntaxError(`The name ${JSON.stringify(name.slice(0, 64))} stands twice`);
+  if (names?.has(name)) throw new SyntaxError(`The name ${JSON.stringify(name.slice(0, 64))} is duplicated`);
   names?.add(name);
 }

@@ -1,17 +1,20 @@
-/** What a collection or a verification tells while it runs, as lines of JSON when it was asked for by command. */
+/** The events of a garbage collection or a verification, which commands print as lines of JSON. */
 import { z } from 'zod';
 
 const count = z.int().nonnegative();
-const tally = z.object({ blobs: count, bytes: count });
+const blobTotals = z.object({ blobs: count, bytes: count });
 
-/** What went from one repository, or would go. */
+/** A number of blobs, and the sum of their bytes. */
+export type BlobTotals = z.infer<typeof blobTotals>;
+
+/** What was deleted from one repository, or would be in a dry run. */
 const repositoryCollected = z.object({
   type: z.literal('repository'),
   repository: z.string(),
   manifests: count,
   tags: count,
   blobs: count,
-  /** Of manifests and of blobs. Bytes of a blob stay for as long as another repository has it. */
+  /** Of manifests and of blobs. The bytes of a blob stay while another repository links to it. */
   bytes: count,
 });
 
@@ -24,22 +27,21 @@ const collected = z.object({
   /** Links from a repository to a blob. */
   links: count,
   uploads: count,
-  /** Bytes that no repository has any more: they go when the wait is over. In a dry run: that would go in the end. */
-  condemned: tally,
-  /** Bytes that are gone. */
-  removed: tally,
+  /** Blobs that no repository links to any more: removed when the wait is over. In a dry run, all that would be removed. */
+  marked: blobTotals,
+  removed: blobTotals,
   removal_wait_ms: count,
   duration_ms: count,
 });
 
-export const collectionEvent = z.discriminatedUnion('type', [repositoryCollected, collected]);
+export const gcEvent = z.discriminatedUnion('type', [repositoryCollected, collected]);
 
-export type CollectionEvent = z.infer<typeof collectionEvent>;
+export type GcEvent = z.infer<typeof gcEvent>;
 
-/** The last event of a collection. */
-export type CollectionSummary = z.infer<typeof collected>;
+/** The last event of a garbage collection. */
+export type GcSummary = z.infer<typeof collected>;
 
-/** What can be wrong with what is stored. */
+/** The kinds of problems that a verification finds: see docs/garbage-collection.md. */
 export const problemKinds = [
   'blob-damaged',
   'blob-unreadable',
@@ -54,10 +56,10 @@ export const problemKinds = [
 const problem = z.object({
   type: z.literal('problem'),
   kind: z.enum(problemKinds),
-  /** Of the content that is damaged or missing. */
+  /** The content that is damaged or missing. */
   digest: z.string(),
   repository: z.string().optional(),
-  /** A sentence, for people. */
+  /** For people. */
   message: z.string(),
   repaired: z.boolean(),
 });
@@ -79,7 +81,6 @@ export const verificationEvent = z.discriminatedUnion('type', [problem, verified
 
 export type VerificationEvent = z.infer<typeof verificationEvent>;
 
-/** Something that is wrong. */
 export type Problem = z.infer<typeof problem>;
 
 /** The last event of a verification. */

@@ -5,14 +5,14 @@
  */
 import { expect, test, vi } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
-import { collect, patiently } from '../../test/kit/registry/collecting.ts';
+import { collect, patiently } from '../../test/kit/registry/garbage-collection.ts';
 import { testDrivers } from '../../test/kit/servers/drivers.ts';
 import type { TestDrivers } from '../../test/kit/servers/drivers.ts';
 import { openTestRegistry, pushBlob, sha256, withPauses } from '../../test/kit/registry/registry.ts';
 import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 import { blobLinks, tombstones } from '../content/documents.ts';
-import { removeCondemned } from './bytes.ts';
-import { takeTurn } from './turn.ts';
+import { removeMarked } from './sweep-blobs.ts';
+import { acquireLeaderLease } from './leader-lease.ts';
 
 const repository = 'acme/draw';
 const leaseMs = 24 * 3_600_000;
@@ -63,8 +63,8 @@ for (const drivers of testDrivers()) {
 
 async function openScene(drivers: TestDrivers) {
   const clock = new ManualClock(new Date());
-  const collection = { everyMs: 1_000_000 * leaseMs, removalWaitMs: 0, keptUntaggedImages: 0 };
-  return Object.assign(await openTestRegistry({ drivers, clock, collection }), { clock });
+  const gc = { everyMs: 1_000_000 * leaseMs, removalWaitMs: 0, keptUntaggedImages: 0 };
+  return Object.assign(await openTestRegistry({ drivers, clock, gc }), { clock });
 }
 
 /** @returns before which call the collector stood still; nothing if it came to its end. */
@@ -77,7 +77,7 @@ async function freezeAt(
   if (!(await blobs.stat(digest))) await pushBlob(registry, repository, blob);
   await store.delete(blobLinks, `${repository}@${digest}`);
   await store.delete(tombstones, digest);
-  await store.insert(tombstones, { id: digest, state: 'condemned', at: clock.now() });
+  await store.insert(tombstones, { id: digest, state: 'marked', at: clock.now() });
   await clock.advance(1_000);
   let left = step;
   let frozenAt: string | undefined;
@@ -92,15 +92,15 @@ async function freezeAt(
   };
   const parts = { store: withPauses(store, freeze), blobs: withPauses(blobs, freeze) };
   // A clock of its own, which stands still as it does.
-  const turn = await takeTurn({ store, clock: new ManualClock(clock.now()) }, () => {});
-  if (!turn) throw new Error('There is no turn to be had');
+  const lease = await acquireLeaderLease({ store, clock: new ManualClock(clock.now()) }, () => {});
+  if (!lease) throw new Error('Another collector has the lease');
   try {
-    await removeCondemned({ ...parts, settings: { removalWaitMs: 0 }, turn }, turn.lost);
+    await removeMarked({ ...parts, gc: { removalWaitMs: 0 }, lease, signal: lease.lost });
   } catch (error) {
-    if (!turn.lost.aborted) throw error;
+    if (!lease.lost.aborted) throw error;
   } finally {
     vi.restoreAllMocks();
-    await turn[Symbol.asyncDispose]();
+    await lease[Symbol.asyncDispose]();
   }
   return frozenAt;
 }

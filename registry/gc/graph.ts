@@ -1,7 +1,7 @@
-/** What keeps what alive in a repository. Pure, so that its rules can be tested without a store. */
+/** Which content of a repository keeps which alive. Pure, so that the rules can be tested without a store. */
 import type { StoredManifest } from '../content/documents.ts';
 
-/** A manifest, as far as it matters here. */
+/** A manifest without its bytes. */
 export type Node = Pick<
   StoredManifest,
   'digest' | 'sizeBytes' | 'pushedAt' | 'usedAt' | 'references' | 'subject' | 'kind'
@@ -23,8 +23,8 @@ export class Graph {
   }
 
   /**
-   * Marks what these digests keep alive, themselves included: what a manifest is made of, what refers to it, and what it
-   * refers to. Manifests and blobs are marked alike: a child of an index may be either.
+   * Marks what these digests keep alive, themselves included: what a manifest consists of, its referrers, and its subject.
+   * Manifests and blobs are marked alike: a child of an index may be either.
    */
   mark(digests: Iterable<string>, marked: Set<string>): void {
     const open = [...digests];
@@ -35,12 +35,12 @@ export class Graph {
       if (!node) continue;
       for (const reference of node.references) open.push(reference);
       for (const referrer of this.#referrers.get(digest) ?? []) open.push(referrer.digest);
-      // An absent subject is nothing that anybody could be kept alive by.
+      // Other referrers of an absent subject are not kept alive through it.
       if (node.subject !== undefined && this.nodes.has(node.subject)) open.push(node.subject);
     }
   }
 
-  /** The untagged images that were pushed last. What is part of an index or refers to something is no image of its own. */
+  /** The untagged images that were pushed last. Children of an index and referrers do not count as images. */
   lastUntagged(count: number, tagged: ReadonlySet<string>): string[] {
     const untagged = [...this.nodes.values()].filter(
       (node) => !tagged.has(node.digest) && !this.#parents.has(node.digest) && this.#isImage(node),
@@ -50,8 +50,8 @@ export class Graph {
   }
 
   /**
-   * The manifests that are not marked, in an order in which they can be deleted: what keeps others alive goes before them. If
-   * it turns out not to go, they have not gone either.
+   * The manifests that are not marked, in the order of deletion: a manifest comes before those that it keeps alive. If it turns
+   * out to be in use, they have not been deleted yet.
    */
   garbage(marked: ReadonlySet<string>): Node[] {
     const waiting = new Map<Node, number>();
@@ -76,7 +76,7 @@ export class Graph {
         if (count === 1) free.push(kept);
       }
     }
-    // An index that refers to its own child, or the like: there is no order.
+    // Manifests that refer to each other in a circle have no order.
     return [...order, ...waiting.keys()];
   }
 
@@ -93,7 +93,7 @@ export class Graph {
   }
 }
 
-/** A manifest without its bytes. */
+/** Leaves out the bytes: a repository has many manifests. */
 export function nodeOf(stored: StoredManifest): Node {
   const { digest, sizeBytes, pushedAt, usedAt, references, subject, kind } = stored;
   return { digest, sizeBytes, pushedAt, usedAt, references, ...(subject !== undefined && { subject }), kind };

@@ -6,7 +6,7 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { services } from '../../model/service.ts';
-import { collect, patiently } from '../../test/kit/registry/collecting.ts';
+import { collect, patiently } from '../../test/kit/registry/garbage-collection.ts';
 import { openTestRegistry, putManifest, sha256 } from '../../test/kit/registry/registry.ts';
 import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 
@@ -124,8 +124,8 @@ function interleaver() {
 async function open() {
   const clock = new ManualClock(new Date());
   const steps = interleaver();
-  const collection = { everyMs: 1_000_000 * leaseMs, removalWaitMs: 0, keptUntaggedImages: 0 };
-  const registry = await openTestRegistry({ clock, collection, beforeCall: steps.beforeCall });
+  const gc = { everyMs: 1_000_000 * leaseMs, removalWaitMs: 0, keptUntaggedImages: 0 };
+  const registry = await openTestRegistry({ clock, gc, beforeCall: steps.beforeCall });
   return { clock, steps, registry };
 }
 

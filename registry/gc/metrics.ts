@@ -1,30 +1,30 @@
 import { Counter, Gauge } from 'prom-client';
 import type { Metrics } from '../../core/metrics/metrics.ts';
-import type { CollectionSummary } from './events.ts';
+import type { BlobTotals, GcSummary } from './events.ts';
 
-export interface CollectionMetrics extends Disposable {
-  /** Counts a collection that came to its end. */
-  count(summary: CollectionSummary, finishedAt: Date): void;
-  /** Counts a collection that broke off. */
+export interface GcMetrics extends Disposable {
+  /** Counts a completed garbage collection. */
+  count(summary: GcSummary, finishedAt: Date): void;
+  /** Counts a garbage collection that failed. */
   countFailure(): void;
-  /** Counts bytes that went after a collection, when the wait was over. */
-  countRemoved(removed: CollectionSummary['removed']): void;
+  /** Counts bytes that were removed after a garbage collection, when the wait was over. */
+  countRemoved(removed: BlobTotals): void;
 }
 
 const prefix = 'berth_registry_collection';
 
-/** The figures of garbage collection, registered until disposed. */
-export function openCollectionMetrics(metrics: Metrics): CollectionMetrics {
+/** Registers the metrics of garbage collection until disposed. */
+export function openGcMetrics(metrics: Metrics): GcMetrics {
   const registers = [metrics];
   const runs = new Counter({
     name: `${prefix}_runs_total`,
-    help: 'Garbage collections of this process, by how they ended: done or failed',
+    help: 'Garbage collections of this process, by outcome: done or failed',
     labelNames: ['outcome'],
     registers,
   });
   const collected = new Counter({
     name: `${prefix}_collected_total`,
-    help: 'What garbage collection took away: manifests, tags, links of repositories to blobs, uploads, blobs',
+    help: 'What garbage collection deleted: manifests, tags, links of repositories to blobs, uploads, blobs',
     labelNames: ['what'],
     registers,
   });
@@ -35,15 +35,15 @@ export function openCollectionMetrics(metrics: Metrics): CollectionMetrics {
   });
   const duration = new Gauge({
     name: `${prefix}_seconds`,
-    help: 'How long the last garbage collection took',
+    help: 'Duration of the last garbage collection',
     registers,
   });
   const finished = new Gauge({
     name: `${prefix}_last_success_timestamp_seconds`,
-    help: 'When this process last came to the end of a garbage collection, in Unix time',
+    help: 'When this process last completed a garbage collection, in Unix time',
     registers,
   });
-  const countRemoved = (removed: CollectionSummary['removed']) => {
+  const countRemoved = (removed: BlobTotals) => {
     collected.inc({ what: 'blobs' }, removed.blobs);
     bytes.inc(removed.bytes);
   };

@@ -4,12 +4,12 @@ import type { Blobs } from '../../core/blobs/blobs.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { algorithmOf } from '../content/digests.ts';
 import { blobLinks, tombstones } from '../content/documents.ts';
-import { deletingTombstone, dropTombstone } from './bytes.ts';
+import { deletingTombstone, dropTombstone } from './sweep-blobs.ts';
 import type { Problem } from './events.ts';
-import type { Turn } from './turn.ts';
-import type { Verifying } from './verifying.ts';
+import type { GcRun } from './gc-run.ts';
+import type { LeaderLease } from './leader-lease.ts';
 
-/** How many repositories are named that have a damaged blob. */
+/** How many of the repositories with a damaged blob a message names. */
 const maxNamed = 10;
 
 type Finding =
@@ -18,8 +18,11 @@ type Finding =
   | { readonly state: 'damaged' | 'unreadable'; readonly why: string };
 
 /** Reads every blob once, one after the other, and compares its bytes with its digest. */
-export async function* verifyBlobs(verifying: Verifying): AsyncGenerator<Problem, void, undefined> {
-  const { blobs, seen, signal, turn } = verifying;
+export async function* verifyBlobs(
+  run: GcRun,
+  seen: { blobs: number; bytes: number },
+): AsyncGenerator<Problem, void, undefined> {
+  const { blobs, signal, lease } = run;
   for await (const digest of blobs.list()) {
     const finding = await readBlob(blobs, digest, signal);
     if (finding.state === 'gone') continue;
@@ -28,11 +31,11 @@ export async function* verifyBlobs(verifying: Verifying): AsyncGenerator<Problem
       seen.bytes += finding.sizeBytes;
       continue;
     }
-    const whose = await repositoriesWith(verifying, digest);
-    // What cannot be read at the moment may be good.
-    const repaired = finding.state === 'damaged' && turn ? await removeDamaged(verifying, turn, digest) : false;
+    const usedBy = await repositoriesWith(run, digest);
+    // A blob that cannot be read at the moment may be intact.
+    const repaired = finding.state === 'damaged' && lease ? await removeDamaged(run, lease, digest) : false;
     const kind = finding.state === 'damaged' ? 'blob-damaged' : 'blob-unreadable';
-    const message = `${finding.why}; ${whose}${repaired ? '. Its bytes were removed, the next push stores them anew' : ''}`;
+    const message = `${finding.why}; ${usedBy}${repaired ? '. Its bytes were removed, the next push stores them again' : ''}`;
     yield { type: 'problem', kind, digest, message, repaired };
   }
 }
@@ -51,7 +54,7 @@ async function readBlob(blobs: Blobs, digest: string, signal: AbortSignal): Prom
     }
   } catch (error) {
     signal.throwIfAborted();
-    // If the blobs as a whole are down, this fails too.
+    // Fails if the driver as a whole is down.
     await blobs.ping();
     if (!(await blobs.stat(digest))) return { state: 'gone' };
     const why = `Its bytes cannot be read: ${error instanceof Error ? error.message : String(error)}`;
@@ -61,23 +64,23 @@ async function readBlob(blobs: Blobs, digest: string, signal: AbortSignal): Prom
   return actual === digest ? { state: 'good', sizeBytes } : { state: 'damaged', why: `Its bytes have ${actual}` };
 }
 
-async function repositoriesWith({ store }: Verifying, digest: string): Promise<string> {
+async function repositoriesWith({ store }: GcRun, digest: string): Promise<string> {
   const links = await store.find(blobLinks, { index: 'byDigest', equals: { digest }, limit: maxNamed + 1 });
   if (links.length === 0) return 'no repository has it';
   const names = links.slice(0, maxNamed).map(({ repository }) => repository);
   return `${names.join(', ')}${links.length > maxNamed ? ' and others have' : names.length > 1 ? ' have' : ' has'} it`;
 }
 
-/** Under a tombstone, so that nobody who pushes the blob takes the damaged bytes for theirs. */
-async function removeDamaged({ store, blobs, signal }: Verifying, turn: Turn, digest: string): Promise<boolean> {
-  await turn.prove();
-  const deleting = await deletingTombstone(store, turn, digest);
+/** Removes damaged bytes under a tombstone, so that a push of the blob does not reuse them. */
+async function removeDamaged({ store, blobs, signal }: GcRun, lease: LeaderLease, digest: string): Promise<boolean> {
+  await lease.confirm();
+  const deleting = await deletingTombstone(store, lease, digest);
   await upsert(store, tombstones, digest, () => deleting);
   const blob = await blobs.stat(digest);
-  // Somebody may have replaced it since.
+  // A push may have replaced them since.
   const isDamaged = (await readBlob(blobs, digest, signal)).state === 'damaged';
-  await turn.prove();
+  await lease.confirm();
   const isRemoved = isDamaged && (await blobs.delete(digest, blob?.generation));
-  await dropTombstone(store, turn, digest);
+  await dropTombstone(store, lease, digest);
   return isRemoved;
 }

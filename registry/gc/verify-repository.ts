@@ -6,47 +6,48 @@ import { RegistryError } from '../errors.ts';
 import { parseManifest, referencesOf } from '../content/manifest.ts';
 import { removeManifest } from '../content/removal.ts';
 import type { Problem } from './events.ts';
-import type { Verifying } from './verifying.ts';
+import type { GcRun } from './gc-run.ts';
 
 type About = Omit<Problem, 'type' | 'repaired'>;
 
 /**
- * Checks the documents of one repository. While others push and delete, each finding is looked at once more, as it stands
- * then, before it is told.
+ * Verifies the documents of one repository. Clients push and delete at the same time, so each problem is checked once more before
+ * it is reported.
  */
 export async function* verifyRepository(
-  verifying: Verifying,
+  run: GcRun,
   repository: string,
+  seen: { manifests: number; tags: number },
 ): AsyncGenerator<Problem, void, undefined> {
-  const { store, seen, signal, yielder } = verifying;
+  const { store, signal, yielder } = run;
   const needed = new Set<string>();
   for await (const stored of store.scan(manifests, { ...ofRepository(repository), batchSize: manifestBatchSize })) {
     signal.throwIfAborted();
     await yielder.yieldIfDue();
     seen.manifests += 1;
-    yield* verifyManifest(verifying, stored, needed);
+    yield* verifyManifest(run, stored, needed);
   }
-  yield* verifyLinks(verifying, repository, needed);
-  yield* verifyNames(verifying, repository);
+  yield* verifyLinks(run, repository, needed);
+  yield* verifyNames(run, repository, seen);
 }
 
 async function* verifyManifest(
-  verifying: Verifying,
+  run: GcRun,
   stored: StoredManifest,
   needed: Set<string>,
 ): AsyncGenerator<Problem, void, undefined> {
-  const { store, turn } = verifying;
+  const { store, lease } = run;
   const { repository, digest } = stored;
   const references = referencesIfWhole(stored);
   if (!references) {
-    const repaired = turn ? await dropDamaged(verifying, stored) : false;
+    const repaired = lease ? await dropDamaged(run, stored) : false;
     const message = repaired ? 'It was removed, push it again' : 'Its bytes are not those that were pushed';
     yield problem({ kind: 'manifest-damaged', digest, repository, message }, repaired);
     return;
   }
   for (const reference of references) {
     needed.add(reference);
-    if (await isHere(verifying, repository, reference)) continue;
+    if (await isHere(run, repository, reference)) continue;
     if (!(await store.get(manifests, stored.id))) return;
     const names = await store.find(tags, { index: 'byDigest', equals: { repository, digest }, limit: 3 });
     const name = names.length > 0 ? names.map(({ tag }) => tag).join(', ') : digest;
@@ -67,15 +68,15 @@ function referencesIfWhole({ bytes, mediaType, digest }: StoredManifest): string
   }
 }
 
-/** As a blob with its bytes, or as a manifest. */
-async function isHere({ store, blobs }: Verifying, repository: string, digest: string): Promise<boolean> {
+/** Whether the repository has content, as a blob with its bytes or as a manifest. */
+async function isHere({ store, blobs }: GcRun, repository: string, digest: string): Promise<boolean> {
   const id = contentId(repository, digest);
   if ((await store.get(blobLinks, id)) && (await blobs.stat(digest))) return true;
   return (await store.get(manifests, id)) !== undefined;
 }
 
-/** With its names, but not if it is pushed again at this moment. @returns whether it was deleted. */
-async function dropDamaged({ store }: Verifying, stored: StoredManifest): Promise<boolean> {
+/** Deletes a damaged manifest with its names, unless it is pushed again at this moment. @returns whether it was deleted. */
+async function dropDamaged({ store }: GcRun, stored: StoredManifest): Promise<boolean> {
   const now = await store.now();
   return await removeManifest(store, stored, {
     image: ({ uploadTime }) => uploadTime < now,
@@ -85,39 +86,42 @@ async function dropDamaged({ store }: Verifying, stored: StoredManifest): Promis
 }
 
 async function* verifyLinks(
-  verifying: Verifying,
+  run: GcRun,
   repository: string,
   needed: ReadonlySet<string>,
 ): AsyncGenerator<Problem, void, undefined> {
-  const { store, blobs, before, turn, yielder, signal } = verifying;
+  const { store, blobs, before, lease, yielder, signal } = run;
   for await (const { id, digest, sizeBytes, usedAt } of store.scan(blobLinks, ofRepository(repository))) {
     signal.throwIfAborted();
     await yielder.yieldIfDue();
     const found = await blobs.stat(digest);
     const about = { digest, repository };
     if (found && found.sizeBytes !== sizeBytes) {
-      const message = `${repository} has it with ${sizeBytes} bytes, and there are ${found.sizeBytes}`;
+      const message = `${repository} has recorded ${sizeBytes} bytes, and the blob has ${found.sizeBytes}`;
       const change = async () => await store.update(blobLinks, id, (link) => ({ ...link, sizeBytes: found.sizeBytes }));
-      yield problem({ kind: 'link-size', ...about, message }, turn ? Boolean(await change()) : false);
+      yield problem({ kind: 'link-size', ...about, message }, lease ? Boolean(await change()) : false);
     }
-    // What a manifest needs was told there. What was linked of late may be a push that is under way, or that was cut off.
+    // A manifest that needs the blob was reported above. A recent link may belong to a push in progress, or to one that was cut off.
     if (found || needed.has(digest) || usedAt >= before) continue;
     const isSame = (link: { readonly usedAt: Date }) => link.usedAt.getTime() === usedAt.getTime();
-    const repaired = turn ? await store.delete(blobLinks, id, isSame) : false;
+    const repaired = lease ? await store.delete(blobLinks, id, isSame) : false;
     yield problem({ kind: 'link-without-bytes', ...about, message: `${repository} has lost it` }, repaired);
   }
 }
 
 /** Tags and images must point to a manifest. */
-async function* verifyNames(verifying: Verifying, repository: string): AsyncGenerator<Problem, void, undefined> {
-  const { store, turn, seen, signal } = verifying;
+async function* verifyNames(
+  { store, lease, signal }: GcRun,
+  repository: string,
+  seen: { tags: number },
+): AsyncGenerator<Problem, void, undefined> {
   const isGone = async (digest: string) => !(await store.get(manifests, contentId(repository, digest)));
   for await (const { id, tag, digest } of store.scan(tags, ofRepository(repository))) {
     signal.throwIfAborted();
     seen.tags += 1;
     if (!(await isGone(digest)) || (await store.get(tags, id))?.digest !== digest) continue;
     if (!(await isGone(digest))) continue;
-    const repaired = turn ? await store.delete(tags, id, (current) => current.digest === digest) : false;
+    const repaired = lease ? await store.delete(tags, id, (current) => current.digest === digest) : false;
     const message = `Tag "${tag}" of ${repository} points to nothing, push it again`;
     yield problem({ kind: 'tag-without-manifest', digest, repository, message }, repaired);
   }
@@ -125,7 +129,7 @@ async function* verifyNames(verifying: Verifying, repository: string): AsyncGene
   for await (const { id, tag, digest, uploadTime } of store.scan(images, ofImages)) {
     if (!(await isGone(digest)) || !(await store.get(images, id)) || !(await isGone(digest))) continue;
     const isSame = (image: { readonly uploadTime: Date }) => image.uploadTime.getTime() === uploadTime.getTime();
-    const repaired = turn ? await store.delete(images, id, isSame) : false;
+    const repaired = lease ? await store.delete(images, id, isSame) : false;
     const message = `Image "${tag}" of ${repository} points to nothing`;
     yield problem({ kind: 'image-without-manifest', digest, repository, message }, repaired);
   }

@@ -76,7 +76,7 @@ test('a push mends bytes that were cut short, without any repair', async () => {
 test('documents that point to nothing are found, and taken away', async () => {
   const clock = new ManualClock(new Date());
   // Collected would be found, too: not here.
-  await using registry = await openTestRegistry({ clock, collection: { everyMs: 1e12 } });
+  await using registry = await openTestRegistry({ clock, gc: { everyMs: 1e12 } });
   const { digest } = await pushImage(registry, { repository, reference: 'v1' });
   await pushImage(registry, { repository, reference: 'kept' }, { labels: { other: 'image' } });
   const lost = await pushBlob(registry, repository, 'lost');

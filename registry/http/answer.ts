@@ -1,11 +1,12 @@
-/** Writing answers, always with their length, never compressed, never through a framework that would touch their type. */
+/** Writes answers: always with their length, never compressed, and not by a framework that would change their content type. */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { jsonAnswer } from '../../core/http/json.ts';
 import { answerEarly } from '../../core/http/linger.ts';
-import { registryErrors } from '../errors.ts';
-import type { ErrorEntry, RegistryError, RegistryErrorName } from '../errors.ts';
+import { registryErrors } from '../error-catalogue.ts';
+import type { ErrorEntry, RegistryErrorName } from '../error-catalogue.ts';
+import type { RegistryError } from '../errors.ts';
 
-/** Answers with a body, or with none and a length of 0. */
+/** Answers with a body, which is empty by default. */
 export function answer(
   response: ServerResponse,
   status: number,
@@ -18,6 +19,7 @@ export function answer(
   response.end(body);
 }
 
+/** Answers with a JSON body. */
 export function answerJson(
   response: ServerResponse,
   status: number,
@@ -27,25 +29,25 @@ export function answerJson(
   answer(response, status, { 'content-type': 'application/json', ...headers }, Buffer.from(JSON.stringify(body)));
 }
 
-/** Answers with an entry of the catalogue. `id` is the request's, which is in the log too. */
+/** Answers with an error of the catalogue. A 5xx contains the request's `id`, which is in the log too. */
 export async function answerError(
   { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
-  { refusal, id }: { readonly refusal: RegistryError; readonly id: string },
+  { error, id }: { readonly error: RegistryError; readonly id: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const { status, reasonPhrase }: ErrorEntry = registryErrors[refusal.entry];
+  const { status, reasonPhrase }: ErrorEntry = registryErrors[error.entry];
   if (reasonPhrase !== undefined) response.statusMessage = reasonPhrase;
   const detail = status >= 500 ? { id } : undefined;
-  const { headers, body } = jsonAnswer(status, errorBody(refusal.entry, { more: refusal.detail, detail }));
-  await answerEarly({ request, response }, { status, headers: { ...headers, ...refusal.headers }, body }, signal);
+  const { headers, body } = jsonAnswer(status, errorBody(error.entry, { more: error.detail, detail }));
+  await answerEarly({ request, response }, { status, headers: { ...headers, ...error.headers }, body }, signal);
 }
 
-/** The body that an entry of the catalogue is told with: OCI distribution-spec, "Error Codes". */
+/** The body of an error: OCI distribution-spec, "Error Codes". */
 export function errorBody(
   entry: RegistryErrorName,
   { more, detail }: { readonly more?: string | undefined; readonly detail?: object | undefined } = {},
 ): object {
   const { code, message } = registryErrors[entry];
-  // In the message, since docker shows nothing else to the person who pushes.
+  // In the message, because docker shows nothing else to the user.
   return { errors: [{ code, message: more === undefined ? message : `${message}: ${more}`, detail }] };
 }

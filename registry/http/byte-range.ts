@@ -1,12 +1,12 @@
 import type { ByteRange } from '../../core/blobs/blobs.ts';
 import { RegistryError } from '../errors.ts';
 
-/** As many as podman asks for at once of an image in `zstd:chunked`. It and stargz ask for less when they are refused. */
+/** The most that podman requests at once for an image in `zstd:chunked`. After an error, podman and stargz request fewer. */
 const maxRanges = 1_024;
 
 /**
- * The ranges that a `Range` header asks for (RFC 9110, section 14), none of which touches one before it. `undefined` stands
- * for the whole: no header, another unit, nonsense, or ranges that overlap or go backwards, all of which a server may ignore.
+ * Parses a `Range` header (RFC 9110, section 14) into ascending ranges that do not overlap. `undefined` means the whole blob:
+ * there is no header, or it has another unit, is malformed, or has overlapping or descending ranges, which a server may ignore.
  * Throws `range-unsatisfiable` and `too-many-ranges`.
  */
 export function parseRanges(header: string | undefined, sizeBytes: number): readonly ByteRange[] | undefined {
@@ -18,7 +18,7 @@ export function parseRanges(header: string | undefined, sizeBytes: number): read
     const range = parseRange(text, sizeBytes);
     if (range === 'malformed') return undefined;
     if (range.start <= (ranges.at(-1)?.end ?? -1)) return undefined;
-    // `bytes=500-0` too: it asks for nothing that there is.
+    // An empty range, such as `bytes=500-0`, selects nothing.
     if (range.start <= range.end) ranges.push(range);
   }
   if (ranges.length > 0) return ranges;
@@ -34,8 +34,7 @@ function parseRange(text: string, sizeBytes: number): ByteRange | 'malformed' {
 }
 
 /**
- * The first and last byte of a chunk, from its `Content-Range` (distribution-spec: `<first>-<last>`, without a unit).
- * `malformed` if it cannot be understood.
+ * Parses the `Content-Range` of a chunk (distribution-spec: `<first>-<last>`, without a unit) into its first and last byte.
  */
 export function parseChunkRange(header: string | undefined): ByteRange | 'malformed' | undefined {
   if (header === undefined) return undefined;

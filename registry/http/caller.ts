@@ -1,39 +1,43 @@
-/** Who asks, and whether they may: bearer grants and basic logins, and the challenge for those who have neither. */
+/** Identifies the caller by a bearer grant or a basic login, checks its rights, and answers others with a challenge. */
 import type { IncomingMessage } from 'node:http';
 import type { Scope } from '../../contract/scopes.ts';
+import type { Store } from '../../core/store/store.ts';
+
 import type { RegistryGrant } from '../../model/registry-grant.ts';
-import type { Caller, Exchange, RegistryContext, RepositoryAction, Right } from '../context.ts';
+import { services } from '../../model/service.ts';
+import type { Caller, RequestContext, RegistryContext, RepositoryAction, Right } from '../context.ts';
 import { logIn, parseBasic } from '../access/credentials.ts';
 import { RegistryError } from '../errors.ts';
-import { realmOf } from './realm.ts';
 import { isRepositoryName, singleParameter } from './request-target.ts';
-import { isPublic } from '../access/visibility.ts';
 
-/** What is asked for. */
+/** What a request requires of its caller. */
 interface Demand {
   /** The name of the route. */
   readonly name: string;
   readonly right: Right;
-  /** Absent where the right is not one in a repository. */
+  /** Absent if the right does not concern a repository. */
   readonly repository?: string;
 }
 
-/** The service name in challenges: what a client repeats when it asks for a token. */
+/** The service name in challenges, which clients repeat when they request a token. */
 const challengeService = 'berth-registry';
 
-/** The scope that an access token needs for an action in its account's repositories. */
+/** A host name, IPv4 address or bracketed IPv6 address, with or without a port: nothing that could end a quoted string. */
+const hostPattern = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[a-f0-9:.]{2,45}\])(?::[0-9]{1,5})?$/i;
+
+/** The scope that an access token needs for an action in a repository of its account. */
 const scopeOfAction: Record<RepositoryAction, Scope> = { pull: 'read', push: 'push', delete: 'push' };
 
-/** What clients are told to ask for, so that one grant serves a whole push. */
+/** The scope in challenges. One grant serves a whole push. */
 const scopeFor: Record<RepositoryAction, string> = { pull: 'pull', push: 'pull,push', delete: 'delete' };
 
 /**
- * The caller, who has the right. Throws `unauthorized` with a challenge, or `denied`. What is refused here is
- * refused without a look at the repository, so a hidden one cannot be told from an absent one.
+ * Returns the caller if it has the right. Throws `unauthorized` with a challenge, or `denied`. The decision does not depend on
+ * whether the repository exists, so a client cannot distinguish a private repository from an absent one.
  */
 export async function authorize(
   context: RegistryContext,
-  { request, query }: Exchange,
+  { request, query }: RequestContext,
   demand: Demand,
 ): Promise<Caller> {
   const caller = await identify(context, request);
@@ -46,8 +50,8 @@ export async function authorize(
 }
 
 /**
- * Whether a caller may pull from a repository. A grant says all it allows, public repositories included; for a login they are
- * looked up now.
+ * Whether a caller may pull from a repository. A grant lists all that it allows, public repositories included; for a login, the
+ * repository is looked up.
  */
 export async function mayPull({ store }: RegistryContext, caller: Caller, repository: string): Promise<boolean> {
   return caller.may(repository, 'pull') || (caller.by === 'login' && (await isPublic(store, repository)));
@@ -58,12 +62,29 @@ export async function mayMount(context: RegistryContext, caller: Caller, reposit
   return caller.mayMountFrom(repository) || (await mayPull(context, caller, repository));
 }
 
-/** Whether an access token may read what its account has: list its repositories, and mount from all of them. */
+/** Whether any client may pull from a repository. A private repository is reported like an absent one. */
+export async function isPublic(store: Store, repository: string): Promise<boolean> {
+  return (await store.get(services, repository))?.public === true;
+}
+
+/**
+ * Where clients request tokens, as an absolute URL. Without a public URL, it is derived from the Host header, which can only mislead
+ * the client that sent it. `X-Forwarded-*` are ignored. Throws `host-invalid`.
+ */
+export function realmOf(publicUrl: string | undefined, request: IncomingMessage): string {
+  if (publicUrl !== undefined) return new URL('/token', publicUrl).href;
+  const { host } = request.headers;
+  if (host === undefined || !hostPattern.test(host)) throw new RegistryError('host-invalid');
+  const scheme = 'encrypted' in request.socket ? 'https' : 'http';
+  return `${scheme}://${host}/token`;
+}
+
+/** Whether an access token may read all of its account: list its repositories, and mount from them. */
 export function tokenMayRead(token: { readonly scopes: readonly Scope[] }): boolean {
   return token.scopes.includes(scopeOfAction.pull);
 }
 
-/** What an access token allows in a repository. */
+/** Whether an access token allows an action in a repository. */
 export function tokenMay(
   token: { readonly account: string; readonly scopes: readonly Scope[] },
   repository: string,
@@ -80,12 +101,12 @@ async function isAllowed(context: RegistryContext, caller: Caller, demand: Deman
   return right.includes('pull') && (await mayPull(context, caller, repository));
 }
 
-/** What to ask for to have the right. */
+/** The scope that a client must request to have the right. */
 function scopeOf({ name, right, repository = '' }: Demand, query: URLSearchParams): string | undefined {
   if (right === 'any') return undefined;
   if (right === 'catalog') return 'registry:catalog:*';
   const [action] = right;
-  if (action === undefined) throw new Error(`No action is named for ${name}`);
+  if (action === undefined) throw new Error(`The route ${name} has no action`);
   const scope = `repository:${repository}:${scopeFor[action]}`;
   const source = name === 'upload-start' ? singleParameter(query, 'from') : undefined;
   return source !== undefined && isRepositoryName(source) ? `${scope} repository:${source}:pull` : scope;
@@ -124,7 +145,7 @@ function grantee({ subject, access, mountsOwn }: RegistryGrant): Caller {
   };
 }
 
-/** 401 for all, so that clients ask for another grant; the words are for the one who reads them when that does not help. */
+/** Always 401, so that clients request another grant. The user reads the message if that grant does not help. */
 function unauthorized(
   context: RegistryContext,
   request: IncomingMessage,

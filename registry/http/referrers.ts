@@ -1,27 +1,27 @@
 import { services } from '../../model/service.ts';
-import type { GrantedExchange, RegistryContext } from '../context.ts';
+import type { AuthorizedRequest, RegistryContext } from '../context.ts';
 import { answer } from './answer.ts';
 import { manifests } from '../content/documents.ts';
 import { indexMediaType, maxManifestBytes } from '../content/manifest.ts';
 import { checkedDigest } from '../content/digests.ts';
 import { singleParameter } from './request-target.ts';
 
-/** Few at a time, since manifests come with up to 4 MiB each, and many clients may ask at once. */
+/** Small, because a manifest has up to 4 MiB and many clients may send requests at once. */
 const batchSize = 4;
 
-/** Clients read an answer like a manifest: a page stays below what they take as one, its envelope included. */
+/** Clients read an answer like a manifest: a page with its envelope stays below the limit for manifests. */
 const maxPageBytes = maxManifestBytes - 1024;
 
-/** How many manifests one request looks through, wanted or not. */
+/** How many manifests one request reads, including those that do not match. */
 const maxScanned = 1_000;
 
-/** How much of manifests one request reads, wanted or not: referrers of 4 MiB each would cost seconds otherwise. */
+/** How many bytes of manifests one request reads: referrers of 4 MiB each would take seconds otherwise. */
 const maxScannedBytes = 32 * 1024 * 1024;
 
-/** `GET …/referrers/<digest>`: what refers to a manifest, which need not be there. Never 404. */
+/** `GET …/referrers/<digest>`: lists the referrers of a manifest, which need not exist. Never answers 404. */
 export async function listReferrers(
   context: RegistryContext,
-  { response, query }: GrantedExchange,
+  { response, query }: AuthorizedRequest,
   { repository, digest }: { readonly repository: string; readonly digest: string },
 ): Promise<void> {
   const artifactType = singleParameter(query, 'artifactType') || undefined;
@@ -49,13 +49,13 @@ interface PageQuery {
   readonly after: string | undefined;
 }
 
-/** Descriptors as JSON, and the digest to go on after if there is more. */
+/** Descriptors as JSON, and the digest after which the next page begins, if there is one. */
 async function readPage(
   { store }: RegistryContext,
   { repository, subject, artifactType, after }: PageQuery,
 ): Promise<{ descriptors: string[]; next?: string }> {
   const descriptors: string[] = [];
-  // A repository is there as long as its service is; what it had before may not be collected yet.
+  // Content of a deleted service may not have been collected yet.
   if (!(await store.get(services, repository))) return { descriptors };
   const range = after !== undefined && { range: { after } };
   const ofSubject = { index: 'bySubject', equals: { repository, subject }, ...range, batchSize } as const;

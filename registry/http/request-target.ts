@@ -1,15 +1,15 @@
 /**
- * From a method and a raw request target to a route. The path is never percent-decoded: everything legal in it is
- * plain ASCII, so an escape is a trick (`%2e%2e`, `%2f`, `%00`) and fails the grammar of names. The one exception is the
- * colon of a digest, which careful clients escape.
+ * Finds the route of a method and a raw request target. The path is never percent-decoded: all valid paths are plain ASCII, so
+ * an escape is an attack (`%2e%2e`, `%2f`, `%00`) and fails the grammar of names. The only exception is the colon of a digest,
+ * which some clients escape.
  */
 import { accountName, digestPattern, serviceName, tagPattern } from '../../contract/names.ts';
 import { RegistryError } from '../errors.ts';
 
-/** What a manifest is asked for by. */
+/** The tag or digest by which a path names a manifest. */
 export type Reference = { readonly tag: string } | { readonly digest: string };
 
-/** What a path can have in it. */
+/** The parameters that paths may have. */
 export interface PathParameters {
   /** `<account>/<service>`. */
   readonly repository: string;
@@ -45,7 +45,7 @@ const maxNameLength = 255;
 
 const uploadIdPattern = /^[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}$/;
 
-/** Finds requests' routes in a table, the first path that matches. It throws `RegistryError` where nothing legal is asked for. */
+/** Returns a function that finds the route of a request: the first matching path. It throws a `RegistryError` if there is none. */
 export function routeFinder<R extends Row>(table: readonly R[]): (method: string, target: string) => FoundRoute<R> {
   const byPath = Array.from(
     Map.groupBy(table, ({ path }) => path),
@@ -73,17 +73,17 @@ export function routeFinder<R extends Row>(table: readonly R[]): (method: string
 /** The one value of a parameter. Throws `parameter-invalid` if it is repeated. */
 export function singleParameter(query: URLSearchParams, name: string): string | undefined {
   const values = query.getAll(name);
-  if (values.length > 1) throw new RegistryError('parameter-invalid', { detail: `${name} stands more than once` });
+  if (values.length > 1) throw new RegistryError('parameter-invalid', { detail: `${name} is repeated` });
   return values[0];
 }
 
-/** Whether a repository of this name can be: `<account>/<service>`, both legal. */
+/** Whether a name is a valid `<account>/<service>`. */
 export function isRepositoryName(name: string): boolean {
   const [account, service, ...more] = name.split('/');
   return accountName.safeParse(account).success && serviceName.safeParse(service).success && more.length === 0;
 }
 
-/** A repository is all that stands before the rest, or nothing. The slash at the end may be left out, as some clients do. */
+/** The repository is everything before the rest of the path, or nothing. The last slash is optional: some clients omit it. */
 function patternOf(path: string): RegExp {
   const source = path
     .replace(/<(\w+)>(\/?)/g, (_all, name: string, slash: string) =>
@@ -93,7 +93,7 @@ function patternOf(path: string): RegExp {
   return new RegExp(`^${source}$`, 's');
 }
 
-/** Throws where a parameter is not legal. What is pushed to must have a legal name; anything else cannot be there. */
+/** Throws if a parameter is invalid. A push to an invalid name is an error; for other requests, the name does not exist. */
 function checkedParameters(
   texts: Readonly<Record<string, string | undefined>>,
   row: Row | undefined,
@@ -108,7 +108,7 @@ function checkedParameters(
   };
 }
 
-/** A name that nothing can have been pushed to is unknown, not wrong: clients ask for `library/…` and the like. */
+/** A name that is valid in other registries is unknown, not invalid: clients request `library/…` and the like. */
 function repositoryOf(name: string, isPush: boolean): string {
   if (isRepositoryName(name)) return name;
   const isLegalElsewhere = name.length <= maxNameLength && namePattern.test(name);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { RegistryError, registryErrors } from '../errors.ts';
+import { registryErrors } from '../error-catalogue.ts';
+import { RegistryError } from '../errors.ts';
 import { singleParameter } from './request-target.ts';
 import { findRoute } from './routes.ts';
 

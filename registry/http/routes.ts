@@ -1,16 +1,12 @@
-/** All that the registry serves: each route with the right that it needs and its handler. */
-import { listCatalog } from './catalog.ts';
-import { deleteManifest } from './manifest-delete.ts';
-import { putManifest } from './manifest-push.ts';
-import { readManifest } from './manifest-read.ts';
+/** All routes of the registry, each with its handler and the right that it requires. */
+import { listCatalog, listTags } from './name-lists.ts';
+import { deleteManifest, putManifest, readManifest } from './manifests.ts';
 import { listReferrers } from './referrers.ts';
-import { listTags } from './tags.ts';
-import { appendChunk, finishUpload, startUpload } from './blob-push.ts';
-import { deleteBlob, getBlob, headBlob } from './blob-read.ts';
-import { cancelUpload, uploadStatus } from './upload-session.ts';
+import { appendChunk, cancelUpload, finishUpload, startUpload, uploadStatus } from './uploads.ts';
+import { deleteBlob, getBlob, headBlob } from './blobs.ts';
 import { tokenGet, tokenPost } from './token.ts';
 import { answerJson } from './answer.ts';
-import type { Exchange, GrantedExchange, RegistryContext, Right } from '../context.ts';
+import type { RequestContext, AuthorizedRequest, RegistryContext, Right } from '../context.ts';
 import { routeFinder } from './request-target.ts';
 import type { ParametersIn } from './request-target.ts';
 
@@ -25,24 +21,24 @@ const tags = '/v2/<repository>/tags/list';
 const referrers = '/v2/<repository>/referrers/<digest>';
 
 interface Row<Path extends string> {
-  /** What it is called in logs and metrics. */
+  /** Its name in logs and metrics. */
   readonly name: string;
   readonly method: string;
   readonly path: Path;
 }
 
-/** A route whose handler finds out itself who asks. */
+/** A route whose handler identifies the caller. */
 interface OpenRoute extends Row<typeof token> {
   readonly right: 'none';
-  readonly handle: (context: RegistryContext, exchange: Exchange) => Promise<void>;
+  readonly handle: (context: RegistryContext, incoming: RequestContext) => Promise<void>;
 }
 
-/** A route whose handler is called for callers with the right, with the parameters that its path has. */
+/** A route whose handler receives only requests of callers with the right, and the parameters of its path. */
 interface GrantedRoute<Path extends string> extends Row<Path> {
   readonly right: Right;
   readonly handle: (
     context: RegistryContext,
-    exchange: GrantedExchange,
+    incoming: AuthorizedRequest,
     parameters: ParametersIn<Path>,
   ) => Promise<void> | void;
 }
@@ -59,11 +55,11 @@ export type Route =
   | GrantedRoute<typeof referrers>;
 
 /**
- * The first path that matches counts. Of several rights any is enough, and clients are told to ask for the first.
+ * The first path that matches is used. Of several rights, one is enough, and challenges name the first.
  *
- * - HEAD of content needs `pull` or `push`: clients that push ask what is there already.
- * - Cancelling an upload does not need `delete`: clients do it with the grant that they pushed with.
- * - Deleting a manifest needs `delete` or `push`: whoever may push may move a tag, too.
+ * - HEAD of content requires `pull` or `push`: clients that push check what exists.
+ * - Cancelling an upload does not require `delete`: clients do it with the grant that they pushed with.
+ * - Deleting a manifest requires `delete` or `push`: a caller that may push may move a tag too.
  */
 const routes: readonly Route[] = [
   { name: 'token-get', method: 'GET', path: token, right: 'none', handle: tokenGet },
@@ -87,9 +83,9 @@ const routes: readonly Route[] = [
   { name: 'referrers-list', method: 'GET', path: referrers, right: ['pull'], handle: listReferrers },
 ];
 
-/** The route of a request, by its method and target. Throws `RegistryError` where there is none. */
+/** Finds the route of a request by its method and target. Throws a `RegistryError` if there is none. */
 export const findRoute = routeFinder(routes);
 
-function ping(_context: RegistryContext, { response }: GrantedExchange): void {
+function ping(_context: RegistryContext, { response }: AuthorizedRequest): void {
   answerJson(response, 200, {});
 }

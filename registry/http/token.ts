@@ -1,54 +1,52 @@
 /**
- * Where clients trade credentials for a bearer grant: `GET /token` with a basic login (distribution's token
- * specification) and `POST /token` with a form (its OAuth 2 form). What may not be granted is left out of the grant.
+ * Issues bearer grants for credentials: `GET /token` with a basic login (distribution's token specification) and `POST /token`
+ * with a form (its OAuth 2 variant). A grant omits what the client may not do.
  */
-import type { Exchange, RegistryContext, RepositoryAction } from '../context.ts';
+import type { RequestContext, RegistryContext, RepositoryAction } from '../context.ts';
 import type { AccessToken } from '../../model/access-token.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { CatalogAccess, RepositoryAccess } from '../../model/registry-grant.ts';
 import { answerJson } from './answer.ts';
-import { tokenMay, tokenMayRead } from './caller.ts';
+import { isPublic, realmOf, tokenMay, tokenMayRead } from './caller.ts';
 import { logIn, parseBasic } from '../access/credentials.ts';
 import type { Login } from '../access/credentials.ts';
 import { RegistryError } from '../errors.ts';
-import { realmOf } from './realm.ts';
 import { readBody } from './request-body.ts';
 import { isRepositoryName } from './request-target.ts';
-import { isPublic } from '../access/visibility.ts';
 
-/** Long enough for a push that begins now, short enough that a revoked access token is soon without effect. */
+/** Long enough to start a push, short enough that revoking an access token soon takes effect. */
 const grantSeconds = 300;
 
 /** A form with credentials and a few scopes is far smaller. */
 const maxFormBytes = 64 * 1024;
 
-/** A push names one repository, or a few when it mounts; more is no client. */
+/** A push names one repository, or a few when it mounts; no client needs more. */
 const maxScopes = 32;
 
 const allActions: readonly RepositoryAction[] = ['pull', 'push', 'delete'];
 
-/** Answers a grant. Without credentials it allows to pull what is public; with wrong ones, throws `credentials-wrong`. */
-export async function tokenGet(context: RegistryContext, exchange: Exchange): Promise<void> {
-  const { authorization } = exchange.request.headers;
+/** Answers a grant. Without credentials, it allows to pull public images. Throws `credentials-wrong`. */
+export async function tokenGet(context: RegistryContext, incoming: RequestContext): Promise<void> {
+  const { authorization } = incoming.request.headers;
   let token: AccessToken | undefined;
   if (authorization !== undefined) {
     const login = parseBasic(authorization);
-    token = login && (await logIn(context, exchange.request, login));
-    if (!token) throw wrongCredentials(context, exchange);
+    token = login && (await logIn(context, incoming.request, login));
+    if (!token) throw wrongCredentials(context, incoming);
   }
-  await grant(context, exchange, { token, scopes: exchange.query.getAll('scope') });
+  await grant(context, incoming, { token, scopes: incoming.query.getAll('scope') });
 }
 
-/** As `tokenGet`, with credentials from a form. An access token is taken as the refresh token, too. */
-export async function tokenPost(context: RegistryContext, exchange: Exchange): Promise<void> {
-  const type = exchange.request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+/** As `tokenGet`, with credentials from a form. An access token is accepted as a refresh token too. */
+export async function tokenPost(context: RegistryContext, incoming: RequestContext): Promise<void> {
+  const type = incoming.request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/x-www-form-urlencoded') throw new RegistryError('body-invalid');
   const limit = { maxBytes: maxFormBytes, tooLarge: 'body-invalid' } as const;
-  const body = await readBody(exchange.request, context.clock, limit);
+  const body = await readBody(incoming.request, context.clock, limit);
   const form = new URLSearchParams(body.toString('utf8'));
-  const token = await logIn(context, exchange.request, loginOf(form));
-  if (!token) throw wrongCredentials(context, exchange);
-  await grant(context, exchange, { token, scopes: form.getAll('scope') });
+  const token = await logIn(context, incoming.request, loginOf(form));
+  if (!token) throw wrongCredentials(context, incoming);
+  await grant(context, incoming, { token, scopes: form.getAll('scope') });
 }
 
 function loginOf(form: URLSearchParams): Login {
@@ -60,15 +58,15 @@ function loginOf(form: URLSearchParams): Login {
 
 async function grant(
   context: RegistryContext,
-  { response, facts }: Exchange,
+  { response, logFields }: RequestContext,
   { token, scopes }: { token: AccessToken | undefined; scopes: readonly string[] },
 ): Promise<void> {
   const wanted = scopes.flatMap((scope) => scope.split(' ')).filter((scope) => scope !== '');
   if (wanted.length > maxScopes) throw new RegistryError('parameter-invalid', { detail: 'Too many scopes' });
   const access = [...(await permitted(context.store, token, wanted)), ...catalogAccess(token, wanted)];
-  facts.subject = token?.account ?? '';
   const now = context.clock.now();
   const subject = token?.account ?? '';
+  logFields.subject = subject;
   const mountsOwn = token !== undefined && tokenMayRead(token);
   const granted = { subject, access, ...(mountsOwn && { mountsOwn }) };
   const bearer = await context.grants.issue(granted, grantSeconds, now);
@@ -85,7 +83,7 @@ async function grant(
 }
 
 /**
- * Of the scopes asked for, what an access token allows, and what is public. Several scopes for one repository become one.
+ * The requested scopes that an access token or a public repository allows. Merges several scopes for one repository.
  */
 async function permitted(
   store: Store,
@@ -111,14 +109,14 @@ function catalogAccess(token: AccessToken | undefined, scopes: readonly string[]
   return [{ type: 'registry', name: 'catalog', actions: ['*'] }];
 }
 
-/** `repository:<name>:<action>,<action>`; anything else asks for nothing that could be granted. */
+/** Parses `repository:<name>:<action>,<action>`. Any other scope has no actions. */
 function parseScope(scope: string): { name: string; actions: readonly RepositoryAction[] } {
   const [, name = '', list = ''] = /^repository(?:\([a-z0-9]+\))?:([^:]+):([a-z,*]+)$/.exec(scope) ?? [];
   const wanted = list.split(',');
   return { name, actions: allActions.filter((action) => wanted.includes(action) || wanted.includes('*')) };
 }
 
-function wrongCredentials(context: RegistryContext, { request }: Exchange): RegistryError {
+function wrongCredentials(context: RegistryContext, { request }: RequestContext): RegistryError {
   const realm = realmOf(context.publicUrl, request);
   return new RegistryError('credentials-wrong', { headers: { 'www-authenticate': `Basic realm="${realm}"` } });
 }

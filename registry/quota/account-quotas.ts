@@ -4,8 +4,8 @@ import type { Blobs } from '../../core/blobs/blobs.ts';
 import type { Store } from '../../core/store/store.ts';
 import { accounts, withMaxStored } from '../../model/account.ts';
 import type { Account } from '../../model/account.ts';
-import { allowanceOf } from './allowances.ts';
-import type { RegistryLimits } from './limits.ts';
+import { quotaOf } from './quota-limits.ts';
+import type { RegistryLimits } from '../context.ts';
 import { openUploadIds, storedBytes, uploadedBytes } from './usage.ts';
 
 const count = z.int().nonnegative();
@@ -71,7 +71,7 @@ export class AccountQuotas {
     if (!account) return { type: 'unknown-account', account: id };
     const { store, blobs, limits } = this.#deps;
     const uploaded = await uploadedBytes(blobs, await openUploadIds(store, id));
-    const { maxBytes, isOwn } = allowanceOf(account, limits.accountBytes);
+    const { maxBytes, isOwn } = quotaOf(account, limits.accountBytes);
     return {
       type: 'quota',
       account: id,

@@ -9,9 +9,9 @@ import { sizeText } from '../../core/text/size-text.ts';
 import type { Store } from '../../core/store/store.ts';
 import { contentId, manifests } from '../content/documents.ts';
 import { RegistryError } from '../errors.ts';
-import type { RegistryLimits } from './limits.ts';
-import { Allowances } from './allowances.ts';
-import { Tally } from './tally.ts';
+import type { RegistryLimits } from '../context.ts';
+import { QuotaLimits } from './quota-limits.ts';
+import { UsageCounter } from './usage-counter.ts';
 import { hasBlob, openUploadIds, storedBytes, uploadedBytes } from './usage.ts';
 
 /** When someone who has too many uploads open should try again: a push in progress finishes some in this time. */
@@ -46,18 +46,18 @@ export class Quota {
   readonly #parts: QuotaParts;
   readonly #limits: RegistryLimits;
   /** Without what uploads have grown by in requests that are under way here: that is added to it. */
-  readonly #bytes: Tally;
-  readonly #uploads: Tally;
-  readonly #allowances: Allowances;
+  readonly #bytes: UsageCounter;
+  readonly #uploads: UsageCounter;
+  readonly #quotaLimits: QuotaLimits;
   readonly #growing = new Set<Growing>();
 
   constructor(parts: QuotaParts) {
     const { store, clock, limits } = parts;
     this.#parts = parts;
     this.#limits = limits;
-    this.#allowances = new Allowances({ store, clock, usualBytes: limits.accountBytes });
-    this.#bytes = new Tally(clock, (account) => this.#measureBytes(account));
-    this.#uploads = new Tally(clock, async (account) => {
+    this.#quotaLimits = new QuotaLimits({ store, clock, usualBytes: limits.accountBytes });
+    this.#bytes = new UsageCounter(clock, (account) => this.#measureBytes(account));
+    this.#uploads = new UsageCounter(clock, async (account) => {
       return (await openUploadIds(store, account, limits.openUploads + 1)).length;
     });
   }
@@ -68,7 +68,7 @@ export class Quota {
     const account = accountOf(repository);
     await this.#require(account, 1);
     if (openUploads === 0) return;
-    const { fits, figure } = await this.#uploads.take(account, 1, openUploads);
+    const { fits, figure } = await this.#uploads.reserve(account, 1, openUploads);
     if (!fits) {
       const headers = { 'retry-after': String(retryUploadSeconds) };
       throw new RegistryError('too-many-uploads', { detail: `${figure} of ${openUploads}`, headers });
@@ -103,7 +103,7 @@ export class Quota {
   }
 
   /** The bytes of an upload are gone, or have turned out to be stored already. */
-  giveBack(repository: string, sizeBytes: number): void {
+  release(repository: string, sizeBytes: number): void {
     this.#bytes.count(accountOf(repository), -sizeBytes);
   }
 
@@ -114,30 +114,30 @@ export class Quota {
   }
 
   /** Before a blob of elsewhere is linked; counts it. Throws `quota-exceeded`. */
-  async takeBlob(repository: string, blob: { readonly digest: string; readonly sizeBytes: number }): Promise<void> {
+  async reserveBlob(repository: string, blob: { readonly digest: string; readonly sizeBytes: number }): Promise<void> {
     const account = accountOf(repository);
     if (!(await this.#isLimited(account)) || (await hasBlob(this.#parts.store, account, blob.digest))) return;
-    await this.#take(repository, blob.sizeBytes);
+    await this.#reserve(repository, blob.sizeBytes);
   }
 
   /** Before a manifest is stored; counts it. Throws `quota-exceeded`. */
-  async takeManifest(
+  async reserveManifest(
     repository: string,
     manifest: { readonly digest: string; readonly bytes: Uint8Array },
   ): Promise<void> {
     if (!(await this.#isLimited(accountOf(repository)))) return;
     if (await this.#parts.store.get(manifests, contentId(repository, manifest.digest))) return;
-    await this.#take(repository, manifest.bytes.byteLength);
+    await this.#reserve(repository, manifest.bytes.byteLength);
   }
 
   async #isLimited(account: string): Promise<boolean> {
-    return (await this.#allowances.of(account)) < Infinity;
+    return (await this.#quotaLimits.of(account)) < Infinity;
   }
 
-  async #take(repository: string, sizeBytes: number): Promise<void> {
+  async #reserve(repository: string, sizeBytes: number): Promise<void> {
     const account = accountOf(repository);
-    const maxBytes = await this.#allowances.of(account);
-    const { fits, figure } = await this.#bytes.take(account, sizeBytes, maxBytes - this.#growth(account));
+    const maxBytes = await this.#quotaLimits.of(account);
+    const { fits, figure } = await this.#bytes.reserve(account, sizeBytes, maxBytes - this.#growth(account));
     if (!fits) throw this.#exceeded(account, figure, maxBytes);
   }
 
@@ -150,11 +150,11 @@ export class Quota {
   /** Decided without measuring: this is asked again and again. */
   #surelyFits(account: string, moreBytes: number): boolean {
     const bytes = this.#bytes.known(account) + this.#growth(account) + moreBytes;
-    return bytes <= this.#allowances.known(account);
+    return bytes <= this.#quotaLimits.known(account);
   }
 
   async #require(account: string, moreBytes: number): Promise<void> {
-    const maxBytes = await this.#allowances.of(account);
+    const maxBytes = await this.#quotaLimits.of(account);
     if (maxBytes === Infinity) return;
     const { fits, figure } = await this.#bytes.fits(account, this.#growth(account) + moreBytes, maxBytes);
     if (!fits) throw this.#exceeded(account, figure, maxBytes);

@@ -1,6 +1,6 @@
 /** "Error Codes": what is refused is refused in the form and with the codes that the specification names. */
 import { expect, test } from 'vitest';
-import { registryErrors } from '../../registry/errors.ts';
+import { registryErrors } from '../../registry/error-catalogue.ts';
 import { sha256 } from '../kit/registry/registry.ts';
 import { json, onAllDrivers } from './fixture.ts';
 

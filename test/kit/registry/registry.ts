@@ -18,8 +18,8 @@ import type { Scope } from '../../../contract/scopes.ts';
 import { accounts } from '../../../model/account.ts';
 import { RegistryGrants } from '../../../model/registry-grant.ts';
 import { openRegistry } from '../../../registry/index.ts';
-import type { CollectionSettings, Registry, RegistryLimits } from '../../../registry/index.ts';
-import { defaultCollectionSettings } from '../../../registry/testing/collection-settings.ts';
+import type { GcSettings, Registry, RegistryLimits } from '../../../registry/index.ts';
+import { defaultGcSettings } from '../../../registry/testing/gc-settings.ts';
 import type { TestDrivers } from '../servers/drivers.ts';
 import { openRegistryPorts } from './registry-ports.ts';
 
@@ -44,7 +44,7 @@ export interface TestRegistryOptions {
   readonly drivers?: TestDrivers;
   /** Tells the store's time, too. */
   readonly clock?: Clock;
-  readonly collection?: Partial<CollectionSettings>;
+  readonly gc?: Partial<GcSettings>;
   readonly publicUrl?: string;
   readonly limits?: Partial<RegistryLimits>;
   readonly behindLoadBalancer?: boolean;
@@ -84,7 +84,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     withFaults(beforeCall ? withPauses(port, beforeCall) : port, beforeWrite);
   const shared = {
     bus: options.bus ?? openInProcessBus({ log }),
-    collection: { ...defaultCollectionSettings, ...options.collection },
+    gc: { ...defaultGcSettings, ...options.gc },
     clock,
     hashing,
     log,

@@ -1,0 +1,70 @@
+/** When the bytes of a blob go, and when they stay after all. */
+import { expect, test } from 'vitest';
+import { collect } from '../../test/kit/registry/garbage-collection.ts';
+import { pushBlob } from '../../test/kit/registry/registry.ts';
+import type { TestRegistry } from '../../test/kit/registry/registry.ts';
+import { tombstones } from '../content/documents.ts';
+import { blobCount, hourMs, openGcFixture, repository, status } from '../testing/gc-fixture.ts';
+
+test('bytes go when no repository has them, and not before the wait is over', async () => {
+  const waitMs = 600_000;
+  await using opened = await openGcFixture({ removalWaitMs: waitMs });
+  const { registry, clock } = opened;
+  const { digest } = await pushBlob(registry, repository, 'shared');
+  await pushBlob(registry, 'acme/paint', 'shared');
+  await registry.as(`/v2/${repository}/blobs/${digest}`, { method: 'DELETE' });
+  expect((await collect(registry)).summary.marked.blobs).toBe(0);
+  await registry.as(`/v2/acme/paint/blobs/${digest}`, { method: 'DELETE' });
+  expect((await collect(registry)).summary).toMatchObject({ marked: { blobs: 1 }, removed: { blobs: 0 } });
+  // The collector comes back by itself when the wait is over.
+  const isGone = async () => {
+    await clock.advance(waitMs);
+    return await blobCount(registry);
+  };
+  await expect.poll(isGone).toBe(0);
+});
+
+test('who pushes marked bytes keeps them', async () => {
+  await using opened = await openGcFixture({ removalWaitMs: 600_000 });
+  const { registry, clock } = opened;
+  const { digest } = await pushBlob(registry, repository, 'marked');
+  await registry.as(`/v2/${repository}/blobs/${digest}`, { method: 'DELETE' });
+  await collect(registry);
+  expect(await registry.store.get(tombstones, digest)).toBeDefined();
+  await pushBlob(registry, 'acme/paint', 'marked');
+  expect(await registry.store.get(tombstones, digest)).toBeUndefined();
+  await clock.advance(hourMs);
+  await collectInTurn(registry);
+  expect((await registry.as(`/v2/acme/paint/blobs/${digest}`)).status).toBe(200);
+});
+
+test('a link that was made when the tombstone was marked already is seen, and the bytes stay', async () => {
+  await using opened = await openGcFixture();
+  const { registry } = opened;
+  const { digest } = await pushBlob(registry, repository, 'linked late');
+  await registry.store.insert(tombstones, { id: digest, state: 'deleting', at: new Date() });
+  await collect(registry);
+  expect(await registry.store.get(tombstones, digest)).toBeUndefined();
+  expect(await status(registry, `blobs/${digest}`)).toBe(200);
+});
+
+test('a removal that a crash cut short is finished at the next start', async () => {
+  await using opened = await openGcFixture();
+  const { registry } = opened;
+  const { digest } = await pushBlob(registry, repository, 'half removed');
+  await registry.as(`/v2/${repository}/blobs/${digest}`, { method: 'DELETE' });
+  await registry.store.insert(tombstones, { id: digest, state: 'deleting', at: new Date() });
+  await registry.restart();
+  await expect.poll(async () => await registry.store.get(tombstones, digest)).toBeUndefined();
+  expect(await blobCount(registry)).toBe(0);
+});
+
+/** Once the collector is done that has come by itself. */
+async function collectInTurn(registry: TestRegistry): Promise<void> {
+  const isDone = async () =>
+    await collect(registry).then(
+      () => true,
+      (error: Error) => error.name !== 'GcBusyError',
+    );
+  await expect.poll(isDone).toBe(true);
+}

@@ -1,0 +1,76 @@
+/** Answers lists of names: the tags of a repository, and the repositories of an account. */
+import { services } from '../../model/service.ts';
+import { tags } from '../content/documents.ts';
+import { requireRepository } from '../content/repositories.ts';
+import type { AuthorizedRequest, RegistryContext } from '../context.ts';
+import { RegistryError } from '../errors.ts';
+import { answerJson } from './answer.ts';
+import { singleParameter } from './request-target.ts';
+
+/** The largest page, whatever the client asks for: 10,000 tags are a megabyte or two. */
+const maxPage = 10_000;
+
+/** `GET …/tags/list`: a repository's tags in byte order, in pages. */
+export async function listTags(
+  { store }: RegistryContext,
+  { response, query }: AuthorizedRequest,
+  { repository }: { readonly repository: string },
+): Promise<void> {
+  const limit = pageSize(query);
+  const last = singleParameter(query, 'last');
+  await requireRepository(store, repository);
+  const { page, link } = await readPage(`/v2/${repository}/tags/list`, limit, async (count) => {
+    const range = last !== undefined && { range: { after: last } };
+    const found = await store.find(tags, { index: 'byRepository', equals: { repository }, limit: count, ...range });
+    return found.map(({ tag }) => tag);
+  });
+  answerJson(response, 200, { name: repository, tags: page }, link);
+}
+
+/**
+ * `GET /v2/_catalog`: the repositories of the caller's account in byte order, in pages. Public repositories of other accounts are
+ * not listed: there may be any number of them.
+ */
+export async function listCatalog(
+  { store }: RegistryContext,
+  { response, query, caller }: AuthorizedRequest,
+): Promise<void> {
+  const account = caller.subject;
+  const limit = pageSize(query);
+  const after = nameAfter(singleParameter(query, 'last'), `${account}/`);
+  const { page, link } = await readPage('/v2/_catalog', limit, async (count) => {
+    if (after === 'the end') return [];
+    const range = after !== 'the beginning' && { range: { after: after.name } };
+    const found = await store.find(services, { index: 'byAccount', equals: { account }, limit: count, ...range });
+    return found.map(({ id }) => id);
+  });
+  answerJson(response, 200, { repositories: page }, link);
+}
+
+/** How many names a page has (`n`). Throws `parameter-invalid`. */
+function pageSize(query: URLSearchParams): number {
+  const text = singleParameter(query, 'n');
+  if (text === undefined) return maxPage;
+  if (!/^[0-9]+$/.test(text)) throw new RegistryError('parameter-invalid', { detail: 'n is not a number' });
+  return Math.min(Number(text), maxPage);
+}
+
+/** A page of names, with a link to the next one if there is one. */
+async function readPage(
+  path: string,
+  limit: number,
+  read: (count: number) => Promise<string[]>,
+): Promise<{ page: string[]; link: { link?: string } }> {
+  // One name more than the page has shows whether there is another page.
+  const found = limit === 0 ? [] : await read(limit + 1);
+  const page = found.slice(0, limit);
+  const isLast = found.length === page.length;
+  return { page, link: isLast ? {} : { link: `<${path}?n=${limit}&last=${page.at(-1)}>; rel="next"` } };
+}
+
+/** Where a list continues after `last`, which may be any text, in an account whose repositories begin with `prefix`. */
+function nameAfter(last: string | undefined, prefix: string): { name: string } | 'the beginning' | 'the end' {
+  if (last === undefined) return 'the beginning';
+  if (last.startsWith(prefix)) return { name: last.slice(prefix.length) };
+  return last < prefix ? 'the beginning' : 'the end';
+}
