@@ -24,6 +24,13 @@ const mayImport: Readonly<Record<string, RegExp>> = {
   examples: /^examples\//,
 };
 
+/** Folders of components that may import only these other folders of their component. */
+const foldersMayImport: Readonly<Record<string, readonly string[]>> = {
+  'registry/content': [],
+  'registry/archive': ['content'],
+  'worker/docker': [],
+};
+
 const components = ['model', 'registry', 'api', 'worker', 'proxy'];
 
 /** Drivers of the ports: only `main/`, their own kind, and tests may know them. */
@@ -68,6 +75,15 @@ test('components and the model know ports, never drivers', () => {
 test.each(['registry', 'worker'])('the folders of %s form no cycle', (component) => {
   expect(cycleAmong(foldersOf(component))).toBeUndefined();
 });
+
+test.each(Object.entries(foldersMayImport))(
+  '%s imports these other folders of its component at most: %j',
+  (path, allowed) => {
+    const [component = '', folder = ''] = path.split('/');
+    const imported = foldersOf(component).get(folder) ?? new Set();
+    expect([...imported].filter((other) => !allowed.includes(other))).toEqual([]);
+  },
+);
 
 test('the contract imports zod and nothing else from outside, so that it runs in a browser', () => {
   const outside = imports.filter(({ file, target }) => folderOf(file) === 'contract' && isPackage(target));
