@@ -4,20 +4,32 @@ import { ManualClock } from '../core/clock/manual-clock.ts';
 import { backends, end } from '../model/backend.ts';
 import { claimKey, claimMs, isForgettable, keyId, keys, leaseMs } from '../model/key.ts';
 import { KeyWait } from './key-wait.ts';
-import { steeredStore } from './testing/steered-store.ts';
-import type { Steering } from './testing/steered-store.ts';
+import { steered } from '../test/kit/ports/steered.ts';
 import { connectPath, openTestApi } from './testing/test-api.ts';
 import type { TestApi } from './testing/test-api.ts';
 
+/** The store's time, which a test advances. */
+let nowMs = Date.now();
+/** How often documents of each collection were read. */
+const reads = new Map<string | undefined, number>();
+/** Functions that run before the next write, by method and collection. A rejection fails the write. */
+const beforeWrites = new Map<string, () => Promise<void>>();
+
 let api: TestApi;
-let steering: Steering;
 beforeAll(async () => {
   api = await openTestApi({
-    storeOf: (real) => {
-      const steered = steeredStore(real);
-      steering = steered.steering;
-      return steered.store;
-    },
+    storeOf: (store) =>
+      steered(store, {
+        now: () => new Date(nowMs),
+        onCall: async ({ method, collection, run }) => {
+          if (method === 'get') reads.set(collection, (reads.get(collection) ?? 0) + 1);
+          const call = `${method} ${collection}`;
+          const beforeWrite = beforeWrites.get(call);
+          beforeWrites.delete(call);
+          await beforeWrite?.();
+          return await run();
+        },
+      }),
   });
 });
 afterAll(async () => await api[Symbol.asyncDispose]());
@@ -25,7 +37,7 @@ afterAll(async () => await api[Symbol.asyncDispose]());
 /** Holds up the next write to a collection. Resolves when it is there, to what lets it go on. */
 function holdUp(write: 'insert' | 'update', collection: string): Promise<() => void> {
   const { promise: reached, resolve: reach } = Promise.withResolvers<() => void>();
-  steering.before(write, collection, async () => {
+  beforeWrites.set(`${write} ${collection}`, async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     reach(release);
     await released;
@@ -41,14 +53,16 @@ async function keyOf(name: string) {
 
 test('a claim without a backend blocks its key for no longer than the claim lasts', async () => {
   expect(claimMs).toBeLessThan(leaseMs / 5);
-  steering.before('insert', backends.name, async () => await Promise.reject(new Error('The process is killed here')));
+  beforeWrites.set(`insert ${backends.name}`, async () => {
+    throw new Error('The process is killed here');
+  });
   expect((await api.post(connectPath, { key: 'left' })).status).toBe(500);
   const left = await keyOf('left');
   expect(await api.store.get(backends, left.backend)).toBeUndefined();
   const waiting = api.post(connectPath, { key: 'left' });
-  const looks = steering.reads.get(keys.name) ?? 0;
-  await expect.poll(() => steering.reads.get(keys.name)).toBeGreaterThan(looks);
-  steering.nowMs += claimMs;
+  const before = reads.get(keys.name) ?? 0;
+  await expect.poll(() => reads.get(keys.name)).toBeGreaterThan(before);
+  nowMs += claimMs;
   const { status, body } = await waiting;
   expect([status, body.spawned]).toEqual([200, true]);
   expect((await keyOf('left')).fencingToken).toBeGreaterThan(left.fencingToken);
@@ -59,7 +73,7 @@ test('a claimer that comes too late withdraws its backend and connects to the on
   const late = api.post(connectPath, { key: 'late' });
   const goOn = await reached;
   const withdrawn = (await keyOf('late')).backend;
-  steering.nowMs += claimMs;
+  nowMs += claimMs;
   const holder = await api.post(connectPath, { key: 'late' });
   expect(holder.body.spawned).toBe(true);
   goOn();
@@ -73,7 +87,7 @@ test('of a late claimer and one that has just found no backend, one holds the ke
   const reached = holdUp('insert', backends.name);
   const first = api.post(connectPath, { key: 'tie' });
   const goOn = await reached;
-  steering.nowMs += claimMs;
+  nowMs += claimMs;
   const reachedClaim = holdUp('update', keys.name);
   const second = api.post(connectPath, { key: 'tie' });
   const claim = await reachedClaim;
@@ -88,11 +102,11 @@ test('a claimer that stood still while its key was held, freed and forgotten giv
   const reached = holdUp('insert', keys.name);
   const late = api.post(connectPath, { key: 'forgotten' });
   const goOn = await reached;
-  steering.nowMs += 1000;
+  nowMs += 1000;
   const holder = (await api.post(connectPath, { key: 'forgotten' })).body.backend_id;
   const held = await keyOf('forgotten');
   await api.change(holder, (backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, new Date()));
-  steering.nowMs += 2 * 60 * 60 * 1000;
+  nowMs += 2 * 60 * 60 * 1000;
   expect(isForgettable(held, await api.store.now())).toBe(true);
   await api.store.delete(keys, held.id);
   goOn();

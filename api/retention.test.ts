@@ -6,10 +6,10 @@ import { silentLog } from '../core/log/log.ts';
 import { openMongoStore } from '../core/store/mongodb.ts';
 import { openSqliteStore } from '../core/store/sqlite.ts';
 import { StoreError } from '../core/store/store.ts';
-import type { Collection, Store, StoredDocument } from '../core/store/store.ts';
+import type { Store } from '../core/store/store.ts';
 import { describeOnMongo } from '../test/kit/servers/mongodb-tests.ts';
 import { testMongo } from '../test/kit/servers/mongodb.ts';
-import { WatchedStore } from '../test/kit/stores/watched-store.ts';
+import { steered } from '../test/kit/ports/steered.ts';
 import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
 import { assign, backends, end, newBackend } from '../model/backend.ts';
 import { modelCollections } from '../model/collections.ts';
@@ -107,15 +107,15 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
       await clock.advance(historyMs + 1);
       for (let passes = 0; (await store.find(backends, { index: 'byEnd' })).length > 0; passes += 1) {
         expect(passes).toBeLessThan(20);
-        store.deletionsLeft = 1;
+        fixture.failDeletionsAfter(1);
         // Another process, which remembers nothing.
         await fixture.passOfAnother().catch((error: unknown) => expect(error).toMatchObject({ code: 'unavailable' }));
-        await store.settled();
+        await fixture.untilDeletionsEnd();
         for (const { backend } of await store.find(routes, { index: 'byBackend' })) {
           expect(await store.get(backends, backend)).toBeDefined();
         }
       }
-      store.deletionsLeft = Infinity;
+      fixture.failDeletionsAfter(Infinity);
       expect(await pass()).toEqual({ backends: 0, routes: 0, keys: 0, nodes: 0 });
       expect(await store.find(routes, { index: 'byBackend' })).toEqual([]);
     },
@@ -182,35 +182,24 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
   });
 }
 
-/** A store that fails after a number of deletions. */
-class MortalStore extends WatchedStore {
-  deletionsLeft = Infinity;
-  readonly #underWay: Promise<boolean>[] = [];
-
-  override async delete<T extends StoredDocument>(
-    collection: Collection<T>,
-    id: string,
-    when?: (current: T) => boolean,
-  ): Promise<boolean> {
-    this.deletionsLeft -= 1;
-    if (this.deletionsLeft < 0) throw new StoreError('unavailable', 'The process has died');
-    const deletion = super.delete(collection, id, when);
-    this.#underWay.push(deletion);
-    return await deletion;
-  }
-
-  /** Resolves when the deletions that were begun are over. */
-  async settled(): Promise<void> {
-    await Promise.allSettled(this.#underWay.splice(0));
-  }
-}
-
 type Fixture = ReturnType<typeof fixtureOf>;
 
 function fixtureOf(parts: AsyncDisposableStack, opened: Store) {
   // Apart, so that no pass begins by itself while a month goes by.
   const [clock, timers] = [new ManualClock(new Date()), new ManualClock()];
-  const store = new MortalStore(opened, clock);
+  const deletions: Promise<unknown>[] = [];
+  let deletionsLeft = Infinity;
+  const store = steered(opened, {
+    now: () => clock.now(),
+    onCall: async ({ method, run }) => {
+      if (method !== 'delete') return await run();
+      deletionsLeft -= 1;
+      if (deletionsLeft < 0) throw new StoreError('unavailable', 'The process has died');
+      const deletion = run();
+      deletions.push(deletion);
+      return await deletion;
+    },
+  });
   const metrics = new Registry();
   const rules = { ...spawnRules, backendHistorySeconds: historyMs / 1000 };
   const retention = parts.use(new Retention({ store, clock: timers, log, metrics, rules }));
@@ -229,6 +218,8 @@ function fixtureOf(parts: AsyncDisposableStack, opened: Store) {
       await using another = new Retention({ store, clock: timers, log, metrics: new Registry(), rules });
       await another.deleteExpired();
     },
+    failDeletionsAfter: (count: number) => (deletionsLeft = count),
+    untilDeletionsEnd: async () => await Promise.allSettled(deletions.splice(0)),
     deletedBackends: async () => {
       const { values } =
         (await metrics.getMetricsAsJSON()).find(({ name }) => name === 'berth_deleted_documents_total') ?? {};

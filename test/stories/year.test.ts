@@ -19,7 +19,7 @@ import { nodes } from '../../model/node.ts';
 import { routes } from '../../model/route.ts';
 import { describeOnMongo } from '../kit/servers/mongodb-tests.ts';
 import { testMongo } from '../kit/servers/mongodb.ts';
-import { WatchedStore } from '../kit/stores/watched-store.ts';
+import { steered } from '../kit/ports/steered.ts';
 import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -62,7 +62,18 @@ await describeOnMongo('Four months', testMongo, (mongo) => {
 async function openUse(real: Store) {
   await using parts = new AsyncDisposableStack();
   const clock = new ManualClock();
-  const store = new WatchedStore(real, clock);
+  /** The calls of the store by method; `read` counts returned documents. */
+  const counts: Record<string, number> = { get: 0, insert: 0, update: 0, delete: 0, find: 0, read: 0 };
+  const store = steered(real, {
+    now: () => clock.now(),
+    onCall: async ({ method, run }) => {
+      if (method in counts) counts[method]! += 1;
+      const result = await run();
+      if (method === 'find') counts['read']! += (result as unknown[]).length;
+      if (method === 'get' && result !== undefined) counts['read']! += 1;
+      return result;
+    },
+  });
   const api = parts.use(await openTestApi({ storeOf: () => store, clock }));
   const retention = parts.use(new Retention({ store, clock, log, metrics: new Registry(), rules: spawnRules }));
   let connects = 0;
@@ -116,13 +127,10 @@ async function openUse(real: Store) {
         keys: (await store.find(keys, { index: 'byLease' })).length,
         nodes: (await store.find(nodes, { index: 'byLease' })).length,
       };
-      const before = { ...store.counts };
+      const before = { ...counts };
       sessions.push(await connect(), await connect('another'));
       await connect('steady', 'ada');
-      const work = Object.entries(store.counts).map(([name, count]) => [
-        name,
-        count - before[name as keyof typeof before],
-      ]);
+      const work = Object.entries(counts).map(([name, count]) => [name, count - before[name]!]);
       return { documents, work: Object.fromEntries(work) };
     },
     [Symbol.asyncDispose]: async () => await kept.disposeAsync(),

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../../model/backend.ts';
 import { bootTimeMs } from './boot-time.ts';
 import { ContainerLeases } from './container-lease.ts';
-import { cutStore } from '../testing/cut-store.ts';
+import { steered } from '../../test/kit/ports/steered.ts';
 import { eventually, openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import type { Worker } from '../worker.ts';
@@ -17,8 +17,7 @@ describe.skipIf(why !== undefined)(`a container that enforces the lease of its k
   let worker: Worker;
   beforeAll(async () => {
     platform = await openTestPlatform();
-    const { store } = cutStore(platform.store, { isShared: true });
-    worker = await platform.openWorker({ store });
+    worker = await platform.openWorker({ store: steered(platform.store, { isShared: true }) });
   });
   afterAll(async () => {
     await worker?.[Symbol.asyncDispose]();

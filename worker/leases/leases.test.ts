@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { hardStopBeforeMs, keyId, keys, leaseMs, renewEveryMs, softStopBeforeMs } from '../../model/key.ts';
 import { nodeLeaseMs, nodes } from '../../model/node.ts';
-import { cutStore } from '../testing/cut-store.ts';
-import type { Cut } from '../testing/cut-store.ts';
+import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
+import type { PortCall } from '../../test/kit/ports/steered.ts';
 import { eventually, openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import type { Worker } from '../worker.ts';
@@ -19,7 +19,8 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   let platform: TestPlatform;
   let clock: ManualClock;
   let worker: Worker;
-  let away: Cut;
+  /** Puts the worker's store out of reach: all of it, or one collection. */
+  let away: { isOff: boolean; collection?: string };
   beforeEach(async () => {
     platform = await openTestPlatform();
     clock = new ManualClock(new Date());
@@ -32,8 +33,10 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   });
 
   async function openWorker({ isShared }: { isShared: boolean }): Promise<void> {
-    const { store, cut } = cutStore(platform.store, { isShared });
+    const cut: typeof away = { isOff: false };
     away = cut;
+    const isCut = ({ collection }: PortCall) => cut.isOff && (cut.collection ?? collection) === collection;
+    const store = steered(platform.store, { isShared, onCall: unreachableWhile(isCut) });
     worker = await platform.openWorker({ clock, store, settings: { stopGraceSeconds: 30, startTimeoutSeconds: 3600 } });
   }
 

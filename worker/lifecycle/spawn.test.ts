@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { keys } from '../../model/key.ts';
-import { cutStore } from '../testing/cut-store.ts';
+import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
 import { describeWorker, fetchText, leftBehind, openWorkerFixture } from '../testing/fixture.ts';
 import { eventually, openTestPlatform, polite } from '../testing/test-platform.ts';
 
@@ -169,18 +169,19 @@ await describeWorker('the start of a backend', (fixture) => {
 
   it('does not start a container before its key is renewed', async () => {
     await using other = await openTestPlatform();
-    const { store, cut } = cutStore(other.store);
+    let isCut = false;
+    const onCall = unreachableWhile(({ collection }) => isCut && collection === keys.name);
+    const store = steered(other.store, { onCall });
     await using _worker = await other.openWorker({ store });
     const imageDigest = await other.images.add(polite);
     await other.pull(imageDigest);
-    cut.collection = keys.name;
-    cut.isOff = true;
+    isCut = true;
     const id = await other.schedule({ imageDigest, ...(await other.claim('k')) });
     const { time } = (await other.until(id, 'starting')).history.at(-1) ?? {};
     // Several times as long as a start takes.
     await eventually(async () => (Date.now() - (time?.getTime() ?? 0) > 1_000 ? true : undefined));
     expect(await other.engine.engine.containers.list()).toMatchObject([{ backend: id, phase: 'created' }]);
-    cut.isOff = false;
+    isCut = false;
     expect((await other.until(id, 'ready')).status).toBe('ready');
   });
 

@@ -12,7 +12,7 @@ import type { Store } from '../../core/store/store.ts';
 import { advance, backends, end, newBackend } from '../../model/backend.ts';
 import type { BackendStatus } from '../../contract/statuses.ts';
 import { Statuses } from './statuses.ts';
-import { cutStore } from '../testing/cut-store.ts';
+import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
 
 const log = silentLog();
 const now = new Date('2026-01-01T00:00:00.000Z');
@@ -44,11 +44,11 @@ describe('Statuses', () => {
     bus = openInProcessBus({ log });
     told = [];
     await bus.subscribe(backendChanged, ({ status }) => told.push(status));
-    const cut = cutStore(store);
-    away = cut.cut;
+    away = { isOff: false };
+    const cut = steered(store, { onCall: unreachableWhile(() => away.isOff) });
     clock = new ManualClock();
     closing = new AbortController();
-    statuses = new Statuses({ store: cut.store, bus, clock, log }, plan.id, closing.signal);
+    statuses = new Statuses({ store: cut, bus, clock, log }, plan.id, closing.signal);
   });
   afterEach(async () => {
     closing.abort();

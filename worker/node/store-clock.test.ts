@@ -5,7 +5,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { StoreError } from '../../core/store/store.ts';
 import type { Store } from '../../core/store/store.ts';
 import { StoreClock } from './store-clock.ts';
-import { cutStore } from '../testing/cut-store.ts';
+import { steered } from '../../test/kit/ports/steered.ts';
 import { openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import type { Worker } from '../worker.ts';
@@ -47,7 +47,7 @@ describe.skipIf(why !== undefined)(`on a node whose clock is wrong ${why ?? ''}`
     ['ahead', 600_000],
     ['behind', -600_000],
   ])('a backend starts, is swept in time and has a true history, with the clock %s', async (_what, shiftMs) => {
-    const { store } = cutStore(platform.store, { isShared: true });
+    const store = steered(platform.store, { isShared: true });
     const clock = { ...bound(), now: () => new Date(Date.now() + shiftMs) };
     await using _worker: Worker = await platform.openWorker({ store, clock });
     // Longer than the sweep takes to come by.

@@ -21,6 +21,7 @@ import { openRegistry } from '../../../registry/index.ts';
 import type { GcSettings, Registry, RegistryLimits } from '../../../registry/index.ts';
 import { defaultGcSettings } from '../../../registry/testing/gc-settings.ts';
 import type { TestDrivers } from '../servers/drivers.ts';
+import { steered } from '../ports/steered.ts';
 import { openRegistryPorts } from './registry-ports.ts';
 
 export interface Sent {
@@ -75,7 +76,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   const ports = await openRegistryPorts(options, { log, clock, hashing }, resources);
   const [first] = ports;
   const { blobs, folder } = first;
-  const inTime = (store: Store) => (options.clock ? withTime(store, options.clock) : store);
+  const inTime = (store: Store) => (options.clock ? steered(store, { now: () => clock.now() }) : store);
   const store = inTime(first.store);
   const grants = new RegistryGrants(new PlatformSecret(Buffer.alloc(32, 7)));
   const metrics = openMetrics();
@@ -230,46 +231,24 @@ export function sha512(bytes: Uint8Array | string): string {
 
 const writes = ['insert', 'update', 'delete', 'createUpload', 'appendUpload', 'publishUpload', 'deleteUpload'];
 
-/** The same port, whose writes can be made to fail. */
+/** Returns a port that calls a function before each write, which fails if that throws. */
 function withFaults<Port extends object>(port: Port, beforeWrite: (method: string) => void): Port {
-  return new Proxy(port, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== 'function') return value;
-      return (...args: unknown[]): unknown => {
-        if (writes.includes(String(name))) beforeWrite(String(name));
-        return Reflect.apply(value, target, args);
-      };
+  return steered(port, {
+    onCall: async ({ method, run }) => {
+      if (writes.includes(method)) beforeWrite(method);
+      return await run();
     },
   });
 }
 
 const calls = ['get', 'insert', 'update', 'delete', 'find', 'stat', 'read', 'digestUpload', 'publishUpload'];
 
-/** The same port, whose calls can be made to wait. */
+/** Returns a port whose calls wait for a function. */
 export function withPauses<Port extends object>(port: Port, beforeCall: (method: string) => Promise<void>): Port {
-  return new Proxy(port, {
-    get: (target, name, proxy) => {
-      const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== 'function') return value;
-      // A scan is made of calls of `find`, each of which can be made to wait.
-      if (name === 'scan') return value.bind(proxy);
-      if (!calls.includes(String(name))) return value.bind(target);
-      return async (...args: unknown[]): Promise<unknown> => {
-        await beforeCall(String(name));
-        return await Reflect.apply(value, target, args);
-      };
-    },
-  });
-}
-
-/** The same store, in the time of a clock. */
-function withTime(store: Store, clock: Clock): Store {
-  return new Proxy(store, {
-    get: (target, name) => {
-      if (name === 'now') return async () => clock.now();
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === 'function' ? value.bind(target) : value;
+  return steered(port, {
+    onCall: async ({ method, run }) => {
+      if (calls.includes(method)) await beforeCall(method);
+      return await run();
     },
   });
 }
