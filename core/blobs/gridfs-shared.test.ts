@@ -190,9 +190,9 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     await using database = mongo.newDatabase();
     await using layout = openLayout(database);
     const published = new Set<string>();
-    const child = new URL('../../test/kit/servers/mongodb/blob-writer-child.ts', import.meta.url).href;
+
     for (let round = 0; round < killedRounds; round += 1) {
-      const lines = await runUntilKilled(child, [database.url, database.database], 5 + round * 7);
+      const lines = await runUntilKilled('blob-writer-child.ts', [database.url, database.database], 5 + round * 7);
       for (const digest of lines) published.add(digest);
       await using blobs = await open(database);
       const listed = new Set<string>();

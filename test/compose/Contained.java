@@ -4,8 +4,8 @@ import java.net.ServerSocket;
 import java.net.Socket;
 
 /**
- * The protocol server in a container: it listens on 127.0.0.1 only and ends with its standard input. Here it is reached from
- * other containers, and lives until it is told to end. Argument: port.
+ * Runs the protocol server in a container, reachable from other containers, until it is stopped. By itself the server listens on
+ * 127.0.0.1 only, and ends with its standard input. Argument: port.
  */
 public class Contained {
   public static void main(String[] args) throws Exception {

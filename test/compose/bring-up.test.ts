@@ -1,5 +1,5 @@
 // Takes about 90 s
-/** docker-compose.yml brought up for real: the main job goes through it, and sessions outlive that processes are replaced. */
+/** docker-compose.yml, started on a real engine: the main job works, and sessions survive the replacement of every process. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectResponse } from '../../contract/connect.ts';
 import type { ConnectResponse } from '../../contract/connect.ts';
@@ -11,7 +11,7 @@ import { problem } from './problem.ts';
 
 const missing = await problem();
 
-/** Building, and starting seven containers, take 50 seconds on two cores. */
+/** The build and the start of seven containers take 50 seconds on two cores. */
 const deployTimeoutMs = 240_000;
 
 const account = 'home';
@@ -28,7 +28,7 @@ describe.skipIf(missing !== undefined)(
     }, deployTimeoutMs);
     afterAll(() => deployment?.[Symbol.asyncDispose](), deployTimeoutMs);
 
-    test('what was pushed is connected to, answers through Caddy, proxy and gateway, and ends when asked to', async () => {
+    test('a connect to a pushed image returns a URL that answers through Caddy, proxy and gateway, and the backend can be stopped', async () => {
       const session = await connect({ key: 'main-job' });
       const answer = await fetch(session.url);
       expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('Hello from a test backend')]);
@@ -39,20 +39,28 @@ describe.skipIf(missing !== undefined)(
       expect((await fetch(session.url)).status).toBe(410);
     });
 
-    test('a session outlives that every process of ours is replaced', async () => {
+    test('a session survives the replacement of every component', async () => {
       const session = await connect({ key: 'upgrade' });
       expect((await fetch(session.url)).status).toBe(200);
       const container = await containerOf(session);
-      for (const room of ['registry', 'api', 'worker', 'proxy']) {
-        await deployment.compose.run('up', '--detach', '--no-build', '--no-deps', '--force-recreate', '--wait', room);
-        expect([room, (await fetch(session.url)).status]).toEqual([room, 200]);
+      for (const component of ['registry', 'api', 'worker', 'proxy']) {
+        await deployment.compose.run(
+          'up',
+          '--detach',
+          '--no-build',
+          '--no-deps',
+          '--force-recreate',
+          '--wait',
+          component,
+        );
+        expect([component, (await fetch(session.url)).status]).toEqual([component, 200]);
       }
       expect(await containerOf(session)).toBe(container);
       const again = await connect({ key: 'upgrade' });
       expect([again.spawned, again.backend_id]).toEqual([false, session.backend_id]);
     });
 
-    test('a Redis that comes back empty costs no session', async () => {
+    test('no session is lost when Redis restarts empty', async () => {
       const session = await connect({ key: 'redis' });
       expect((await fetch(session.url)).status).toBe(200);
       const ask = `REDISCLI_AUTH=$(sed -n 's/^requirepass //p' /run/secrets/redis.conf) redis-cli flushall`;
@@ -65,10 +73,14 @@ describe.skipIf(missing !== undefined)(
 
     test('registry, API and proxy can be started twice, and pushes go through both registries', async () => {
       const session = await connect({ key: 'scaled' });
-      const rooms = ['registry', 'api', 'proxy'] as const;
+      const components = ['registry', 'api', 'proxy'] as const;
       const up = ['up', '--detach', '--no-build', '--no-deps', '--wait'];
-      await deployment.compose.run(...up, ...rooms.flatMap((room) => ['--scale', `${room}=2`]), ...rooms);
-      // Caddy looks for them every other second, and asks any of them.
+      await deployment.compose.run(
+        ...up,
+        ...components.flatMap((component) => ['--scale', `${component}=2`]),
+        ...components,
+      );
+      // Caddy looks them up every two seconds, and sends requests to either.
       let pushes = 0;
       const pushedThrough = async () => {
         const image = await testImage('serve', `push-${(pushes += 1)}`);
@@ -77,7 +89,7 @@ describe.skipIf(missing !== undefined)(
       };
       await expect.poll(pushedThrough, { timeout: 40_000 }).toEqual(['registry-1', 'registry-2']);
       expect((await fetch(session.url)).status).toBe(200);
-      await deployment.compose.run(...up, ...rooms);
+      await deployment.compose.run(...up, ...components);
       expect((await fetch(session.url)).status).toBe(200);
     });
 
@@ -86,7 +98,7 @@ describe.skipIf(missing !== undefined)(
       expect(JSON.parse(said.split('\n', 1)[0] ?? '')).toMatchObject({ account });
     });
 
-    test('our containers run as nobody in particular, and their configuration shows no password', async () => {
+    test('the containers of Berth do not run as root, and no configuration contains a password', async () => {
       const found = await docker('ps', '--quiet', '--filter', 'label=com.docker.compose.project');
       const format = '{{index .Config.Labels "com.docker.compose.service"}} {{.Config.User}} {{json .}}';
       const lines = (await docker('inspect', '--format', format, ...found.trim().split('\n'))).trim().split('\n');

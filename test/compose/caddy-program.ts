@@ -1,10 +1,10 @@
-/** A Caddy: the one on the PATH, else that of Debian's unstable suite, unpacked without being installed. */
+/** Finds Caddy on the PATH, or unpacks the package of Debian's unstable suite without installing it. */
 import { join } from 'node:path';
 import { findProgram } from '../../setup/command.ts';
 import { cached, isThere } from '../kit/packages/cached.ts';
 import { debianKeyring, notDebian, unpackUnstable } from '../kit/packages/unstable-packages.ts';
 
-/** Where it is, or why there is none. */
+/** The path of Caddy, or why there is none. */
 export async function caddyProgram(): Promise<string | { readonly missing: string }> {
   const installed = await findProgram('caddy');
   if (installed !== undefined) return installed;
@@ -14,11 +14,11 @@ export async function caddyProgram(): Promise<string | { readonly missing: strin
     const folder = await cached('caddy-unstable', async (making) => await unpackUnstable(['caddy'], making, () => {}));
     return join(folder, 'usr/bin/caddy');
   } catch (error) {
-    return { missing: `caddy cannot be had: ${error instanceof Error ? error.message : String(error)}` };
+    return { missing: `caddy cannot be unpacked: ${error instanceof Error ? error.message : String(error)}` };
   }
 }
 
-/** Why there can be none here, before anything is downloaded; nothing if it can be tried. */
+/** Returns why Caddy cannot be installed on this machine, or undefined. Downloads nothing. */
 export async function caddyProblem(): Promise<string | undefined> {
   if ((await findProgram('caddy')) !== undefined || (await isThere(debianKeyring))) return undefined;
   return `there is no caddy: ${notDebian}`;

@@ -1,4 +1,4 @@
-/** Runs the current docker-compose on docker-compose.yml of this checkout, as an operator does. */
+/** Runs docker-compose on the docker-compose.yml of this checkout, as an operator does. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from '../../setup/command.ts';
@@ -6,15 +6,15 @@ import { modernProgram } from '../kit/packages/client-packages.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Settings as they stand in `.env`, and what else docker-compose reads from the environment. */
+/** The settings of `.env`, and other variables that docker-compose reads. */
 export type ComposeSettings = Readonly<Record<string, string>>;
 
-/** The program of the modern engine's packages, if they are there. */
+/** The program from the modern engine's packages, if they are unpacked. */
 export async function composeProgram(): Promise<string | undefined> {
   return await modernProgram('bin/docker-compose');
 }
 
-/** Why `composeProgram` finds none, in the words of a report. */
+/** Why `composeProgram` finds none, for reports. */
 export const noCompose = 'npm test has not unpacked docker-compose';
 
 export class Compose {
@@ -29,13 +29,13 @@ export class Compose {
     this.#files = ['docker-compose.yml', ...files].flatMap((name) => ['--file', join(root, name)]);
   }
 
-  /** Throws `CommandError` with what docker-compose said. The person's own `.env` stays out of it. */
+  /** Runs a command. Throws `CommandError` with the output of docker-compose. Does not read the `.env` of the checkout. */
   async run(...args: string[]): Promise<string> {
     const options = ['--progress', 'plain', ...this.#files, '--env-file', '/dev/null', '--project-directory', root];
     return await runCommand(this.#program, [...options, ...args], { env: this.#settings });
   }
 
-  /** The file with everything filled in. */
+  /** The file with all variables filled in. */
   async config(): Promise<unknown> {
     return JSON.parse(await this.run('config', '--format', 'json'));
   }

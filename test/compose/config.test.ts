@@ -1,6 +1,5 @@
-/** What docker-compose.yml says, as the current docker-compose understands it. */
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+/** The contents of docker-compose.yml, as docker-compose reads it. */
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -8,6 +7,7 @@ import { z } from 'zod';
 import { runCommand } from '../../setup/command.ts';
 import { loadConfig } from '../../main/config/config.ts';
 import { assertShared, parseRoles } from '../../main/config/roles.ts';
+import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 import { Compose, composeProgram, noCompose } from './compose.ts';
 import type { ComposeSettings } from './compose.ts';
 
@@ -43,7 +43,7 @@ const file = z.object({
 
 type Service = z.infer<typeof service>;
 
-const rooms = ['registry', 'api', 'proxy', 'worker'];
+const components = ['registry', 'api', 'proxy', 'worker'];
 
 async function read(settings: ComposeSettings = {}, files: string[] = []) {
   const compose = new Compose(program ?? 'docker-compose', { DOCKER_GID: '998', DOMAIN: '', ...settings }, files);
@@ -53,7 +53,7 @@ async function read(settings: ComposeSettings = {}, files: string[] = []) {
 describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (skipped: ${noCompose})`}`, () => {
   test('every service has a health check, a restart policy and limits', async () => {
     const { services } = await read();
-    expect(Object.keys(services).sort()).toEqual([...rooms, 'caddy', 'mongodb', 'redis'].sort());
+    expect(Object.keys(services).sort()).toEqual([...components, 'caddy', 'mongodb', 'redis'].sort());
     for (const each of Object.values(services)) {
       expect(each.restart).toBe('unless-stopped');
       expect(each.healthcheck.interval).toMatch(/^\d+s$/);
@@ -62,15 +62,15 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
     }
   });
 
-  test('what is not our image says itself how it is checked; ours is checked by the image', async () => {
+  test('the services of other images have a health check, and the image of Berth has its own', async () => {
     const { services } = await read();
     for (const [name, each] of Object.entries(services)) {
-      expect(each.healthcheck.test !== undefined).toBe(!rooms.includes(name));
+      expect(each.healthcheck.test !== undefined).toBe(!components.includes(name));
     }
     expect(await readFile(join(root, 'Dockerfile'), 'utf8')).toMatch(/^HEALTHCHECK [^]*\/readyz/m);
   });
 
-  test('only the worker sees the Docker socket, and only it is on the network of the host', async () => {
+  test('only the worker has the Docker socket and the host network', async () => {
     const { services } = await read();
     const withSocket = namesOf(services, (each) => each.volumes.some(({ source }) => source?.includes('docker.sock')));
     expect(withSocket).toEqual(['worker']);
@@ -79,13 +79,13 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
     expect(namesOf(services, (each) => each.privileged || each.user === 'root')).toEqual([]);
   });
 
-  test('our processes have no capabilities, cannot write to their image, and are not root', async () => {
+  test('the processes of Berth have no capabilities and a read-only root, and are not root', async () => {
     const { services } = await read();
-    for (const name of rooms) expect(services[name]).toMatchObject({ read_only: true, cap_drop: ['ALL'] });
+    for (const name of components) expect(services[name]).toMatchObject({ read_only: true, cap_drop: ['ALL'] });
     expect(await readFile(join(root, 'Dockerfile'), 'utf8')).toMatch(/^USER 1000:1000$/m);
   });
 
-  test('secrets are files, and no value of the environment holds one', async () => {
+  test('secrets are files, and no environment variable contains one', async () => {
     const { services, secrets } = await read();
     for (const { file: path } of Object.values(secrets)) expect(path).toMatch(/^\/.*deploy\/secrets\//);
     for (const [name, each] of Object.entries(services)) {
@@ -94,15 +94,15 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
         expect([name, variable, isSecret && !value?.startsWith('/run/secrets/')]).toEqual([name, variable, false]);
       }
     }
-    for (const name of rooms) expect(services[name]?.secrets.map(({ source }) => source)).toContain('berth.env');
+    for (const name of components) expect(services[name]?.secrets.map(({ source }) => source)).toContain('berth.env');
     expect(services['caddy']?.secrets).toEqual([]);
   });
 
-  test('each room starts when the stores are healthy, Caddy when the rooms are', async () => {
+  test('each component starts when the stores are healthy, and Caddy when the components are', async () => {
     const { services } = await read();
     const healthy = (...names: string[]) =>
       Object.fromEntries(names.map((name) => [name, expect.objectContaining({ condition: 'service_healthy' })]));
-    for (const name of rooms) expect(services[name]?.depends_on).toEqual(healthy('mongodb', 'redis'));
+    for (const name of components) expect(services[name]?.depends_on).toEqual(healthy('mongodb', 'redis'));
     expect(services['caddy']?.depends_on).toEqual(healthy('registry', 'api', 'proxy'));
   });
 
@@ -112,9 +112,9 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
     expect(Object.keys(services['mongodb']?.networks ?? {})).toEqual(['stores']);
   });
 
-  test('Berth accepts the settings of every room', async () => {
+  test('Berth accepts the settings of every component', async () => {
     const { services } = await read({ DOMAIN: 'berth.example' });
-    for (const name of rooms) {
+    for (const name of components) {
       const urls = { BERTH_MONGODB_URL: 'mongodb://mongodb', BERTH_REDIS_URL: 'redis://redis' };
       const environment = Object.entries(services[name]?.environment ?? {}).map(([key, value]) => [key, value ?? '']);
       const config = loadConfig({ ...Object.fromEntries(environment), ...urls });
@@ -123,7 +123,7 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
     }
   });
 
-  test('without a domain everything is plain HTTP on this machine only', async () => {
+  test('without a domain, all ports are plain HTTP on loopback', async () => {
     const { services } = await read();
     const addresses = Object.values(services).flatMap(({ ports }) => ports.map(({ host_ip }) => host_ip));
     expect(new Set(addresses)).toEqual(new Set(['127.0.0.1']));
@@ -132,7 +132,7 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
     expect(services['worker']?.environment['BERTH_REGISTRY_PULL_HOST']).toBe('127.0.0.1:7101');
   });
 
-  test('with a domain Caddy takes the ports of the web, and URLs say https', async () => {
+  test('with a domain, Caddy uses the ports 80 and 443, and URLs have https', async () => {
     const { services } = await exampleWith('DOMAIN=berth.example');
     const { caddy, api } = services;
     const open = caddy?.ports.filter(({ host_ip }) => host_ip === '0.0.0.0').map(({ published }) => published);
@@ -157,11 +157,11 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
     expect([...named].filter((name) => !read.has(name))).toEqual([]);
   });
 
-  test('docker-compose says what is missing in .env', async () => {
+  test('docker-compose reports a missing setting in .env', async () => {
     await expect(read({ DOCKER_GID: '' })).rejects.toThrow('Set DOCKER_GID in .env');
   });
 
-  test('mounts are a file of their own, with one path inside and outside', async () => {
+  test('mounts.yml adds the mount folder, with the same path inside and outside the container', async () => {
     const { services } = await read({ BERTH_MOUNT_FOLDER: '/srv/mounts' }, ['deploy/mounts.yml']);
     expect(services['worker']?.environment['BERTH_MOUNT_FOLDER']).toBe('/srv/mounts');
     const mount = expect.objectContaining({ source: '/srv/mounts', target: '/srv/mounts' });
@@ -169,7 +169,7 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
   });
 });
 
-test('deploy/make-secrets.sh makes secrets that Berth takes, once, and nobody else can look', async () => {
+test('deploy/make-secrets.sh creates secrets that Berth accepts, once, in a private folder', async () => {
   await using folder = await temporaryFolder();
   const make = async () => {
     await runCommand('sh', [join(root, 'deploy/make-secrets.sh'), join(folder.path, 'secrets')]);
@@ -201,9 +201,4 @@ async function exampleWith(...lines: string[]) {
   await writeFile(path, text.replace(/^DOCKER_GID=$/m, 'DOCKER_GID=998'));
   const compose = new Compose(program ?? 'docker-compose', {}, []);
   return file.parse(JSON.parse(await compose.run('--env-file', path, 'config', '--format', 'json')));
-}
-
-async function temporaryFolder() {
-  const path = await mkdtemp(join(tmpdir(), 'berth-compose-'));
-  return { path, [Symbol.asyncDispose]: async () => await rm(path, { recursive: true }) };
 }

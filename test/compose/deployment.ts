@@ -1,7 +1,6 @@
-/** docker-compose.yml brought up for real, on a modern engine, with stand-ins for the images that it would pull. */
+/** Starts docker-compose.yml on a modern engine, with stand-ins for the images that it would pull. */
 import { randomBytes, randomInt } from 'node:crypto';
-import { appendFile, mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
@@ -11,6 +10,7 @@ import { startEngine } from '../kit/engines/docker-engine.ts';
 import type { TestEngine } from '../kit/engines/docker-engine.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { freePorts } from '../kit/machine/free-port.ts';
+import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 import { Compose, composeProgram } from './compose.ts';
 import { standIns } from './stand-ins.ts';
 
@@ -18,8 +18,8 @@ const makeSecrets = fileURLToPath(new URL('../../deploy/make-secrets.sh', import
 
 const named = z.object({ image: z.string() });
 
-/** The part of docker-compose.yml that says which images it calls for. */
-const called = z.object({
+/** The part of docker-compose.yml that names its images. */
+const images = z.object({
   services: z.object({
     mongodb: named,
     redis: named,
@@ -36,14 +36,13 @@ export interface Deployment extends AsyncDisposable {
   readonly token: string;
 }
 
-/** They are healthy after ten seconds; on a busy machine it takes longer. */
+/** The containers are healthy after ten seconds, or later on a busy machine. */
 const upTimeoutSeconds = 90;
 
-/** Brings everything up, and waits until it is healthy. */
+/** Starts all containers, and waits until they are healthy. */
 export async function deploy(): Promise<Deployment> {
   await using opening = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'berth-deployment-'));
-  opening.defer(async () => await rm(folder, { recursive: true, force: true }));
+  const { path: folder } = opening.use(await temporaryFolder());
   const engine = await openEngine(opening);
   const settings = await settingsFor(engine, folder);
   const compose = new Compose((await composeProgram()) ?? 'docker-compose', settings, ['test/compose/override.yml']);
@@ -63,12 +62,12 @@ export async function deploy(): Promise<Deployment> {
   };
 }
 
-/** The modern engine of this test run, else one of our own. */
+/** Returns the modern engine of this test run, or starts one. */
 async function openEngine(opening: AsyncDisposableStack): Promise<TestEngine> {
   return testEngines().find(({ kind }) => kind === 'modern') ?? opening.use(await startEngine('modern'));
 }
 
-/** Backends outlive their platform, so they are ended here. Images go with the engine. */
+/** Removes the containers of the platform and of its backends. The images remain until the engine is removed. */
 async function tearDown(engine: TestEngine, compose: Compose, node: string): Promise<void> {
   const at = { env: { DOCKER_HOST: engine.host } };
   await compose.run('down', '--volumes', '--timeout', '5');
@@ -78,9 +77,9 @@ async function tearDown(engine: TestEngine, compose: Compose, node: string): Pro
   await tryCommand('docker', ['network', 'rm', `berth-${node}`], at);
 }
 
-/** The engine has them under the names that the file and the Dockerfile call for, so nothing is pulled. */
+/** Loads the stand-ins under the names in docker-compose.yml and the Dockerfile, so that the engine pulls nothing. */
 async function loadStandIns(engine: TestEngine, compose: Compose): Promise<void> {
-  const { mongodb, redis, caddy, registry } = called.parse(await compose.config()).services;
+  const { mongodb, redis, caddy, registry } = images.parse(await compose.config()).services;
   const made = await standIns({
     node: registry.build.args.NODE_IMAGE,
     mongodb: mongodb.image,
@@ -97,7 +96,7 @@ async function settingsFor(engine: TestEngine, folder: string) {
   const socket = engine.host.slice('unix://'.length);
   const secrets = join(folder, 'secrets');
   await runCommand('sh', [makeSecrets, secrets]);
-  // The protocol server knows no users and no replica sets.
+  // The protocol server supports neither users nor replica sets.
   await appendFile(join(secrets, 'berth.env'), 'BERTH_MONGODB_URL=mongodb://mongodb:27017/berth\n');
   const [api, registry, proxy, gateway, operations, http, https] = await freePorts(7);
   const name = `compose-${randomBytes(4).toString('hex')}`;
@@ -108,7 +107,7 @@ async function settingsFor(engine: TestEngine, folder: string) {
     DOCKER_SOCKET: socket,
     DOCKER_GID: `${(await stat(socket)).gid}`,
     SECRETS_FOLDER: secrets,
-    // An address that no other Redis or MongoDB of this machine has, nor another run of this test.
+    // An address that no other Redis or MongoDB of this machine uses, nor another run of this test.
     STORES_ADDRESS: `127.${randomInt(1, 255)}.${randomInt(1, 255)}.${randomInt(1, 255)}`,
     DOMAIN: '',
     BERTH_NODE: name,
@@ -122,12 +121,12 @@ async function settingsFor(engine: TestEngine, folder: string) {
   };
 }
 
-/** Throws with what the services have logged if they do not become healthy. */
+/** Starts the services. Throws with their logs if they do not become healthy. */
 async function up(compose: Compose): Promise<void> {
   try {
     await compose.run('up', '--detach', '--no-build', '--wait', '--wait-timeout', `${upTimeoutSeconds}`);
   } catch (error) {
     const log = await compose.run('logs', '--no-color', '--tail', '20').catch(() => '');
-    throw new Error(`The services do not become healthy:\n${log}`, { cause: error });
+    throw new Error(`The services did not become healthy:\n${log}`, { cause: error });
   }
 }

@@ -9,7 +9,7 @@ import { cached } from '../kit/packages/cached.ts';
 
 const source = fileURLToPath(new URL('Contained.java', import.meta.url));
 
-/** What the server and its libraries call of Java, and no more. */
+/** The Java modules that the server and its libraries use. */
 const modules =
   'java.base,java.compiler,java.instrument,java.logging,java.management,java.naming,java.sql,jdk.unsupported';
 

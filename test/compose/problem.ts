@@ -1,4 +1,4 @@
-/** Why docker-compose.yml cannot be brought up on this machine, before anything is made for it. */
+/** Checks whether docker-compose.yml can be started on this machine, before anything is built for it. */
 import { findProgram } from '../../setup/command.ts';
 import { modernFolder, staticBusybox } from '../kit/packages/docker-packages.ts';
 import { join } from 'node:path';
@@ -6,10 +6,10 @@ import { isThere } from '../kit/packages/cached.ts';
 import { caddyProblem } from './caddy-program.ts';
 import { composeProgram, noCompose } from './compose.ts';
 
-/** What the stand-in images are made of, and who makes them. */
+/** The programs from which, and with which, the stand-in images are built. */
 const programs = ['docker', 'redis-server', 'java', 'javac', 'jlink', 'mvn', 'npm'];
 
-/** The first thing that is missing; nothing if it can be tried. */
+/** Returns the first thing that is missing, or undefined. */
 export async function problem(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root on Linux can start a Docker Engine';
   if (!(await isThere(join(modernFolder(), 'usr/sbin/dockerd'))))

@@ -1,18 +1,18 @@
-/** Programs of this machine, for images without a system of their own: with their libraries, and a shell where one is needed. */
+/** Layers with programs of this machine, for images without a base system: with their libraries, and a shell if needed. */
 import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { runCommand, tryCommand } from '../../setup/command.ts';
 import type { LayerEntry } from '../../setup/image.ts';
 import { staticBusybox } from '../kit/packages/docker-packages.ts';
 
-/** Files that a program needs besides itself: its libraries and its loader, as ldd prints them. */
+/** The libraries and loader of programs, as ldd prints them. */
 export async function librariesOf(files: readonly string[]): Promise<LayerEntry[]> {
   const { stdout } = await tryCommand('ldd', files, { env: { LC_ALL: 'C' } });
   const found = stdout.split('\n').flatMap((line) => /(?:^|\s)(\/\S+) \(0x/.exec(line)?.[1] ?? []);
   return [...new Set(found)].map((path) => ({ path, file: path, mode: 0o755 }));
 }
 
-/** A program at a place of its own, with its libraries. */
+/** A program at a path in the image, with its libraries. */
 export async function program(file: string, path = file): Promise<LayerEntry[]> {
   return [{ path, file, mode: 0o755 }, ...(await librariesOf([file]))];
 }
@@ -26,16 +26,16 @@ export async function folder(from: string, to: string): Promise<LayerEntry[]> {
     .map((file) => ({ path: join(to, file.slice(from.length)), file }));
 }
 
-/** A shell with what shell scripts call, and the files by which programs look up names. */
+/** A shell, the tools of shell scripts, and the files that programs read to look up names. */
 export async function smallSystem(users: readonly string[]): Promise<LayerEntry[]> {
   const busybox = await staticBusybox();
-  if (busybox === undefined) throw new Error('Install busybox-static, of which the stand-in images are made');
+  if (busybox === undefined) throw new Error('Install busybox-static: the stand-in images contain it');
   const applets = (await runCommand(busybox, ['--list'])).trim().split('\n');
   const lines = ['root:x:0:0:root:/root:/bin/sh', ...users];
   const groups = lines.map((line) => `${line.split(':')[0]}:x:${line.split(':')[3]}:`);
   return [
     ...applets.map((name) => ({ path: `/bin/${name}`, link: 'busybox' })),
-    // One of the names in its list is its own.
+    // Its list contains its own name, so this comes after the links.
     { path: '/bin/busybox', file: busybox, mode: 0o755 },
     { path: '/usr/bin/env', link: '/bin/busybox' },
     { path: '/etc/passwd', text: `${lines.join('\n')}\n` },
@@ -45,7 +45,7 @@ export async function smallSystem(users: readonly string[]): Promise<LayerEntry[
   ];
 }
 
-/** The loader finds libraries wherever they were on this machine. */
+/** The variable with which the loader finds libraries at their paths on this machine. */
 export function libraryPath(entries: readonly LayerEntry[]): string {
   const folders = entries.filter(({ path }) => /\.so(?:\.|$)/.test(path)).map(({ path }) => dirname(path));
   return `LD_LIBRARY_PATH=${[...new Set(folders)].join(':')}`;

@@ -1,6 +1,6 @@
 /**
- * Images of the names that docker-compose.yml and the Dockerfile call for, for machines that can pull none. They are made of
- * this machine's own programs: Redis, Caddy and Node are the real ones, MongoDB is the protocol server.
+ * Images with the names in docker-compose.yml and the Dockerfile, for machines that cannot pull them. They contain this
+ * machine's programs: the real Redis, Caddy and Node, and the protocol server as MongoDB.
  */
 import { realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -12,7 +12,7 @@ import { folder, libraryPath, librariesOf, program, smallSystem } from './progra
 
 const path = 'PATH=/usr/local/bin:/usr/bin:/bin';
 
-/** The stand-ins under the names that they stand in for; or why one of them cannot be made here. */
+/** The stand-ins under the given names, or why one of them cannot be built here. */
 export async function standIns(names: {
   readonly node: string;
   readonly mongodb: string;
@@ -32,7 +32,7 @@ export async function standIns(names: {
   ];
 }
 
-/** Node with npm, which finds packages where this machine finds them. */
+/** Node with npm, which uses this machine's package registry. */
 async function nodeImage(tag: string): Promise<Image> {
   const npm = dirname(dirname(await realpath((await findProgram('npm')) ?? 'npm')));
   const registry = (await runCommand('npm', ['config', 'get', 'registry'])).trim();
@@ -49,7 +49,7 @@ async function nodeImage(tag: string): Promise<Image> {
   return { tag, layers: [base], config: { Cmd: ['node'], Env: env } };
 }
 
-/** What the real image is called with: an entrypoint that starts the server, and `mongosh` for the health check. */
+/** The protocol server with the programs of the real image: an entrypoint that starts it, and `mongosh` for the health check. */
 async function mongoImage(tag: string, { runtime, classes }: { runtime: string; classes: string }): Promise<Image> {
   const java = await folder(runtime, '/java');
   const libraries = await librariesOf(

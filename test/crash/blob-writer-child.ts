@@ -1,12 +1,23 @@
-/** Publishes blobs at full speed until it is killed, and prints the digest of each once that was acknowledged. */
+/**
+ * Publishes blobs at full speed until it is killed, and prints the digest of each acknowledged blob. Arguments: a folder, or the
+ * URL and the name of a database.
+ */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { openFileBlobs } from '../../core/blobs/filesystem.ts';
+import { openGridFsBlobs } from '../../core/blobs/gridfs.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { bytesOf } from '../kit/registry/byte-source.ts';
 import { hashing } from '../kit/registry/hashing.ts';
 
-const [folder = ''] = process.argv.slice(2);
-const blobs = await openFileBlobs({ hashing, folder, log: silentLog() });
+/** Small, so that each blob has several. */
+const chunkBytes = 64 * 1024;
+
+const [place = '', database] = process.argv.slice(2);
+const log = silentLog();
+const blobs =
+  database === undefined
+    ? await openFileBlobs({ hashing, folder: place, log })
+    : await openGridFsBlobs({ hashing, url: place, database, log, chunkBytes });
 
 async function publish(): Promise<never> {
   for (;;) {

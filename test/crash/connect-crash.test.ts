@@ -1,4 +1,4 @@
-/** The platform is killed (kill -9) amid connects, some of which have claimed their key and not yet written their backend. */
+/** The platform is killed (kill -9) during connects, some of which have claimed their key but not yet written their backend. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { silentLog } from '../../core/log/log.ts';
@@ -10,18 +10,18 @@ import { connect } from '../kit/platform/api-client.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
 import { RegistryClient } from '../kit/platform/registry-client.ts';
 
-const connectsAtATime = 100;
+const concurrentConnects = 100;
 
-/** In some rounds the process dies between two batches of the store, and leaves no claim without a backend. */
+/** Several, because a process that dies between two batches of the store leaves no claim without a backend. */
 const maxRounds = 20;
 
-test('a key that was claimed when the process died can be connected to a moment later', async () => {
+test('a connect to a key whose claimer died succeeds a moment later', async () => {
   await using platform = await startPlatform();
   const client = new RegistryClient(platform);
   await client.push(client.image('draw', 'latest', [RegistryClient.layer(100)]));
 
   /** Kills the platform as soon as the first of many connects is answered. Returns how many claims have no backend. */
-  const killAmid = async (names: readonly string[]): Promise<number> => {
+  const killDuring = async (names: readonly string[]): Promise<number> => {
     const connects = names.map(async (key) => await connect(platform, 'draw', { key }));
     await Promise.any(connects);
     await platform.kill();
@@ -36,14 +36,14 @@ test('a key that was claimed when the process died can be connected to a moment 
 
   let left = 0;
   for (let round = 0; round < maxRounds && left === 0; round += 1) {
-    const names = Array.from({ length: connectsAtATime }, (_, i) => `${round}-${i}`);
-    left = await killAmid(names);
+    const names = Array.from({ length: concurrentConnects }, (_, i) => `${round}-${i}`);
+    left = await killDuring(names);
     await platform.restart();
     const restartedAt = performance.now();
     const again = await Promise.all(names.map(async (key) => await connect(platform, 'draw', { key })));
-    // A claim lasts for seconds, a lease for a minute.
+    // A claim lasts seconds, a lease a minute.
     expect(performance.now() - restartedAt).toBeLessThan(leaseMs / 2);
-    expect(new Set(again.map(({ backend_id: id }) => id)).size).toBe(connectsAtATime);
+    expect(new Set(again.map(({ backend_id: id }) => id)).size).toBe(concurrentConnects);
   }
   expect(left).toBeGreaterThan(0);
 }, 180_000);

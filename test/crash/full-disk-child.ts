@@ -1,6 +1,6 @@
 /**
- * Fills a store and blobs up to the largest file that this process may write, then lifts that limit, and prints as JSON
- * what it saw. Started with a soft limit only, so that it may lift it.
+ * Fills a store and blobs up to the file size limit of this process, then lifts the limit, and prints its results as JSON. The
+ * test sets a soft limit only, so that the process may lift it.
  */
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { openFileBlobs } from '../../core/blobs/filesystem.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
-import { pairs } from './crash-collections.ts';
+import { pairs } from './pairs.ts';
 import { bytesOf } from '../kit/registry/byte-source.ts';
 import { hashing } from '../kit/registry/hashing.ts';
 
@@ -17,7 +17,7 @@ const log = silentLog();
 await using store = await openSqliteStore({ folder: join(folder, 'store'), collections: [pairs], log });
 await using blobs = await openFileBlobs({ hashing, folder: join(folder, 'blobs'), log });
 
-/** In all four times as much as fits. */
+/** In total four times as much as fits. */
 const groups = 40;
 const groupSize = 10;
 const filling = 'x'.repeat(20_000);

@@ -1,5 +1,5 @@
 // Takes about 10 s
-/** A disk that is really full, below the registry's HTTP API: a file system of a few megabytes. */
+/** The registry on a disk that is really full: a file system of a few megabytes. */
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import { canMount, SmallDisk, whyNoDisk } from '../kit/machine/small-disk.ts';
 const mebibyte = 1024 * 1024;
 const reserveMib = 8;
 
-/** What each check of `/readyz` says. */
+/** The message of each check of `/readyz`. */
 async function readiness({ operationsUrl }: TestPlatform): Promise<Readonly<Record<string, string>>> {
   const answer = await fetch(`${operationsUrl}/readyz`);
   return ((await answer.json()) as { checks: Record<string, string> }).checks;
@@ -25,7 +25,7 @@ async function readiness({ operationsUrl }: TestPlatform): Promise<Readonly<Reco
 
 const noSpace = { error: { code: 'InsufficientStorage', status: 507 } };
 
-/** Of even and odd size: in one request, and as an upload. */
+/** Images with a layer of even and of odd size, which the client pushes in one request and as an upload. */
 function largeImages(client: RegistryClient): PushedImage[] {
   return [RegistryClient.layer(14_000_000), RegistryClient.layer(14_000_001)].map((layer, i) =>
     client.image('large', `v${i}`, [layer]),
@@ -39,7 +39,7 @@ async function assertRefused(client: RegistryClient, image: PushedImage): Promis
   expect(await client.problemWith(image)).toBe('no such tag');
 }
 
-/** Deletion follows the answer. */
+/** Waits, because uploads are deleted after the response. */
 async function untilNoUploads(disk: SmallDisk): Promise<void> {
   await expect.poll(() => readdir(join(disk.path, 'blobs', 'uploads'))).toEqual([]);
 }
@@ -53,7 +53,7 @@ async function uploadArchive(platform: TestPlatform, layerBytes: number): Promis
   return await answer.json();
 }
 
-/** The stores beside blobs in files. */
+/** The stores that are used with blobs in files. */
 const stores = testDrivers().map((drivers) =>
   drivers === 'embedded'
     ? { store: 'SQLite', settings: {} }
@@ -61,7 +61,7 @@ const stores = testDrivers().map((drivers) =>
 );
 
 describe.runIf(canMount).each(stores)('with $store', ({ settings: storeSettings }) => {
-  test(`a push never takes the reserve of the disk: it is refused, leaves nothing, and succeeds when there is space${whyNoDisk}`, async () => {
+  test(`a push that needs the disk's reserve is rejected, leaves nothing, and succeeds when there is space${whyNoDisk}`, async () => {
     await using disk = await SmallDisk.mount(64);
     const settings = {
       ...storeSettings,
@@ -74,7 +74,7 @@ describe.runIf(canMount).each(stores)('with $store', ({ settings: storeSettings 
     const before = client.image('kept', 'v1', [RegistryClient.layer(1_000_000)]);
     await client.push(before);
     expect(await readiness(platform)).toMatchObject({ disk: 'ok', store: 'ok' });
-    // The beginning of a layer fits, and not the rest of it.
+    // A part of a layer fits, but not all of it.
     await disk.fillUpTo(reserveMib + 8);
     const large = largeImages(client);
     expect(await uploadArchive(platform, 14_000_000)).toMatchObject(noSpace);
@@ -84,7 +84,7 @@ describe.runIf(canMount).each(stores)('with $store', ({ settings: storeSettings 
       expect(await disk.freeBytes()).toBeGreaterThan((reserveMib + 7) * mebibyte);
     }
     expect(await readiness(platform)).toMatchObject({ disk: 'ok', store: 'ok' });
-    // Not even the beginning.
+    // No part of it fits.
     await disk.fillUpTo(reserveMib - 1);
     const full = /^The disk is full: [67](?:\.\d)? MiB are free, and 8 MiB are kept free for the store$/;
     await expect.poll(async () => (await readiness(platform))['disk']).toMatch(full);
@@ -108,7 +108,7 @@ describe.runIf(canMount).each(stores)('with $store', ({ settings: storeSettings 
 });
 
 test.runIf(canMount)(
-  `without a reserve a push into a disk that fills up is refused, and the bytes that it has written are deleted${whyNoDisk}`,
+  `without a reserve, a push that fills the disk is rejected, and its bytes are deleted${whyNoDisk}`,
   async () => {
     await using disk = await SmallDisk.mount(24);
     const settings = { BERTH_DATA_FOLDER: disk.path, BERTH_DISK_RESERVE_MIB: '0' };

@@ -1,5 +1,5 @@
 // Takes about 100 s
-/** The platform is killed (kill -9) amid pushes and collections: what was acknowledged is there, nothing else is half there. */
+/** The platform is killed (kill -9) during pushes and garbage collections: acknowledged images exist, and no image is incomplete. */
 import { describe, expect, test } from 'vitest';
 import { runBerth } from '../kit/platform/berth-command.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
@@ -10,7 +10,7 @@ import type { PushedImage } from '../kit/platform/registry-client.ts';
 
 /** Each round starts a platform twice, on machines that may be busy. */
 const timeout = 240_000;
-const pushesAtATime = 50;
+const concurrentPushes = 50;
 
 for (const drivers of testDrivers()) {
   describe(`on ${drivers === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS'}`, () => {
@@ -19,7 +19,7 @@ for (const drivers of testDrivers()) {
     const start = async (settings: PlatformOptions['settings'] = {}) => await startPlatform({ drivers, settings });
 
     test(
-      'killed amid 50 pushes, some rounds: acknowledged pushes pull, retries succeed, all is whole',
+      'killed during 50 pushes: acknowledged images can be pulled, retries succeed, and verify finds no problem',
       { timeout },
       async () => {
         await using platform = await start();
@@ -27,11 +27,11 @@ for (const drivers of testDrivers()) {
         const shared = RegistryClient.layer(200_000);
         const acknowledged: PushedImage[] = [];
         for (let round = 0; round < rounds; round += 1) {
-          const images = Array.from({ length: pushesAtATime }, (_, i) =>
+          const images = Array.from({ length: concurrentPushes }, (_, i) =>
             client.image(`crash-${i % 5}`, `r${round}-${i}`, [shared, RegistryClient.layer(20_000 + 1_000 * i)]),
           );
           let count = 0;
-          // In the middle: when some are through and others are not.
+          // Resolves when some pushes have finished and others have not.
           const enough = Promise.withResolvers<void>();
           const pushes = images.map(async (image) => {
             await client.push(image);
@@ -47,7 +47,7 @@ for (const drivers of testDrivers()) {
           expect(unfinished.length).toBeGreaterThan(0);
           await platform.restart();
           expect(await client.problemsWith(acknowledged)).toEqual([]);
-          // A tag that nobody was told of may be there, but then all that is behind it is there, too.
+          // A tag whose push was not acknowledged may exist, but then its image must be complete.
           expect((await client.problemsWith(unfinished)).filter((problem) => problem !== 'no such tag')).toEqual([]);
           expect(await runBerth(platform, 'verify')).toMatchObject({
             code: 0,
@@ -61,7 +61,7 @@ for (const drivers of testDrivers()) {
     );
 
     test(
-      'killed amid collections: no image that is needed is lost, and the rest goes in the end',
+      'killed during garbage collections: no tagged image is lost, and deleted images are removed in the end',
       { timeout },
       async () => {
         await using platform = await start({
@@ -80,7 +80,7 @@ for (const drivers of testDrivers()) {
           );
           await Promise.all(doomed.map(async (image) => await client.pushWhileRefused(image)));
           await Promise.all(doomed.map(async (image) => await client.delete(image)));
-          // The first ones have gone: a collection is in the middle of it.
+          // The first blobs are deleted: a collection is running.
           const left = async () =>
             await client.count(
               doomed.flatMap((image) => image.layers.slice(1)),
@@ -103,7 +103,7 @@ for (const drivers of testDrivers()) {
   });
 }
 
-/** How many blobs there are. */
+/** The number of stored blobs. */
 async function blobsLeft(platform: TestPlatform): Promise<number> {
   const { lines } = await runBerth(platform, 'verify');
   return Number(lines.at(-1)?.['blobs']);

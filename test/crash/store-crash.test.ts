@@ -9,7 +9,7 @@ import { openFileBlobs } from '../../core/blobs/filesystem.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
-import { pairs } from './crash-collections.ts';
+import { pairs } from './pairs.ts';
 import { runUntilKilled } from './killed-child.ts';
 import { bytesOf } from '../kit/registry/byte-source.ts';
 import { hashing } from '../kit/registry/hashing.ts';
@@ -19,25 +19,25 @@ const log = silentLog();
 const storeRounds = 20;
 const blobRounds = 6;
 
-test('SQLite loses no acknowledged write to kill -9, and its lock is free at once', async () => {
+test('SQLite loses no acknowledged write by kill -9, and its lock is free at once', async () => {
   await using folder = await temporaryFolder();
   let acknowledged = 0;
   for (let round = 0; round < storeRounds; round += 1) {
     const lines = await runUntilKilled('store-writer-child.ts', [folder.path, `${round}`], upTo(1_000));
     acknowledged += lines.length;
     await using store = await openSqliteStore({ folder: folder.path, collections: [pairs], log });
-    for (const { what, id, value, mayBeGone } of lastWords(lines)) {
+    for (const { what, id, value, mayBeDeleted } of lastAcknowledged(lines)) {
       const pair = await store.get(pairs, id);
       if (what === 'counted') expect(pair?.left).toBeGreaterThanOrEqual(value);
       else if (what === 'deleted') expect(pair).toBeUndefined();
-      else if (pair || !mayBeGone) expect(pair).toMatchObject({ left: value, right: value });
+      else if (pair || !mayBeDeleted) expect(pair).toMatchObject({ left: value, right: value });
     }
     for (const { left, right } of await store.find(pairs, { index: 'byLeft' })) expect(right).toBe(left);
   }
   expect(acknowledged).toBeGreaterThan(storeRounds);
 });
 
-test('Files lose no published blob to kill -9, and show no half one', async () => {
+test('Files lose no published blob by kill -9, and contain no incomplete one', async () => {
   await using folder = await temporaryFolder();
   const published = new Set<string>();
   for (let round = 0; round < blobRounds; round += 1) {
@@ -66,21 +66,21 @@ function upTo(most: number): number {
   return 1 + Math.floor(Math.random() * most);
 }
 
-interface LastWord {
+interface Acknowledgement {
   readonly what: string;
   readonly id: string;
   readonly value: number;
-  /** Whether a deletion may have begun that nobody acknowledged any more. */
-  readonly mayBeGone: boolean;
+  /** Whether an unacknowledged deletion may have started. */
+  readonly mayBeDeleted: boolean;
 }
 
-/** What was acknowledged last of each document. */
-function lastWords(lines: readonly string[]): Iterable<LastWord> {
-  const words = new Map<string, LastWord>();
+/** The last acknowledged write of each document. */
+function lastAcknowledged(lines: readonly string[]): Iterable<Acknowledgement> {
+  const last = new Map<string, Acknowledgement>();
   for (const line of lines) {
     const [what = '', id = '', number = ''] = line.split(' ');
     const value = Number(number);
-    words.set(id, { what, id, value, mayBeGone: value % 3 === 0 });
+    last.set(id, { what, id, value, mayBeDeleted: value % 3 === 0 });
   }
-  return words.values();
+  return last.values();
 }

@@ -1,6 +1,6 @@
 import type { Collection } from '../../core/store/store.ts';
 
-/** A document whose fields always change together, so that half a write would be seen. */
+/** A document whose two numbers always change together, so that a torn write is detected. */
 export interface Pair {
   readonly id: string;
   readonly left: number;
