@@ -1,4 +1,4 @@
-/** From connect to `ready`, against `docker run` of the same image on the same network and the first TCP connect. */
+/** Time from connect to `ready`, compared with `docker run` of the same image on the same network up to the first TCP connect. */
 import { connect as openSocket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runCommand } from '../setup/command.ts';
@@ -6,15 +6,15 @@ import { connect, terminate, waitFor } from '../test/kit/platform/api-client.ts'
 import type { TestEngine } from '../test/kit/engines/docker-engine.ts';
 import { pushTestImage, testImage } from '../test/kit/engines/images.ts';
 import type { TestPlatform } from '../test/kit/platform/platform.ts';
-import { inTurn, median, pairsRow, quantile } from './figures.ts';
-import type { Row } from './figures.ts';
+import { inTurn, median, pairsRow, quantile } from './measurements.ts';
+import type { Row } from './measurements.ts';
 
 const rounds = 20;
 
-/** Between two measurements, so that the end of one container is not paid for by the start of the next. */
+/** Pause between two measurements, so that the end of one container does not slow down the start of the next. */
 const restMs = 300;
 
-/** Measures both in turn, after a round that does not count. */
+/** Measures both in turn, after a warm-up round. */
 export async function connectToReady(platform: TestPlatform, engine: TestEngine): Promise<Row> {
   const image = await testImage('serve');
   await pushTestImage(engine, platform, { image, service: 'serve' });
@@ -56,7 +56,7 @@ async function dockerPeer(platform: TestPlatform, engine: TestEngine, tag: strin
   };
 }
 
-/** An address that the worker hardly ever comes to, which begins anywhere and passes over those that somebody has. */
+/** An address that the worker hardly ever assigns: it starts at a random one and skips used ones. */
 function lastAddressButOne(subnet: string): string {
   const [base = '', bits = '24'] = subnet.split('/');
   const value = base.split('.').reduce((sum, part) => sum * 256 + Number(part), 0) + 2 ** (32 - Number(bits)) - 2;

@@ -1,4 +1,4 @@
-/** Debian's `docker-registry`: the reference implementation, as its users have it, with files in a folder of its own. */
+/** Debian's `docker-registry`, the reference implementation, with files in its own folder. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -16,7 +16,7 @@ export interface DebianRegistry extends AsyncDisposable {
   readonly pid: number;
 }
 
-/** Starts one in a folder beside that of its opponent: the same disk. Installs it where it is missing and root may. */
+/** Starts it with a folder on the same disk as Berth's. Installs it if it is missing and this process is root. */
 export async function startDebianRegistry(parentFolder: string): Promise<DebianRegistry> {
   if (!(await findProgram(program))) {
     const problem = await installWithApt(openTerminal(process.stderr), `Installing ${program}`, [program]);
@@ -59,5 +59,5 @@ async function answers(port: number): Promise<void> {
     if (up) return;
     await delay(100);
   }
-  throw new Error('docker-registry does not answer');
+  throw new Error('docker-registry did not start');
 }

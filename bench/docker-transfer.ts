@@ -1,4 +1,4 @@
-/** A whole `docker push` and `docker pull` of an image of 200 MB, engine and all. */
+/** Whole `docker push` and `docker pull` commands, with an image of 200 MB. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,36 +6,35 @@ import { join } from 'node:path';
 import { runCommand } from '../setup/command.ts';
 import { packImage } from '../setup/image.ts';
 import { startEngine } from '../test/kit/engines/docker-engine.ts';
-import { cpuSeconds } from './cpu-time.ts';
-import { settleDisk } from './settled-disk.ts';
+import { cpuSeconds, settleDisk } from './machine.ts';
 
 const layers = 4;
 const layerBytes = 50_000_000;
 
-/** A repository as docker names it, and the log-in it needs. */
+/** A repository as docker names it, and its login. */
 export interface DockerTarget {
   /** Such as `127.0.0.1:5000/acme/bench`. */
   readonly repository: string;
   readonly login?: { readonly user: string; readonly password: string };
-  /** Of the registry's process. */
+  /** The process of the registry. */
   readonly pid: number;
 }
 
 export interface Transfer {
-  /** What the command took. */
+  /** Duration of the command. */
   readonly seconds: number;
-  /** What the registry worked for it. */
-  readonly workedSeconds: number;
+  /** CPU time of the registry meanwhile. */
+  readonly cpuSeconds: number;
 }
 
 export interface DockerClient extends AsyncDisposable {
   /** Pushes a new image. */
   push(target: DockerTarget): Promise<{ readonly image: string; readonly push: Transfer }>;
-  /** Pulls what was pushed, into an engine that has none of it. */
+  /** Pulls a pushed image, which the engine does not have. */
   pull(image: string, target: DockerTarget): Promise<Transfer>;
 }
 
-/** A Docker Engine with nothing in it. */
+/** Starts an empty Docker Engine. */
 export async function openDocker(): Promise<DockerClient> {
   await using opening = new AsyncDisposableStack();
   const engine = opening.use(await startEngine('stable'));
@@ -45,11 +44,11 @@ export async function openDocker(): Promise<DockerClient> {
   const docker = async (...args: string[]) => await runCommand('docker', args, common);
   const measured = async (pid: number, ...args: string[]): Promise<Transfer> => {
     await settleDisk();
-    const workedBefore = await cpuSeconds(pid);
+    const before = await cpuSeconds(pid);
     const startedMs = performance.now();
     await docker(...args);
     const seconds = (performance.now() - startedMs) / 1000;
-    return { seconds, workedSeconds: (await cpuSeconds(pid)) - workedBefore };
+    return { seconds, cpuSeconds: (await cpuSeconds(pid)) - before };
   };
   let images = 0;
   const owned = opening.move();

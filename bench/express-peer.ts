@@ -1,4 +1,4 @@
-/** The peer of the held-key measurement: Express that parses the same body and answers as much JSON, and does nothing else. */
+/** The peer of the held-key measurement: an Express server that only parses the same body and answers with as much JSON. */
 import express from 'express';
 
 const answer = {

@@ -1,24 +1,24 @@
-/** Connects to a key that is held, on one core, against Express that does nothing but parse and answer. */
+/** Connects to a key that is held, on one core, compared with an Express server that only parses and answers. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { connectReady } from '../test/kit/platform/api-client.ts';
 import type { TestPlatform } from '../test/kit/platform/platform.ts';
-import { inTurn, median, pairsRow } from './figures.ts';
-import type { Row } from './figures.ts';
+import { inTurn, median, pairsRow } from './measurements.ts';
+import type { Row } from './measurements.ts';
 import { requestsPerSecond } from './load.ts';
-import { pin } from './pinned.ts';
+import { pin } from './machine.ts';
 
 const rounds = 5;
 const requests = 4_000;
 const connections = 32;
 
-/** The one under test and its load each have a core of their own. */
+/** The measured server and its load each have their own core. */
 const serverCore = 0;
 const loadCore = 1;
 
-/** Measures both in turn; each round sends a fixed number of requests. The service `serve` must be there. */
+/** Measures both in turn; each round sends a fixed number of requests. The service `serve` must exist. */
 export async function heldKey(platform: TestPlatform): Promise<Row> {
   await connectReady(platform, 'serve', { key: 'held' });
   const peer = spawn(process.execPath, [join(import.meta.dirname, 'express-peer.ts')], {

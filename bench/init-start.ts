@@ -1,22 +1,22 @@
-/** What the init of a container with a key adds to its start, against the init that Docker has. */
+/** The time that the init for keys adds to the start of a container, compared with Docker's init. */
 import { spawnSync } from 'node:child_process';
 import { chmod, copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir, uptime } from 'node:os';
 import { join } from 'node:path';
 import { leaseMs } from '../model/key.ts';
 import { findProgram } from '../setup/command.ts';
-import { inTurn, median, pairsRow } from './figures.ts';
-import type { Row } from './figures.ts';
+import { inTurn, median, pairsRow } from './measurements.ts';
+import type { Row } from './measurements.ts';
 
 const rounds = 20;
 
-/** One start is too short to be timed alone. */
+/** Several, because a single start is too short to time. */
 const startsPerRound = 50;
 
-/** Both start a program that does nothing. */
+/** Measures both with a program that does nothing. */
 export async function initStart(): Promise<Row> {
   const dockerInit = await findProgram('docker-init');
-  if (dockerInit === undefined) throw new Error('Nothing to measure against: Docker is installed without its init');
+  if (dockerInit === undefined) throw new Error('Install docker-init: this measurement compares with it');
   const folder = await mkdtemp(join(tmpdir(), 'berth-init-'));
   try {
     const init = join(folder, 'init');
@@ -28,11 +28,11 @@ export async function initStart(): Promise<Row> {
     const pairs = await inTurn(
       { warmUps: 1, rounds },
       async () => startMs(init, ['true']),
-      // As process 1 of a container it reaps orphans; here it must be asked to.
+      // It reaps orphans as process 1 of a container; elsewhere only with this option.
       async () => startMs(dockerInit, ['-s', '--', 'true']),
     );
     const show = (times: readonly number[]) => `${median(times).toFixed(2)} ms`;
-    return pairsRow('start of a program under the init for keys / under Docker`s init', pairs, {
+    return pairsRow("start of a program under the init for keys / under Docker's init", pairs, {
       show,
       aim: '≤ + 2 ms',
     });

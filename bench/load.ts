@@ -9,7 +9,7 @@ export interface LoadOptions {
   readonly requests: number;
 }
 
-/** Sends the requests and gives how many were answered per second. Throws at the first answer that is no success. */
+/** Sends the requests, and returns how many were answered per second. Throws at the first response that is not 200. */
 export async function requestsPerSecond(options: LoadOptions): Promise<number> {
   const agent = new Agent({ keepAlive: true, maxSockets: options.connections });
   let left = options.requests;

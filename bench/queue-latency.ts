@@ -1,4 +1,4 @@
-/** From `queue.add` to the moment a worker begins, against BullMQ used bare, on the same Redis and in the same run. */
+/** Time from `queue.add` to the start of the job, compared with plain BullMQ on the same Redis in the same run. */
 import { randomUUID } from 'node:crypto';
 import { Queue as BullQueue, Worker as BullWorker } from 'bullmq';
 import { Redis } from 'ioredis';
@@ -6,24 +6,25 @@ import { z } from 'zod';
 import { silentLog } from '../core/log/log.ts';
 import { openBullQueue } from '../core/queue/bullmq.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
-import { inTurn, median, pairsRow } from './figures.ts';
-import type { Row } from './figures.ts';
+import { inTurn, median, pairsRow } from './measurements.ts';
+import type { Row } from './measurements.ts';
 
-/** Jobs of each, in turn, one at a time: the time of one, not of a line. */
+/** Jobs of each side, in turn and one at a time, so that no job waits for another. */
 const jobs = 500;
 
-/** The first ones open connections and load scripts. */
+/** The first jobs open connections and load scripts. */
 const warmUps = 50;
 
 const kind = { name: 'bench', payload: z.strictObject({ at: z.number() }) };
 
-/** Adds a job, and gives the milliseconds until it began. */
+/** Adds a job, and returns the milliseconds until it started. */
 type Latency = () => Promise<number>;
 
+/** Measures both in turn. */
 export async function queueLatency(redisUrl: string): Promise<Row> {
   await using opened = new AsyncDisposableStack();
   const pairs = await inTurn({ warmUps, rounds: jobs }, await openOurs(redisUrl, opened), openBare(redisUrl, opened));
-  const what = 'a job from add to its begin, median: our queue / BullMQ used bare';
+  const what = 'time from adding a job to its start, median: our queue / plain BullMQ';
   return pairsRow(what, pairs, { show: (times) => `${median(times).toFixed(2)} ms`, aim: '≤ 1.5 ×' });
 }
 

@@ -1,14 +1,14 @@
-/** One kept-alive HTTP/1.1 connection that reads into one buffer: a client that costs next to nothing beside its server. */
+/** A kept-alive HTTP/1.1 connection that reads into one buffer: a client that uses little CPU beside its server. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 
-/** As much as a socket gives at once. */
+/** As much as a socket returns at once. */
 const bufferBytes = 1024 * 1024;
 
 const headEnd = Buffer.from('\r\n\r\n');
 
-/** Asks one thing after the other. What it is answered must have a length, and is thrown away. */
+/** Sends one request after the other. Responses must have a length, and are discarded. */
 export class RawConnection implements Disposable {
   readonly #socket: Socket;
   #onBytes: (bytes: Buffer) => void = () => {};
@@ -41,7 +41,7 @@ export class RawConnection implements Disposable {
     return opened;
   }
 
-  /** Sends a head and returns how long the body was that came. Throws at an answer that is no success. */
+  /** Sends a head, and returns the length of the response's body. Throws if the status is not 2xx. */
   async ask(head: string, hasBody: boolean): Promise<number> {
     return await new Promise((resolve, reject) => {
       let answer: { readonly length: number; left: number } | undefined;
@@ -62,7 +62,7 @@ export class RawConnection implements Disposable {
           answer = { length, left: (hasBody ? length : 0) - (pending.length - end - headEnd.length) };
         }
         if (answer.left === 0) resolve(answer.length);
-        if (answer.left < 0) reject(new Error('More came than was announced'));
+        if (answer.left < 0) reject(new Error('The response is longer than its length'));
       };
       this.#socket.write(head, 'latin1');
     });

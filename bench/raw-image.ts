@@ -1,13 +1,14 @@
-/** Pushing and pulling over plain HTTP, as a registry's client does, without an engine in between. */
+/** Pushes a small image over plain HTTP, without a Docker Engine. */
 import { createHash, randomBytes } from 'node:crypto';
 import type { TestPlatform } from '../test/kit/platform/platform.ts';
 
-/** A registry's repository, and who calls. */
+/** A repository's URL, and the client's credentials. */
 interface Repository {
   readonly url: string;
   readonly authorization: string;
 }
 
+/** The repository of a service, with the platform's access token. */
 export function repositoryOf(platform: TestPlatform, service: string): Repository {
   const authorization = `Basic ${Buffer.from(`${platform.account}:${platform.token}`).toString('base64')}`;
   return { url: `http://${platform.registry}/v2/${platform.account}/${service}`, authorization };
@@ -23,7 +24,7 @@ async function pushBlob({ url, authorization }: Repository, bytes: Uint8Array<Ar
   return digest;
 }
 
-/** Pushes a small image that nobody will run, as `latest`. */
+/** Pushes a small image that cannot run, as `latest`. */
 export async function pushEmptyImage(repository: Repository): Promise<void> {
   const config = Buffer.from(
     JSON.stringify({ architecture: 'amd64', os: 'linux', rootfs: { type: 'layers', diff_ids: [] } }),

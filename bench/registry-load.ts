@@ -1,10 +1,12 @@
-/** What is asked of a registry, as its clients ask it; digests are computed before any clock runs. */
+/** The requests of registry clients. Digests are computed before the time is measured. */
 import { createHash, randomBytes } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import type { IncomingHttpHeaders } from 'node:http';
+import type { TestPlatform } from '../test/kit/platform/platform.ts';
 import { RawConnection } from './raw-connection.ts';
+import { repositoryOf } from './raw-image.ts';
 
-/** A repository of a registry, and how to be let in. */
+/** A repository of a registry, and the client's credentials. */
 export interface Repository {
   readonly host: string;
   readonly port: number;
@@ -13,12 +15,28 @@ export interface Repository {
   readonly authorization: string;
 }
 
+/**
+ * The measured repository, with the bearer token that a client gets before its first request. Tokens are valid for some minutes,
+ * so each measurement has its own.
+ *
+ * @param registry - host and port of one of the platform's registries
+ */
+export async function loggedIn(platform: TestPlatform, registry: string): Promise<Repository> {
+  const name = `${platform.account}/bench`;
+  const { authorization } = repositoryOf(platform, 'bench');
+  const url = `http://${registry}/token?service=berth-registry&scope=repository:${name}:pull,push`;
+  const answer = await fetch(url, { headers: { authorization } });
+  const { token } = (await answer.json()) as { token: string };
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port), name, authorization: `Bearer ${token}` };
+}
+
 export interface Blob {
   readonly digest: string;
   readonly bytes: Buffer;
 }
 
-/** Makes blobs that nobody has yet. They differ in their first bytes only: all of them random would take longer than a push. */
+/** Makes new blobs. They differ in their first bytes only, because random bytes take longer to make than to push. */
 export function newBlobs(count: number, sizeBytes: number): Blob[] {
   const pattern = randomBytes(Math.min(sizeBytes, 1024 * 1024));
   return Array.from({ length: count }, () => {
@@ -32,7 +50,7 @@ function digestOf(bytes: Uint8Array): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 }
 
-/** Connections that are kept between requests. */
+/** A client that pushes, over kept-alive connections. */
 export class Pusher implements Disposable {
   readonly #agent = new Agent({ keepAlive: true });
   readonly #repository: Repository;
@@ -51,7 +69,7 @@ export class Pusher implements Disposable {
     await this.#send('PUT', `${location.pathname}${location.search}`, headers, bytes);
   }
 
-  /** Pushes an image of layers that are there, as `tag`. Returns the size of its manifest. */
+  /** Pushes an image of pushed layers as `tag`. Returns the size of its manifest. */
   async image(layers: readonly Blob[], tag: string): Promise<number> {
     const rootfs = { type: 'layers', diff_ids: layers.map(({ digest }) => digest) };
     const config = Buffer.from(JSON.stringify({ architecture: 'amd64', os: 'linux', rootfs }));
@@ -108,7 +126,7 @@ export class Pusher implements Disposable {
   }
 }
 
-/** A client that reads: one connection, one question after the other. */
+/** A client that pulls: one connection, one request after the other. */
 export class Puller implements Disposable {
   readonly #connection: RawConnection;
   readonly #repository: Repository;
@@ -122,7 +140,7 @@ export class Puller implements Disposable {
     return new Puller(await RawConnection.open(repository.host, repository.port), repository);
   }
 
-  /** Asks for a blob or a manifest. Throws if its length is another. */
+  /** Requests a blob or a manifest. Throws if its size differs. */
   async ask(method: 'GET' | 'HEAD', path: string, sizeBytes: number): Promise<void> {
     const { host, port, name, authorization } = this.#repository;
     const lines = [
@@ -148,7 +166,7 @@ export interface Reading {
   readonly method?: 'GET' | 'HEAD';
 }
 
-/** Reads one thing so many times, from these registries by turns, and returns the seconds that took. */
+/** Reads one path `count` times, from these registries in turn, and returns the seconds it took. */
 export async function readAll(repositories: readonly Repository[], reading: Reading): Promise<number> {
   const { concurrency, count, path, sizeBytes, method = 'GET' } = reading;
   using opened = new DisposableStack();
@@ -164,7 +182,7 @@ export async function readAll(repositories: readonly Repository[], reading: Read
   return (performance.now() - startedMs) / 1000;
 }
 
-/** Does `work` on each item, so many at a time; `worker` is which of them does it. */
+/** Runs `work` for each item, at most `concurrency` at a time; `worker` is the index of the runner. */
 export async function atATime<Item>(
   concurrency: number,
   items: readonly Item[],

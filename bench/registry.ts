@@ -1,4 +1,4 @@
-/** The registry against the reference implementation as Debian packages it: same machine, same disk, same run. */
+/** The registry, compared with the reference implementation as Debian packages it: same machine, same disk, same run. */
 import { dirname } from 'node:path';
 import { openTerminal } from '../setup/terminal.ts';
 import { AptPackages } from '../test/kit/packages/apt-packages.ts';
@@ -7,29 +7,28 @@ import { openSharedServers } from '../test/kit/servers/shared-servers.ts';
 import { startDebianRegistry } from './debian-registry.ts';
 import { openDocker } from './docker-transfer.ts';
 import type { Transfer } from './docker-transfer.ts';
-import { inTurn, median, pairsRow, sidesIn, sizeRow, table } from './figures.ts';
-import type { Pairs, Row } from './figures.ts';
-import { peakBytesOfPushes } from './push-memory.ts';
-import { Pusher, atATime, newBlobs, readAll } from './registry-load.ts';
+import { inTurn, median, pairsRow, sidesIn, sizeRow, table } from './measurements.ts';
+import type { Pairs, Row } from './measurements.ts';
+import { peakBytesOfPushes } from './memory.ts';
+import { Pusher, atATime, loggedIn, newBlobs, readAll } from './registry-load.ts';
 import type { Blob, Repository } from './registry-load.ts';
-import { loggedIn } from './registry-login.ts';
-import { settleDisk } from './settled-disk.ts';
+import { settleDisk } from './machine.ts';
 
 const mib = 1024 * 1024;
 
-/** Of each measurement, in turn; the middle one counts. What they push stays on the disk until the end: 30 GB in all. */
+/** Rounds of each measurement; the median counts. Pushed blobs stay on the disk until the end: 30 GB in total. */
 const rounds = 5;
 
-/** Of pulls, which leave nothing on the disk. */
+/** Rounds of pulls, which write nothing to the disk. */
 const pullRounds = 15;
 
-/** With docker, whose own work takes most of the time and differs by ten percent each time. */
+/** Rounds with docker, whose own work takes most of the time and varies by ten percent. */
 const dockerRounds = 9;
 const pullsOfPush = 7;
 
 const concurrencies = [1, 4, 8];
 
-/** How many blobs of a size make a measurement: enough that it takes a good part of a second. */
+/** Blobs of each size in a measurement: enough for a good part of a second. */
 const sizes = [
   { sizeBytes: 1 * mib, pushes: 64, pulls: 256 },
   { sizeBytes: 10 * mib, pushes: 16, pulls: 64 },
@@ -42,10 +41,10 @@ const settings = { BERTH_LOG_LEVEL: 'warn' };
 await using platform = await startPlatform({ settings });
 await using debian = await startDebianRegistry(dirname(platform.dataFolder));
 const us = async (): Promise<Repository> => await loggedIn(platform, platform.registry);
-/** Asked without any log-in. */
+/** Needs no login. */
 const them: Repository = { host: '127.0.0.1', port: debian.port, name: 'acme/bench', authorization: '' };
 
-/** Only rows of these kinds, where the command line names any: `push`, `pull`, `small`, `twice`, `docker`, `memory`. */
+/** The kinds of rows on the command line: `push`, `pull`, `small`, `twice`, `docker`, `memory`. Default: all. */
 const wanted = process.argv.slice(2);
 const isWanted = (kind: string) => wanted.length === 0 || wanted.includes(kind);
 
@@ -62,7 +61,7 @@ if (isWanted('docker')) for (const row of await dockerRows()) add(row);
 if (isWanted('memory')) add(await memoryRow());
 process.stdout.write(`${table(rows)}\n`);
 
-/** It takes minutes, so each row is told as it comes. */
+/** Adds a row, and prints it at once, because the whole run takes minutes. */
 function add(row: Row): void {
   rows.push(row);
   process.stderr.write(`${row.what}: ${row.ratio}\n`);
@@ -84,7 +83,7 @@ interface Pulls {
   readonly sizeBytes: number;
   readonly concurrency: number;
   readonly count: number;
-  /** Where from, by turns; the row says so. Default: the platform's only registry. */
+  /** The registries to pull from in turn, and their name in the row. Default: the platform's only registry. */
   readonly ours?: { readonly what: string; readonly repositories: () => Promise<readonly Repository[]> };
 }
 
@@ -99,7 +98,7 @@ async function pullRow({ sizeBytes, concurrency, count, ours }: Pulls): Promise<
     const seconds = await readAll(from, { concurrency, count, path: `blobs/${blob.digest}`, sizeBytes });
     return (count * sizeBytes) / seconds;
   };
-  // In the first ones, a registry on MongoDB makes its copy.
+  // During the warm-up, a registry on MongoDB copies the blob to its disk.
   const rates = await inTurn(
     { warmUps: 3, rounds: pullRounds },
     async () => await rate(await repositories()),
@@ -134,7 +133,7 @@ async function smallRows(): Promise<Row[]> {
   return small;
 }
 
-/** The role started twice, a process a core, which needs MongoDB. */
+/** Two registry processes, one per core, which need MongoDB. */
 async function twiceRows(): Promise<Row[]> {
   await using servers = new AsyncDisposableStack();
   const drivers = await openSharedServers(new AptPackages(openTerminal(process.stderr)), servers, { isMeasured: true });
@@ -148,7 +147,7 @@ async function twiceRows(): Promise<Row[]> {
   return [await pullRow({ ...pulls, concurrency: 4 }), await pullRow({ ...pulls, concurrency: 8 })];
 }
 
-/** Most of what these take, docker works itself; so the work of the registry is told as well. */
+/** Docker itself takes most of the time, so there are rows per CPU second of the registry, too. */
 async function dockerRows(): Promise<Row[]> {
   await using docker = await openDocker();
   const login = { user: platform.account, password: platform.token };
@@ -175,19 +174,19 @@ async function dockerRows(): Promise<Row[]> {
   });
   return [
     row('docker push of 200 MB', rates(push, 'seconds'), 1, ' MB/s'),
-    { ...row('— by the work of the registry alone', rates(push, 'workedSeconds'), 1, ' MB/s'), aim: '' },
+    { ...row('— push, per CPU second of the registry', rates(push, 'cpuSeconds'), 1, ' MB/s'), aim: '' },
     row('docker pull of 200 MB', rates(pull, 'seconds'), 1, ' MB/s'),
-    { ...row('— by the work of the registry alone', rates(pull, 'workedSeconds'), 1, ' MB/s'), aim: '' },
+    { ...row('— pull, per CPU second of the registry', rates(pull, 'cpuSeconds'), 1, ' MB/s'), aim: '' },
   ];
 }
 
-/** The platform as a whole, against the reference registry alone. */
+/** The whole platform, compared with the reference registry. */
 async function memoryRow(): Promise<Row> {
   const peaks = {
     ours: await peakBytesOfPushes(await us(), platform.pid ?? 0),
     peer: await peakBytesOfPushes(them, debian.pid),
   };
-  return sizeRow('peak memory of 20 pushes of 100 MiB at a time: Berth / docker-registry', peaks, '< 200 MB');
+  return sizeRow('peak memory of 20 concurrent pushes of 100 MiB: Berth / docker-registry', peaks, '< 200 MB');
 }
 
 async function perSecond(amount: number, work: () => Promise<void>): Promise<number> {
@@ -196,7 +195,7 @@ async function perSecond(amount: number, work: () => Promise<void>): Promise<num
   return amount / ((performance.now() - startedMs) / 1000);
 }
 
-/** One round to warm both up, then the ones that count. */
+/** Measures both sides, after a warm-up round. */
 async function both(rate: (repository: Repository) => Promise<number>): Promise<Pairs> {
   return await inTurn(
     { warmUps: 1, rounds },

@@ -1,10 +1,10 @@
-/** Runs every measurement once and prints them as ratios, each against a peer on the same machine in the same run. */
+/** Runs the measurements of connects and idle memory, and prints their ratios to peers on the same machine in the same run. */
 import { startPlatform } from '../test/kit/platform/platform.ts';
 import { startEngine } from '../test/kit/engines/docker-engine.ts';
 import { connectToReady } from './connect-to-ready.ts';
-import { table } from './figures.ts';
+import { table } from './measurements.ts';
 import { heldKey } from './held-key.ts';
-import { idleMemory } from './idle-memory.ts';
+import { idleMemory } from './memory.ts';
 import { initStart } from './init-start.ts';
 
 await using engine = await startEngine('stable');

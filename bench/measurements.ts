@@ -1,6 +1,6 @@
-/** Figures of repeated measurements. */
+/** Repeated measurements of two sides, and the table that reports them. */
 
-/** The middle one. */
+/** The median. */
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
@@ -13,18 +13,18 @@ export function quantile(values: readonly number[], share: number): number {
   return value;
 }
 
-/** What both sides measured in turn: one value a round. */
+/** The values of both sides: one a round. */
 export interface Pairs {
   readonly ours: number[];
   readonly peer: number[];
 }
 
-/** Who is measured first in a round: each of them as often, as what comes second finds the machine otherwise. */
+/** The order of the sides in a round. It alternates, because the first measurement affects the machine for the second. */
 export function sidesIn(round: number): readonly (keyof Pairs)[] {
   return round % 2 === 0 ? ['ours', 'peer'] : ['peer', 'ours'];
 }
 
-/** Measures both in turn; the first rounds warm up and do not count. A measurement gives a rate, or a time. */
+/** Measures both sides in turn, and drops the warm-up rounds. A measurement returns a rate or a time. */
 export async function inTurn(
   { warmUps, rounds }: { readonly warmUps: number; readonly rounds: number },
   our: () => Promise<number>,
@@ -40,7 +40,7 @@ export async function inTurn(
   return pairs;
 }
 
-/** One line of a report: ours, the peer's, their ratio, and what was aimed at. */
+/** A row of the report: our value, the peer's, their ratio, and the goal. */
 export interface Row {
   readonly what: string;
   readonly ours: string;
@@ -50,10 +50,10 @@ export interface Row {
 }
 
 /**
- * A row of what was measured in turn. Its ratio is the middle one of the rounds' own ratios: where others use the machine, too,
- * some rounds are slower on both sides.
+ * A row for values that were measured in turn. Its ratio is the median of the rounds' ratios: if other programs use the machine,
+ * some rounds are slower for both sides.
  *
- * @param show - how the values of a side read
+ * @param show - formats the values of a side
  */
 export function pairsRow(
   what: string,

@@ -1,25 +1,20 @@
-/** The same rooms on MongoDB, GridFS, BullMQ and Redis against SQLite, files and one process: per process, in one run. */
+/** The components as separate processes on MongoDB, GridFS, BullMQ and Redis, compared with one process on SQLite and files. */
 import { openTerminal } from '../setup/terminal.ts';
 import { AptPackages } from '../test/kit/packages/apt-packages.ts';
 import { startPlatform } from '../test/kit/platform/platform.ts';
 import type { TestPlatform } from '../test/kit/platform/platform.ts';
 import { openSharedServers } from '../test/kit/servers/shared-servers.ts';
-import { cpuSeconds } from './cpu-time.ts';
-import { inTurn, median, pairsRow, sizeRow, table } from './figures.ts';
-import type { Pairs, Row } from './figures.ts';
+import { cpuSeconds, pin, settleDisk } from './machine.ts';
+import { inTurn, median, pairsRow, sizeRow, table } from './measurements.ts';
+import type { Pairs, Row } from './measurements.ts';
 import { requestsPerSecond } from './load.ts';
-import { pin } from './pinned.ts';
-import { peakBytesOfPushes } from './push-memory.ts';
+import { peakBytesOfPushes } from './memory.ts';
 import { queueLatency } from './queue-latency.ts';
 import { pushEmptyImage, repositoryOf } from './raw-image.ts';
 import { Puller, Pusher, newBlobs } from './registry-load.ts';
 import type { Blob, Repository } from './registry-load.ts';
-import { settleDisk } from './settled-disk.ts';
 
-/**
- * Rounds that do not count come first: where no mongod is to be had, its stand-in is a program in Java, which compiles what it
- * runs.
- */
+/** With warm-up rounds: without a mongod, its stand-in is a Java program, which compiles its code while it runs. */
 const counted = { warmUps: 4, rounds: 5 };
 
 const blobBytes = 100 * 1024 * 1024;
@@ -29,12 +24,12 @@ await using servers = new AsyncDisposableStack();
 const shared = await openSharedServers(new AptPackages(openTerminal(process.stderr)), servers, { isMeasured: true });
 if ('missing' in shared) throw new Error(`Nothing to measure: ${shared.missing}`);
 const settings = { BERTH_LOG_LEVEL: 'warn' };
-// Without an engine: backends stay scheduled, and what is measured is the API, the store and the queue alone.
+// Without an engine, backends stay scheduled, so this measures only the API, the store and the queue.
 await using ours = await startPlatform({ drivers: shared, settings });
 await using uncached = await startPlatform({ drivers: shared, settings: { ...settings, BERTH_BLOB_CACHE_MIB: '0' } });
 await using peer = await startPlatform({ settings });
 for (const platform of [ours, uncached, peer]) await pushEmptyImage(repositoryOf(platform, 'empty'));
-// First of all: what pulls leave in memory is not what pushes take.
+// First, because pulls leave memory allocated that is not due to pushes.
 const memory = await memoryRow();
 const transferRows = await transfers();
 for (const platform of [ours, peer]) pin(platform.pid ?? 0, 0);
@@ -84,14 +79,14 @@ async function transfers(): Promise<Row[]> {
   ];
 }
 
-/** A registry alone, on GridFS, against the whole platform in one process, on files. */
+/** A registry process on GridFS, compared with the whole platform in one process on files. */
 async function memoryRow(): Promise<Row> {
   const peaks = {
     ours: await peakBytesOfPushes(blobsOf(ours), ours.registryPid ?? 0),
     peer: await peakBytesOfPushes(blobsOf(peer), peer.registryPid ?? 0),
   };
-  const sides = 'a registry on GridFS / all rooms in one, on files';
-  return sizeRow(`peak memory of 20 pushes of 100 MiB at a time, just started: ${sides}`, peaks, '< 200 MB');
+  const sides = 'a registry on GridFS / all components in one process, on files';
+  return sizeRow(`peak memory of 20 concurrent pushes of 100 MiB after a start: ${sides}`, peaks, '< 200 MB');
 }
 
 function blobsOf(platform: TestPlatform): Repository {
@@ -110,28 +105,28 @@ interface Measured {
 }
 
 interface Work {
-  /** Makes ready what the clock should not see; returns what it should. */
+  /** Prepares a measurement, and returns the work that is timed. */
   readonly prepare: (platform: TestPlatform) => Promise<() => Promise<void>>;
   readonly pid: (platform: TestPlatform) => number | undefined;
-  /** Default: the one that is set up as it comes. */
+  /** Default: the platform with default settings. */
   readonly ours?: TestPlatform;
 }
 
 /**
- * As a caller has it, and by what the process itself works: a stand-in for a database that runs beside it on the same two
- * cores takes from the first, and a real one on a machine of its own would not.
+ * Measures both per second, and per CPU second of the process. The first depends on the stand-in database, which runs on the same
+ * two cores; a real one would have its own machine.
  */
 async function compare({ what, by, amount, unit, aim }: Measured, work: Work): Promise<Row[]> {
   const { prepare, pid } = work;
-  const perWork = { ours: [] as number[], peer: [] as number[] };
+  const perCpuSecond = { ours: [] as number[], peer: [] as number[] };
   const rate = async (side: 'ours' | 'peer', platform: TestPlatform) => {
     const run = await prepare(platform);
     await settleDisk();
-    const workedBefore = await cpuSeconds(pid(platform) ?? 0);
+    const before = await cpuSeconds(pid(platform) ?? 0);
     const startedMs = performance.now();
     await run();
     const seconds = (performance.now() - startedMs) / 1000;
-    perWork[side].push(amount / ((await cpuSeconds(pid(platform) ?? 0)) - workedBefore));
+    perCpuSecond[side].push(amount / ((await cpuSeconds(pid(platform) ?? 0)) - before));
     return amount / seconds;
   };
   const pairs = await inTurn(
@@ -139,8 +134,9 @@ async function compare({ what, by, amount, unit, aim }: Measured, work: Work): P
     () => rate('ours', work.ours ?? ours),
     () => rate('peer', peer),
   );
-  const afterWarmUps = { ours: perWork.ours.slice(counted.warmUps), peer: perWork.peer.slice(counted.warmUps) };
-  return [row(what, pairs, unit, aim), row(`${what}, by the work of the ${by} alone`, afterWarmUps, unit, aim)];
+  const { ours: our, peer: their } = perCpuSecond;
+  const afterWarmUps = { ours: our.slice(counted.warmUps), peer: their.slice(counted.warmUps) };
+  return [row(what, pairs, unit, aim), row(`${what}, per CPU second of the ${by}`, afterWarmUps, unit, aim)];
 }
 
 function row(what: string, pairs: Pairs, unit: string, aim: string): Row {
