@@ -2,7 +2,7 @@
  * Ends backends that have no worker: those that no node claimed in time, and those whose node is dead. All API processes may do
  * this at the same time, because statuses only move forward.
  */
-import { startPasses } from '../core/async/passes.ts';
+import { PeriodicTask } from '../core/async/periodic-task.ts';
 import { backends, end, endAsLost } from '../model/backend.ts';
 import type { Backend, Ending } from '../model/backend.ts';
 import { holdsKey, keyId, keys } from '../model/key.ts';
@@ -25,7 +25,7 @@ export function startOrphanReaper(deps: OrphanReaperDependencies): AsyncDisposab
   const { clock, log } = deps;
   const reaper = new OrphanReaper(deps);
   const onError = (error: unknown) => log.warn({ err: error }, 'Pass over orphaned backends failed');
-  return startPasses(clock, passEveryMs, async () => await reaper.pass().catch(onError));
+  return new PeriodicTask(clock, passEveryMs, async () => await reaper.pass().catch(onError));
 }
 
 /**

@@ -5,7 +5,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Counter } from 'prom-client';
-import { startPasses } from '../core/async/passes.ts';
+import { PeriodicTask } from '../core/async/periodic-task.ts';
 import type { StoredDocument } from '../core/store/store.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
@@ -50,7 +50,7 @@ export class Retention implements AsyncDisposable {
       labelNames: ['what'],
       registers: [deps.metrics],
     });
-    this.#passes = startPasses(deps.clock, passEveryMs, async () => await this.#passOrLog());
+    this.#passes = new PeriodicTask(deps.clock, passEveryMs, async () => await this.#passOrLog());
   }
 
   /** Runs one pass. Throws `StoreError` if the store fails. */

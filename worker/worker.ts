@@ -2,6 +2,7 @@
 import { prefetchJob, nodeQueue, stopJob } from '../contract/jobs.ts';
 import { backendChanged, connectionsOpen } from '../contract/messages.ts';
 import { abortable } from '../core/async/abortable.ts';
+import { PeriodicTask } from '../core/async/periodic-task.ts';
 import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
@@ -168,22 +169,15 @@ async function hearEnds(worker: WorkerContext): Promise<AsyncDisposable> {
 }
 
 function beginReconciling(worker: WorkerContext): AsyncDisposable {
-  let pass: Promise<void> | undefined;
-  const timer = worker.clock.every(reconcileEveryMs, () => {
-    pass ??= reconcile(worker)
-      .catch((error: unknown) => {
-        if (!worker.closing.aborted)
-          worker.log.warn({ err: error }, 'Pass over all backends failed, the next one tries again');
-      })
-      .finally(() => {
-        pass = undefined;
-      });
+  const passes = new PeriodicTask(worker.clock, reconcileEveryMs, async () => {
+    await reconcile(worker).catch((error: unknown) => {
+      if (!worker.closing.aborted)
+        worker.log.warn({ err: error }, 'Pass over all backends failed, the next one tries again');
+    });
   });
   return {
-    [Symbol.asyncDispose]: async () => {
-      timer[Symbol.dispose]();
-      await settledWithin({ ms: closeWithinMs }, async () => await pass);
-    },
+    [Symbol.asyncDispose]: async () =>
+      await settledWithin({ ms: closeWithinMs }, async () => await passes[Symbol.asyncDispose]()),
   };
 }
 

@@ -7,6 +7,7 @@
  */
 import { statfs } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { PeriodicTask } from '../async/periodic-task.ts';
 import type { DiskReserve } from '../files/disk-reserve.ts';
 import type { Clock } from '../clock/clock.ts';
 import type { Log } from '../log/log.ts';
@@ -43,14 +44,13 @@ export class BlobCache implements AsyncDisposable {
   readonly #missedOnce = new Set<string>();
   /** A process makes one copy at a time: pulls that wait for a blob come first. */
   #copying: Promise<void> | undefined;
-  #tidying: Promise<void> | undefined;
-  readonly #timer: Disposable;
+  readonly #tidying: PeriodicTask;
   readonly #closing = new AbortController();
 
   private constructor(options: BlobCacheOptions, copies: CopiesFolder) {
     this.#options = options;
     this.#copies = copies;
-    this.#timer = options.clock.every(tidyEveryMs, () => void (this.#tidying ??= this.#tidy()));
+    this.#tidying = new PeriodicTask(options.clock, tidyEveryMs, async () => await this.#tidy());
   }
 
   /** Begins with the copies that are there. Throws `BlobsError` `unavailable` if the folder cannot be used. */
@@ -87,9 +87,8 @@ export class BlobCache implements AsyncDisposable {
 
   /** Breaks off what is being copied. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#timer[Symbol.dispose]();
     this.#closing.abort();
-    await Promise.all([this.#copying, this.#tidying]);
+    await Promise.all([this.#copying, this.#tidying[Symbol.asyncDispose]()]);
   }
 
   #isWorthIt({ sizeBytes }: BlobInfo): boolean {
@@ -132,6 +131,5 @@ export class BlobCache implements AsyncDisposable {
     } catch (error) {
       this.#options.log.warn({ err: error }, 'Cannot remove old copies of blobs');
     }
-    this.#tidying = undefined;
   }
 }

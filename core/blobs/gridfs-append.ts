@@ -58,7 +58,7 @@ export class Appends {
       buffers: this.#buffers,
       hash,
     });
-    using lease = new UploadLease(layout, held, clock, () => writer.durableBytes);
+    await using lease = new UploadLease(layout, held, clock, () => writer.durableBytes);
     const stops = [closing, lease.lost, ...(signal ? [signal] : [])];
     this.#underWay += 1;
     try {

@@ -5,6 +5,7 @@
  */
 import { ObjectId } from 'mongodb';
 import type { Filter, UpdateFilter } from 'mongodb';
+import { PeriodicTask } from '../async/periodic-task.ts';
 import type { Clock } from '../clock/clock.ts';
 import { BlobsError } from './blobs.ts';
 import { again, blobErrors, unknownUpload } from './gridfs-errors.ts';
@@ -52,10 +53,9 @@ export class UploadLease {
   readonly #layout: Layout;
   readonly #held: HeldUpload;
   readonly #lost = new AbortController();
-  readonly #timer: Disposable;
+  readonly #renewal: PeriodicTask;
   readonly #sizeBytes: () => number;
   #savedBytes: number;
-  #renewal: Promise<void> | undefined;
   #provenAtMs = performance.now();
 
   /** `sizeBytes` tells how much is durable by now. */
@@ -64,7 +64,7 @@ export class UploadLease {
     this.#held = held;
     this.#sizeBytes = sizeBytes;
     this.#savedBytes = held.upload.sizeBytes;
-    this.#timer = clock.every(renewEveryMs, () => this.#renewOnce());
+    this.#renewal = new PeriodicTask(clock, renewEveryMs, async () => await this.#renew());
   }
 
   /** Aborts when the lease is lost, or cannot be proven for as long as it lasts. */
@@ -79,18 +79,13 @@ export class UploadLease {
 
   /** Gives the upload back, and says how large it is now. Throws `upload-unknown` if it was deleted meanwhile. */
   async giveBack(): Promise<void> {
-    this.#timer[Symbol.dispose]();
-    await this.#renewal;
+    await this.#renewal[Symbol.asyncDispose]();
     await this.#save({ $unset: { holder: true, heldAt: true, publishing: true } });
   }
 
-  /** Lets go of the timer, whether or not the upload could be given back. */
-  [Symbol.dispose](): void {
-    this.#timer[Symbol.dispose]();
-  }
-
-  #renewOnce(): void {
-    this.#renewal ??= this.#renew().finally(() => (this.#renewal = undefined));
+  /** Stops the renewals, whether or not the upload could be released. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#renewal[Symbol.asyncDispose]();
   }
 
   async #renew(): Promise<void> {

@@ -33,7 +33,7 @@ export async function publish(publication: Publication, uploadId: string, digest
 /** Keeps the lease for as long as bytes have to be read. Throws `digest-mismatch`, after the upload is free again. */
 async function verify({ layout, clock, digestOf }: Publication, held: HeldUpload, digest: string): Promise<void> {
   const { upload } = held;
-  using lease = new UploadLease(layout, held, clock, () => upload.sizeBytes);
+  await using lease = new UploadLease(layout, held, clock, () => upload.sizeBytes);
   try {
     const actual = await digestOf(upload, lease.lost);
     if (actual !== digest) throw digestMismatch(upload._id, { actual, digest });

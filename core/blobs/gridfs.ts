@@ -2,6 +2,8 @@
 import type { Readable } from 'node:stream';
 import { ObjectId } from 'mongodb';
 import type { MongoClient } from 'mongodb';
+import { OpenOperations } from '../async/open-operations.ts';
+import { PeriodicTask } from '../async/periodic-task.ts';
 import type { Clock } from '../clock/clock.ts';
 import { systemClock } from '../clock/system-clock.ts';
 import { algorithmOf } from '../hash/hash.ts';
@@ -94,12 +96,12 @@ interface Parts {
 class GridFsBlobs implements Blobs {
   readonly #parts: Parts;
   readonly #layout: Layout;
-  readonly #busy = new Set<Promise<unknown>>();
+  readonly #operations = new OpenOperations();
   readonly #files: OpenFiles;
   readonly #hashes: UploadHashes;
   readonly #appends: Appends;
   readonly #closing = new AbortController();
-  readonly #timer: Disposable;
+  readonly #tidying: PeriodicTask;
   #closed: Promise<void> | undefined;
 
   constructor(parts: Parts) {
@@ -108,8 +110,8 @@ class GridFsBlobs implements Blobs {
     this.#files = new OpenFiles(parts.layout);
     this.#hashes = new UploadHashes(parts.hashing, parts.clock);
     this.#appends = new Appends({ ...parts, closing: this.#closing.signal, hashes: this.#hashes });
-    this.#timer = parts.clock.every(tidyEveryMs, () => void this.#tracked(() => this.#tidy()));
-    void this.#tracked(() => this.#tidy());
+    this.#tidying = new PeriodicTask(parts.clock, tidyEveryMs, async () => await this.#tidy());
+    void this.#tidying.run();
   }
 
   async ping(): Promise<void> {
@@ -236,9 +238,9 @@ class GridFsBlobs implements Blobs {
   }
 
   async #close(): Promise<void> {
-    this.#timer[Symbol.dispose]();
     this.#closing.abort(new BlobsError('unavailable', 'The blobs are closed'));
-    await Promise.allSettled(this.#busy);
+    await this.#tidying[Symbol.asyncDispose]();
+    await this.#operations.settled();
     this.#hashes[Symbol.dispose]();
     await this.#parts.cache?.[Symbol.asyncDispose]();
     await this.#parts.client.close();
@@ -282,17 +284,7 @@ class GridFsBlobs implements Blobs {
 
   async #run<R>(action: () => Promise<R>): Promise<R> {
     this.#closing.signal.throwIfAborted();
-    return await this.#tracked(async () => await blobErrors(action));
-  }
-
-  async #tracked<R>(action: () => Promise<R>): Promise<R> {
-    const operation = action();
-    this.#busy.add(operation);
-    try {
-      return await operation;
-    } finally {
-      this.#busy.delete(operation);
-    }
+    return await this.#operations.run(async () => await blobErrors(action));
   }
 }
 

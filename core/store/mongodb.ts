@@ -9,6 +9,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serialize } from 'node:v8';
 import type { Db, MongoClient } from 'mongodb';
+import { KeyedMutex } from '../async/keyed-mutex.ts';
+import { OpenOperations } from '../async/open-operations.ts';
 import type { Log } from '../log/log.ts';
 import { connectMongo, serverHello, withPatientMongo } from './mongodb-client.ts';
 import type { MongoOptions } from './mongodb-client.ts';
@@ -20,7 +22,6 @@ import { mongoQuery } from './mongodb-query.ts';
 import type { MongoQuery } from './mongodb-query.ts';
 import { insertRecord, recordsOf, removeRecord, replaceRecord } from './mongodb-records.ts';
 import type { MongoRecord, MongoRecords } from './mongodb-records.ts';
-import { Turns } from './turns.ts';
 import { assertIndexable } from './query-plan.ts';
 import type { AnyCollection } from './query-plan.ts';
 import { scanInBatches } from './scan.ts';
@@ -69,7 +70,9 @@ class MongoStore implements Store {
   readonly #log: Log;
   readonly #collections: ReadonlyMap<string, AnyCollection>;
   readonly #time: ServerTime;
-  readonly #turns = new Turns();
+  /** Changes of one document run one after another, so that they cause no conflicts with each other. */
+  readonly #changes = new KeyedMutex();
+  readonly #operations = new OpenOperations();
   readonly #searches = new RequestCoalescer<readonly MongoRecord[]>();
   readonly #opened = new Map<string, MongoRecords>();
   #closed: Promise<void> | undefined;
@@ -111,7 +114,7 @@ class MongoStore implements Store {
     id: string,
     change: (current: T) => T,
   ): Promise<T | undefined> {
-    return await this.#changeInTurn(collection, id, async (records, record) => {
+    return await this.#change(collection, id, async (records, record) => {
       const current = documentOf(record) as T;
       const next = change(current);
       if (next === current) return { result: current };
@@ -125,7 +128,7 @@ class MongoStore implements Store {
     id: string,
     when: (current: T) => boolean = () => true,
   ): Promise<boolean> {
-    const deleted = await this.#changeInTurn(collection, id, async (records, record) => {
+    const deleted = await this.#change(collection, id, async (records, record) => {
       if (!when(documentOf(record) as T)) return { result: false };
       return (await removeRecord(records, record)) ? { result: true } : undefined;
     });
@@ -158,7 +161,7 @@ class MongoStore implements Store {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed ??= this.#turns.done().then(async () => await this.#client.close());
+    this.#closed ??= this.#operations.settled().then(async () => await this.#client.close());
     await this.#closed;
   }
 
@@ -178,14 +181,14 @@ class MongoStore implements Store {
     }
   }
 
-  /** Reads a document and has it changed, again and again while others write in between. */
-  async #changeInTurn<R>(
+  /** Reads a document and changes it; repeats that while other writers change it in between. */
+  async #change<R>(
     collection: { readonly name: string },
     id: string,
     change: (records: MongoRecords, record: MongoRecord) => Promise<{ result: R } | undefined>,
   ): Promise<R | undefined> {
     const records = this.#records(collection);
-    const inTurn = this.#turns.inTurn(`${collection.name}/${id}`, async () => {
+    const changeOnce = async () => {
       for (let conflicts = 0; ; conflicts += 1) {
         const record = await records.reads.ask(id);
         if (!record) return undefined;
@@ -193,13 +196,13 @@ class MongoStore implements Store {
         if (changed) return changed.result;
         await pauseAfter(conflicts);
       }
-    });
-    return await storeErrors(async () => await inTurn);
+    };
+    return await this.#run(async () => await this.#changes.run(`${collection.name}/${id}`, changeOnce));
   }
 
   async #run<R>(operation: () => Promise<R>): Promise<R> {
     this.#assertOpen();
-    return await this.#turns.tracked(storeErrors(operation));
+    return await this.#operations.run(async () => await storeErrors(operation));
   }
 
   #prepared<T extends StoredDocument>(collection: { readonly name: string }, id: string, document: T) {

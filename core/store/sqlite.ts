@@ -1,6 +1,8 @@
 /** Documents in a SQLite file, for one process on one machine. */
 import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { KeyedMutex } from '../async/keyed-mutex.ts';
+import { OpenOperations } from '../async/open-operations.ts';
 import { makeDurableFolder } from '../files/durable-folder.ts';
 import { systemCode } from '../files/system-code.ts';
 import type { Log } from '../log/log.ts';
@@ -21,7 +23,6 @@ import { openSqliteWriter } from './sqlite-writer.ts';
 import type { SqliteWriter } from './sqlite-writer.ts';
 import type { ThreadData } from './sqlite-writes.ts';
 import { StoreError } from './store.ts';
-import { Turns } from './turns.ts';
 import type { Collection, Query, Scan, Store, StoredDocument } from './store.ts';
 
 export interface SqliteStoreOptions {
@@ -101,7 +102,9 @@ class SqliteStore implements Store {
   readonly #collections: ReadonlyMap<string, AnyCollection>;
   readonly #resources: AsyncDisposableStack;
   readonly #statements = new Map<string, StatementSync>();
-  readonly #turns = new Turns();
+  /** Changes of one document run one after another, so that they cause no conflicts with each other. */
+  readonly #changes = new KeyedMutex();
+  readonly #operations = new OpenOperations();
   #closed: Promise<void> | undefined;
 
   constructor(parts: Parts) {
@@ -119,7 +122,7 @@ class SqliteStore implements Store {
   async ping(): Promise<void> {
     this.#assertOpen();
     this.#select('SELECT 1', []);
-    await this.#turns.tracked(this.#writer.ping());
+    await this.#operations.run(async () => await this.#writer.ping());
   }
 
   async get<T extends StoredDocument>(collection: Collection<T>, id: string): Promise<T | undefined> {
@@ -132,8 +135,8 @@ class SqliteStore implements Store {
     this.#assertOpen();
     const { id } = document;
     const text = this.#text(collection, id, document);
-    const happened = await this.#turns.tracked(
-      this.#writer.write({ kind: 'insert', table: collection.name, id, document: text }),
+    const happened = await this.#operations.run(
+      async () => await this.#writer.write({ kind: 'insert', table: collection.name, id, document: text }),
     );
     if (!happened) throw new StoreError('duplicate', `There is already a document "${id}" in "${collection.name}"`);
   }
@@ -144,7 +147,7 @@ class SqliteStore implements Store {
     change: (current: T) => T,
   ): Promise<T | undefined> {
     this.#assertOpen();
-    return await this.#turns.inTurn(`${collection.name}/${id}`, async () => {
+    return await this.#change(collection, id, async () => {
       for (let row = this.#read(collection, id); row; row = this.#read(collection, id)) {
         const current = textToDocument(row.document) as T;
         const next = change(current);
@@ -164,7 +167,7 @@ class SqliteStore implements Store {
     when: (current: T) => boolean = () => true,
   ): Promise<boolean> {
     this.#assertOpen();
-    return await this.#turns.inTurn(`${collection.name}/${id}`, async () => {
+    return await this.#change(collection, id, async () => {
       for (let row = this.#read(collection, id); row; row = this.#read(collection, id)) {
         if (!when(textToDocument(row.document) as T)) return false;
         const { version } = row;
@@ -198,9 +201,13 @@ class SqliteStore implements Store {
 
   /** Finishes what was accepted, then closes. */
   async #close(): Promise<void> {
-    // Changes that wait for their turn are run, too; what is new is refused meanwhile.
-    await this.#turns.done();
+    // Runs the changes that wait for others of the same document, too. New operations are rejected meanwhile.
+    await this.#operations.settled();
     await this.#resources.disposeAsync();
+  }
+
+  async #change<R>(collection: { name: string }, id: string, change: () => Promise<R>): Promise<R> {
+    return await this.#operations.run(async () => await this.#changes.run(`${collection.name}/${id}`, change));
   }
 
   #read(collection: { name: string }, id: string): Row | undefined {
