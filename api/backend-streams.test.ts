@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../core/clock/system-clock.ts';
 import { newServer } from '../core/http/listener.ts';
 import { openLinkServer } from '../core/link/link-server.ts';
-import { advance, assign, backends, end, newBackend } from '../model/backend.ts';
+import { advance, assign, backends, becomeTerminated, newBackend } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { nodes } from '../model/node.ts';
 import { openTestApi } from './testing/test-api.ts';
@@ -54,7 +54,7 @@ async function openNode(): Promise<void> {
 }
 
 const running = (backend: Backend) => advance(assign(backend, 'node-1'), 'waiting', new Date());
-const ended = (backend: Backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, new Date());
+const ended = (backend: Backend) => becomeTerminated(backend, { kind: null, reason: null, exitCode: 0 }, new Date());
 
 async function insert(...changes: ((backend: Backend) => Backend)[]): Promise<void> {
   const names = { account: 'acme', service: 'draw', environment: 'default', cluster: 'default' };

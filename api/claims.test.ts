@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Clock } from '../core/clock/clock.ts';
 import { ManualClock } from '../core/clock/manual-clock.ts';
-import { backends, end } from '../model/backend.ts';
-import { claimKey, claimMs, isForgettable, keyId, keys, leaseMs } from '../model/key.ts';
+import { backends, becomeTerminated } from '../model/backend.ts';
+import { claimKey, claimMs, isKeyDeletable, keyId, keys, leaseMs } from '../model/key.ts';
 import { KeyWait } from './key-wait.ts';
 import { steered } from '../test/kit/ports/steered.ts';
 import { connectPath, openTestApi } from './testing/test-api.ts';
@@ -105,9 +105,9 @@ test('a claimer that stood still while its key was held, freed and forgotten giv
   nowMs += 1000;
   const holder = (await api.post(connectPath, { key: 'forgotten' })).body.backend_id;
   const held = await keyOf('forgotten');
-  await api.change(holder, (backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, new Date()));
+  await api.change(holder, (backend) => becomeTerminated(backend, { kind: null, reason: null, exitCode: 0 }, new Date()));
   nowMs += 2 * 60 * 60 * 1000;
-  expect(isForgettable(held, await api.store.now())).toBe(true);
+  expect(isKeyDeletable(held, await api.store.now())).toBe(true);
   await api.store.delete(keys, held.id);
   goOn();
   const { status, body } = await late;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { backends, end, requestStop, sweepIdle } from '../model/backend.ts';
+import { backends, becomeTerminated, requestStop, sweepIdle } from '../model/backend.ts';
 import { hashToken } from '../model/access-token.ts';
 import type { Backend } from '../model/backend.ts';
 import { routes } from '../model/route.ts';
@@ -97,7 +97,7 @@ describe('connect', () => {
   test('after the holder has ended spawns anew, with a higher fencing token', async () => {
     const first = await api.post(connectPath, { key: 'again' });
     await api.change(first.body.backend_id, (current) =>
-      end(current, { kind: null, reason: null, exitCode: 0 }, new Date()),
+      becomeTerminated(current, { kind: null, reason: null, exitCode: 0 }, new Date()),
     );
     const second = await api.post(connectPath, { key: 'again' });
     expect(second.body.spawned).toBe(true);
@@ -121,7 +121,8 @@ describe('connect', () => {
   test('of a key that is free reads as much after many successions as after one', async () => {
     const readsAfter = async (successions: number) => {
       const key = `dynasty of ${successions}`;
-      const ending = (current: Backend) => end(current, { kind: null, reason: null, exitCode: 0 }, new Date());
+      const ending = (current: Backend) =>
+        becomeTerminated(current, { kind: null, reason: null, exitCode: 0 }, new Date());
       let holder = (await api.post(connectPath, { key })).body.backend_id as string;
       await api.change(holder, becomeServing);
       for (let each = 0; each < successions; each += 1) {

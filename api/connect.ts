@@ -1,7 +1,7 @@
 /** Connects to the backend that holds a key, or to a new backend. */
 import type { ConnectRequest } from '../contract/connect.ts';
 import { upsert } from '../core/store/upsert.ts';
-import { backends, endAsLost, isEnding, lastLiveStatus, touch } from '../model/backend.ts';
+import { backends, becomeLost, isEnding, lastLiveStatus, touch } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { keyId, keyState, keys } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
@@ -116,7 +116,7 @@ async function markLost(api: Api, { id, leaseUntil }: Key, holder: Backend): Pro
   const current = await api.store.get(keys, id);
   if (current?.backend !== holder.id || current.leaseUntil.getTime() !== leaseUntil.getTime()) return false;
   const now = await api.store.now();
-  await endBackend(api, holder.id, { endedBy: 'connect', change: (backend) => endAsLost(backend, now) });
+  await endBackend(api, holder.id, { endedBy: 'connect', change: (backend) => becomeLost(backend, now) });
   return true;
 }
 

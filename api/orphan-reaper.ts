@@ -3,8 +3,8 @@
  * this at the same time, because statuses only move forward.
  */
 import { PeriodicTask } from '../core/async/periodic-task.ts';
-import { backends, end, endAsLost } from '../model/backend.ts';
-import type { Backend, Ending } from '../model/backend.ts';
+import { backends, becomeTerminated, becomeLost } from '../model/backend.ts';
+import type { Backend, Termination } from '../model/backend.ts';
 import { holdsKey, keyId, keys } from '../model/key.ts';
 import { isAlive, nodeLeaseMs, nodes } from '../model/node.ts';
 import type { Node } from '../model/node.ts';
@@ -58,7 +58,7 @@ export class OrphanReaper {
     const now = await store.now();
     const timeoutMs = rules.schedulingTimeoutSeconds * 1000;
     const oldest = new Date(now.getTime() - timeoutMs);
-    const ending: Ending = {
+    const ending: Termination = {
       kind: 'hard',
       reason: 'startuptimeout',
       exitCode: null,
@@ -68,7 +68,8 @@ export class OrphanReaper {
     this.#waiting.look(waiting.map(({ id }) => ({ id, state: 0 })));
     for (const backend of waiting) {
       if (backend.createdAt > oldest || this.#waiting.looksAt(backend.id) * passEveryMs < timeoutMs) continue;
-      const change = (current: Backend) => (current.node === undefined ? end(current, ending, now) : current);
+      const change = (current: Backend) =>
+        current.node === undefined ? becomeTerminated(current, ending, now) : current;
       await endBackend(this.#deps, backend.id, { endedBy: 'orphan-reaper', change });
     }
   }
@@ -92,7 +93,7 @@ export class OrphanReaper {
       const now = await store.now();
       // The node renews each key separately. A key's lease may end after the node's own, and its holder may act until then.
       if (await this.#holdsKey(backend, now)) continue;
-      const change = (current: Backend) => endAsLost(current, now);
+      const change = (current: Backend) => becomeLost(current, now);
       await endBackend(this.#deps, backend.id, { endedBy: 'orphan-reaper', change });
     }
   }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { backends, end } from '../model/backend.ts';
+import { backends, becomeTerminated } from '../model/backend.ts';
 import { newBackendId } from '../model/ids.ts';
 import { connectPath, digestOf, openTestApi } from './testing/test-api.ts';
 import type { Reply, TestApi } from './testing/test-api.ts';
@@ -81,7 +81,7 @@ describe('lists', () => {
     await api.addService('busy');
     await api.addImage('acme/busy', 'latest', digestOf('c'));
     const { backend_id: id } = (await api.post('/v2/service/acme/busy/connect')).body;
-    await api.change(id, (backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, new Date()));
+    await api.change(id, (backend) => becomeTerminated(backend, { kind: null, reason: null, exitCode: 0 }, new Date()));
     await Promise.all(Array.from({ length: 15 }, async () => await copy(id, 100)));
     const { body } = await api.get('/v2/service/acme/busy/backends');
     expect([body.backends.length, typeof body.next_cursor]).toEqual([1000, 'string']);

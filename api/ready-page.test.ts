@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { assign, beginStop, end, requestStop } from '../model/backend.ts';
+import { assign, beginStop, becomeTerminated, requestStop } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { becomeServing, connectPath, openTestApi } from './testing/test-api.ts';
 import type { TestApi } from './testing/test-api.ts';
@@ -22,7 +22,7 @@ describe('the readiness page', () => {
     const failing = (await api.post(connectPath)).body;
     const failure = 'Image <b>not</b> found';
     await api.change(failing.backend_id, (current) =>
-      end(current, { kind: null, reason: null, exitCode: null, failure }, new Date()),
+      becomeTerminated(current, { kind: null, reason: null, exitCode: null, failure }, new Date()),
     );
     const failed = await api.call('GET', new URL(failing.ready_url).pathname);
     expect([failed.status, failed.body]).toEqual([410, expect.stringContaining('Image &#60;b&#62;not')]);
@@ -35,7 +35,9 @@ describe('the readiness page', () => {
     [null, null, 3, 'The container exited with code 3 before it was ready.'],
   ] as const)('says what happened before the backend was ready: %s %s %s', async (kind, reason, exitCode, words) => {
     const { backend_id: id, ready_url: url } = (await api.post(connectPath)).body;
-    await api.change(id, (current) => end(assign(current, 'node-1'), { kind, reason, exitCode }, new Date()));
+    await api.change(id, (current) =>
+      becomeTerminated(assign(current, 'node-1'), { kind, reason, exitCode }, new Date()),
+    );
     const page = await api.call('GET', new URL(url).pathname);
     expect(page.status).toBe(410);
     expect(page.body).toContain('The session could not start');

@@ -11,7 +11,7 @@ import { describeOnMongo } from '../test/kit/servers/mongodb-tests.ts';
 import { testMongo } from '../test/kit/servers/mongodb.ts';
 import { steered } from '../test/kit/ports/steered.ts';
 import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
-import { assign, backends, end, newBackend } from '../model/backend.ts';
+import { assign, backends, becomeTerminated, newBackend } from '../model/backend.ts';
 import { modelCollections } from '../model/collections.ts';
 import { newBackendId } from '../model/ids.ts';
 import { claimKey, keyId, keys } from '../model/key.ts';
@@ -241,7 +241,7 @@ function fixtureOf(parts: AsyncDisposableStack, opened: Store) {
     },
     end: async (id: string) => {
       await store.update(backends, id, (current) =>
-        end(current, { kind: null, reason: null, exitCode: 0 }, clock.now()),
+        becomeTerminated(current, { kind: null, reason: null, exitCode: 0 }, clock.now()),
       );
       return id;
     },

@@ -9,7 +9,7 @@ import { PeriodicTask } from '../core/async/periodic-task.ts';
 import type { StoredDocument } from '../core/store/store.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-import { forgettableBefore, isForgettable, keys } from '../model/key.ts';
+import { deletableKeysBefore, isKeyDeletable, keys } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
 import { nodes } from '../model/node.ts';
 import type { Node } from '../model/node.ts';
@@ -118,12 +118,12 @@ export class Retention implements AsyncDisposable {
 
   async #deleteKeys(now: Date, deleted: Deleted): Promise<void> {
     const { store } = this.#deps;
-    const before = forgettableBefore(now);
+    const before = deletableKeysBefore(now);
     await this.#inBatches<Key>({
       find: async () => await store.find(keys, { index: 'byLease', range: { before }, limit: batchSize }),
       remove: async ({ id, backend }) => {
         if ((await store.get(backends, backend))?.live) return false;
-        return await store.delete(keys, id, (key) => key.backend === backend && isForgettable(key, now));
+        return await store.delete(keys, id, (key) => key.backend === backend && isKeyDeletable(key, now));
       },
       count: (count) => this.#count(deleted, 'keys', count),
     });

@@ -9,7 +9,7 @@ import { backends, newBackend, requestStop } from '../model/backend.ts';
 import type { Backend, BackendLimits, BackendPlan } from '../model/backend.ts';
 import { newBackendId } from '../model/ids.ts';
 import { chooseImage, images } from '../model/image.ts';
-import { claimSeenKey, isClaimCertain, isForgettable, keys, renewKey } from '../model/key.ts';
+import { claimSeenKey, isClaimCertain, isKeyDeletable, keys, renewKey } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
 import { ApiError } from '../model/api-error.ts';
 import { newRoute, routes, tokenSource } from '../model/route.ts';
@@ -95,7 +95,7 @@ async function isClaimValid(api: Api, claim: Key): Promise<boolean> {
   const now = await api.store.now();
   if (isClaimCertain(claim, now)) return true;
   // If this process was frozen, a key with a higher token may have been created and deleted in the meantime.
-  if (isForgettable(claim, now)) return false;
+  if (isKeyDeletable(claim, now)) return false;
   const key = await api.store.update(keys, claim.id, (current) => renewKey(current, claim.fencingToken, now));
   return key?.fencingToken === claim.fencingToken;
 }

@@ -1,7 +1,7 @@
 /** Stops backends on request, and ends those that have no worker. */
 import { nodeQueue, stopJob } from '../contract/jobs.ts';
 import type { TerminationKind } from '../contract/statuses.ts';
-import { factsOfEnd, rank, requestStop } from '../model/backend.ts';
+import { terminationFields, rank, requestStop } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { changeBackend } from '../model/change-backend.ts';
 import type { BackendChange } from '../model/change-backend.ts';
@@ -49,7 +49,7 @@ export async function endBackend(
 ): Promise<Backend | undefined> {
   const { backend, isChanged } = await changeBackend(deps, id, change);
   if (backend && isChanged && !backend.live) {
-    deps.log.info({ backend: id, node: backend.node, endedBy, ...factsOfEnd(backend) }, 'Backend ended');
+    deps.log.info({ backend: id, node: backend.node, endedBy, ...terminationFields(backend) }, 'Backend ended');
   }
   return backend;
 }

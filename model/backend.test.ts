@@ -5,9 +5,9 @@ import {
   assign,
   becomeReady,
   beginStop,
-  end,
-  endAsLost,
-  endingOf,
+  becomeTerminated,
+  becomeLost,
+  terminationOf,
   isEnding,
   newBackend,
   requestStop,
@@ -74,7 +74,11 @@ describe('the idle time', () => {
 
   test('does not start anew when the end has begun', () => {
     const swept = sweepIdle(ready(), undefined, later(310));
-    const ending = [swept, requestStop(ready(), 'soft', 'external', later(5)), end(ready(), onItsOwn, later(5))];
+    const ending = [
+      swept,
+      requestStop(ready(), 'soft', 'external', later(5)),
+      becomeTerminated(ready(), onItsOwn, later(5)),
+    ];
     for (const each of ending) {
       expect(touch(each, later(311))).toBe(each);
       expect(sweepIdle(each, undefined, later(311))).toBe(each);
@@ -85,7 +89,11 @@ describe('the idle time', () => {
 describe('a life', () => {
   test('passes every status in order and keeps the whole history', () => {
     const asked = requestStop(ready(), 'soft', 'swept', later(5));
-    const ended = end(beginStop(asked, later(6)), { ...endingOf(beginStop(asked, later(6)), 0) }, later(7));
+    const ended = becomeTerminated(
+      beginStop(asked, later(6)),
+      { ...terminationOf(beginStop(asked, later(6)), 0) },
+      later(7),
+    );
     expect(ended.history.map(({ status }) => status)).toEqual(
       backendStatuses.filter((each) => each !== 'hard-terminating'),
     );
@@ -108,7 +116,7 @@ describe('a life', () => {
       (backend) => advance(backend, 'waiting', later(9)),
       (backend) => becomeReady(backend, address, later(9)),
       (backend) => beginStop(backend, later(9)),
-      (backend) => end(backend, onItsOwn, later(9)),
+      (backend) => becomeTerminated(backend, onItsOwn, later(9)),
     ];
     const rank = (backend: Backend) => backendStatuses.indexOf(backend.status);
     const seen = new Set<string>();
@@ -129,7 +137,7 @@ describe('a life', () => {
   });
 
   test('may jump ahead', () => {
-    expect(end(scheduled(), onItsOwn, later(1)).history.at(-1)).toMatchObject({
+    expect(becomeTerminated(scheduled(), onItsOwn, later(1)).history.at(-1)).toMatchObject({
       status: 'terminated',
       lastStatus: 'scheduled',
     });
@@ -137,8 +145,8 @@ describe('a life', () => {
   });
 
   test('ends once: what comes after changes nothing', () => {
-    const ended = endAsLost(ready(), later(5));
-    expect(end(ended, onItsOwn, later(6))).toBe(ended);
+    const ended = becomeLost(ready(), later(5));
+    expect(becomeTerminated(ended, onItsOwn, later(6))).toBe(ended);
     expect(beginStop(ended, later(6))).toBe(ended);
     expect(becomeReady(ended, address, later(6))).toBe(ended);
     expect(ended.live).toBe(false);
@@ -149,7 +157,7 @@ describe('a life', () => {
       (backend, now) => advance(backend, 'loading', now),
       (backend, now) => becomeReady(backend, address, now),
       (backend, now) => beginStop(requestStop(backend, 'soft', 'swept', now), now),
-      (backend, now) => end(backend, onItsOwn, now),
+      (backend, now) => becomeTerminated(backend, onItsOwn, now),
     ];
     let backend = assign(scheduled(), 'node-1');
     for (const [i, move] of moves.entries()) backend = move(backend, later(i % 2 === 0 ? -60 : 60));
@@ -161,7 +169,7 @@ describe('a life', () => {
 
   test('forgets its variables when it ends', () => {
     expect(scheduled().env).toEqual({ SECRET: 'x' });
-    expect('env' in end(ready(), onItsOwn, later(5))).toBe(false);
+    expect('env' in becomeTerminated(ready(), onItsOwn, later(5))).toBe(false);
   });
 });
 
@@ -173,7 +181,7 @@ describe('a node', () => {
   });
 
   test('does not take one that has ended', () => {
-    const ended = end(scheduled(), onItsOwn, later(1));
+    const ended = becomeTerminated(scheduled(), onItsOwn, later(1));
     expect(assign(ended, 'node-1')).toBe(ended);
   });
 });
@@ -203,7 +211,7 @@ describe('a stop', () => {
   });
 
   test('of a backend that has ended is refused', () => {
-    const ended = end(ready(), onItsOwn, later(5));
+    const ended = becomeTerminated(ready(), onItsOwn, later(5));
     expect(() => requestStop(ended, 'hard', 'external', later(6))).toThrow(
       expect.objectContaining({ name: ApiError.name, code: 'BackendNotRunning' }) as Error,
     );
@@ -216,6 +224,6 @@ describe('a stop', () => {
 
   test('that came too late does not claim the exit: it ended on its own', () => {
     const asked = requestStop(ready(), 'soft', 'external', later(5));
-    expect(endingOf(asked, 3)).toEqual({ kind: null, reason: null, exitCode: 3 });
+    expect(terminationOf(asked, 3)).toEqual({ kind: null, reason: null, exitCode: 3 });
   });
 });

@@ -133,7 +133,7 @@ export function becomeReady(backend: Backend, address: { host: string; port: num
  */
 export function requestStop(backend: Backend, kind: TerminationKind, reason: TerminationReason, now: Date): Backend {
   if (!backend.live) throw new ApiError('BackendNotRunning', `Backend "${backend.id}" has ended`);
-  if (backend.node === undefined) return end(backend, { kind, reason, exitCode: null }, now);
+  if (backend.node === undefined) return becomeTerminated(backend, { kind, reason, exitCode: null }, now);
   if (backend.stop && (backend.stop.kind === 'hard' || kind === 'soft')) return backend;
   return { ...backend, stop: { kind, reason: backend.stop?.reason ?? reason, requestedAt: now } };
 }
@@ -175,7 +175,7 @@ export function sweepIdle(backend: Backend, judgedBy: Date | undefined, now: Dat
 }
 
 /** How a backend ended. `kind` and `reason` are `null` when it exited or failed on its own. */
-export interface Ending {
+export interface Termination {
   readonly kind: TerminationKind | null;
   readonly reason: TerminationReason | null;
   readonly exitCode: number | null;
@@ -183,7 +183,7 @@ export interface Ending {
 }
 
 /** The backend has ended. Unchanged if it had already. */
-export function end(backend: Backend, ending: Ending, now: Date): Backend {
+export function becomeTerminated(backend: Backend, ending: Termination, now: Date): Backend {
   if (!backend.live) return backend;
   const ended = withEntry(backend, {
     status: 'terminated',
@@ -199,12 +199,12 @@ export function end(backend: Backend, ending: Ending, now: Date): Backend {
 }
 
 /** Whoever ran the backend is gone, and what became of its container is unknown. Unchanged if the backend had ended already. */
-export function endAsLost(backend: Backend, now: Date): Backend {
-  return end(backend, { kind: null, reason: 'lost', exitCode: null }, now);
+export function becomeLost(backend: Backend, now: Date): Backend {
+  return becomeTerminated(backend, { kind: null, reason: 'lost', exitCode: null }, now);
 }
 
 /** The ending that fits what was asked for: by request if one stood, otherwise on its own. */
-export function endingOf(backend: Backend, exitCode: number | null): Ending {
+export function terminationOf(backend: Backend, exitCode: number | null): Termination {
   const last = backend.history.findLast((entry) => entry.terminationKind !== undefined);
   return { kind: last?.terminationKind ?? null, reason: last?.terminationReason ?? null, exitCode };
 }
@@ -216,7 +216,7 @@ export function lastLiveStatus(backend: Backend): BackendStatus {
 }
 
 /** What the log says of an end. */
-export function factsOfEnd({ history }: Backend) {
+export function terminationFields({ history }: Backend) {
   const { terminationKind: kind, terminationReason: reason, exitCode, failure } = history.at(-1) ?? {};
   return { kind, reason, exitCode, failure };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { assign, end, newBackend, requestStop } from './backend.ts';
+import { assign, becomeTerminated, newBackend, requestStop } from './backend.ts';
 import type { Backend } from './backend.ts';
 import {
   claimKey,
@@ -85,7 +85,13 @@ describe('who stands behind a key', () => {
     ['held', 'its backend runs and renews', key, running, after(leaseMs - 1)],
     ['lapsed', 'its backend runs and did not renew', key, running, after(leaseMs)],
     ['ending', 'its backend was asked to stop', key, requestStop(running, 'soft', 'swept', start), start],
-    ['free', 'its backend has ended', key, end(running, { kind: null, reason: null, exitCode: 0 }, start), start],
+    [
+      'free',
+      'its backend has ended',
+      key,
+      becomeTerminated(running, { kind: null, reason: null, exitCode: 0 }, start),
+      start,
+    ],
   ] as const)('%s: %s', (state, _when, theKey, holder, now) => {
     expect(keyState(theKey, holder, { now })).toBe(state);
   });

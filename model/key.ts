@@ -96,8 +96,8 @@ export function holdsKey(key: Key | undefined, fencingToken: number, now: Date):
 /** Claims take seconds: one that took longer than this is given up, so it cannot follow on a key that was deleted meanwhile. */
 const forgettableAfterMs = 60 * 60 * 1000;
 
-/** Leases that ended before this belong to keys that may be forgotten, if `isForgettable`. */
-export function forgettableBefore(now: Date): Date {
+/** Leases that ended before this belong to keys that may be forgotten, if `isKeyDeletable`. */
+export function deletableKeysBefore(now: Date): Date {
   return new Date(now.getTime() - forgettableAfterMs);
 }
 
@@ -105,8 +105,8 @@ export function forgettableBefore(now: Date): Date {
  * Whether a key that no live backend holds can be deleted. Its next fencing token is higher even so: tokens are never below
  * the time in milliseconds, and this one is behind it.
  */
-export function isForgettable(key: Key, now: Date): boolean {
-  const before = forgettableBefore(now);
+export function isKeyDeletable(key: Key, now: Date): boolean {
+  const before = deletableKeysBefore(now);
   return key.leaseUntil < before && key.fencingToken < before.getTime();
 }
 

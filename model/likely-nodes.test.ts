@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { assign, end, newBackend } from './backend.ts';
+import { assign, becomeTerminated, newBackend } from './backend.ts';
 import type { Backend } from './backend.ts';
 import { likelyNodes } from './likely-nodes.ts';
 
@@ -12,7 +12,7 @@ function spawned(node: string | undefined, about: { days?: number; ended?: boole
   const createdAt = new Date(now.getTime() - days * 24 * 60 * 60 * 1000);
   const fresh = newBackend({ ...plan, imageDigest: 'sha256:0', maxIdleSeconds: 1, port: 8080, ...more }, createdAt);
   const taken = node === undefined ? fresh : assign(fresh, node);
-  return ended ? end(taken, { kind: null, reason: null, exitCode: 0 }, now) : taken;
+  return ended ? becomeTerminated(taken, { kind: null, reason: null, exitCode: 0 }, now) : taken;
 }
 
 test('nodes that ran it this week, each once', () => {

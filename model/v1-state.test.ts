@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { TerminationReason } from '../contract/statuses.ts';
-import { advance, becomeReady, beginStop, end, newBackend, requestStop } from './backend.ts';
+import { advance, becomeReady, beginStop, becomeTerminated, newBackend, requestStop } from './backend.ts';
 import type { Backend } from './backend.ts';
 import { currentV1State, v1States } from './v1-state.ts';
 
@@ -28,7 +28,7 @@ const ready = becomeReady(waiting, { host: '127.0.0.1', port: 1 }, at(4));
 const stopping = beginStop(requestStop({ ...ready, node: 'node-1' }, 'soft', 'external', at(5)), at(5));
 
 test('two statuses are one state, which lasts since the first of them', () => {
-  expect(v1States(end(stopping, { kind: 'soft', reason: 'swept', exitCode: 0 }, at(6)).history)).toEqual([
+  expect(v1States(becomeTerminated(stopping, { kind: 'soft', reason: 'swept', exitCode: 0 }, at(6)).history)).toEqual([
     { state: 'Loading', time: at(0), position: 0 },
     { state: 'Starting', time: at(2), position: 2 },
     { state: 'Ready', time: at(4), position: 4 },
@@ -47,7 +47,7 @@ const stopped: readonly [TerminationReason, string][] = [
 
 test.each(stopped)('a backend that ended with the reason %s is %s', (reason, state) => {
   for (const before of [backend, loading, starting, ready]) {
-    const ended = end(before, { kind: 'soft', reason, exitCode: null }, at(9));
+    const ended = becomeTerminated(before, { kind: 'soft', reason, exitCode: null }, at(9));
     expect(currentV1State(ended.history).state).toBe(state);
   }
 });
@@ -66,7 +66,7 @@ const onItsOwn: readonly [string, Backend, number | null, string][] = [
 test.each(onItsOwn)(
   'a backend that ended on its own while %s (%#) is as its exit code says',
   (_name, before, exitCode, state) => {
-    const ended = end(before, { kind: null, reason: null, exitCode }, at(9));
+    const ended = becomeTerminated(before, { kind: null, reason: null, exitCode }, at(9));
     expect(currentV1State(ended.history).state).toBe(state);
   },
 );

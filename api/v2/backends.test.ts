@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { end } from '../../model/backend.ts';
+import { becomeTerminated } from '../../model/backend.ts';
 import { becomeServing, connectPath, digestOf, openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
 
@@ -21,7 +21,9 @@ describe('backends', () => {
     expect(response.headers.get('content-type')).toBe('text/event-stream');
     const whole = response.text();
     await api.change(body.backend_id, becomeServing);
-    await api.change(body.backend_id, (current) => end(current, { kind: null, reason: null, exitCode: 3 }, new Date()));
+    await api.change(body.backend_id, (current) =>
+      becomeTerminated(current, { kind: null, reason: null, exitCode: 3 }, new Date()),
+    );
     const events = (await whole).split('\n').filter((line) => line.startsWith('data:'));
     const statuses = events.map((line) => JSON.parse(line.slice(5)));
     expect(statuses.map(({ status }) => status)).toEqual(['scheduled', 'waiting', 'ready', 'terminated']);

@@ -17,7 +17,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
-import { backends, becomeReady, end, newBackend } from '../../model/backend.ts';
+import { backends, becomeReady, becomeTerminated, newBackend } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { nodes } from '../../model/node.ts';
@@ -213,7 +213,7 @@ export async function makeReady(
 /** Ends a backend, as its worker would. */
 export async function makeEnded(fixture: Fixture, id: string, { silently = false } = {}): Promise<void> {
   const ending = { kind: null, reason: null, exitCode: 1 };
-  await change(fixture, id, (backend) => end(backend, ending, new Date()), silently);
+  await change(fixture, id, (backend) => becomeTerminated(backend, ending, new Date()), silently);
 }
 
 async function change(

@@ -12,7 +12,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { openMongoStore } from '../../core/store/mongodb.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
-import { backends, end } from '../../model/backend.ts';
+import { backends, becomeTerminated } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { keyId, keys, renewKey } from '../../model/key.ts';
 import { nodes } from '../../model/node.ts';
@@ -93,7 +93,7 @@ async function openUse(real: Store) {
     clock.set(dayMs);
     const now = clock.now();
     const ended = sessions.map((id) =>
-      api.change(id, (backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, now)),
+      api.change(id, (backend) => becomeTerminated(backend, { kind: null, reason: null, exitCode: 0 }, now)),
     );
     await Promise.all(ended);
     await store.update(keys, keyId('acme', 'draw', 'steady'), (key) => renewKey(key, key.fencingToken, now));

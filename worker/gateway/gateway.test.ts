@@ -13,7 +13,7 @@ import { linkConnect } from '../../core/link/link-connect.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import type { Store } from '../../core/store/store.ts';
-import { end, newBackend } from '../../model/backend.ts';
+import { becomeTerminated, newBackend } from '../../model/backend.ts';
 import type { BackendChange } from '../../model/change-backend.ts';
 import { nodes } from '../../model/node.ts';
 import { openGateway } from './gateway.ts';
@@ -129,7 +129,9 @@ test('only what runs here is connected to, and only for who has the secret', asy
   created.containerMade('created');
   const unknownYet = node.run('scheduled', program.port);
   unknownYet.useAddress(undefined);
-  node.run('ended', program.port, (backend) => end(backend, { kind: null, reason: null, exitCode: 0 }, new Date()));
+  node.run('ended', program.port, (backend) =>
+    becomeTerminated(backend, { kind: null, reason: null, exitCode: 0 }, new Date()),
+  );
   await node.run('finalizing', program.port).finalize(async () => {});
   for (const id of ['created', 'scheduled', 'ended', 'finalizing', 'unheard-of', `127.0.0.1:${program.port}`]) {
     const refused = await connectTo(node.gateway, id);

@@ -1,6 +1,6 @@
 /** The end of a backend: written, cleared up, forgotten. */
 import type { TerminationKind, TerminationReason } from '../../contract/statuses.ts';
-import { end, endingOf, factsOfEnd } from '../../model/backend.ts';
+import { becomeTerminated, terminationOf, terminationFields } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { removeContainer } from './remove-container.ts';
 import type { WorkerContext } from '../context.ts';
@@ -50,7 +50,8 @@ async function finalizeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
     wasLive = backend.live;
     return withEnd(withPeak(backend, run.peakMemoryBytes), { ...outcome, failure }, now);
   });
-  if (ended && wasLive) worker.log.info({ backend: run.id, endedBy: 'worker', ...factsOfEnd(ended) }, 'Backend ended');
+  if (ended && wasLive)
+    worker.log.info({ backend: run.id, endedBy: 'worker', ...terminationFields(ended) }, 'Backend ended');
   else worker.log.info({ backend: run.id }, 'Container of an ended backend is removed');
   const last = ended?.history.at(-1);
   worker.metrics.terminated(last?.terminationReason ?? null);
@@ -70,10 +71,14 @@ async function finalizeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
 }
 
 function withEnd(backend: Backend, outcome: Outcome, now: Date): Backend {
-  const asked = endingOf(backend, outcome.exitCode);
+  const asked = terminationOf(backend, outcome.exitCode);
   const failure = outcome.failure === undefined ? {} : { failure: outcome.failure };
-  if (asked.kind !== null) return end(backend, { ...asked, ...failure }, now);
-  return end(backend, { ...asked, kind: outcome.kind ?? null, reason: outcome.reason ?? null, ...failure }, now);
+  if (asked.kind !== null) return becomeTerminated(backend, { ...asked, ...failure }, now);
+  return becomeTerminated(
+    backend,
+    { ...asked, kind: outcome.kind ?? null, reason: outcome.reason ?? null, ...failure },
+    now,
+  );
 }
 
 /** A backend with the most memory that was seen in use. Unchanged if more was seen before. */

@@ -9,7 +9,7 @@ import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
-import { advance, backends, end, newBackend } from '../../model/backend.ts';
+import { advance, backends, becomeTerminated, newBackend } from '../../model/backend.ts';
 import type { BackendStatus } from '../../contract/statuses.ts';
 import { Statuses } from './statuses.ts';
 import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
@@ -75,7 +75,9 @@ describe('Statuses', () => {
   it('writes when the store is back what it could not write before', async () => {
     away.isOff = true;
     const loading = statuses.write((backend) => advance(backend, 'loading', now));
-    const ended = statuses.write((backend) => end(backend, { kind: null, reason: null, exitCode: 1 }, now));
+    const ended = statuses.write((backend) =>
+      becomeTerminated(backend, { kind: null, reason: null, exitCode: 1 }, now),
+    );
     await clock.advance(10_000);
     expect((await store.get(backends, plan.id))?.status).toBe('scheduled');
     away.isOff = false;

@@ -18,7 +18,7 @@ import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
-import { backends, endAsLost, newBackend, rank, requestStop } from '../../model/backend.ts';
+import { backends, becomeLost, newBackend, rank, requestStop } from '../../model/backend.ts';
 import type { Backend, BackendPlan } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { newBackendId } from '../../model/ids.ts';
@@ -169,7 +169,7 @@ export class TestPlatform implements AsyncDisposable {
   /** Ends a backend as somebody does who believes that its node is dead. */
   async declareLost(id: string): Promise<void> {
     const now = await this.store.now();
-    await this.store.update(backends, id, (backend) => endAsLost(backend, now));
+    await this.store.update(backends, id, (backend) => becomeLost(backend, now));
   }
 
   /** Pulls an image to this machine. */
