@@ -3,7 +3,7 @@ import { Counter, Gauge, Histogram } from 'prom-client';
 import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { requestId } from '../core/http/request-id.ts';
-import type { LastCatch } from '../core/log/last-catch.ts';
+import type { ErrorBoundary } from '../core/log/error-boundary.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { RequestContext } from './request-context.ts';
@@ -19,7 +19,7 @@ const names = {
 
 interface ProxyMetricsDeps {
   readonly log: Log;
-  readonly caught: LastCatch;
+  readonly errorBoundary: ErrorBoundary;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly openConnections: () => number;
@@ -59,12 +59,12 @@ export class ProxyMetrics implements Disposable {
 
   /** Counts and logs a request when it has ended. */
   track(context: RequestContext): void {
-    const { caught, clock, log } = this.#deps;
+    const { errorBoundary, clock, log } = this.#deps;
     const { request } = context;
     const { socket } = request;
     const startedMs = clock.now().getTime();
     const before = { sent: socket.bytesWritten, received: socket.bytesRead };
-    const onClosed = caught.around(() => {
+    const onClosed = errorBoundary.wrap(() => {
       const status = context.status();
       this.#requests.inc({ code_class: status === undefined ? 'cut' : `${Math.floor(status / 100)}xx` });
       log.info(

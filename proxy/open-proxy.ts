@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { backendChanged } from '../contract/messages.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
-import { LastCatch } from '../core/log/last-catch.ts';
+import { ErrorBoundary } from '../core/log/error-boundary.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
@@ -66,19 +66,19 @@ const defaultDrainMs = 5_000;
 export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   await using opened = new AsyncDisposableStack();
   const { bus, log, store } = deps;
-  const caught = new LastCatch(log);
-  const clock = caught.clock(deps.clock);
+  const errorBoundary = new ErrorBoundary(log);
+  const clock = errorBoundary.clock(deps.clock);
   const connections = opened.use(new Connections({ id: deps.id, bus, clock, log }));
   const openConnections = () => connections.total;
-  const metrics = opened.use(new ProxyMetrics({ log, caught, clock, metrics: deps.metrics, openConnections }));
+  const metrics = opened.use(new ProxyMetrics({ log, errorBoundary, clock, metrics: deps.metrics, openConnections }));
   const lookup = new Lookup({ store, clock, onGone: (backend) => forwarder.drop(backend) });
   const dialer = new Dialer({ localNode: deps.localNode, secret: deps.secret, clock, log, lookup });
-  const forwarder = opened.use(new Forwarder({ clock, dialer, caught }));
+  const forwarder = opened.use(new Forwarder({ clock, dialer, errorBoundary }));
   const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs });
   const { secretFor, behindLoadBalancer = false } = deps;
-  const shared = { clock, caught, lookup, holds, connections, forwarder, metrics };
+  const shared = { clock, errorBoundary, lookup, holds, connections, forwarder, metrics };
   const handler = new RequestHandler({ ...shared, secretFor, behindLoadBalancer });
-  const onChange = caught.around(({ backend, status }: { backend: string; status: string }) => {
+  const onChange = errorBoundary.wrap(({ backend, status }: { backend: string; status: string }) => {
     lookup.forget(backend);
     if (status === 'terminated') forwarder.drop(backend);
     holds.wake(backend);
@@ -88,13 +88,13 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   const resources = opened.move();
   let closing: Promise<void> | undefined;
   return {
-    handle: caught.around(
+    handle: errorBoundary.wrap(
       (request: IncomingMessage, response: ServerResponse) => handler.handle(plainContext(request, response)),
       ({ socket }) => socket.destroy(),
     ),
-    upgrade: caught.around(
+    upgrade: errorBoundary.wrap(
       (request: IncomingMessage, socket: Duplex, head: Buffer) =>
-        handler.handle(upgradeContext(request, socket, head, caught)),
+        handler.handle(upgradeContext(request, socket, head, errorBoundary)),
       (_request, socket) => socket.destroy(),
     ),
     shouldUpgrade: isUpgradeWanted,

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
-import type { LastCatch } from '../core/log/last-catch.ts';
+import type { ErrorBoundary } from '../core/log/error-boundary.ts';
 import { hasBody } from './headers.ts';
 import { keepAlive } from './sockets.ts';
 
@@ -55,7 +55,7 @@ export function upgradeContext(
   request: IncomingMessage,
   socket: Duplex,
   head: Buffer,
-  caught: LastCatch,
+  errorBoundary: ErrorBoundary,
 ): RequestContext {
   keepAlive(socket);
   const closing = new AbortController();
@@ -63,7 +63,7 @@ export function upgradeContext(
   // An error is followed by `close`, which is handled.
   socket.on('error', () => {});
   const earlier = [...(unansweredOn.get(socket) ?? [])];
-  const response = rejection(request, { socket, earlier, caught });
+  const response = rejection(request, { socket, earlier, errorBoundary });
   const upgrade = { socket, head, isEarly: earlier.length > 0 };
   const status = () => (response.headersSent ? response.statusCode : response.socket ? undefined : 101);
   return { request, response, upgrade, closed: closing.signal, status };
@@ -97,7 +97,7 @@ function trackResponses(socket: Duplex): Set<ServerResponse> {
 /** A response on a connection that Node's server has released. It is sent after the earlier responses. */
 function rejection(
   request: IncomingMessage,
-  { socket, earlier, caught }: { socket: Duplex; earlier: ServerResponse[]; caught: LastCatch },
+  { socket, earlier, errorBoundary }: { socket: Duplex; earlier: ServerResponse[]; errorBoundary: ErrorBoundary },
 ): ServerResponse {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
@@ -106,7 +106,7 @@ function rejection(
   const assign = () => {
     if (!socket.destroyed) response.assignSocket(socket as Socket);
   };
-  if (last) last.once('close', caught.around(assign, cut));
+  if (last) last.once('close', errorBoundary.wrap(assign, cut));
   else assign();
   const onDrain = () => {
     for (const each of [...earlier, response]) if (each.socket === socket) each.emit('drain');

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
-import type { LastCatch } from '../core/log/last-catch.ts';
+import type { ErrorBoundary } from '../core/log/error-boundary.ts';
 import type { Connections } from './connections.ts';
 import { hasBearerToken } from './bearer-token.ts';
 import { parseConnectionUrl, redirectOf } from './connection-url.ts';
@@ -18,7 +18,7 @@ import { destroyOnEnd } from './sockets.ts';
 
 export interface RequestHandlerDeps {
   readonly clock: Clock;
-  readonly caught: LastCatch;
+  readonly errorBoundary: ErrorBoundary;
   readonly lookup: Lookup;
   readonly holds: Holds;
   readonly connections: Connections;
@@ -97,11 +97,11 @@ export class RequestHandler {
   #count(context: RequestContext, backend: string): void {
     context.backend = backend;
     if (context.closed.aborted) return;
-    const { connections, caught } = this.#deps;
+    const { connections, errorBoundary } = this.#deps;
     const open = connections.open(backend);
     context.closed.addEventListener(
       'abort',
-      caught.around(() => open[Symbol.dispose]()),
+      errorBoundary.wrap(() => open[Symbol.dispose]()),
     );
   }
 

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../core/clock/clock.ts';
-import type { LastCatch } from '../../core/log/last-catch.ts';
+import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import type { Address } from '../lookup.ts';
 import type { OutgoingHeaders } from '../request-headers.ts';
 import type { Dialer } from './dial.ts';
@@ -33,7 +33,7 @@ export interface Upgrading {
 interface ForwarderDeps {
   readonly clock: Clock;
   readonly dialer: Dialer;
-  readonly caught: LastCatch;
+  readonly errorBoundary: ErrorBoundary;
 }
 
 /**
@@ -50,7 +50,7 @@ export class Forwarder implements Disposable {
   constructor(deps: ForwarderDeps) {
     this.#deps = deps;
     this.#pools = new Pools(deps);
-    this.#plain = new HttpProxy(this.#pools, deps.caught);
+    this.#plain = new HttpProxy(this.#pools, deps.errorBoundary);
   }
 
   /** Forwards a plain request. */

@@ -2,7 +2,7 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import httpProxy from 'http-proxy-3';
 import type { ProxyServer } from 'http-proxy-3';
-import type { LastCatch } from '../../core/log/last-catch.ts';
+import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, unreachableError } from '../errors.ts';
 import { hasBody } from '../headers.ts';
 import { forwardedTrailers } from '../response-headers.ts';
@@ -27,13 +27,13 @@ interface Attempt {
 
 export class HttpProxy {
   readonly #pools: Pools;
-  readonly #caught: LastCatch;
+  readonly #errorBoundary: ErrorBoundary;
   readonly #attempts = new WeakMap<IncomingMessage, Attempt>();
   readonly #server: ProxyServer;
 
-  constructor(pools: Pools, caught: LastCatch) {
+  constructor(pools: Pools, errorBoundary: ErrorBoundary) {
     this.#pools = pools;
-    this.#caught = caught;
+    this.#errorBoundary = errorBoundary;
     this.#server = httpProxy.createProxyServer({
       // Keeps the path as it is. Otherwise http-proxy-3 would parse it as a URL and resolve `%2e%2e`.
       toProxy: true,
@@ -95,7 +95,7 @@ export class HttpProxy {
       const onEnd = () => addTrailers(request, attempt.outgoing);
       request.once(
         'end',
-        this.#caught.around(onEnd, () => attempt.outgoing?.destroy()),
+        this.#errorBoundary.wrap(onEnd, () => attempt.outgoing?.destroy()),
       );
     });
     const onOutgoing = (outgoing: ClientRequest, request: IncomingMessage) => {
@@ -112,7 +112,7 @@ export class HttpProxy {
     };
     this.#server.on(
       'proxyReq',
-      this.#caught.around(onOutgoing, (outgoing) => outgoing.destroy()),
+      this.#errorBoundary.wrap(onOutgoing, (outgoing) => outgoing.destroy()),
     );
   }
 
@@ -121,7 +121,7 @@ export class HttpProxy {
       const attempt = this.#attempts.get(request);
       if (attempt) attempt.answered = true;
       try {
-        relay(incoming, response, { prefix: attempt?.to.prefix ?? '', caught: this.#caught });
+        relay(incoming, response, { prefix: attempt?.to.prefix ?? '', errorBoundary: this.#errorBoundary });
         attempt?.resolve();
       } catch (error) {
         incoming.destroy();
@@ -132,7 +132,7 @@ export class HttpProxy {
       incoming.destroy();
       response.destroy();
     };
-    this.#server.on('proxyRes', this.#caught.around(onAnswer, cut));
+    this.#server.on('proxyRes', this.#errorBoundary.wrap(onAnswer, cut));
     // The client has disconnected.
     this.#server.on('econnreset', (_error, request) => this.#cancel(request));
   }

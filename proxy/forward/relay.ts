@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
-import type { LastCatch } from '../../core/log/last-catch.ts';
+import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { forwardedTrailers, responseHeaders } from '../response-headers.ts';
 
 /** Writing this sends only the head. `flushHeaders` would encode the head as UTF-8, but it is Latin-1. */
@@ -19,7 +19,7 @@ export function reasonOf(status: number): string {
 export function relay(
   incoming: IncomingMessage,
   response: ServerResponse,
-  { prefix, caught }: { prefix: string; caught: LastCatch },
+  { prefix, errorBoundary }: { prefix: string; errorBoundary: ErrorBoundary },
 ): void {
   const cut = () => {
     incoming.destroy();
@@ -38,12 +38,12 @@ export function relay(
     const trailers = forwardedTrailers(incoming.rawTrailers);
     if (trailers.length > 0 && response.chunkedEncoding) response.addTrailers(trailers);
   };
-  incoming.once('end', caught.around(onEnd, cut));
+  incoming.once('end', errorBoundary.wrap(onEnd, cut));
   // A body that has arrived already is sent in one packet with the head. The head of a stream does not wait for its first event.
   const sendHead = () => {
     if (!response.writableEnded && !response.destroyed) response.write(nothing);
   };
-  setImmediate(caught.around(sendHead, cut));
+  setImmediate(errorBoundary.wrap(sendHead, cut));
   pipeline(incoming, response, (error) => {
     if (error) response.destroy();
   });

@@ -7,7 +7,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream';
 import type { Duplex } from 'node:stream';
-import type { LastCatch } from '../../core/log/last-catch.ts';
+import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, unreachableError } from '../errors.ts';
 import { responseHeaders } from '../response-headers.ts';
 import { destroyOnEnd, keepAlive } from '../sockets.ts';
@@ -22,7 +22,7 @@ const halfOpenLimitMs = 30_000;
 
 interface UpgradeDeps {
   readonly dialer: Dialer;
-  readonly caught: LastCatch;
+  readonly errorBoundary: ErrorBoundary;
   /** Called with the connections of the client and of the backend when they are joined. */
   readonly onUpgraded: (sockets: readonly Duplex[]) => void;
 }
@@ -32,7 +32,7 @@ export async function forwardUpgrade(
   request: IncomingMessage,
   client: Upgrading,
   to: Destination,
-  { dialer, caught, onUpgraded }: UpgradeDeps,
+  { dialer, errorBoundary, onUpgraded }: UpgradeDeps,
 ): Promise<void> {
   const dialled = dialer.isDirect(to.address) ? undefined : await dial(dialer, client, to);
   if (client.socket.destroyed) {
@@ -40,7 +40,7 @@ export async function forwardUpgrade(
     return;
   }
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const outgoing = sendRequest(request, to, { dialled, caught });
+  const outgoing = sendRequest(request, to, { dialled, errorBoundary });
   const watch = destroyOnEnd(client.socket);
   const cancel = () => {
     outgoing.destroy();
@@ -55,7 +55,7 @@ export async function forwardUpgrade(
   };
   const onAnswer = (incoming: IncomingMessage) => {
     try {
-      relay(incoming, client.response, { prefix: to.prefix, caught });
+      relay(incoming, client.response, { prefix: to.prefix, errorBoundary });
       resolve();
     } catch (error) {
       incoming.destroy();
@@ -70,8 +70,8 @@ export async function forwardUpgrade(
     resolve();
   };
   outgoing.on('error', fail);
-  outgoing.once('response', caught.around(onAnswer, cut));
-  outgoing.once('upgrade', caught.around(onUpgrade, cut));
+  outgoing.once('response', errorBoundary.wrap(onAnswer, cut));
+  outgoing.once('upgrade', errorBoundary.wrap(onUpgrade, cut));
   outgoing.end();
   await promise;
 }
@@ -84,13 +84,13 @@ async function dial(dialer: Dialer, { socket }: Upgrading, to: Destination): Pro
 function sendRequest(
   request: IncomingMessage,
   to: Destination,
-  { dialled, caught }: { dialled: Socket | undefined; caught: LastCatch },
+  { dialled, errorBoundary }: { dialled: Socket | undefined; errorBoundary: ErrorBoundary },
 ): ClientRequest {
   const outgoing = sendHead(request, to, dialled);
   const limit = () => limitAnswer(outgoing);
   outgoing.once(
     'socket',
-    caught.around(limit, () => outgoing.destroy()),
+    errorBoundary.wrap(limit, () => outgoing.destroy()),
   );
   if (dialled) return outgoing;
   outgoing.once('socket', (socket) => {
