@@ -7,7 +7,7 @@ import { logPosition, logRecord, backendStreamPath } from '../contract/backend-s
 import type { BackendStreamRequest } from '../contract/backend-streams.ts';
 import { lastEventId, openEventStream } from '../core/http/sse.ts';
 import type { EventStream } from '../core/http/sse.ts';
-import { linkGet } from '../core/link/link-get.ts';
+import { linkGet } from '../core/link/link-client.ts';
 import { lineBatchesOf } from '../core/text/lines.ts';
 import { rank } from '../model/backend.ts';
 import type { Backend, StatusEntry } from '../model/backend.ts';

@@ -8,7 +8,7 @@ import { BodyError } from '../core/http/json-bodies.ts';
 import { jsonAnswer } from '../core/http/json.ts';
 import { answerEarly } from '../core/http/linger.ts';
 import { requestId } from '../core/http/request-id.ts';
-import type { Unreadable } from '../core/http/unreadable.ts';
+import type { Unreadable } from '../core/http/gated-server.ts';
 import type { Log } from '../core/log/log.ts';
 import { StoreError } from '../core/store/store.ts';
 import { ApiError } from '../model/api-error.ts';

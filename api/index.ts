@@ -1,7 +1,7 @@
 /** The API component: the service API, readiness pages, and background passes over backends and old documents. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { JsonBodies } from '../core/http/json-bodies.ts';
-import type { Unreadable } from '../core/http/unreadable.ts';
+import type { Unreadable } from '../core/http/gated-server.ts';
 import { openBackendWatch } from '../model/backend-watch.ts';
 import { ApiError } from '../model/api-error.ts';
 import { ContainerEnv } from '../model/container-env.ts';

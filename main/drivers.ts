@@ -8,7 +8,7 @@ import type { Clock } from '../core/clock/clock.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
 import { ConfigError } from '../core/config/settings.ts';
 import { DiskReserve } from '../core/files/disk-reserve.ts';
-import { isInMemory } from '../core/files/in-memory.ts';
+import { isInMemory } from '../core/files/durable.ts';
 import { HashThreads } from '../core/hash/hash-threads.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';

@@ -10,3 +10,28 @@ export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Pr
     signal.removeEventListener('abort', onAbort);
   }
 }
+
+/** What a source gives, until the signal aborts: then it throws the reason at once, even while the source gives nothing. */
+export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  signal.throwIfAborted();
+  const iterator = source[Symbol.asyncIterator]();
+  // One listener for all chunks: a race with one promise would keep a reaction for every chunk.
+  let abortNext: (() => void) | undefined;
+  const onAbort = () => abortNext?.();
+  signal.addEventListener('abort', onAbort);
+  try {
+    for (;;) {
+      const { promise, resolve, reject } = Promise.withResolvers<IteratorResult<T>>();
+      abortNext = () => reject(signal.reason as Error);
+      iterator.next().then(resolve, reject);
+      const result = await promise;
+      if (result.done) return;
+      yield result.value;
+      signal.throwIfAborted();
+    }
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    // Not awaited: after an abort, a generator that still waits for its own source would hold this up.
+    iterator.return?.().catch(() => {});
+  }
+}

@@ -14,12 +14,12 @@ import { join } from 'node:path';
 import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../clock/clock.ts';
-import { makeDurableFolder } from '../files/durable-folder.ts';
+import { makeDurableFolder } from '../files/durable.ts';
 import { ifPresent } from '../files/system-code.ts';
 import type { BlobInfo, OpenBlob } from './blobs.ts';
 import { ReadBuffers } from './read-buffers.ts';
 import { fileErrors } from './file-errors.ts';
-import { openBlobFile } from './open-file.ts';
+import { openBlobFile } from './blob-file.ts';
 
 /** A file of the folder. */
 export interface CopyFile {

@@ -16,8 +16,8 @@
  */
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeDurableFolder } from '../files/durable-folder.ts';
-import { assertDigest, assertUploadId, isDigest } from './blob-names.ts';
+import { makeDurableFolder } from '../files/durable.ts';
+import { assertDigest, assertUploadId, isDigest } from './blobs.ts';
 import { fileErrors } from './file-errors.ts';
 
 const algorithms = ['sha256', 'sha512'];

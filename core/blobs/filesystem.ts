@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../clock/clock.ts';
 import { systemClock } from '../clock/system-clock.ts';
 import type { DiskReserve } from '../files/disk-reserve.ts';
-import { makeDurableFolder, syncFolder } from '../files/durable-folder.ts';
+import { makeDurableFolder, syncFolder } from '../files/durable.ts';
 import { ifPresent, systemCode } from '../files/system-code.ts';
 import { algorithmOf } from '../hash/hash.ts';
 import type { HashAlgorithm } from '../hash/hash.ts';
@@ -24,10 +24,9 @@ import type {
   UploadDigest,
   UploadInfo,
 } from './blobs.ts';
-import { fileErrors } from './file-errors.ts';
+import { FlushError, fileErrors, makeDurable } from './file-errors.ts';
 import { FileLayout } from './file-layout.ts';
-import { FlushError, makeDurable } from './make-durable.ts';
-import { openBlobFile } from './open-file.ts';
+import { openBlobFile } from './blob-file.ts';
 import { ReadBuffers } from './read-buffers.ts';
 import { UploadHashes } from './upload-hashes.ts';
 import { writeChunks } from './write-chunks.ts';

@@ -3,13 +3,12 @@ import type { Clock } from '../clock/clock.ts';
 import { Semaphore } from '../async/semaphore.ts';
 import { BlobsError } from './blobs.ts';
 import type { AppendOptions, ByteSource } from './blobs.ts';
-import { ChunkBuffers } from './chunk-buffers.ts';
+import { ChunkBuffers, ChunkWriter } from './gridfs-writer.ts';
 import { blobErrors } from './gridfs-errors.ts';
 import { takeUpload, UploadLease } from './gridfs-lease.ts';
 import type { HeldUpload } from './gridfs-lease.ts';
 import type { Layout, UploadRecord } from './gridfs-layout.ts';
-import { ChunkWriter } from './gridfs-writer.ts';
-import { untilAborted } from './until-aborted.ts';
+import { untilAborted } from '../async/abortable.ts';
 import type { UploadHash } from './upload-hash.ts';
 import type { UploadHashes } from './upload-hashes.ts';
 

@@ -7,15 +7,14 @@
  * happens, the bytes below an upload's recorded size stay as they are.
  */
 import type { ObjectId } from 'mongodb';
-import { free } from '../hash/owned-bytes.ts';
 import type { Semaphore } from '../async/semaphore.ts';
-import { isDuplicate } from '../store/mongodb-errors.ts';
-import type { ChunkBuffer, ChunkBuffers } from './chunk-buffers.ts';
 import { again } from './gridfs-errors.ts';
 import { chunkId, chunkKey } from './gridfs-layout.ts';
 import type { ChunkRecord, Layout } from './gridfs-layout.ts';
 import type { HeldUpload } from './gridfs-lease.ts';
 import type { UploadHash } from './upload-hash.ts';
+import { free } from '../hash/owned-bytes.ts';
+import { isDuplicate } from '../store/mongodb-errors.ts';
 
 interface Parts {
   readonly layout: Layout;
@@ -178,5 +177,32 @@ export class ChunkWriter {
       );
       if (matchedCount > 0) return;
     }
+  }
+}
+
+/** Memory of a chunk, which a thread that hashes can look at. */
+export type ChunkBuffer = Buffer<SharedArrayBuffer>;
+
+/** Memory for chunks, used again: each new megabyte costs the kernel as much time as it takes us to fill it. */
+export class ChunkBuffers {
+  readonly #unused: ChunkBuffer[] = [];
+
+  /** Memory of this size, with anything in it. */
+  take(sizeBytes: number): ChunkBuffer {
+    const at = this.#unused.findIndex((buffer) => buffer.length === sizeBytes);
+    return this.#unused.splice(at, at < 0 ? 0 : 1)[0] ?? Buffer.from(new SharedArrayBuffer(sizeBytes));
+  }
+
+  /** Gives memory back that nobody looks at any more. */
+  giveBack(buffer: ChunkBuffer): void {
+    this.#unused.push(buffer);
+  }
+
+  /**
+   * Keeps at most so many that nobody uses. The others are left to the garbage collector, which takes its time: shared memory
+   * cannot be freed by hand.
+   */
+  keep(count: number): void {
+    this.#unused.length = Math.min(count, this.#unused.length);
   }
 }

@@ -12,12 +12,11 @@ import type { HashThreads } from '../hash/hash-threads.ts';
 import type { Log } from '../log/log.ts';
 import { connectMongo, serverHello, withPatientMongo } from '../store/mongodb-client.ts';
 import type { MongoOptions } from '../store/mongodb-client.ts';
-import { ServerTime } from '../store/mongodb-clock.ts';
+import { ServerTime } from '../store/store-time.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
 import { BlobCache } from './blob-cache.ts';
 import type { BlobCacheOptions } from './blob-cache.ts';
-import { assertDigest, assertUploadId } from './blob-names.ts';
-import { BlobsError } from './blobs.ts';
+import { BlobsError, assertDigest, assertUploadId } from './blobs.ts';
 import type {
   AppendOptions,
   BlobInfo,
@@ -30,10 +29,9 @@ import type {
 } from './blobs.ts';
 import { Appends, hashKey } from './gridfs-append.ts';
 import { again, blobErrors, deletes, unknownUpload } from './gridfs-errors.ts';
-import { layoutOf, makeChunkIndex } from './gridfs-layout.ts';
+import { layoutOf, makeChunkIndex, namesIn } from './gridfs-layout.ts';
 import type { BlobRecord, Layout, UploadRecord } from './gridfs-layout.ts';
 import { removeIfPublished } from './gridfs-lease.ts';
-import { namesIn } from './gridfs-names.ts';
 import { publish } from './gridfs-publish.ts';
 import { OpenFiles, readFile } from './gridfs-reader.ts';
 import { doom, removalGraceMs, tidy } from './gridfs-trash.ts';

@@ -3,9 +3,8 @@ import type { DiskReserve } from '../files/disk-reserve.ts';
 import { free } from '../hash/owned-bytes.ts';
 import { lengthOf } from './blobs.ts';
 import type { ByteSource } from './blobs.ts';
-import { fileErrors } from './file-errors.ts';
-import { makeDurable } from './make-durable.ts';
-import { untilAborted } from './until-aborted.ts';
+import { fileErrors, makeDurable } from './file-errors.ts';
+import { untilAborted } from '../async/abortable.ts';
 import type { UploadHash } from './upload-hash.ts';
 
 /**

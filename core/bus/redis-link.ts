@@ -5,8 +5,8 @@ import type { RedisClient, RedisUse } from './redis-client.ts';
 import { parseRedisUrl } from './redis-url.ts';
 
 /** Redis cannot be reached, or does not answer. What was asked may have been done all the same. */
-export class RedisAwayError extends Error {
-  override readonly name = 'RedisAwayError';
+export class RedisUnavailableError extends Error {
+  override readonly name = 'RedisUnavailableError';
 }
 
 /** A connection to Redis that comes back by itself and knows whether it is there. */
@@ -14,7 +14,7 @@ export interface RedisLink extends AsyncDisposable {
   readonly client: RedisClient;
   readonly isReady: boolean;
   /**
-   * Asks something. Rejects with `RedisAwayError` after a second or two at most: an outage is waited for in its first
+   * Asks something. Rejects with `RedisUnavailableError` after a second or two at most: an outage is waited for in its first
    * second, since many are over by then, and later not at all.
    */
   ask<Answer>(question: (client: RedisClient) => Promise<Answer>): Promise<Answer>;
@@ -72,12 +72,12 @@ class WatchedLink implements RedisLink {
 
   async ask<Answer>(question: (client: RedisClient) => Promise<Answer>): Promise<Answer> {
     if (!this.isReady) await this.settle();
-    if (!this.isReady) throw new RedisAwayError(`Redis is away: ${this.#lastReason ?? 'it does not answer'}`);
+    if (!this.isReady) throw new RedisUnavailableError(`Redis is away: ${this.#lastReason ?? 'it does not answer'}`);
     try {
       return await withTimeout(answerLimit, async () => await question(this.client));
     } catch (error) {
       // Not kept as the cause: errors of ioredis carry the command, at times with the password in it.
-      throw new RedisAwayError(
+      throw new RedisUnavailableError(
         error instanceof TimeoutError ? error.message : `Redis did not answer: ${reasonOf(error)}`,
       );
     }

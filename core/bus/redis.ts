@@ -2,7 +2,7 @@
 import type { Log } from '../log/log.ts';
 import type { Bus, Topic } from './bus.ts';
 import type { RedisClient } from './redis-client.ts';
-import { RedisAwayError, openRedisLink, reasonOf } from './redis-link.ts';
+import { RedisUnavailableError, openRedisLink, reasonOf } from './redis-link.ts';
 import type { RedisLink } from './redis-link.ts';
 
 export interface RedisBusOptions {
@@ -108,7 +108,7 @@ class RedisBus implements Bus {
 
   /** Messages reach the socket in the order of the calls, and none waits for an outage to end. */
   async #publish(channel: string, text: string): Promise<void> {
-    if (!this.#publisher.isReady) throw new RedisAwayError('Redis is away');
+    if (!this.#publisher.isReady) throw new RedisUnavailableError('Redis is away');
     await this.#publisher.ask(async (client) => await publishTo(client, channel, text));
   }
 

@@ -8,7 +8,7 @@ import { parentPort } from 'node:worker_threads';
 
 /** @import { Hash } from 'node:crypto' */
 /** @import { FilePart } from './hash.ts' */
-/** @import { HashAnswer, HashRequest } from './hash-messages.ts' */
+/** @import { HashAnswer, HashRequest } from './hash.ts' */
 
 /** @type {Map<number, Hash>} */
 const hashes = new Map();

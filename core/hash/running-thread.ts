@@ -1,6 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import type { FilePart, Hash, HashAlgorithm } from './hash.ts';
-import type { HashAnswer, HashRequest } from './hash-messages.ts';
+import type { FilePart, Hash, HashAlgorithm, HashAnswer, HashRequest } from './hash.ts';
 import { whole } from './owned-bytes.ts';
 
 /** A thread loads no scripts but its own, so that an isolate of a few megabytes will do. */

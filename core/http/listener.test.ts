@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { newGatedServer } from './gate.ts';
+import { newGatedServer } from './gated-server.ts';
 import { listen, newServer } from './listener.ts';
 
 async function open(drainMs: number) {

@@ -5,7 +5,7 @@ import { networkInterfaces } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openMetrics } from '../metrics/metrics.ts';
-import { newGatedServer } from './gate.ts';
+import { newGatedServer } from './gated-server.ts';
 import { listen } from './listener.ts';
 import type { Listener } from './listener.ts';
 import { operationsHandler } from './operations.ts';

@@ -1,11 +1,11 @@
 /** The listener for those who operate the platform: is the process alive, can it work, how does it do. */
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Metrics } from '../metrics/metrics.ts';
+import { isIPv4 } from 'node:net';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { sendJson } from './json.ts';
-import { isOwnHost } from './own-host.ts';
-import { isEqual } from './is-equal.ts';
-import { answerTask, taskPath } from './operations-tasks.ts';
-import type { OperationsTasks } from './operations-tasks.ts';
+import type { Metrics } from '../metrics/metrics.ts';
 
 /** What must hold for the process to be ready: each check resolves, or rejects with what is wrong. */
 export type ReadinessChecks = Readonly<Record<string, () => Promise<void>>>;
@@ -83,4 +83,75 @@ async function answerMetrics(response: ServerResponse, metrics: Metrics): Promis
   const text = await metrics.metrics();
   response.writeHead(200, { 'content-type': metrics.contentType });
   response.end(text);
+}
+
+/**
+ * Whether a `Host` header names this machine by its loopback, or by the host that is configured. Any page in a browser on this
+ * machine can let its own name lead to the loopback (DNS rebinding), but it cannot take one of these names. A request without
+ * the header comes from no browser.
+ */
+export function isOwnHost(header: string | undefined, configured: string): boolean {
+  if (header === undefined) return true;
+  const host = header.toLowerCase().replace(/:\d+$/, '');
+  return host === 'localhost' || host === '[::1]' || isLoopback(host) || host === configured.toLowerCase();
+}
+
+function isLoopback(host: string): boolean {
+  return isIPv4(host) && host.startsWith('127.');
+}
+
+/** Whether two texts are the same, told in the same time wherever they differ. */
+export function isEqual(one: string, other: string): boolean {
+  const hash = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(hash(one), hash(other));
+}
+
+/** Does something, and tells it. It ends early when the signal aborts. */
+export type OperationsTask = (query: URLSearchParams, signal: AbortSignal) => AsyncIterable<object>;
+
+export interface OperationsTasks {
+  /** What a caller must show, as a bearer token. */
+  readonly token: string;
+  readonly byName: Readonly<Record<string, OperationsTask>>;
+  /** Aborts when the process closes. */
+  readonly signal: AbortSignal;
+}
+
+/** A task is asked for by `POST /tasks/<name>`. */
+export const taskPath = '/tasks/';
+
+/** Answers a request for a task. The last line of one that failed is `{"type":"error","message":…}`. */
+export async function answerTask(
+  { token, byName, signal }: OperationsTasks,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { pathname, searchParams } = new URL(request.url ?? '', 'http://operations');
+  const name = pathname.slice(taskPath.length);
+  if (!isEqual(request.headers.authorization ?? '', `Bearer ${token}`)) {
+    return sendJson(response, 401, { status: 'error', message: 'This needs the secret of this platform' });
+  }
+  const task = Object.hasOwn(byName, name) ? byName[name] : undefined;
+  if (!task) return sendJson(response, 404, { status: 'error', message: 'This process has no such task' });
+  if (request.method !== 'POST')
+    return sendJson(response, 405, { status: 'error', message: 'Ask for a task with POST' });
+  const left = new AbortController();
+  response.once('close', () => left.abort(new Error('Whoever asked for this has left')));
+  const stop = AbortSignal.any([signal, left.signal]);
+  response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+  response.flushHeaders();
+  try {
+    await pipeline(Readable.from(linesOf(task(searchParams, stop)), { objectMode: false }), response, { signal });
+  } catch {
+    // The caller has left, or is cut off.
+    response.destroy();
+  }
+}
+
+async function* linesOf(events: AsyncIterable<object>): AsyncGenerator<string, void, undefined> {
+  try {
+    for await (const event of events) yield `${JSON.stringify(event)}\n`;
+  } catch (error) {
+    yield `${JSON.stringify({ type: 'error', message: error instanceof Error ? error.message : 'It failed' })}\n`;
+  }
 }

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { ManualClock } from '../clock/manual-clock.ts';
 import { systemClock } from '../clock/system-clock.ts';
 import { PlatformSecret } from '../secret/platform-secret.ts';
-import { linkConnect } from './link-connect.ts';
+import { linkConnect } from './link-client.ts';
 import { handshakeLimitMs, maxHandshakes, openLinkServer } from './link-server.ts';
 import type { IncomingLink, LinkServer } from './link-server.ts';
 import { linkIdentity, linkTerms } from './link-terms.ts';

@@ -6,7 +6,7 @@ import { reasonOf } from '../bus/redis-link.ts';
 import type { RedisLink } from '../bus/redis-link.ts';
 import type { Log } from '../log/log.ts';
 import type { ConsumerOptions, JobHandlers } from './queue.ts';
-import { maxAttempts } from './retries.ts';
+import { maxAttempts } from './queue.ts';
 
 /** When the jobs of consumers that fell silent are given to others, and when failed ones are tried again. */
 export interface BullTimings {

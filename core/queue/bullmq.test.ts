@@ -6,9 +6,8 @@ import { describeQueue } from '../../test/suites/queue-suite.ts';
 import { openLog, silentLog } from '../log/log.ts';
 import type { BullTimings } from './bullmq-consumer.ts';
 import { openBullQueue } from './bullmq.ts';
-import { JobHandlers } from './queue.ts';
+import { JobHandlers, pauseAfterMs } from './queue.ts';
 import type { Queue } from './queue.ts';
-import { pauseAfterMs } from './retries.ts';
 import { work } from './testing/parts.ts';
 
 const problem = process.env['REDIS_URL'] ? undefined : await redisProblem();

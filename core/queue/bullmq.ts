@@ -2,14 +2,13 @@
 import { randomUUID } from 'node:crypto';
 import { Queue as BullQueue } from 'bullmq';
 import { KeyedMutex } from '../async/keyed-mutex.ts';
-import { RedisAwayError, openRedisLink } from '../bus/redis-link.ts';
+import { RedisUnavailableError, openRedisLink } from '../bus/redis-link.ts';
 import type { RedisLink } from '../bus/redis-link.ts';
 import type { Log } from '../log/log.ts';
 import { BullConsumer } from './bullmq-consumer.ts';
 import type { BullTimings } from './bullmq-consumer.ts';
-import { QueueError } from './queue.ts';
+import { QueueError, maxAttempts, pauseAfterMs } from './queue.ts';
 import type { AddOptions, ConsumerOptions, JobHandlers, JobKind, Queue } from './queue.ts';
-import { maxAttempts, pauseAfterMs } from './retries.ts';
 
 export interface BullQueueOptions {
   /** See `core/bus/redis-url.ts`. */
@@ -108,7 +107,7 @@ class BullMqQueue implements Queue {
     try {
       return await this.#asking.ask(question);
     } catch (error) {
-      throw error instanceof RedisAwayError ? new QueueError('unavailable', error.message) : error;
+      throw error instanceof RedisUnavailableError ? new QueueError('unavailable', error.message) : error;
     }
   }
 

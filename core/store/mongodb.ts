@@ -14,7 +14,7 @@ import { OpenOperations } from '../async/open-operations.ts';
 import type { Log } from '../log/log.ts';
 import { connectMongo, serverHello, withPatientMongo } from './mongodb-client.ts';
 import type { MongoOptions } from './mongodb-client.ts';
-import { ServerTime } from './mongodb-clock.ts';
+import { ServerTime } from './store-time.ts';
 import { fromMongo, toMongo } from './mongodb-document.ts';
 import { isOutOfSpace, isUnknownHint, mongoProblem } from './mongodb-errors.ts';
 import { makeIndexes } from './mongodb-index.ts';

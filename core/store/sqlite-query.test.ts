@@ -1,8 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import type { AnyCollection, AnyQuery } from './query-plan.ts';
-import { indexSql, tableSql } from './sqlite-index.ts';
-import { querySql } from './sqlite-query.ts';
+import { indexSql, querySql, tableSql } from './sqlite-query.ts';
 
 const things: AnyCollection = {
   name: 'some-things',

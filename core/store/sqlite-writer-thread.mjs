@@ -7,7 +7,7 @@ import { isFull, openDatabase } from './sqlite-database.mjs';
 
 /** @import { DatabaseSync, StatementSync } from 'node:sqlite' */
 /** @import { MessagePort } from 'node:worker_threads' */
-/** @import { ThreadAnswer, ThreadData, ThreadRequest, Write } from './sqlite-writes.ts' */
+/** @import { ThreadAnswer, ThreadData, ThreadRequest, Write } from './sqlite-writer.ts' */
 
 /** The version of the layout of tables. A newer Berth that changes it raises this, so that an older one keeps off. */
 const layoutVersion = 1;

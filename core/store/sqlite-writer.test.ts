@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
-import { indexSql, tableSql } from './sqlite-index.ts';
+import { indexSql, tableSql } from './sqlite-query.ts';
 import { openSqliteWriter } from './sqlite-writer.ts';
-import type { Write } from './sqlite-writes.ts';
+import type { Write } from './sqlite-writer.ts';
 
 const things = { name: 'things', indexes: {} };
 const document = '{}';

@@ -3,25 +3,21 @@ import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { KeyedMutex } from '../async/keyed-mutex.ts';
 import { OpenOperations } from '../async/open-operations.ts';
-import { makeDurableFolder } from '../files/durable-folder.ts';
+import { makeDurableFolder } from '../files/durable.ts';
 import { systemCode } from '../files/system-code.ts';
 import type { Log } from '../log/log.ts';
 import { documentToText, textToDocument } from './document-text.ts';
-import { ForwardTime } from './forward-time.ts';
-import { ownClocks } from './local-clocks.ts';
+import { MonotonicTime, ownClocks } from './store-time.ts';
 import { assertIndexable } from './query-plan.ts';
 import type { AnyCollection } from './query-plan.ts';
-import { dropBallast, loadBallast } from './sqlite-ballast.ts';
+import { dropBallast, loadBallast, makePrivate } from './sqlite-files.ts';
 import { isFull, openDatabase } from './sqlite-database.mjs';
 import { scanInBatches } from './scan.ts';
-import { makePrivate } from './sqlite-files.ts';
-import { indexSql, tableSql } from './sqlite-index.ts';
-import type { SqlValue } from './sqlite-index.ts';
+import { indexSql, querySql, tableSql } from './sqlite-query.ts';
+import type { SqlValue } from './sqlite-query.ts';
 import { lockFolder } from './sqlite-lock.ts';
-import { querySql } from './sqlite-query.ts';
 import { openSqliteWriter } from './sqlite-writer.ts';
-import type { SqliteWriter } from './sqlite-writer.ts';
-import type { ThreadData } from './sqlite-writes.ts';
+import type { SqliteWriter, ThreadData } from './sqlite-writer.ts';
 import { StoreError } from './store.ts';
 import type { Collection, Query, Scan, Store, StoredDocument } from './store.ts';
 
@@ -96,7 +92,7 @@ interface Row {
 
 class SqliteStore implements Store {
   readonly isShared = false;
-  readonly #time = new ForwardTime(ownClocks);
+  readonly #time = new MonotonicTime(ownClocks);
   readonly #reader: DatabaseSync;
   readonly #writer: SqliteWriter;
   readonly #collections: ReadonlyMap<string, AnyCollection>;

@@ -1,4 +1,4 @@
-import type { OperationsTask, OperationsTasks } from '../../core/http/operations-tasks.ts';
+import type { OperationsTask, OperationsTasks } from '../../core/http/operations.ts';
 import type { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import type { AccountQuotas, GarbageCollector } from '../../registry/index.ts';
 

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { ConfigError } from '../../core/config/settings.ts';
-import { taskPath } from '../../core/http/operations-tasks.ts';
+import { taskPath } from '../../core/http/operations.ts';
 import type { Log } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';
 import { StoreError } from '../../core/store/store.ts';

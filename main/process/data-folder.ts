@@ -4,7 +4,7 @@ import { link, mkdir, readFile, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ConfigError } from '../../core/config/settings.ts';
 import { ifPresent, systemCode } from '../../core/files/system-code.ts';
-import { draftOf, writeSynced } from '../../core/files/write-durably.ts';
+import { draftOf, writeSynced } from '../../core/files/durable.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 
 export interface DataFolder {

@@ -1,6 +1,6 @@
 /** The first account: created at the first start, with an access token that has all scopes. */
 import { join } from 'node:path';
-import { writeDurably } from '../../core/files/write-durably.ts';
+import { writeDurably } from '../../core/files/durable.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import type { Store } from '../../core/store/store.ts';
 import { scopes } from '../../contract/scopes.ts';

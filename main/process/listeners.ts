@@ -1,7 +1,7 @@
 /** The listeners of a process, opened before its components, so that each component knows the addresses of all. */
 import type { ServerOptions } from 'node:http';
-import { newGatedServer } from '../../core/http/gate.ts';
-import type { GatedServer } from '../../core/http/gate.ts';
+import { newGatedServer } from '../../core/http/gated-server.ts';
+import type { GatedServer } from '../../core/http/gated-server.ts';
 import { listen } from '../../core/http/listener.ts';
 import { settings } from '../config/config.ts';
 import type { Config } from '../config/config.ts';

@@ -4,7 +4,7 @@
  * By default, Node.js would end the process, and with it every session of every account. A stray error comes from one callback or
  * one dropped promise: the request, backend or connection that it belongs to is broken, and everything else still works. Documents
  * stay consistent, because each is written atomically and the process may be killed between any two writes anyway. The failed
- * request is answered with 500 (`core/http/answer-faults.ts`). `berth_stray_errors_total` shows operators a process that fails
+ * request is answered with 500 (`core/http/gated-server.ts`). `berth_stray_errors_total` shows operators a process that fails
  * repeatedly, which they can restart at a convenient time.
  */
 import { Counter } from 'prom-client';

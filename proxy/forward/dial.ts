@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
-import { linkConnect } from '../../core/link/link-connect.ts';
+import { linkConnect } from '../../core/link/link-client.ts';
 import type { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import type { NodeGateway } from '../../model/node.ts';
 import { ProxyError, unreachableError } from '../errors.ts';

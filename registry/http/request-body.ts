@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../core/clock/clock.ts';
 import { lengthOf } from '../../core/blobs/blobs.ts';
 import type { ByteSource } from '../../core/blobs/blobs.ts';
-import { untilAborted } from '../../core/blobs/until-aborted.ts';
+import { untilAborted } from '../../core/async/abortable.ts';
 import { RegistryError } from '../errors.ts';
 import type { RegistryErrorName } from '../error-catalogue.ts';
 import { withMinimumRate } from '../../core/http/minimum-rate.ts';

@@ -6,7 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { connect as connectTls } from 'node:tls';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { linkConnect } from '../../core/link/link-connect.ts';
+import { linkConnect } from '../../core/link/link-client.ts';
 import { linkIdentity, linkTerms } from '../../core/link/link-terms.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { testEngines } from '../kit/engines/engines.ts';

@@ -8,7 +8,7 @@ import type { MetricsRecord } from '../../contract/backend.ts';
 import { logRecord, maxLineBytes, backendStreamPath } from '../../contract/backend-streams.ts';
 import type { LogRecord } from '../../contract/backend-streams.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
-import { linkGet } from '../../core/link/link-get.ts';
+import { linkGet } from '../../core/link/link-client.ts';
 import { linesOf } from '../../core/text/lines.ts';
 import { nearestGateway, nodes } from '../../model/node.ts';
 import { maxStreamsOfBackend, sendRecords } from './backend-streams.ts';

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { answerFault, answerFaults } from '../../core/http/answer-faults.ts';
+import { answerFault, answerFaults } from '../../core/http/gated-server.ts';
 import { newServer } from '../../core/http/listener.ts';
 import { openLinkServer } from '../../core/link/link-server.ts';
 import type { IncomingLink } from '../../core/link/link-server.ts';

@@ -15,7 +15,7 @@ import { chmod, copyFile, link, mkdir, readFile, readdir, rename, rm, writeFile 
 import { join } from 'node:path';
 import type { TerminationKind } from '../../contract/statuses.ts';
 import { ifPresent, systemCode } from '../../core/files/system-code.ts';
-import { draftOf } from '../../core/files/write-durably.ts';
+import { draftOf } from '../../core/files/durable.ts';
 import { initHardStopBeforeMs, initSoftStopBeforeMs, leaseMs } from '../../model/key.ts';
 import { bootTimeMs } from './boot-time.ts';
 import type { WorkerDeps } from '../context.ts';

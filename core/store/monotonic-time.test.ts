@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ForwardTime } from './forward-time.ts';
+import { MonotonicTime } from './store-time.ts';
 
 function world() {
   const state = { steadyMs: 1_000, wallMs: 5_000_000 };
@@ -7,7 +7,7 @@ function world() {
     state.steadyMs += byMs;
     state.wallMs += byMs;
   };
-  const time = new ForwardTime({ steadyMs: () => state.steadyMs, wallMs: () => state.wallMs });
+  const time = new MonotonicTime({ steadyMs: () => state.steadyMs, wallMs: () => state.wallMs });
   return { state, advance, nowMs: () => time.now().getTime() };
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
-import { copyFile } from './copy-file.ts';
+import { copyFile } from './blob-file.ts';
 import { ReadBuffers } from './read-buffers.ts';
 
 const sizeBytes = 128 * 1024 * 1024;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ChunkBuffers } from './chunk-buffers.ts';
+import { ChunkBuffers } from './gridfs-writer.ts';
 
 test('memory is used again, for chunks of its size only', () => {
   const buffers = new ChunkBuffers();

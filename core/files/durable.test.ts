@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { isInMemory } from './in-memory.ts';
+import { isInMemory } from './durable.ts';
 
 const mounts = await readFile('/proc/mounts', 'utf8').catch(() => '');
 const isMounted = mounts.includes(' /dev/shm tmpfs ');

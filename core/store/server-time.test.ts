@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ServerTime } from './mongodb-clock.ts';
+import { ServerTime } from './store-time.ts';
 
 /** A server whose clock is an hour ahead, and clocks of our own that a test moves. */
 function world(roundTripMs = 10) {

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { newGatedServer } from './gate.ts';
-import type { GateKeeper } from './gate.ts';
+import { newGatedServer } from './gated-server.ts';
+import type { ServerHandlers } from './gated-server.ts';
 import { listen, newServer } from './listener.ts';
 
-const explain: GateKeeper['explain'] = (problem) => ({ problem });
+const explain: ServerHandlers['explain'] = (problem) => ({ problem });
 
-async function open(keeper: GateKeeper, options: ServerOptions = {}) {
+async function open(keeper: ServerHandlers, options: ServerOptions = {}) {
   const gate = newGatedServer(options);
   gate.open(keeper);
   const listener = await listen(gate.server, { host: '127.0.0.1', port: 0 });
@@ -34,7 +34,7 @@ async function open(keeper: GateKeeper, options: ServerOptions = {}) {
 const head = 'POST / HTTP/1.1\r\nhost: x\r\n';
 
 test('what cannot be read is answered in the words of the room, and the connection is closed', async () => {
-  const keeper: GateKeeper = {
+  const keeper: ServerHandlers = {
     handle: (request, response) => void request.resume().on('end', () => response.end()),
     explain,
   };
@@ -60,14 +60,14 @@ test('a head that does not come to its end is answered so', async () => {
 });
 
 test('an answer that has begun is cut, not torn apart', async () => {
-  const keeper: GateKeeper = { handle: (_request, response) => void response.write('begun'), explain };
+  const keeper: ServerHandlers = { handle: (_request, response) => void response.write('begun'), explain };
   await using server = await open(keeper);
   const received = await server.say(`${head}transfer-encoding: chunked\r\n\r\n`, 'not a length\r\n');
   expect(received).toMatch(/^HTTP\/1\.1 200 OK\r\n.*begun\r\n$/s);
 });
 
 test('after an answer that is over, nonsense is answered', async () => {
-  const keeper: GateKeeper = { handle: (_request, response) => void response.end('over'), explain };
+  const keeper: ServerHandlers = { handle: (_request, response) => void response.end('over'), explain };
   await using server = await open(keeper);
   const received = await server.say('GET / HTTP/1.1\r\nhost: x\r\n\r\n', 'nonsense\r\n\r\n');
   expect(received).toMatch(/^HTTP\/1\.1 200 OK\r\n.*overHTTP\/1\.1 400 .*"malformed"/s);
