@@ -105,7 +105,9 @@ test('a claimer that stood still while its key was held, freed and forgotten giv
   nowMs += 1000;
   const holder = (await api.post(connectPath, { key: 'forgotten' })).body.backend_id;
   const held = await keyOf('forgotten');
-  await api.change(holder, (backend) => becomeTerminated(backend, { kind: null, reason: null, exitCode: 0 }, new Date()));
+  await api.change(holder, (backend) =>
+    becomeTerminated(backend, { kind: null, reason: null, exitCode: 0 }, new Date()),
+  );
   nowMs += 2 * 60 * 60 * 1000;
   expect(isKeyDeletable(held, await api.store.now())).toBe(true);
   await api.store.delete(keys, held.id);

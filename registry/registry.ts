@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { requestId } from '../core/http/request-id.ts';
 import { StalledDownloads } from '../core/http/stalled-downloads.ts';
-import type { Unreadable } from '../core/http/unreadable.ts';
+import type { Unreadable } from '../core/http/gated-server.ts';
 import type { Log } from '../core/log/log.ts';
 import { RateLimits } from './access/rate-limits.ts';
 import { BusyUploads } from './content/uploads.ts';

@@ -31,7 +31,9 @@ test.each(forms)('$form streams each state once, and ends with the backend', asy
   const path = `${prefix}/backend/${id}/status/stream`;
   const stream = api.call('GET', path, { headers: streamHeaders });
   await api.change(id, becomeServing);
-  await api.change(id, (backend) => becomeTerminated(backend, { kind: 'soft', reason: 'swept', exitCode: 0 }, new Date()));
+  await api.change(id, (backend) =>
+    becomeTerminated(backend, { kind: 'soft', reason: 'swept', exitCode: 0 }, new Date()),
+  );
   const { status, headers, body } = await stream;
   expect([status, headers.get('content-type'), headers.get('access-control-allow-origin')]).toEqual([
     200,

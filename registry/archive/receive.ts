@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Semaphore } from '../../core/async/semaphore.ts';
 import type { ByteSource } from '../../core/blobs/blobs.ts';
-import { untilAborted } from '../../core/blobs/until-aborted.ts';
+import { untilAborted } from '../../core/async/abortable.ts';
 import { withMinimumRate } from '../../core/http/minimum-rate.ts';
 import { imageId, images } from '../../model/image.ts';
 import type { Image } from '../../model/image.ts';
