@@ -6,7 +6,7 @@ import { wellFormed } from '../contract/well-formed.ts';
 import { sendJson } from '../core/http/json.ts';
 import { requestId } from '../core/http/request-id.ts';
 import { ApiError } from '../model/api-error.ts';
-import { authenticate } from './access.ts';
+import { anonymous, authenticate } from './access.ts';
 import type { Caller } from './access.ts';
 import { answerErrors } from './errors.ts';
 import { measureRequests } from './metrics.ts';
@@ -48,7 +48,8 @@ const methods = { GET: 'get', POST: 'post', DELETE: 'delete' } as const;
 /** The media type of event streams. */
 const streamType = 'text/event-stream';
 
-const anonymous: Caller = { account: '', scopes: [] };
+/** A constant, as `clientGone`. */
+const tokenEnded = new ApiError('Unauthorized', 'This access token was revoked, has expired or was changed');
 
 /** Binds a handler to its endpoint. */
 export function answer<Path extends string, Body, Query>(
@@ -101,7 +102,11 @@ async function parseCall<Path extends string, Body, Query>(
     if (!response.writableFinished) disconnected.abort(clientGone);
   });
   const isSmall = endpoint.method !== 'POST' || endpoint.access === 'none';
-  const limits = { maxBytes: isSmall ? maxSmallBodyBytes : maxBodyBytes, account: caller.account };
+  const { permissions } = caller;
+  const limits = {
+    maxBytes: isSmall ? maxSmallBodyBytes : maxBodyBytes,
+    account: permissions.account ?? permissions.user ?? '',
+  };
   // The handler of an uploaded archive reads the body itself.
   const body = endpoint.archive === 'request' ? {} : await api.bodies.read(request, limits);
   return {
@@ -111,14 +116,28 @@ async function parseCall<Path extends string, Body, Query>(
     caller,
     request,
     response,
-    signal: AbortSignal.any([disconnected.signal, api.closing]),
+    signal: AbortSignal.any([disconnected.signal, api.closing, ...tokenSignals(api, endpoint, caller, response)]),
   };
 }
 
 async function identify(api: Api, { access }: Pick<Endpoint, 'access'>, request: Request): Promise<Caller> {
   if (access === 'none') return anonymous;
   if (access === 'spawn-token') return await authenticateSpawnToken(api.store, String(request.params['token']));
-  return await authenticate(api, request, access);
+  const { account } = request.params as { account?: string };
+  return await authenticate(api, request, access, account);
+}
+
+/** Streams and archives end when their token does. */
+function tokenSignals(
+  { tokens }: Api,
+  { access, stream, archive }: Endpoint,
+  { permissions }: Caller,
+  response: Response,
+): AbortSignal[] {
+  if (access === 'none' || access === 'spawn-token' || (!stream && archive === 'none')) return [];
+  const watch = tokens.watch(permissions, tokenEnded);
+  response.once('close', () => watch[Symbol.dispose]());
+  return [watch.signal];
 }
 
 function isForEveryOrigin({ access, page }: Pick<Endpoint, 'access' | 'page'>): boolean {

@@ -14,6 +14,7 @@ import type { Image } from '../model/image.ts';
 import type { UploadQuery } from '../contract/service.ts';
 import type { Environment } from '../model/service.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
+import type { TokenChecks } from '../model/token-checks.ts';
 
 /** The public addresses in responses of the API. No URL ends with a slash. */
 export interface PublicUrls {
@@ -86,6 +87,7 @@ export interface ApiDependencies {
   readonly ownNode?: () => string | undefined;
   /** Authenticates this process to the gateways of nodes. */
   readonly secret: PlatformSecret;
+  readonly tokens: TokenChecks;
   /** Derives a connection token from a text (`tokenSource`). */
   readonly tokenFor: (source: string) => string;
   /** The secret token of a connection token. */

@@ -11,6 +11,7 @@ import { describeOnMongo } from '../test/kit/servers/mongodb-tests.ts';
 import { testMongo } from '../test/kit/servers/mongodb.ts';
 import { steered } from '../test/kit/ports/steered.ts';
 import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
+import { accessTokenDocument, accessTokens, newAccessToken, revoke } from '../model/access-token.ts';
 import { assign, backends, becomeTerminated, newBackend } from '../model/backend.ts';
 import { modelCollections } from '../model/collections.ts';
 import { newBackendId } from '../model/ids.ts';
@@ -47,6 +48,20 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
       await using parts = new AsyncDisposableStack();
       await use(fixtureOf(parts, parts.use(await open(parts))));
     },
+  });
+
+  retentionTest('a token that has ended stays in lists for 30 days', async ({ fixture }) => {
+    const { store, clock, pass } = fixture;
+    const tokenOf = (name: string) =>
+      accessTokenDocument(newAccessToken(), { account: 'acme', name, scopes: ['read'] }, clock.now());
+    const [kept, revoked] = [tokenOf('kept'), revoke(tokenOf('revoked'), clock.now())];
+    for (const token of [kept, revoked]) await store.insert(accessTokens, token);
+    await clock.advance(30 * dayMs);
+    expect(await pass()).toMatchObject({ tokens: 0 });
+    await clock.advance(1);
+    expect(await pass()).toMatchObject({ tokens: 1 });
+    expect(await store.get(accessTokens, kept.id)).toEqual(kept);
+    expect(await store.get(accessTokens, revoked.id)).toBeUndefined();
   });
 
   retentionTest('an ended backend stays for its history, then goes with its routes', async ({ fixture }) => {
@@ -88,7 +103,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     );
     await Promise.all(Array.from({ length: 250 }, async () => await fixture.connect(first ?? '')));
     await clock.advance(historyMs + 1);
-    expect(await pass()).toEqual({ backends: 250, routes: 500, keys: 0, nodes: 0 });
+    expect(await pass()).toEqual({ backends: 250, routes: 500, keys: 0, nodes: 0, tokens: 0 });
     expect(await store.find(backends, { index: 'byEnd' })).toEqual([]);
     expect(await store.find(routes, { index: 'byBackend' })).toEqual([]);
   });
@@ -116,7 +131,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
         }
       }
       fixture.failDeletionsAfter(Infinity);
-      expect(await pass()).toEqual({ backends: 0, routes: 0, keys: 0, nodes: 0 });
+      expect(await pass()).toEqual({ backends: 0, routes: 0, keys: 0, nodes: 0, tokens: 0 });
       expect(await store.find(routes, { index: 'byBackend' })).toEqual([]);
     },
   );

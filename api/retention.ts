@@ -6,7 +6,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Counter } from 'prom-client';
 import { PeriodicTask } from '../core/async/periodic-task.ts';
-import type { StoredDocument } from '../core/store/store.ts';
+import type { Collection, StoredDocument } from '../core/store/store.ts';
+import { accessTokens } from '../model/access-token.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { deletableKeysBefore, isKeyDeletable, keys } from '../model/key.ts';
@@ -28,10 +29,13 @@ const batchSize = 100;
  */
 const firstLookBackMs = 24 * 60 * 60 * 1000;
 
+/** How long lists show a token that was revoked or has expired. */
+const endedTokenDays = 30;
+
 type RetentionDependencies = Pick<ApiDependencies, 'store' | 'clock' | 'log' | 'metrics' | 'rules'>;
 
 /** The number of documents of each kind that a pass deleted. */
-export type Deleted = Record<'backends' | 'routes' | 'keys' | 'nodes', number>;
+export type Deleted = Record<'backends' | 'routes' | 'keys' | 'nodes' | 'tokens', number>;
 
 /** Deletes expired documents periodically. Disposing ends a pass in progress after its batch. */
 export class Retention implements AsyncDisposable {
@@ -46,7 +50,7 @@ export class Retention implements AsyncDisposable {
     this.#deps = deps;
     this.#counter = new Counter({
       name: 'berth_deleted_documents_total',
-      help: 'Expired documents that this process deleted: backends, routes, keys, nodes',
+      help: 'Expired documents that this process deleted: backends, routes, keys, nodes, tokens',
       labelNames: ['what'],
       registers: [deps.metrics],
     });
@@ -57,11 +61,12 @@ export class Retention implements AsyncDisposable {
   async deleteExpired(): Promise<Deleted> {
     const now = await this.#deps.store.now();
     const historyEnd = new Date(now.getTime() - this.#deps.rules.backendHistorySeconds * 1000);
-    const deleted: Deleted = { backends: 0, routes: 0, keys: 0, nodes: 0 };
+    const deleted: Deleted = { backends: 0, routes: 0, keys: 0, nodes: 0, tokens: 0 };
     await this.#deleteRoutesOfEnded(now, deleted);
     await this.#deleteBackends(historyEnd, deleted);
     await this.#deleteKeys(now, deleted);
     await this.#deleteNodes(historyEnd, deleted);
+    await this.#deleteTimed(accessTokens, 'tokens', { before: daysBefore(now, endedTokenDays), deleted });
     return deleted;
   }
 
@@ -142,6 +147,20 @@ export class Retention implements AsyncDisposable {
     });
   }
 
+  /** Deletes documents of a kind whose time in the index `byEnd` has come. */
+  async #deleteTimed<T extends StoredDocument>(
+    collection: Collection<T, 'byEnd'>,
+    what: keyof Deleted,
+    { before, deleted }: { before: Date; deleted: Deleted },
+  ): Promise<void> {
+    const { store } = this.#deps;
+    await this.#inBatches<T>({
+      find: async () => await store.find(collection, { index: 'byEnd', range: { before }, limit: batchSize }),
+      remove: async ({ id }) => await store.delete(collection, id),
+      count: (count) => this.#count(deleted, what, count),
+    });
+  }
+
   /** Finds and deletes documents in batches, until there are no more, or none of a batch can be deleted yet. */
   async #inBatches<T extends StoredDocument>(steps: {
     readonly find: () => Promise<T[]>;
@@ -164,4 +183,8 @@ export class Retention implements AsyncDisposable {
     deleted[what] += count;
     this.#counter.inc({ what }, count);
   }
+}
+
+function daysBefore(now: Date, days: number): Date {
+  return new Date(now.getTime() - days * 24 * 60 * 60 * 1000);
 }

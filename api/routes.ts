@@ -1,4 +1,5 @@
 /** Everything that the API answers: its endpoints, and its pages. */
+import { tokenEndpoints } from './accounts/tokens.ts';
 import type { Mounted } from './app.ts';
 import { mountReadyPage } from './ready-page.ts';
 import { olderEndpoints } from './v1/endpoints.ts';
@@ -10,6 +11,7 @@ export const apiRoutes: readonly Mounted[] = [
   ...backendEndpoints,
   ...serviceEndpoints,
   ...imageArchiveEndpoints,
+  ...tokenEndpoints,
   ...olderEndpoints,
   { mount: mountReadyPage },
 ];

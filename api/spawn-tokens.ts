@@ -3,8 +3,10 @@ import type { EarliestSpawnRequest } from '../contract/v1.ts';
 import type { Store } from '../core/store/store.ts';
 import { hashToken } from '../model/access-token.ts';
 import { ApiError } from '../model/api-error.ts';
+import { covers, permissionIn } from '../model/permissions.ts';
 import { looksLikeSpawnToken, newSpawnToken, spawnTokenDocument, spawnTokens } from '../model/spawn-token.ts';
 import type { SpawnToken } from '../model/spawn-token.ts';
+import { ownService } from './access.ts';
 import type { Caller } from './access.ts';
 import type { Api } from './dependencies.ts';
 
@@ -18,7 +20,10 @@ export async function findSpawnToken(store: Store, token: string): Promise<Spawn
 /** Returns the account of a spawn token, with no scope. Throws `SpawnTokenNotFound`. */
 export async function authenticateSpawnToken(store: Store, token: string): Promise<Caller> {
   const { account } = await findSpawnToken(store, token);
-  return { account, scopes: [] };
+  return {
+    access: 'spawn-token',
+    permissions: { token: '', kind: 'access', account, isAdmin: false, accounts: [] },
+  };
 }
 
 /** Creates a spawn token for a service. Returns the token, which is stored nowhere. */
@@ -36,10 +41,13 @@ export async function createSpawnToken(
   return token;
 }
 
-/** Revokes a spawn token of the caller's account. Throws `SpawnTokenNotFound`. */
+/** Revokes a spawn token of a service that the caller may manage. Throws `SpawnTokenNotFound`, and `Forbidden`. */
 export async function revokeSpawnToken(store: Store, caller: Caller, token: string): Promise<void> {
-  const { id, account } = await findSpawnToken(store, token);
-  if (account !== caller.account || !(await store.delete(spawnTokens, id))) throw notFound();
+  const { id, account, service } = await findSpawnToken(store, token);
+  const permission = permissionIn(caller.permissions, account);
+  if (!permission || !covers(permission, service)) throw notFound();
+  ownService(caller, { account, service });
+  if (!(await store.delete(spawnTokens, id))) throw notFound();
 }
 
 function notFound(): ApiError {

@@ -5,10 +5,11 @@ import type { ServiceErrorCode } from './errors.ts';
 import type { Scope } from './scopes.ts';
 
 /**
- * The scope that an access token needs. `any`: any valid token will do. `none`: no token is needed, and every origin may read the
- * answer. `spawn-token`: the same, but the path has a spawn token, which must be valid.
+ * The scope that a token needs in the account of the request. `none`: no token is needed, and every origin may read the answer.
+ * `spawn-token`: the same, but the path has a spawn token, which must be valid. `any`: a valid token. `owner`: one of an owner of
+ * the account, with the scope `manage`. `admin`: the log-in of an administrator.
  */
-export type EndpointAccess = 'none' | 'spawn-token' | 'any' | Scope;
+export type EndpointAccess = 'none' | 'spawn-token' | 'any' | Scope | 'owner' | 'admin';
 
 /** One endpoint. Path parameters are written `{name}`. */
 export interface Endpoint<Path extends string = string, Body = unknown, Query = unknown> {

@@ -1,5 +1,6 @@
 /** The endpoints of the service API, as data: the API serves them, and `docs/openapi.json` is made from them. */
 import { z } from 'zod';
+import { accountEndpoints } from './account-endpoints.ts';
 import {
   backendListItem,
   backendMetadata,
@@ -18,6 +19,7 @@ const anyTime = z.iso.datetime({ offset: true }).transform((text) => new Date(te
 const backendsQuery = pageQuery.extend({ start: anyTime.optional(), end: anyTime.optional() });
 
 export const endpoints = {
+  ...accountEndpoints,
   connect: post('/v2/service/{account}/{service}/connect', {
     summary: 'Get a connection URL to the backend that holds a key, or to a new backend',
     access: 'connect',

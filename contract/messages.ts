@@ -55,3 +55,9 @@ export const tagDeleted = {
   name: 'tag-deleted',
   message: z.strictObject({ repository: z.string(), tag: z.string(), by: z.string() }),
 };
+
+/** What tokens allow has changed. Published after the store has the change: by a token's ID if it concerns one token, else all. */
+export const permissionsChanged = {
+  name: 'permissions-changed',
+  message: z.strictObject({ token: z.string().optional() }),
+};

@@ -6,6 +6,7 @@ import { allEndpoints } from '../contract/all-endpoints.ts';
 import type { Endpoint } from '../contract/endpoint.ts';
 import { errorBody, serviceErrors } from '../contract/errors.ts';
 import type { ServiceErrorCode } from '../contract/errors.ts';
+import { scopes } from '../contract/scopes.ts';
 
 /** What any endpoint may answer, whatever it does. */
 const everywhere: readonly ServiceErrorCode[] = ['InternalError', 'Unavailable'];
@@ -27,6 +28,13 @@ export function openApiText(version: string): string {
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 
+const accessTexts: Readonly<Record<string, string>> = {
+  any: 'Needs a valid access token.',
+  ...Object.fromEntries(scopes.map((scope) => [scope, `Needs an access token with the scope \`${scope}\`.`])),
+  owner: 'Needs an access token of an owner of the account, with the scope `manage`.',
+  admin: 'Needs the log-in of an administrator of the platform.',
+};
+
 function operation(name: string, endpoint: Endpoint): ZodOpenApiOperationObject {
   const isPost = endpoint.method === 'POST';
   const type = answerType(endpoint);
@@ -35,10 +43,7 @@ function operation(name: string, endpoint: Endpoint): ZodOpenApiOperationObject 
     summary: endpoint.summary,
     ...(needsAccessToken(endpoint) && {
       security: [{ accessToken: [] }],
-      description:
-        endpoint.access === 'any'
-          ? 'Needs an access token.'
-          : `Needs an access token with the scope \`${endpoint.access}\`.`,
+      description: accessTexts[endpoint.access],
     }),
     requestParams: { path: pathSchema(endpoint.path), query: endpoint.query as z.ZodObject },
     ...(isPost && { requestBody: requestBody(endpoint) }),

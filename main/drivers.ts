@@ -20,6 +20,7 @@ import { StoreError } from '../core/store/store.ts';
 import type { Store } from '../core/store/store.ts';
 import { modelCollections } from '../model/collections.ts';
 import { RegistryGrants } from '../model/registry-grant.ts';
+import { TokenChecks } from '../model/token-checks.ts';
 import { registryCollections } from '../registry/index.ts';
 import type { Config } from './config/config.ts';
 import { openDataFolder } from './process/data-folder.ts';
@@ -39,6 +40,7 @@ export interface ComponentDeps {
   readonly reserve: DiskReserve;
   readonly hashing: HashThreads;
   readonly bus: Bus;
+  readonly tokens: TokenChecks;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -85,12 +87,15 @@ export async function openDrivers(
   opening: AsyncDisposableStack,
 ): Promise<ComponentDeps> {
   const folder = await openDataFolder(config.dataFolder, config.secretFile);
+  const storage = await openStorage({ config, log, folder: folder.path, isPulledFrom: roles.has('registry') }, opening);
+  const bus = opening.use(await openBus(config, log));
   return {
     config,
     dataFolder: folder.path,
     dataFolderId: folder.id,
-    ...(await openStorage({ config, log, folder: folder.path, isPulledFrom: roles.has('registry') }, opening)),
-    bus: opening.use(await openBus(config, log)),
+    ...storage,
+    bus,
+    tokens: opening.use(new TokenChecks({ store: storage.store, bus, clock: systemClock, log })),
     clock: systemClock,
     log,
     metrics,

@@ -68,6 +68,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   const metrics = openMetrics();
   opening.use(surviveStrayErrors({ clock: systemClock, log, metrics }));
   const deps = await openDrivers({ config, log, roles, metrics }, opening);
+  if (roles.has('api') || roles.has('registry')) await deps.tokens.listen();
   const listeners = await openListeners(config, roles, opening);
   const { urls } = listeners;
   const account = roles.has('api') ? await ensureFirstAccount(deps.store, config.account, deps.dataFolder) : undefined;

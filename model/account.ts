@@ -1,4 +1,13 @@
+import type { Role } from '../contract/roles.ts';
 import type { Collection } from '../core/store/store.ts';
+
+/** A user in an account. */
+export interface Member {
+  /** The ID of the user. */
+  readonly user: string;
+  readonly role: Role;
+  readonly addedAt: Date;
+}
 
 /** Owns services. Its name is its ID. */
 export interface Account {
@@ -6,6 +15,8 @@ export interface Account {
   readonly createdAt: Date;
   /** How many bytes it may store in the registry, if not as many as every account; 0 stands for no limit. */
   readonly maxStoredBytes?: number;
+  /** Absent: none. */
+  readonly members?: readonly Member[];
 }
 
 export const accounts: Collection<Account, 'byCreation'> = {
@@ -14,6 +25,14 @@ export const accounts: Collection<Account, 'byCreation'> = {
 };
 
 /** Lets an account store as much, or without a figure as much as every account may. */
-export function withMaxStored({ id, createdAt }: Account, maxStoredBytes: number | undefined): Account {
-  return { id, createdAt, ...(maxStoredBytes !== undefined && { maxStoredBytes }) };
+export function withMaxStored(
+  { maxStoredBytes: _before, ...account }: Account,
+  maxStoredBytes: number | undefined,
+): Account {
+  return { ...account, ...(maxStoredBytes !== undefined && { maxStoredBytes }) };
+}
+
+/** The role of a user in an account. */
+export function roleIn(account: Account, user: string): Role | undefined {
+  return account.members?.find((member) => member.user === user)?.role;
 }

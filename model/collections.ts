@@ -8,9 +8,11 @@ import { nodes } from './node.ts';
 import { routes } from './route.ts';
 import { services } from './service.ts';
 import { spawnTokens } from './spawn-token.ts';
+import { users } from './user.ts';
 
 export const modelCollections = [
   accounts,
+  users,
   accessTokens,
   services,
   images,

@@ -24,6 +24,8 @@ const claims = z.object({
   exp: z.int(),
   access: z.array(z.discriminatedUnion('type', [repositoryAccess, catalogAccess])),
   mounts_own: z.literal(true).optional(),
+  /** The ID of an access token in the store: a hash, which says nothing about the token. */
+  tok: z.string().optional(),
 });
 
 /** What may be done in one repository: the `access` claim of the registry token specification. */
@@ -37,6 +39,8 @@ export interface RegistryGrant {
   /** The account, or the node. Empty for a caller without credentials. */
   readonly subject: string;
   readonly access: readonly (RepositoryAccess | CatalogAccess)[];
+  /** The ID of the access token by which it was issued: when that is revoked, the grant ends as well. Absent for nodes. */
+  readonly token?: string;
   /**
    * Whether blobs may be mounted from all repositories of the subject's account, since its access token may read them. Many
    * clients do not name the source when they ask for a grant. Nothing can be pulled by it that `access` does not name.
@@ -96,7 +100,11 @@ export class RegistryGrants {
     if (seconds > maxGrantSeconds) throw new RangeError(`A grant lives for at most ${maxGrantSeconds} seconds`);
     const issuedAt = Math.floor(now.getTime() / 1000);
     const kid = now.toISOString().slice(0, 10);
-    return await new SignJWT({ access: [...grant.access], ...(grant.mountsOwn && { mounts_own: true }) })
+    return await new SignJWT({
+      access: [...grant.access],
+      ...(grant.mountsOwn && { mounts_own: true }),
+      ...(grant.token !== undefined && { tok: grant.token }),
+    })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT', kid })
       .setSubject(grant.subject)
       .setIssuer(issuer)
@@ -121,9 +129,15 @@ export class RegistryGrants {
       const { payload, protectedHeader } = await jwtVerify(token, (given: object) => this.#keyFor(given, now), options);
       const parsed = claims.safeParse(payload);
       if (!parsed.success) return undefined;
-      const { sub, access, exp, mounts_own: mountsOwn } = parsed.data;
+      const { sub, access, exp, mounts_own: mountsOwn, tok: issuedBy } = parsed.data;
       const expiresAtMs = Math.min(exp * 1000, lifeOf(protectedHeader.kid).endMs);
-      return { grant: { subject: sub, access, ...(mountsOwn && { mountsOwn }) }, expiresAtMs };
+      const grant = {
+        subject: sub,
+        access,
+        ...(issuedBy !== undefined && { token: issuedBy }),
+        ...(mountsOwn && { mountsOwn }),
+      };
+      return { grant, expiresAtMs };
     } catch (error) {
       if (error instanceof errors.JOSEError) return undefined;
       throw error;

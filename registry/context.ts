@@ -10,6 +10,7 @@ import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Store } from '../core/store/store.ts';
 import type { RegistryGrants, RepositoryAccess } from '../model/registry-grant.ts';
+import type { TokenChecks } from '../model/token-checks.ts';
 import type { RateLimits } from './access/rate-limits.ts';
 import type { BusyUploads } from './content/uploads.ts';
 import type { GarbageCollector } from './gc/garbage-collector.ts';
@@ -57,6 +58,7 @@ export interface ContentContext extends ContentDeps {
 export interface RegistryDeps extends ContentDeps {
   readonly metrics: Metrics;
   readonly grants: RegistryGrants;
+  readonly tokens: TokenChecks;
   /** Whether a load balancer sets `X-Forwarded-For`. Rate limits count requests by that address. */
   readonly behindLoadBalancer: boolean;
   /** Where clients reach the registry, such as `https://registry.example.com`. Without it, the Host header is used. */

@@ -14,14 +14,17 @@ import { openInProcessQueue } from '../../core/queue/in-process.ts';
 import { JobHandlers } from '../../core/queue/queue.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { upsert } from '../../core/store/upsert.ts';
 import type { Store } from '../../core/store/store.ts';
 import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/access-token.ts';
 import { scopes as allScopes } from '../../contract/scopes.ts';
 import type { Scope } from '../../contract/scopes.ts';
 import { advance, assign, backends, becomeReady } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
+import { accounts } from '../../model/account.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { imageId, images } from '../../model/image.ts';
+import { TokenChecks } from '../../model/token-checks.ts';
 import { openApi } from '../index.ts';
 import type { SpawnRules } from '../dependencies.ts';
 import { spawnRules } from './spawn-rules.ts';
@@ -56,6 +59,7 @@ export async function openTestApi(options: TestApiOptions = {}) {
   const { store, bus, base } = opened;
   const tokenFor = async (account: string, scopes: readonly Scope[]) => {
     const made = newAccessToken();
+    await upsert(store, accounts, account, (current) => current ?? { id: account, createdAt: new Date() });
     await store.insert(accessTokens, accessTokenDocument(made, { account, name: 'test', scopes }, new Date()));
     return made;
   };
@@ -104,7 +108,9 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
   const { port } = parts.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 }));
   const base = `http://127.0.0.1:${port}`;
   const secret = new PlatformSecret(Buffer.alloc(32, 1));
-  const ports = { store, queue, bus, clock, log, metrics: openMetrics(), secret };
+  const tokens = parts.use(new TokenChecks({ store, bus, clock, log }));
+  await tokens.listen();
+  const ports = { store, queue, bus, clock, log, metrics: openMetrics(), secret, tokens };
   const component = parts.use(
     await openApi({
       ...ports,

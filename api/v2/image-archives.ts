@@ -24,7 +24,7 @@ export const imageArchiveEndpoints = [
       const repository = serviceId(parameters.account, parameters.service);
       const image = await archivesOf(api).receive({
         repository,
-        by: caller.account,
+        by: parameters.account,
         request,
         response,
         selector: query,

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { accessTokens, hashToken, newAccessToken } from '../../model/access-token.ts';
+import { accounts } from '../../model/account.ts';
 import { openTestRegistry } from '../../test/kit/registry/registry.ts';
 import { checkLogin } from './credentials.ts';
 
@@ -25,6 +26,12 @@ test('whatever is wrong with a login, it costs the same reads: nothing tells how
     ['acme', token, true],
     [token, '', true],
     ['x', `acme:${token}`, true],
+    ['acme', `acme.${token}`, true],
+    [`acme.${token}`, '', true],
+    ['x', `acme:acme.${token}`, true],
+    ['x', `acme:other.${token}`, false],
+    ['acme', `other.${token}`, false],
+    [`other.${token}`, '', false],
     ['acme', newAccessToken(), false],
     ['acme', '', false],
     ['acme', randomBytes(4_000).toString('hex'), false],
@@ -39,4 +46,15 @@ test('whatever is wrong with a login, it costs the same reads: nothing tells how
     const found = await checkLogin({ store, clock: systemClock }, { user, password });
     expect([user, found !== undefined, reads]).toEqual([user, isGood, ['get access-tokens', 'get accounts']]);
   }
+});
+
+test('a token of an account with dots in its name can be split at its first dot', async () => {
+  await using registry = await openTestRegistry();
+  await registry.store.insert(accounts, { id: 'acme.example.org', createdAt: new Date() });
+  const token = await registry.addToken('acme.example.org', ['read']);
+  const context = { store: registry.store, clock: systemClock };
+  const logIn = async (user: string, password: string) => (await checkLogin(context, { user, password }))?.account;
+  expect(await logIn('acme', `example.org.${token}`)).toBe('acme.example.org');
+  expect(await logIn('acme.example.org', token)).toBe('acme.example.org');
+  expect(await logIn('acme', `example.com.${token}`)).toBeUndefined();
 });

@@ -2,9 +2,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Store } from '../../core/store/store.ts';
-import { accessTokens, hashToken, isUsable, looksLikeAccessToken } from '../../model/access-token.ts';
-import type { AccessToken } from '../../model/access-token.ts';
-import { accounts } from '../../model/account.ts';
+import { hashToken, parseToken } from '../../model/access-token.ts';
+import { readPermissions } from '../../model/permissions.ts';
+import type { AccountPermission, Permissions } from '../../model/permissions.ts';
 import type { RegistryContext } from '../context.ts';
 
 export interface Login {
@@ -12,10 +12,16 @@ export interface Login {
   readonly password: string;
 }
 
+/** What a login allows: in one account, by one token. */
+export interface LoggedIn extends AccountPermission {
+  /** The ID of the token in the store. */
+  readonly token: string;
+}
+
 /** What a login claims. Without an account, the login is for the account of the token. */
 interface Claim {
   readonly account?: string;
-  readonly token: string;
+  readonly secret: string;
 }
 
 /** Parses a `Basic` authorization header. `undefined` if it is not one. */
@@ -35,34 +41,46 @@ export async function logIn(
   context: RegistryContext,
   request: IncomingMessage,
   login: Login,
-): Promise<AccessToken | undefined> {
+): Promise<LoggedIn | undefined> {
   const failed = context.rates.beginLogin(request, login.user);
-  const token = await checkLogin(context, login);
-  if (!token) failed();
-  return token;
+  const found = await checkLogin(context, login);
+  if (!found) failed();
+  return found;
 }
 
 /**
- * The access token of a login, or `undefined` if the login is wrong. Every login costs the same, valid or not: one hash and two
- * reads.
+ * What a login allows, or `undefined` if the login is wrong. Every login with the token of an account costs the same, valid or not:
+ * one hash and two reads.
  */
 export async function checkLogin(
   { store, clock }: { store: Store; clock: Clock },
   login: Login,
-): Promise<AccessToken | undefined> {
+): Promise<LoggedIn | undefined> {
   const claim = claimOf(login);
-  const token = await store.get(accessTokens, hashToken(claim.token));
-  const account = await store.get(accounts, token?.account ?? '');
-  if (!token || !account) return undefined;
-  if (claim.account !== undefined && claim.account !== token.account) return undefined;
-  return isUsable(token, clock.now()) ? token : undefined;
+  const permissions = await readPermissions(store, hashToken(claim.secret), clock.now());
+  if (!permissions || permissions.kind === 'session') return undefined;
+  const permission = claimed(permissions, claim.account ?? permissions.account);
+  return permission && { ...permission, token: permissions.token };
+}
+
+/** An administrator pushes and pulls where they are a member: the registry looks up no other accounts for them. */
+function claimed({ accounts }: Permissions, account: string | undefined): AccountPermission | undefined {
+  return accounts.find((permission) => permission.account === account);
 }
 
 function claimOf({ user, password }: Login): Claim {
   const colonAt = password.indexOf(':');
-  if (colonAt >= 0) return { account: password.slice(0, colonAt), token: password.slice(colonAt + 1) };
-  // Tools that split a token at its first dot find no dot in ours and send all of it as the user. If the user writes the token as
-  // `<account>.<token>`, it arrives as an ordinary login.
-  if (looksLikeAccessToken(user)) return { token: user };
-  return { account: user, token: password };
+  if (colonAt >= 0) return claimIn(password.slice(0, colonAt), password.slice(colonAt + 1));
+  // Some tools send all of a token as the user.
+  const alone = parseToken(user);
+  return alone ? alone : claimIn(user, password);
+}
+
+/** The account in front of a token must be the one that is claimed. Other tools split a token at its first dot. */
+function claimIn(account: string, password: string): Claim {
+  const sent = parseToken(password);
+  if (!sent) return { account, secret: password };
+  const { account: rest, secret } = sent;
+  if (rest === undefined || rest === account) return { account, secret };
+  return { account: `${account}.${rest}`, secret };
 }

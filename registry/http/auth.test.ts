@@ -1,7 +1,7 @@
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
-import { accessTokens, hashToken } from '../../model/access-token.ts';
+import { accessTokens, hashToken, revoke } from '../../model/access-token.ts';
 import { RegistryGrants } from '../../model/registry-grant.ts';
 import { openTestRegistry, pushBlob, pushImage, sha256 } from '../../test/kit/registry/registry.ts';
 import type { Answer, TestRegistry } from '../../test/kit/registry/registry.ts';
@@ -252,5 +252,34 @@ test('no log line gives a secret away', async () => {
   const log = registry.logLines.join('');
   for (const secret of [registry.token, hashToken(registry.token), 'secret-in-query', 'Basic ', 'eyJ']) {
     expect(log).not.toContain(secret);
+  }
+});
+
+test('a grant ends within a second after its access token was revoked', async () => {
+  const token = await registry.addToken('acme', ['read']);
+  const grant = await grantFor('scope=repository:acme/draw:pull', registry.basic('acme', token));
+  const pull = async () => (await registry.send(`/v2/acme/draw/blobs/${digest}`, bearer(grant.token))).status;
+  expect(await pull()).toBe(200);
+  await registry.store.update(accessTokens, hashToken(token), (current) => revoke(current, new Date()));
+  const revokedMs = performance.now();
+  await expect.poll(pull, { interval: 20, timeout: 2000 }).toBe(401);
+  expect(performance.now() - revokedMs).toBeLessThan(1000);
+});
+
+test('an access token that is limited to services sees no other repository', async () => {
+  const token = await registry.addToken('acme', ['read', 'push']);
+  await registry.store.update(accessTokens, hashToken(token), (current) => ({ ...current, services: ['board'] }));
+  const login = registry.basic('acme', token);
+  const grant = await grantFor('scope=repository:acme/draw:pull,push%20repository:acme/board:pull,push', login);
+  expect(grant.scope).toBe('repository:acme/board:pull,push');
+  for (const authorization of [login, `Bearer ${grant.token}`]) {
+    const seen = await registry.send(`/v2/acme/draw/blobs/${digest}`, { headers: { authorization } });
+    const absent = await registry.send(`/v2/acme/absent/blobs/${digest}`, { headers: { authorization } });
+    expect([seen.status, seen.code]).toEqual([absent.status, absent.code]);
+    expect(seen.status).toBeGreaterThanOrEqual(401);
+    const mount = `/v2/acme/board/blobs/uploads/?mount=${digest}&from=acme/draw`;
+    const mounted = await registry.send(mount, { method: 'POST', headers: { authorization } });
+    expect(mounted.status).not.toBe(201);
+    expect((await registry.send('/v2/_catalog', { headers: { authorization } })).status).toBeGreaterThanOrEqual(401);
   }
 });

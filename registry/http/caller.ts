@@ -2,7 +2,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Scope } from '../../contract/scopes.ts';
 import type { Store } from '../../core/store/store.ts';
-
+import { covers, permissionIn } from '../../model/permissions.ts';
+import type { AccountPermission } from '../../model/permissions.ts';
 import type { RegistryGrant } from '../../model/registry-grant.ts';
 import { services } from '../../model/service.ts';
 import type { Caller, RequestContext, RegistryContext, RepositoryAction, Right } from '../context.ts';
@@ -79,18 +80,17 @@ export function realmOf(publicUrl: string | undefined, request: IncomingMessage)
   return `${scheme}://${host}/token`;
 }
 
-/** Whether an access token may read all of its account: list its repositories, and mount from them. */
-export function tokenMayRead(token: { readonly scopes: readonly Scope[] }): boolean {
-  return token.scopes.includes(scopeOfAction.pull);
+/** Whether a login may list and mount from all repositories of its account. */
+export function mayReadAll({ scopes, services }: AccountPermission): boolean {
+  return services === undefined && scopes.includes(scopeOfAction.pull);
 }
 
-/** Whether an access token allows an action in a repository. */
-export function tokenMay(
-  token: { readonly account: string; readonly scopes: readonly Scope[] },
-  repository: string,
-  action: RepositoryAction,
-): boolean {
-  return repository.startsWith(`${token.account}/`) && token.scopes.includes(scopeOfAction[action]);
+/** What a login allows in a repository. */
+export function loginMay(permission: AccountPermission, repository: string, action: RepositoryAction): boolean {
+  const [account, service = ''] = repository.split('/', 2);
+  return (
+    account === permission.account && covers(permission, service) && permission.scopes.includes(scopeOfAction[action])
+  );
 }
 
 async function isAllowed(context: RegistryContext, caller: Caller, demand: Demand): Promise<boolean> {
@@ -118,22 +118,31 @@ async function identify(context: RegistryContext, request: IncomingMessage): Pro
   const bearer = /^bearer +(\S+)$/i.exec(authorization)?.[1];
   if (bearer !== undefined) {
     const grant = await context.grants.verify(bearer, context.clock.now());
-    return grant && grantee(grant);
+    return grant && (await callerByGrant(context, grant));
   }
   const login = parseBasic(authorization);
-  const token = login && (await logIn(context, request, login));
-  if (!token) return undefined;
+  const found = login && (await logIn(context, request, login));
+  if (!found) return undefined;
   return {
-    subject: token.account,
+    subject: found.account,
     by: 'login',
-    may: (repository, action) => tokenMay(token, repository, action),
-    mayMountFrom: (repository) => tokenMay(token, repository, 'pull'),
-    mayList: tokenMayRead(token),
+    may: (repository, action) => loginMay(found, repository, action),
+    mayMountFrom: (repository) => loginMay(found, repository, 'pull'),
+    mayList: mayReadAll(found),
   };
 }
 
-function grantee({ subject, access, mountsOwn }: RegistryGrant): Caller {
+/** The caller behind a grant, or `undefined` if its access token is not valid any more. */
+async function callerByGrant({ tokens }: RegistryContext, grant: RegistryGrant): Promise<Caller | undefined> {
+  const { subject, access, mountsOwn, token } = grant;
+  const permissions = token === undefined ? undefined : await tokens.permissionsOf(token);
+  const permission = permissions && permissionIn(permissions, subject);
+  if (token !== undefined && !permission) return undefined;
+  // Its user may have become a viewer. What may be pulled is not asked again: it may be public.
+  const isWithdrawn = (repository: string, action: RepositoryAction) =>
+    permission !== undefined && action !== 'pull' && !loginMay(permission, repository, action);
   const may: Caller['may'] = (repository, action) =>
+    !isWithdrawn(repository, action) &&
     access.some((each) => each.type === 'repository' && each.name === repository && each.actions.includes(action));
   return {
     subject,

@@ -3,13 +3,12 @@
  * with a form (its OAuth 2 variant). A grant omits what the client may not do.
  */
 import type { RequestContext, RegistryContext, RepositoryAction } from '../context.ts';
-import type { AccessToken } from '../../model/access-token.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { CatalogAccess, RepositoryAccess } from '../../model/registry-grant.ts';
 import { answerJson } from './answer.ts';
-import { isPublic, realmOf, tokenMay, tokenMayRead } from './caller.ts';
+import { isPublic, loginMay, mayReadAll, realmOf } from './caller.ts';
 import { logIn, parseBasic } from '../access/credentials.ts';
-import type { Login } from '../access/credentials.ts';
+import type { LoggedIn, Login } from '../access/credentials.ts';
 import { RegistryError } from '../errors.ts';
 import { readBody } from './request-body.ts';
 import { isRepositoryName } from './request-target.ts';
@@ -28,13 +27,13 @@ const allActions: readonly RepositoryAction[] = ['pull', 'push', 'delete'];
 /** Answers a grant. Without credentials, it allows to pull public images. Throws `credentials-wrong`. */
 export async function tokenGet(context: RegistryContext, incoming: RequestContext): Promise<void> {
   const { authorization } = incoming.request.headers;
-  let token: AccessToken | undefined;
+  let loggedIn: LoggedIn | undefined;
   if (authorization !== undefined) {
     const login = parseBasic(authorization);
-    token = login && (await logIn(context, incoming.request, login));
-    if (!token) throw wrongCredentials(context, incoming);
+    loggedIn = login && (await logIn(context, incoming.request, login));
+    if (!loggedIn) throw wrongCredentials(context, incoming);
   }
-  await grant(context, incoming, { token, scopes: incoming.query.getAll('scope') });
+  await grant(context, incoming, { loggedIn, scopes: incoming.query.getAll('scope') });
 }
 
 /** As `tokenGet`, with credentials from a form. An access token is accepted as a refresh token too. */
@@ -44,9 +43,9 @@ export async function tokenPost(context: RegistryContext, incoming: RequestConte
   const limit = { maxBytes: maxFormBytes, tooLarge: 'body-invalid' } as const;
   const body = await readBody(incoming.request, context.clock, limit);
   const form = new URLSearchParams(body.toString('utf8'));
-  const token = await logIn(context, incoming.request, loginOf(form));
-  if (!token) throw wrongCredentials(context, incoming);
-  await grant(context, incoming, { token, scopes: form.getAll('scope') });
+  const loggedIn = await logIn(context, incoming.request, loginOf(form));
+  if (!loggedIn) throw wrongCredentials(context, incoming);
+  await grant(context, incoming, { loggedIn, scopes: form.getAll('scope') });
 }
 
 function loginOf(form: URLSearchParams): Login {
@@ -59,16 +58,21 @@ function loginOf(form: URLSearchParams): Login {
 async function grant(
   context: RegistryContext,
   { response, logFields }: RequestContext,
-  { token, scopes }: { token: AccessToken | undefined; scopes: readonly string[] },
+  { loggedIn, scopes }: { loggedIn: LoggedIn | undefined; scopes: readonly string[] },
 ): Promise<void> {
   const wanted = scopes.flatMap((scope) => scope.split(' ')).filter((scope) => scope !== '');
   if (wanted.length > maxScopes) throw new RegistryError('parameter-invalid', { detail: 'Too many scopes' });
-  const access = [...(await permitted(context.store, token, wanted)), ...catalogAccess(token, wanted)];
+  const access = [...(await permitted(context.store, loggedIn, wanted)), ...catalogAccess(loggedIn, wanted)];
   const now = context.clock.now();
-  const subject = token?.account ?? '';
+  const subject = loggedIn?.account ?? '';
   logFields.subject = subject;
-  const mountsOwn = token !== undefined && tokenMayRead(token);
-  const granted = { subject, access, ...(mountsOwn && { mountsOwn }) };
+  const mountsOwn = loggedIn !== undefined && mayReadAll(loggedIn);
+  const granted = {
+    subject,
+    access,
+    ...(loggedIn && { token: loggedIn.token }),
+    ...(mountsOwn && { mountsOwn }),
+  };
   const bearer = await context.grants.issue(granted, grantSeconds, now);
   const scope = access.map(({ type, name, actions }) => `${type}:${name}:${actions.join(',')}`).join(' ');
   const body = {
@@ -87,14 +91,14 @@ async function grant(
  */
 async function permitted(
   store: Store,
-  token: AccessToken | undefined,
+  loggedIn: LoggedIn | undefined,
   scopes: readonly string[],
 ): Promise<RepositoryAccess[]> {
   const actionsByName = new Map<string, Set<RepositoryAction>>();
   for (const scope of scopes) {
     const { name, actions } = parseScope(scope);
     if (!isRepositoryName(name)) continue;
-    const allowed = actions.filter((action) => token && tokenMay(token, name, action));
+    const allowed = actions.filter((action) => loggedIn && loginMay(loggedIn, name, action));
     if (actions.includes('pull') && !allowed.includes('pull') && (await isPublic(store, name))) allowed.push('pull');
     if (allowed.length === 0) continue;
     const known = actionsByName.get(name) ?? new Set();
@@ -104,8 +108,8 @@ async function permitted(
   return Array.from(actionsByName, ([name, actions]) => ({ type: 'repository' as const, name, actions: [...actions] }));
 }
 
-function catalogAccess(token: AccessToken | undefined, scopes: readonly string[]): CatalogAccess[] {
-  if (!token || !tokenMayRead(token) || !scopes.includes('registry:catalog:*')) return [];
+function catalogAccess(loggedIn: LoggedIn | undefined, scopes: readonly string[]): CatalogAccess[] {
+  if (!loggedIn || !mayReadAll(loggedIn) || !scopes.includes('registry:catalog:*')) return [];
   return [{ type: 'registry', name: 'catalog', actions: ['*'] }];
 }
 

@@ -59,6 +59,7 @@ async function open() {
       clock: new ManualClock(clock.now()),
       queue: opening.use(openInProcessQueue({ clock, log })),
       bus: opening.use(openInProcessBus({ log })),
+      tokens: registry.tokens,
       log,
       metrics: openMetrics(),
       archives: undefined,

@@ -17,6 +17,7 @@ import { accessTokenDocument, accessTokens, newAccessToken } from '../../../mode
 import type { Scope } from '../../../contract/scopes.ts';
 import { accounts } from '../../../model/account.ts';
 import { RegistryGrants } from '../../../model/registry-grant.ts';
+import { TokenChecks } from '../../../model/token-checks.ts';
 import { openRegistry } from '../../../registry/index.ts';
 import type { GcSettings, Registry, RegistryLimits } from '../../../registry/index.ts';
 import { defaultGcSettings } from '../../../registry/testing/gc-settings.ts';
@@ -83,8 +84,12 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   const { beforeWrite = () => {} } = options;
   const hooked = <Port extends object>(port: Port) =>
     withFaults(beforeCall ? withPauses(port, beforeCall) : port, beforeWrite);
+  const bus = options.bus ?? openInProcessBus({ log });
+  const tokens = resources.use(new TokenChecks({ store, bus, clock, log }));
+  await tokens.listen();
   const shared = {
-    bus: options.bus ?? openInProcessBus({ log }),
+    bus,
+    tokens,
     gc: { ...defaultGcSettings, ...options.gc },
     clock,
     hashing,
@@ -125,6 +130,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     clock,
     folder,
     grants,
+    tokens,
     hashing: shared.hashing,
     metrics,
     logLines,

@@ -1,0 +1,98 @@
+/** What a token allows: worked out from the token, its user and its accounts as they are now. */
+import type { Role } from '../contract/roles.ts';
+import { scopes as allScopes } from '../contract/scopes.ts';
+import type { Scope } from '../contract/scopes.ts';
+import type { Store } from '../core/store/store.ts';
+import { accessTokens, isUsable } from './access-token.ts';
+import type { AccessToken, TokenKind } from './access-token.ts';
+import { accounts, roleIn } from './account.ts';
+import type { Account } from './account.ts';
+import { users } from './user.ts';
+import type { User } from './user.ts';
+
+/** What a token allows in one account. */
+export interface AccountPermission {
+  readonly account: string;
+  readonly role: Role;
+  readonly scopes: readonly Scope[];
+  /** The only services, by their names. Absent: all. */
+  readonly services?: readonly string[];
+}
+
+export interface Permissions {
+  /** The ID of the token in the store. */
+  readonly token: string;
+  readonly kind: TokenKind;
+  /** The account that the token belongs to, if it belongs to one. */
+  readonly account?: string;
+  /** The user that the token acts for. */
+  readonly user?: string;
+  /** Whether it may do what only administrators may, and everything in every account. */
+  readonly isAdmin: boolean;
+  readonly accounts: readonly AccountPermission[];
+  readonly expiresAt?: Date;
+}
+
+/** What each role allows at most. What only owners may do asks for the role itself. */
+const scopesOfRole: Readonly<Record<Role, readonly Scope[]>> = {
+  owner: allScopes,
+  member: allScopes,
+  viewer: ['read'],
+};
+
+/** The documents that decide what a token allows. */
+interface TokenContext {
+  readonly token: AccessToken;
+  /** Absent where the token has none, or the user does not exist. */
+  readonly user: User | undefined;
+  /** The account of the token, or all accounts that its user may be a member of. */
+  readonly accounts: readonly Account[];
+}
+
+/** What a token allows now, or `undefined` if it is not valid. */
+export function permissionsOf({ token, user, accounts }: TokenContext, now: Date): Permissions | undefined {
+  if (!isUsable(token, now)) return undefined;
+  const kind = token.kind ?? 'access';
+  const isLogin = kind === 'session' || kind === 'cli';
+  if (token.user !== undefined && (!user || user.disabledAt)) return undefined;
+  if (isLogin && user?.passwordSetAt && token.createdAt < user.passwordSetAt) return undefined;
+  const isAdmin = user?.isAdmin === true;
+  const permitted = accounts.flatMap((account) => {
+    const role = user && !isAdmin ? roleIn(account, user.id) : 'owner';
+    // An administrator lists the accounts that they are a member of, and may enter all of them.
+    if (role === undefined || (isLogin && isAdmin && roleIn(account, user.id) === undefined)) return [];
+    const scopes = token.scopes.filter((scope) => scopesOfRole[role].includes(scope));
+    return [{ account: account.id, role, scopes, ...(token.services && { services: token.services }) }];
+  });
+  if (token.account !== undefined && permitted.length === 0) return undefined;
+  return {
+    token: token.id,
+    kind,
+    ...(token.account !== undefined && { account: token.account }),
+    ...(token.user !== undefined && { user: token.user }),
+    isAdmin: isAdmin && isLogin,
+    accounts: permitted,
+    ...(token.expiresAt && { expiresAt: token.expiresAt }),
+  };
+}
+
+/** What a token allows in an account, or `undefined` if nothing. An administrator may do everything in every account. */
+export function permissionIn(permissions: Permissions, account: string): AccountPermission | undefined {
+  const permission = permissions.accounts.find((each) => each.account === account);
+  if (permission || !permissions.isAdmin) return permission;
+  return { account, role: 'owner', scopes: allScopes };
+}
+
+/** Whether a permission covers a service. */
+export function covers({ services }: AccountPermission, service: string): boolean {
+  return services?.includes(service) ?? true;
+}
+
+/** Reads what a token allows now, by the token's ID. */
+export async function readPermissions(store: Store, id: string, now: Date): Promise<Permissions | undefined> {
+  const token = await store.get(accessTokens, id);
+  const user = token?.user === undefined ? undefined : await store.get(users, token.user);
+  const names = token?.account !== undefined || !user ? [token?.account ?? ''] : user.accounts;
+  const found = await Promise.all(names.map(async (name) => await store.get(accounts, name)));
+  return token && permissionsOf({ token, user, accounts: found.filter((account) => account !== undefined) }, now);
+}

@@ -1,0 +1,119 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openInProcessBus } from '../core/bus/in-process.ts';
+import type { Bus } from '../core/bus/bus.ts';
+import { systemClock } from '../core/clock/system-clock.ts';
+import { silentLog } from '../core/log/log.ts';
+import { openSqliteStore } from '../core/store/sqlite.ts';
+import type { Store } from '../core/store/store.ts';
+import { accessTokenDocument, accessTokens, newAccessToken, revoke } from './access-token.ts';
+import { accounts } from './account.ts';
+import { modelCollections } from './collections.ts';
+import { TokenChecks } from './token-checks.ts';
+import { users } from './user.ts';
+
+const log = silentLog();
+
+let owned: AsyncDisposableStack;
+let store: Store;
+let bus: Bus;
+beforeEach(async () => {
+  owned = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'berth-tokens-'));
+  owned.defer(async () => await rm(folder, { recursive: true }));
+  store = owned.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
+  bus = owned.use(openInProcessBus({ log }));
+  await store.insert(accounts, { id: 'acme', createdAt: new Date() });
+});
+afterEach(async () => await owned.disposeAsync());
+
+/** The checks of another process: with a bus of its own, they hear of nothing. */
+async function openChecks(onBus: Bus = bus, through: Store = store): Promise<TokenChecks> {
+  const checks = owned.use(new TokenChecks({ store: through, bus: onBus, clock: systemClock, log }));
+  await checks.listen();
+  return checks;
+}
+
+async function addToken(fields: { user?: string } = {}): Promise<string> {
+  const document = accessTokenDocument(
+    newAccessToken(),
+    { account: 'acme', name: 'test', scopes: ['read', 'push'], ...fields },
+    new Date(),
+  );
+  await store.insert(accessTokens, document);
+  return document.id;
+}
+
+async function revokeInStore(id: string): Promise<void> {
+  await store.update(accessTokens, id, (token) => revoke(token, new Date()));
+}
+
+test('a published revocation takes effect at once, in every process that hears of it', async () => {
+  const [here, there] = [await openChecks(), await openChecks()];
+  const id = await addToken();
+  expect(await here.permissionsOf(id)).toMatchObject({ account: 'acme' });
+  expect(await there.permissionsOf(id)).toMatchObject({ account: 'acme' });
+  await revokeInStore(id);
+  await here.publishChange(id);
+  expect(await here.permissionsOf(id)).toBeUndefined();
+  await new Promise(setImmediate);
+  expect(await there.permissionsOf(id)).toBeUndefined();
+});
+
+test('a process that hears nothing reads a revocation from the store within a second, and ends open streams', async () => {
+  const checks = await openChecks(owned.use(openInProcessBus({ log })));
+  const id = await addToken();
+  const permissions = await checks.permissionsOf(id);
+  if (!permissions) throw new Error('The token is not valid');
+  using watch = checks.watch(permissions, new Error('revoked'));
+  await revokeInStore(id);
+  const revokedMs = performance.now();
+  await expect.poll(async () => await checks.permissionsOf(id), { interval: 20, timeout: 2000 }).toBeUndefined();
+  await expect.poll(() => watch.signal.aborted, { interval: 20, timeout: 2000 }).toBe(true);
+  expect(performance.now() - revokedMs).toBeLessThan(1000);
+});
+
+test('a token is read a few times a second, however often it is checked, and its use noted once', async () => {
+  const calls: string[] = [];
+  const counted = new Proxy(store, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]): unknown => {
+        calls.push(String(name));
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
+  const checks = await openChecks(bus, counted);
+  const id = await addToken();
+  const until = performance.now() + 1000;
+  for (let i = 0; performance.now() < until; i += 1) {
+    expect(await checks.permissionsOf(id)).toBeDefined();
+    if (i % 100 === 0) await new Promise(setImmediate);
+  }
+  expect(calls.filter((name) => name === 'get').length).toBeLessThanOrEqual(8);
+  expect(calls.filter((name) => name === 'update')).toHaveLength(1);
+  await expect.poll(async () => (await store.get(accessTokens, id))?.lastUsedAt).toBeInstanceOf(Date);
+});
+
+test('a token allows what its user may do now, and ends with the user', async () => {
+  const checks = await openChecks();
+  const user = { id: 'ada@example.com', isAdmin: false, accounts: ['acme'], createdAt: new Date() };
+  await store.insert(users, user);
+  const id = await addToken({ user: user.id });
+  const setRole = async (role: 'member' | 'viewer') => {
+    const member = { user: user.id, role, addedAt: new Date() };
+    await store.update(accounts, 'acme', (account) => ({ ...account, members: [member] }));
+    await checks.publishChange();
+    return (await checks.permissionsOf(id))?.accounts[0]?.scopes;
+  };
+  expect(await checks.permissionsOf(id)).toBeUndefined();
+  expect(await setRole('member')).toEqual(['read', 'push']);
+  expect(await setRole('viewer')).toEqual(['read']);
+  await store.update(users, user.id, (current) => ({ ...current, disabledAt: new Date() }));
+  await checks.publishChange();
+  expect(await checks.permissionsOf(id)).toBeUndefined();
+});
