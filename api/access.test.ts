@@ -31,8 +31,8 @@ describe('access', () => {
     expect((await api.get('/v2/service/acme/draw', reader)).status).toBe(200);
   });
 
-  test('what belongs to another account looks absent, word for word', async () => {
-    const stranger = await api.tokenFor('stranger', ['read', 'push', 'deploy', 'connect', 'manage']);
+  test('resources of another account are reported as absent, in the same words', async () => {
+    const otherToken = await api.tokenFor('other', ['read', 'push', 'deploy', 'connect', 'manage']);
     const { backend_id: id } = (await api.post(connectPath)).body;
     const absent = id.replace(/^./, (first: string) => (first === 'a' ? 'b' : 'a'));
     const shape = ({ status, body }: Reply, name: string) => [
@@ -40,14 +40,14 @@ describe('access', () => {
       body.error.code,
       body.error.message.replaceAll(name, '*'),
     ];
-    expect(shape(await api.get(`/v2/backend/${id}`, stranger), id)).toEqual(
+    expect(shape(await api.get(`/v2/backend/${id}`, otherToken), id)).toEqual(
       shape(await api.get(`/v2/backend/${absent}`), absent),
     );
-    expect(shape(await api.post(`/v2/backend/${id}/terminate`, {}, stranger), id)).toEqual(
+    expect(shape(await api.post(`/v2/backend/${id}/terminate`, {}, otherToken), id)).toEqual(
       shape(await api.post(`/v2/backend/${absent}/terminate`), absent),
     );
-    expect(shape(await api.get('/v2/service/acme/draw', stranger), 'draw')).toEqual(
-      shape(await api.get('/v2/service/acme/nope', stranger), 'nope'),
+    expect(shape(await api.get('/v2/service/acme/draw', otherToken), 'draw')).toEqual(
+      shape(await api.get('/v2/service/acme/nope', otherToken), 'nope'),
     );
   });
 });

@@ -27,12 +27,12 @@ describe('bodies', () => {
     expect((await send(body)).status).toBe(status);
   });
 
-  test('of another type are refused', async () => {
+  test('of another type are rejected', async () => {
     const { status, body } = await send('{}', 'text/plain');
     expect([status, body.error.code]).toEqual([415, 'UnsupportedMediaType']);
   });
 
-  test('may be missing where every field is optional, with and without a content type', async () => {
+  test('may be absent if all fields are optional, with and without a content type', async () => {
     const bare = await api.call('POST', connectPath, { headers: { authorization: `Bearer ${api.token}` } });
     expect([bare.status, (await send('')).status]).toEqual([200, 200]);
   });

@@ -1,4 +1,4 @@
-/** Streams of what nodes know, with a node whose answers a test writes itself. */
+/** Log and metrics streams from a node whose answers the test writes. */
 import { once } from 'node:events';
 import { request } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -18,9 +18,9 @@ const record = (index: number, line = `line ${index}`) => `${JSON.stringify({ at
 
 let parts: AsyncDisposableStack;
 let api: TestApi;
-/** Of one who may read and nothing else. */
+/** An access token that allows only reading. */
 let token: string;
-/** What the node answers; how many it has been asked, and for what. */
+/** The answers of the node, the number of its requests, and their paths. */
 let answer: (request: IncomingMessage, response: ServerResponse) => void;
 let asked: string[];
 
@@ -83,7 +83,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return text;
 }
 
-test('each line is an event whose ID is its place, and who has seen a part gets the rest', async () => {
+test('each line is an event whose ID is its position, and a stream continues after Last-Event-ID', async () => {
   await insert(running);
   answer = (_request, response) => void response.end(record(0) + record(1, 'two\rlines'));
   const first = await open();
@@ -99,11 +99,11 @@ test('each line is an event whose ID is its place, and who has seen a part gets 
   ]);
 });
 
-test('only its account sees it, with a token that may read', async () => {
+test('only the account of the backend can read its streams, with a token that allows reading', async () => {
   await insert(running);
-  const [stranger, connector] = [await api.tokenFor('other', ['read']), await api.tokenFor('acme', ['connect'])];
+  const [otherToken, connector] = [await api.tokenFor('other', ['read']), await api.tokenFor('acme', ['connect'])];
   for (const stream of ['logs', 'metrics'] as const) {
-    const foreign = await open({ stream, as: stranger });
+    const foreign = await open({ stream, as: otherToken });
     expect([foreign.statusCode, JSON.parse(await textOf(foreign)).error.code]).toEqual([404, 'BackendNotFound']);
     const without = await open({ stream, as: connector });
     expect([without.statusCode, JSON.parse(await textOf(without)).error.code]).toEqual([403, 'Forbidden']);
@@ -111,7 +111,7 @@ test('only its account sees it, with a token that may read', async () => {
   expect(asked).toEqual([]);
 });
 
-test('what has not begun is waited for, what never will ends', async () => {
+test('the stream of a backend that has not started waits, that of one that never started ends', async () => {
   await insert();
   answer = (_request, response) => void response.end(record(0));
   const waiting = await open();
@@ -128,7 +128,7 @@ test('what has not begun is waited for, what never will ends', async () => {
   expect(asked).toHaveLength(1);
 });
 
-test('a node that is away, busy, or another one by now, is told with 503 and when to come back', async () => {
+test('a node that is unreachable, busy or replaced is reported with 503 and Retry-After', async () => {
   await insert(running, ended);
   const refused = async (status = 503, code = 'Unavailable') => {
     const response = await open();
@@ -147,11 +147,11 @@ test('a node that is away, busy, or another one by now, is told with 503 and whe
   await refused();
   await api.store.delete(nodes, 'node-1');
   await refused();
-  // Of one that has ended there is nothing to measure: no node needs to be asked.
+  // An ended backend has no metrics, so no node is asked.
   expect(await textOf(await open({ stream: 'metrics' }))).toBe('retry: 2000\n\n');
 });
 
-test('what breaks at the node does not look like the end', async () => {
+test('a stream that fails at the node does not look complete', async () => {
   await insert(running);
   answer = (_request, response) => {
     response.write(record(0));
@@ -160,7 +160,7 @@ test('what breaks at the node does not look like the end', async () => {
   await expect(textOf(await open())).rejects.toThrow('aborted');
 });
 
-test('a client that leaves takes the question to the node with it', async () => {
+test('a client that disconnects cancels the request to the node', async () => {
   await insert(running);
   const left = Promise.withResolvers<void>();
   answer = (_request, response) => {
@@ -183,7 +183,7 @@ test('streams end when the API closes', async () => {
   expect(await text).toContain('retry: 2000');
 });
 
-test('a node is heard no faster than the client hears', async () => {
+test('a node is read no faster than the client reads', async () => {
   await insert(running);
   const batches = 1_000;
   const written: number[] = [];
@@ -209,7 +209,7 @@ test('a node is heard no faster than the client hears', async () => {
   standing.destroy();
 });
 
-test('metrics are told field by field, and their IDs go on counting', async () => {
+test('metrics are sent field by field, and their IDs continue', async () => {
   await insert(running);
   const metrics = { backend_id: 'one', cpu_used: 1, sys_cpu: 2, mem_used: 3, mem_limit: 10, mem_available: 7 };
   answer = (_request, response) => void response.end(`${JSON.stringify(metrics)}\n${JSON.stringify(metrics)}\n`);

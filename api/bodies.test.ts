@@ -21,7 +21,7 @@ afterEach(async () => {
   await api[Symbol.asyncDispose]();
 });
 
-/** Begins a request and sends a part of its body. Its answer comes as status and code. */
+/** Begins a request and sends a part of its body. The result is the status and the error code of the response. */
 function begin(bytes: number, options: { token?: string; path?: string; method?: string; announced?: number } = {}) {
   const { token, path = connectPath, method = 'POST', announced = mib } = options;
   const headers = {
@@ -42,15 +42,15 @@ function begin(bytes: number, options: { token?: string; path?: string; method?:
   return { client, answer };
 }
 
-describe('a body that stops short of its end', () => {
-  test('is not waited for without a token, or with one that lacks the right', async () => {
+describe('a body that is not sent to its end', () => {
+  test('is not awaited without a token, or with one that lacks the scope', async () => {
     const reader = await api.tokenFor('acme', ['read']);
-    const [stranger, known] = [begin(mib - 100), begin(mib - 100, { token: reader })];
-    expect(await stranger.answer).toEqual([401, 'Unauthorized']);
+    const [anonymous, known] = [begin(mib - 100), begin(mib - 100, { token: reader })];
+    expect(await anonymous.answer).toEqual([401, 'Unauthorized']);
     expect(await known.answer).toEqual([403, 'Forbidden']);
   });
 
-  test('is waited for only so long', async () => {
+  test('is awaited for a limited time', async () => {
     const { answer } = begin(100, { token: api.token });
     const settled = answer.catch((error: unknown) => error);
     let isAnswered = false;
@@ -64,7 +64,7 @@ describe('a body that stops short of its end', () => {
     expect(await settled).toEqual([408, 'RequestTimeout']);
   });
 
-  test('holds memory with others of its account up to a bound, and keeps no other account out', async () => {
+  test('uses a limited amount of memory per account, and does not block other accounts', async () => {
     const { token } = api;
     const stalled = Array.from({ length: 12 }, () => begin(mib - 100, { token }));
     expect(await Promise.race(stalled.map(({ answer }) => answer))).toEqual([429, 'TooManyRequests']);
@@ -72,13 +72,13 @@ describe('a body that stops short of its end', () => {
     const { body } = await api.post('/v2/service/other/draw/connect', { user: 'x'.repeat(900) }, other);
     expect(body.error.code).toBe('ServiceNotFound');
     for (const { client } of stalled) client.destroy();
-    // Of the full size, and so only when those are gone.
+    // A body of the full size fits only after the others have ended.
     const whole = { auth: { a: 'x'.repeat(mib - 100) } };
     await expect.poll(async () => (await api.post(connectPath, whole)).status).toBe(400);
   });
 });
 
-test('where no body is needed, only a small one is read', async () => {
+test('a request that needs no body may send only a small one', async () => {
   const { backend_id: id } = (await api.post(connectPath)).body;
   const path = `/v2/backend/${id}/status`;
   expect(await begin(0, { path, method: 'GET' }).answer).toEqual([413, 'PayloadTooLarge']);

@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await api[Symbol.asyncDispose]());
 
-/** Holds up the next write to a collection. Resolves when it is there, to what lets it go on. */
+/** Blocks the next write to a collection. Resolves when the write has begun, with a function that unblocks it. */
 function holdUp(write: 'insert' | 'update', collection: string): Promise<() => void> {
   const { promise: reached, resolve: reach } = Promise.withResolvers<() => void>();
   beforeWrites.set(`${write} ${collection}`, async () => {
@@ -51,7 +51,7 @@ async function keyOf(name: string) {
   return key;
 }
 
-test('a claim without a backend blocks its key for no longer than the claim lasts', async () => {
+test('a claim without a backend blocks its key only until the claim expires', async () => {
   expect(claimMs).toBeLessThan(leaseMs / 5);
   beforeWrites.set(`insert ${backends.name}`, async () => {
     throw new Error('The process is killed here');
@@ -68,7 +68,7 @@ test('a claim without a backend blocks its key for no longer than the claim last
   expect((await keyOf('left')).fencingToken).toBeGreaterThan(left.fencingToken);
 });
 
-test('a claimer that comes too late withdraws its backend and connects to the one that holds the key', async () => {
+test('a late claimer withdraws its backend and connects to the one that holds the key', async () => {
   const reached = holdUp('insert', backends.name);
   const late = api.post(connectPath, { key: 'late' });
   const goOn = await reached;
@@ -83,7 +83,7 @@ test('a claimer that comes too late withdraws its backend and connects to the on
   expect((await keyOf('late')).backend).toBe(holder.body.backend_id);
 });
 
-test('of a late claimer and one that has just found no backend, one holds the key and the other connects to it', async () => {
+test('of a late claimer and one that has found no backend, one holds the key and the other connects to it', async () => {
   const reached = holdUp('insert', backends.name);
   const first = api.post(connectPath, { key: 'tie' });
   const goOn = await reached;
@@ -98,7 +98,7 @@ test('of a late claimer and one that has just found no backend, one holds the ke
   expect([body.spawned, (await keyOf('tie')).backend]).toEqual([true, body.backend_id]);
 });
 
-test('a claimer that stood still while its key was held, freed and forgotten gives out no lower fencing token', async () => {
+test('a claimer that was frozen while its key was held, freed and deleted does not assign a lower fencing token', async () => {
   const reached = holdUp('insert', keys.name);
   const late = api.post(connectPath, { key: 'forgotten' });
   const goOn = await reached;
@@ -118,12 +118,12 @@ test('a claimer that stood still while its key was held, freed and forgotten giv
   expect(next?.fencingToken).toBeGreaterThan(held.fencingToken);
 });
 
-test('a connect that waits for a claim looks less and less often, for a bounded time', async () => {
+test('a connect that waits for a claim reads less and less often, for a bounded time', async () => {
   const clock = new ManualClock();
   const wait = new KeyWait(clock, new AbortController().signal);
   let looks = 0;
   const waiting = (async () => {
-    // Claimed anew all the time.
+    // Other requests keep claiming it.
     for (;;) {
       looks += 1;
       await wait.forClaim(claimKey(undefined, 'acme/draw/busy', 'next', clock.now()), clock.now());
@@ -135,7 +135,7 @@ test('a connect that waits for a claim looks less and less often, for a bounded 
   expect(looks).toBeLessThan(100);
 });
 
-test('a connect that waits for a claim ends when its client leaves', async () => {
+test('a connect that waits for a claim ends when its client disconnects', async () => {
   const manual = new ManualClock();
   let sleeping = 0;
   const clock: Clock = {

@@ -53,7 +53,7 @@ describe('connect', () => {
     expect(stored).toEqual([{ id: hashToken(first.body.token), backend }]);
   });
 
-  test('of the same user, again and at the same time, returns the same token and keeps one route', async () => {
+  test('of the same user, repeated and concurrent, returns the same token and keeps one route', async () => {
     const about = { key: 'often', user: 'ada', auth: { role: 'editor' } };
     const first = await api.post(connectPath, about);
     const more = await Promise.all(Array.from({ length: 20 }, async () => await api.post(connectPath, about)));
@@ -69,13 +69,13 @@ describe('connect', () => {
     expect(one.body.token).not.toBe(other.body.token);
   });
 
-  test('50 at a time on one key spawn one backend', async () => {
+  test('50 concurrent requests for one key spawn one backend', async () => {
     const replies = await Promise.all(Array.from({ length: 50 }, () => api.post(connectPath, { key: 'crowd' })));
     expect(new Set(replies.map(({ body }) => body.backend_id)).size).toBe(1);
     expect(replies.filter(({ body }) => body.spawned)).toHaveLength(1);
   });
 
-  test('keys of two services are two keys', async () => {
+  test('the same key of two services is two keys', async () => {
     await api.addService('other');
     await api.addImage('acme/other', 'latest', digestOf('b'));
     const [here, there] = await Promise.all([
@@ -85,7 +85,7 @@ describe('connect', () => {
     expect([here.body.spawned, there.body.spawned]).toEqual([true, true]);
   });
 
-  test('spawn: false finds a holder or says that there is none', async () => {
+  test('with spawn: false finds a holder or reports that there is none', async () => {
     const nobody = await api.post(connectPath, { key: 'nobody', spawn: false });
     expect([nobody.status, nobody.body.error.code]).toEqual([404, 'KeyNotHeld']);
     await api.post(connectPath, { key: 'somebody' });
@@ -118,7 +118,7 @@ describe('connect', () => {
     expect((await api.store.get(backends, third.body.backend_id))?.waitsFor).toBe(first);
   });
 
-  test('of a key that is free reads as much after many successions as after one', async () => {
+  test('of a free key reads as much after many successions as after one', async () => {
     const readsAfter = async (successions: number) => {
       const key = `dynasty of ${successions}`;
       const ending = (current: Backend) =>
@@ -143,7 +143,7 @@ describe('connect', () => {
     expect(await readsAfter(5)).toBe(await readsAfter(1));
   });
 
-  test('does not lead to a holder that was swept since it was looked at, but to its successor', async () => {
+  test('does not return a holder that was swept after it was read, but its successor', async () => {
     const first = (await api.post(connectPath, { key: 'swept' })).body.backend_id as string;
     await api.change(first, becomeServing);
     const update = api.store.update.bind(api.store);
@@ -158,7 +158,7 @@ describe('connect', () => {
     expect((await api.store.get(backends, second.body.backend_id))?.waitsFor).toBe(first);
   });
 
-  test('gives its user the whole idle time, also when it is one of many', async () => {
+  test('restarts the idle time, also if it is one of many', async () => {
     const first = (await api.post(connectPath, { key: 'touched' })).body.backend_id as string;
     await api.change(first, becomeServing);
     const before = Date.now();
@@ -179,7 +179,7 @@ describe('connect', () => {
     expect([reply.status, reply.body.error.code]).toEqual([status, code]);
   });
 
-  test('a service without images says where to push one', async () => {
+  test('for a service without images reports where to push one', async () => {
     await api.addService('empty');
     const { status, body } = await api.post('/v2/service/acme/empty/connect');
     expect([status, body.error.code]).toEqual([409, 'NoImage']);

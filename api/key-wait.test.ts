@@ -5,7 +5,7 @@ import { becomeServing, connectPath, openTestApi } from './testing/test-api.ts';
 import type { Reply, TestApi } from './testing/test-api.ts';
 
 const id = keyId('acme', 'draw', 'room');
-/** The clock moves on while a request reads the store: an answer may take more of its time than the API meant to wait. */
+/** The clock advances while a request reads the store, so a response may take longer than the waits of the API. */
 const plentyMs = 20 * renewEveryMs;
 
 let clock: ManualClock;
@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(async () => await api[Symbol.asyncDispose]());
 
-/** A backend that serves the key on `node-1`, and has not renewed its lease in time. */
+/** A backend on `node-1` that holds the key, and whose lease has expired. */
 async function lapsedHolder(on = api): Promise<string> {
   const holder = (await on.post(connectPath, { key: 'room' })).body.backend_id as string;
   await on.change(holder, becomeServing);
@@ -24,19 +24,19 @@ async function lapsedHolder(on = api): Promise<string> {
   return holder;
 }
 
-/** Connects, and lets up to this much time pass while the answer is on its way. */
+/** Connects, and advances the time by up to this much until the response arrives. */
 async function connectWithin(ms: number, request: object = {}): Promise<Reply | undefined> {
   const replies: Reply[] = [];
   void api.post(connectPath, { key: 'room', ...request }).then((reply) => replies.push(reply));
   for (let passedMs = 0; passedMs < ms && replies.length === 0; passedMs += 100) {
     await clock.advance(100);
-    // Another request between two steps: what the first one asked for has been answered by then.
+    // Another request between two steps, so that the reads of the first one have completed.
     await api.get('/v2/account/acme/services');
   }
   return replies[0];
 }
 
-test('a connect right after a freeze joins the holder that renews a moment later', async () => {
+test('a connect right after a freeze returns the holder that renews a moment later', async () => {
   const holder = await lapsedHolder();
   expect(await connectWithin(renewEveryMs)).toBeUndefined();
   await api.store.update(keys, id, (key) => ({ ...key, leaseUntil: new Date(Date.now() + leaseMs) }));
@@ -45,14 +45,14 @@ test('a connect right after a freeze joins the holder that renews a moment later
   expect((await api.get(`/v2/backend/${holder}`)).body.statuses.at(-1)).toMatchObject({ status: 'ready' });
 });
 
-test('a connect that spawns nothing waits for the holder, too', async () => {
+test('a connect with spawn: false waits for the holder, too', async () => {
   await lapsedHolder();
   expect(await connectWithin(5_000, { spawn: false })).toBeUndefined();
   const reply = await connectWithin(plentyMs, { spawn: false });
   expect(reply?.body.error.code).toBe('KeyNotHeld');
 });
 
-test('a holder that has not renewed in the time of a renewal is lost, and the key is given out again', async () => {
+test('a holder that does not renew in time is lost, and the key is assigned again', async () => {
   const holder = await lapsedHolder();
   const reply = await connectWithin(plentyMs);
   expect(reply?.body.spawned).toBe(true);
@@ -64,7 +64,7 @@ test('a holder that has not renewed in the time of a renewal is lost, and the ke
   });
 });
 
-test('a holder whose worker runs in this process is joined, however old its lease', async () => {
+test('a holder whose worker runs in this process is returned, however old its lease', async () => {
   await using own = await openTestApi({ ownNode: 'node-1' });
   const holder = await lapsedHolder(own);
   const { body } = await own.post(connectPath, { key: 'room' });

@@ -57,7 +57,7 @@ async function look(id: string): Promise<Backend['history'][number] | undefined>
 const newReaper = (more: { store?: Store; ownNode?: () => string; log?: Log } = {}) =>
   new OrphanReaper({ store, bus, clock: new ManualClock(), log, rules: spawnRules, ...more });
 
-/** So many passes that whatever did not change meanwhile is judged. */
+/** Enough passes to judge everything that does not change in the meantime. */
 async function watch(reaper: OrphanReaper, passes = 60): Promise<void> {
   for (let pass = 0; pass < passes; pass += 1) await reaper.pass();
 }
@@ -65,7 +65,7 @@ async function watch(reaper: OrphanReaper, passes = 60): Promise<void> {
 const renew = async (id: string, leaseUntil = new Date(Date.now() + 60_000)) =>
   await store.update(nodes, id, (node) => ({ ...node, leaseUntil }));
 
-test('a backend that no node took in time ends as "startuptimeout", others wait on', async () => {
+test('a backend that no node claimed in time ends as "startuptimeout", others keep waiting', async () => {
   const [late, early, taken] = [await insertBackend(301), await insertBackend(240), await insertBackend(301, 'node-1')];
   await watch(newReaper());
   expect(await look(late)).toMatchObject({ status: 'terminated', terminationReason: 'startuptimeout' });
@@ -73,7 +73,7 @@ test('a backend that no node took in time ends as "startuptimeout", others wait 
   expect(await look(taken)).toMatchObject({ status: 'scheduled' });
 });
 
-test('after a freeze, what waits is not ended before nodes had their time to take it', async () => {
+test('after a freeze, waiting backends are not ended before nodes had time to claim them', async () => {
   const waiting = await insertBackend(301);
   await watch(newReaper(), 59);
   expect(await look(waiting)).toMatchObject({ status: 'scheduled' });
@@ -81,7 +81,7 @@ test('after a freeze, what waits is not ended before nodes had their time to tak
   expect(await look(waiting)).toMatchObject({ status: 'terminated' });
 });
 
-test('backends of a silent node are lost, once nodes had their chance to show that they live', async () => {
+test('backends of a silent node are lost after nodes had time to renew', async () => {
   await insertNode('silent', -1);
   await insertNode('alive', 60_000);
   const [lost, kept] = [await insertBackend(1, 'silent'), await insertBackend(1, 'alive')];
@@ -93,12 +93,12 @@ test('backends of a silent node are lost, once nodes had their chance to show th
   expect(await look(kept)).toMatchObject({ status: 'scheduled' });
 });
 
-test('after a freeze of this process, a node that has not renewed yet is not taken for dead by its old lease', async () => {
+test('after a freeze of this process, a node that has not renewed yet is not considered dead', async () => {
   await insertNode('frozen-too', 60_000);
   const backend = await insertBackend(1, 'frozen-too');
   const reaper = newReaper();
   await watch(reaper, 2);
-  // A freeze of more than a lease: the store's time is past it at the next pass.
+  // The freeze lasts longer than a lease, so the lease has expired by the store's time at the next pass.
   await renew('frozen-too', new Date(Date.now() - 1));
   await watch(reaper, 2);
   expect(await look(backend)).toMatchObject({ status: 'scheduled' });
@@ -107,7 +107,7 @@ test('after a freeze of this process, a node that has not renewed yet is not tak
   expect(await look(backend)).toMatchObject({ status: 'scheduled' });
 });
 
-test('a node that renews while its backends are being ended keeps the others', async () => {
+test('a node that renews while its backends are being ended keeps the rest', async () => {
   await insertNode('late', -1);
   const [first, second] = [await insertBackend(1, 'late'), await insertBackend(1, 'late')];
   const renewing = new Proxy(store, {
@@ -126,14 +126,14 @@ test('a node that renews while its backends are being ended keeps the others', a
   expect(new Set(statuses)).toEqual(new Set(['scheduled', 'terminated']));
 });
 
-test('a node whose worker runs in this process is never taken for dead here, whatever its lease says', async () => {
+test('a node whose worker runs in this process is never considered dead, whatever its lease', async () => {
   await insertNode('own', -1);
   const backend = await insertBackend(1, 'own');
   await watch(newReaper({ ownNode: () => 'own' }));
   expect(await look(backend)).toMatchObject({ status: 'scheduled' });
 });
 
-test('a store that fails gives nodes their time again', async () => {
+test('after a failure of the store, nodes have the full time to renew', async () => {
   await insertNode('cut-off', -1);
   const backend = await insertBackend(1, 'cut-off');
   let isAway = false;
@@ -155,7 +155,7 @@ test('a store that fails gives nodes their time again', async () => {
   expect(await look(backend)).toMatchObject({ status: 'terminated' });
 });
 
-test('the log says that the orphan reaper ended a backend, and why', async () => {
+test('the log reports that the orphan reaper ended a backend, and why', async () => {
   await insertNode('away', -1);
   const backend = await insertBackend(1, 'away');
   const lines: Record<string, unknown>[] = [];
@@ -166,7 +166,7 @@ test('the log says that the orphan reaper ended a backend, and why', async () =>
   ]);
 });
 
-test('the holder of a key is not called lost before the lease of the key has ended, too', async () => {
+test('the holder of a key is not lost before the lease of the key has expired, too', async () => {
   const id = await insertBackend(60, 'node-keyed');
   const key = { key: 'room', fencingToken: 7 };
   await store.update(backends, id, (backend) => ({ ...backend, ...key }));

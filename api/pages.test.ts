@@ -11,7 +11,7 @@ afterAll(async () => await api[Symbol.asyncDispose]());
 const listPath = '/v2/service/acme/draw/backends';
 const idsOf = ({ body }: Reply): string[] => body.backends.map(({ id }: { id: string }) => id);
 
-/** Copies a backend, so that several have the same time. */
+/** Copies a backend, so that several have the same creation time. */
 async function copy(id: string, times: number): Promise<string[]> {
   const original = await api.store.get(backends, id);
   if (!original) throw new Error('There is no such backend');
@@ -20,7 +20,7 @@ async function copy(id: string, times: number): Promise<string[]> {
   return copies.map((each) => each.id);
 }
 
-/** Follows the cursors of a list to its end. */
+/** Reads all pages of a list. */
 async function pagesOf(path: string, field: string): Promise<unknown[][]> {
   const pages: unknown[][] = [];
   let cursor: string | undefined;
@@ -34,7 +34,7 @@ async function pagesOf(path: string, field: string): Promise<unknown[][]> {
 }
 
 describe('lists', () => {
-  test('come in pages, which hold everything once, in order, also what has the same time', async () => {
+  test('have pages that contain everything once, in order, including items with the same time', async () => {
     const first = (await api.post(connectPath)).body.backend_id;
     const alike = await copy(first, 6);
     const last = (await api.post(connectPath)).body.backend_id;
@@ -53,7 +53,7 @@ describe('lists', () => {
     expect(running.map(({ length }) => length)).toEqual([3, 3, 2]);
   });
 
-  test('go on where they were, whatever comes and goes meanwhile', async () => {
+  test('continue where they were when items are added and removed', async () => {
     const old = await copy((await api.post(connectPath)).body.backend_id, 3);
     const page = await api.get(`${listPath}?limit=2`);
     await api.store.delete(backends, idsOf(page)[1] ?? '');
@@ -64,7 +64,7 @@ describe('lists', () => {
     for (const id of old) expect(seen).toContain(id);
   });
 
-  test('of services and images come in pages, too', async () => {
+  test('of services and images have pages, too', async () => {
     for (const name of ['b', 'c', 'a']) await api.addService(name);
     expect(await pagesOf('/v2/account/acme/services?limit=2', 'services')).toEqual([
       ['a', 'b'],
@@ -77,7 +77,7 @@ describe('lists', () => {
     );
   });
 
-  test('cost the same, however many backends have ended', async () => {
+  test('cost the same for any number of ended backends', async () => {
     await api.addService('busy');
     await api.addImage('acme/busy', 'latest', digestOf('c'));
     const { backend_id: id } = (await api.post('/v2/service/acme/busy/connect')).body;
@@ -88,7 +88,7 @@ describe('lists', () => {
   });
 
   test.each(['limit=0', 'limit=1001', 'limit=x', 'limit=1.5', 'cursor=x', 'cursor=WyJhIiwiYiJd', 'page=2'])(
-    'refuse %s',
+    'reject %s',
     async (query) => {
       const { status, body } = await api.get(`${listPath}?${query}`);
       expect([status, body.error.code]).toEqual([400, 'BadRequest']);

@@ -63,12 +63,12 @@ async function spawnOn(node: string, service = 'draw'): Promise<void> {
   await store.insert(backends, assign(backend, node));
 }
 
-/** Stores an image and tells of it, as the registry does. */
+/** Stores an image and publishes the push, as the registry does. */
 async function push(tag: string, digest: string): Promise<string> {
   const id = imageId(repository, tag, digest);
   await store.insert(images, { id, repository, tag, digest, uploadTime: await store.now(), sizeBytes: 1 });
   await bus.publish(manifestPushed, { repository, digest, mediaType: 'any', tags: [tag], by: 'acme' });
-  // It is told to those who listen before this.
+  // All subscribers receive it before this.
   await new Promise((resolve) => setImmediate(resolve));
   return id;
 }
@@ -80,13 +80,13 @@ async function open({ prefetchEnabled = true, on = queue } = {}): Promise<Prefet
   return prefetch;
 }
 
-/** Waits for what was begun, and for the handlers of what was added. */
+/** Waits for pending notifications and for the handlers of their jobs. */
 async function close(prefetch: Prefetcher): Promise<void> {
   await prefetch[Symbol.asyncDispose]();
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-test('a push of what an environment spawns notifies the living nodes that spawned it', async () => {
+test('a push of the tag of an environment notifies the live nodes that spawned it', async () => {
   await addNode('dead', { leaseMs: -1 });
   await addNode('moved', { cluster: 'other' });
   for (const node of ['node-1', 'node-1', 'dead', 'moved', 'forgotten']) await spawnOn(node);
@@ -110,7 +110,7 @@ test('a node’s queue holds an image once, whichever process and tag notify the
   await expect.poll(() => notified).toEqual([`node-3 ${image}`]);
 });
 
-test('another tag notifies no node before an environment is moved to it', async () => {
+test('a push of another tag notifies no node before an environment is changed to it', async () => {
   await spawnOn('node-1');
   const prefetch = await open();
   const latest = await push('latest', 'sha256:1');
@@ -137,7 +137,7 @@ test('no node is notified for an unused service, or where prefetching is turned 
   expect(notified).toEqual([]);
 });
 
-test('a queue that is away is in nobody’s way, and the next push is not lost', async () => {
+test('an unavailable queue does not delay requests, and the next push is handled', async () => {
   await spawnOn('node-1');
   let isAway = true;
   const add: Queue['add'] = async (...args) => {

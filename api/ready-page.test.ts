@@ -9,7 +9,7 @@ beforeAll(async () => void (api = await openTestApi()));
 afterAll(async () => await api[Symbol.asyncDispose]());
 
 describe('the readiness page', () => {
-  test('shows what is happening, redirects when ready, and says why it failed', async () => {
+  test('shows the progress, redirects when ready, and shows the reason of a failure', async () => {
     const { body } = await api.post(connectPath);
     const path = new URL(body.ready_url).pathname;
     const waiting = await api.call('GET', path);
@@ -45,7 +45,7 @@ describe('the readiness page', () => {
     expect(page.body).not.toContain('137');
   });
 
-  test('does not call a session that is ending one that starts, and waits for the end', async () => {
+  test('shows that a session is being stopped, and waits for the end', async () => {
     for (const isReady of [true, false]) {
       const { backend_id: id, ready_url: url } = (await api.post(connectPath)).body;
       const begin = (current: Backend) => beginStop(requestStop(current, 'soft', 'external', new Date()), new Date());
@@ -54,18 +54,18 @@ describe('the readiness page', () => {
       expect(page.status).toBe(200);
       expect(page.body).toContain('The session is being stopped');
       expect(page.body).not.toContain('Starting your session');
-      // It loads anew when the backend has ended, not at every look while it is ending.
+      // It reloads when the backend has ended, not with each status while it is ending.
       expect(page.body).not.toContain('/terminat/');
     }
   });
 
-  test('belongs to one token of one backend', async () => {
+  test('is limited to a token and its backend', async () => {
     const [one, other] = [(await api.post(connectPath)).body, (await api.post(connectPath)).body];
     expect((await api.call('GET', `/ready/${one.backend_id}/${other.token}/`)).status).toBe(404);
     expect((await api.call('GET', `/ready/${one.backend_id}/nonsense/`)).status).toBe(404);
   });
 
-  test('whose path cannot be decoded is a bad request: an error would be logged, with the token in the path', async () => {
+  test('whose path cannot be decoded is a bad request, not an error that would be logged with the token', async () => {
     const { ready_url: url } = (await api.post(connectPath)).body;
     const answer = await api.call('GET', `${new URL(url).pathname.replace(/\/$/, '')}%ff`);
     expect([answer.status, answer.body]).toEqual([400, { error: expect.objectContaining({ code: 'BadRequest' }) }]);

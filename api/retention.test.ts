@@ -64,24 +64,27 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     expect(await store.get(accessTokens, revoked.id)).toBeUndefined();
   });
 
-  retentionTest('an ended backend stays for its history, then goes with its routes', async ({ fixture }) => {
-    const { store, clock, pass } = fixture;
-    const [ended, live] = [await fixture.spawn(), await fixture.spawn()];
-    const more = await fixture.connect(ended);
-    await fixture.end(ended);
-    await clock.advance(historyMs);
-    await pass();
-    expect(await store.get(backends, ended)).toMatchObject({ status: 'terminated' });
-    await clock.advance(1);
-    expect(await pass()).toMatchObject({ backends: 1 });
-    expect(await store.get(backends, ended)).toBeUndefined();
-    expect(await store.get(routes, more)).toBeUndefined();
-    expect(await store.find(routes, { index: 'byBackend', equals: { backend: ended } })).toEqual([]);
-    expect(await store.get(backends, live)).toBeDefined();
-    expect(await store.find(routes, { index: 'byBackend', equals: { backend: live } })).toHaveLength(1);
-  });
+  retentionTest(
+    'an ended backend is kept for the time of its history, then deleted with its routes',
+    async ({ fixture }) => {
+      const { store, clock, pass } = fixture;
+      const [ended, live] = [await fixture.spawn(), await fixture.spawn()];
+      const more = await fixture.connect(ended);
+      await fixture.end(ended);
+      await clock.advance(historyMs);
+      await pass();
+      expect(await store.get(backends, ended)).toMatchObject({ status: 'terminated' });
+      await clock.advance(1);
+      expect(await pass()).toMatchObject({ backends: 1 });
+      expect(await store.get(backends, ended)).toBeUndefined();
+      expect(await store.get(routes, more)).toBeUndefined();
+      expect(await store.find(routes, { index: 'byBackend', equals: { backend: ended } })).toEqual([]);
+      expect(await store.get(backends, live)).toBeDefined();
+      expect(await store.find(routes, { index: 'byBackend', equals: { backend: live } })).toHaveLength(1);
+    },
+  );
 
-  retentionTest('the routes of an ended backend go soon, since they lead nowhere', async ({ fixture }) => {
+  retentionTest('the routes of an ended backend are deleted soon', async ({ fixture }) => {
     const { store, clock, pass } = fixture;
     const ended = await Promise.all(Array.from({ length: 150 }, async () => await fixture.end(await fixture.spawn())));
     await fixture.spawn();
@@ -96,7 +99,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     for (const id of [...ended, more]) expect(await store.get(backends, id)).toBeDefined();
   });
 
-  retentionTest('more than a batch goes in one pass, and its routes too', async ({ fixture }) => {
+  retentionTest('a pass deletes more than one batch of backends and routes', async ({ fixture }) => {
     const { store, clock, pass } = fixture;
     const [first] = await Promise.all(
       Array.from({ length: 250 }, async () => await fixture.end(await fixture.spawn())),
@@ -108,33 +111,30 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     expect(await store.find(routes, { index: 'byBackend' })).toEqual([]);
   });
 
-  retentionTest(
-    'a process that dies between any two deletions leaves nothing that the next pass misses',
-    async ({ fixture }) => {
-      const { store, clock, pass } = fixture;
-      await Promise.all(
-        Array.from({ length: 5 }, async () => {
-          const backend = await fixture.spawn();
-          await fixture.connect(backend);
-          await fixture.end(backend);
-        }),
-      );
-      await clock.advance(historyMs + 1);
-      for (let passes = 0; (await store.find(backends, { index: 'byEnd' })).length > 0; passes += 1) {
-        expect(passes).toBeLessThan(20);
-        fixture.failDeletionsAfter(1);
-        // Another process, which remembers nothing.
-        await fixture.passOfAnother().catch((error: unknown) => expect(error).toMatchObject({ code: 'unavailable' }));
-        await fixture.untilDeletionsEnd();
-        for (const { backend } of await store.find(routes, { index: 'byBackend' })) {
-          expect(await store.get(backends, backend)).toBeDefined();
-        }
+  retentionTest('after a crash between any two deletions, the next pass deletes the rest', async ({ fixture }) => {
+    const { store, clock, pass } = fixture;
+    await Promise.all(
+      Array.from({ length: 5 }, async () => {
+        const backend = await fixture.spawn();
+        await fixture.connect(backend);
+        await fixture.end(backend);
+      }),
+    );
+    await clock.advance(historyMs + 1);
+    for (let passes = 0; (await store.find(backends, { index: 'byEnd' })).length > 0; passes += 1) {
+      expect(passes).toBeLessThan(20);
+      fixture.failDeletionsAfter(1);
+      // Another process, without the state of the first.
+      await fixture.passOfAnother().catch((error: unknown) => expect(error).toMatchObject({ code: 'unavailable' }));
+      await fixture.untilDeletionsEnd();
+      for (const { backend } of await store.find(routes, { index: 'byBackend' })) {
+        expect(await store.get(backends, backend)).toBeDefined();
       }
-      fixture.failDeletionsAfter(Infinity);
-      expect(await pass()).toEqual({ backends: 0, routes: 0, keys: 0, nodes: 0, tokens: 0 });
-      expect(await store.find(routes, { index: 'byBackend' })).toEqual([]);
-    },
-  );
+    }
+    fixture.failDeletionsAfter(Infinity);
+    expect(await pass()).toEqual({ backends: 0, routes: 0, keys: 0, nodes: 0, tokens: 0 });
+    expect(await store.find(routes, { index: 'byBackend' })).toEqual([]);
+  });
 
   retentionTest('passes that run at the same time delete everything once', async ({ fixture }) => {
     await Promise.all(Array.from({ length: 20 }, async () => await fixture.end(await fixture.spawn())));
@@ -144,23 +144,26 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     expect(await fixture.store.find(routes, { index: 'byBackend' })).toEqual([]);
   });
 
-  retentionTest('a key that no live backend holds goes, and its next fencing token is higher', async ({ fixture }) => {
-    const { store, clock, pass } = fixture;
-    const [ended, live] = [await fixture.spawn(), await fixture.spawn()];
-    const free = await fixture.claim('free', ended);
-    await fixture.claim('held', live);
-    await fixture.claim('claimed, and then its process died', newBackendId());
-    await fixture.end(ended);
-    await clock.advance(hourMs);
-    expect(await pass()).toMatchObject({ keys: 0 });
-    await clock.advance(2 * 60_000);
-    expect(await pass()).toMatchObject({ keys: 2 });
-    expect(await store.get(keys, free.id)).toBeUndefined();
-    expect(await store.get(keys, keyId('acme', 'draw', 'held'))).toBeDefined();
-    expect((await fixture.claim('free', await fixture.spawn())).fencingToken).toBeGreaterThan(free.fencingToken);
-  });
+  retentionTest(
+    'a key that no live backend holds is deleted, and its next fencing token is higher',
+    async ({ fixture }) => {
+      const { store, clock, pass } = fixture;
+      const [ended, live] = [await fixture.spawn(), await fixture.spawn()];
+      const free = await fixture.claim('free', ended);
+      await fixture.claim('held', live);
+      await fixture.claim('claimed, and then its process died', newBackendId());
+      await fixture.end(ended);
+      await clock.advance(hourMs);
+      expect(await pass()).toMatchObject({ keys: 0 });
+      await clock.advance(2 * 60_000);
+      expect(await pass()).toMatchObject({ keys: 2 });
+      expect(await store.get(keys, free.id)).toBeUndefined();
+      expect(await store.get(keys, keyId('acme', 'draw', 'held'))).toBeDefined();
+      expect((await fixture.claim('free', await fixture.spawn())).fencingToken).toBeGreaterThan(free.fencingToken);
+    },
+  );
 
-  retentionTest('a key stays while its fencing token is ahead of the time', async ({ fixture }) => {
+  retentionTest('a key is kept while its fencing token is ahead of the time', async ({ fixture }) => {
     const { store, clock, pass } = fixture;
     const ahead = { ...(await fixture.claim('ahead', newBackendId())), fencingToken: clock.now().getTime() + dayMs };
     await store.update(keys, ahead.id, () => ahead);
@@ -171,7 +174,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
   });
 
   retentionTest(
-    'a node that is gone for as long goes, unless a backend on it is still to be ended',
+    'a node that has been gone for as long is deleted, unless one of its backends has not ended',
     async ({ fixture }) => {
       const { store, clock, pass } = fixture;
       const startedAt = clock.now();
@@ -189,7 +192,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     },
   );
 
-  retentionTest('passes run by themselves, and count what they delete', async ({ fixture }) => {
+  retentionTest('passes run periodically, and count their deletions', async ({ fixture }) => {
     await fixture.end(await fixture.spawn());
     await fixture.clock.advance(historyMs + 1);
     await fixture.timers.advance(60_000);
@@ -200,7 +203,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
 type Fixture = ReturnType<typeof fixtureOf>;
 
 function fixtureOf(parts: AsyncDisposableStack, opened: Store) {
-  // Apart, so that no pass begins by itself while a month goes by.
+  // Two clocks, so that no pass starts while the test advances by a month.
   const [clock, timers] = [new ManualClock(new Date()), new ManualClock()];
   const deletions: Promise<unknown>[] = [];
   let deletionsLeft = Infinity;

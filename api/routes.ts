@@ -8,8 +8,9 @@ import { imageArchiveEndpoints } from './v2/image-archives.ts';
 import { serviceEndpoints } from './v2/services.ts';
 
 export const apiRoutes: readonly Mounted[] = [
-  ...backendEndpoints,
+  // First, because connect is the most frequent request, and Express tries routes in order.
   ...serviceEndpoints,
+  ...backendEndpoints,
   ...imageArchiveEndpoints,
   ...tokenEndpoints,
   ...olderEndpoints,

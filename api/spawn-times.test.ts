@@ -31,7 +31,7 @@ async function newId(): Promise<string> {
 
 const lastSpawn = async (id: string) => (await store.get(services, id))?.lastSpawnedAt?.getTime();
 
-test('the first spawn is noted at once, those within a second together', async () => {
+test('the first spawn is recorded at once, those within a second together', async () => {
   const id = await newId();
   const clock = new ManualClock();
   let writes = 0;
@@ -50,7 +50,7 @@ test('the first spawn is noted at once, those within a second together', async (
   expect(writes).toBe(2);
 });
 
-test('closing writes what is noted', async () => {
+test('closing writes pending records', async () => {
   const id = await newId();
   const times = new SpawnTimes({ store, clock: new ManualClock(), log });
   times.note(id, 'default', new Date(1));
@@ -59,7 +59,7 @@ test('closing writes what is noted', async () => {
   expect(await lastSpawn(id)).toBe(2);
 });
 
-test('a note that comes late, or for what is gone, changes nothing', async () => {
+test('a late record, or one of a deleted service or environment, changes nothing', async () => {
   const id = await newId();
   await using times = new SpawnTimes({ store, clock: new ManualClock(), log });
   times.note(id, 'default', new Date(5));
@@ -72,7 +72,7 @@ test('a note that comes late, or for what is gone, changes nothing', async () =>
   expect(await lastSpawn(id)).toBe(5);
 });
 
-/** A store's methods, to replace one of them. */
+/** The methods of a store, so that one of them can be replaced. */
 function bound(of: Store): Store {
   return {
     isShared: of.isShared,

@@ -1,5 +1,6 @@
 /** Opens the data folder and the drivers of the four ports. The one place that chooses drivers. */
 import { join } from 'node:path';
+import { BlobsError } from '../core/blobs/blobs.ts';
 import type { Blobs } from '../core/blobs/blobs.ts';
 import { openFileBlobs } from '../core/blobs/filesystem.ts';
 import type { Bus } from '../core/bus/bus.ts';
@@ -115,10 +116,14 @@ async function openStore(config: Config, folder: string, log: Log): Promise<Stor
   if (config.store === 'sqlite') return await openSqliteStore({ folder: join(folder, 'store'), collections, log });
   const { openMongoStore } = await import('../core/store/mongodb.ts');
   const options = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase, collections, log };
-  return await openMongoStore(options).catch((error: unknown) => {
-    if (!(error instanceof StoreError && error.code === 'unavailable')) throw error;
-    throw new ConfigError(`${error.message}\nIs MongoDB running, and is BERTH_MONGODB_URL right?`, { cause: error });
-  });
+  return await openMongoStore(options).catch(explainUnavailable);
+}
+
+/** Turns the error of a MongoDB server that is unavailable at the start into a `ConfigError`. */
+function explainUnavailable(error: unknown): never {
+  const isKnown = error instanceof StoreError || error instanceof BlobsError;
+  if (!isKnown || error.code !== 'unavailable') throw error;
+  throw new ConfigError(`${error.message}\nIs MongoDB running, and is BERTH_MONGODB_URL right?`, { cause: error });
 }
 
 async function openBlobs(
@@ -131,7 +136,7 @@ async function openBlobs(
   const place = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
   const cache = { folder: join(folder, 'cache'), maxBytes: config.blobCacheMib * 1024 * 1024, reserve };
   const isCached = isPulledFrom && cache.maxBytes > 0 && !(await isInMemory(folder));
-  return await openGridFsBlobs({ ...place, hashing, log, ...(isCached && { cache }) });
+  return await openGridFsBlobs({ ...place, hashing, log, ...(isCached && { cache }) }).catch(explainUnavailable);
 }
 
 /** Opens the queue, for the components that add jobs to it or consume them. */

@@ -1,6 +1,6 @@
 import type { SpawnRules } from '../dependencies.ts';
 
-/** For tests that are not about them. */
+/** Spawn rules for tests of other things. */
 export const spawnRules: SpawnRules = {
   defaultMaxIdleSeconds: 300,
   maxIdleSecondsLimit: 1000,

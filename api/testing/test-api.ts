@@ -1,4 +1,4 @@
-/** What the API's tests stand on: the API behind a real server, with a real store, queue and bus. */
+/** The fixture of the API's tests: the API on a real server with a real store, queue and bus. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ import { spawnRules } from './spawn-rules.ts';
 
 const log = silentLog();
 
-/** Where a connect request to the service goes that is there from the beginning. */
+/** The path of a connect request to the service that exists from the start. */
 export const connectPath = '/v2/service/acme/draw/connect';
 
 export interface Reply {
@@ -42,17 +42,17 @@ export interface Reply {
 }
 
 export interface TestApiOptions {
-  /** What the API uses in place of the real store, made of it. Default: the real store. */
+  /** Wraps the store that the API uses. Default: the real store. */
   readonly storeOf?: (store: Store) => Store;
   readonly rules?: Partial<SpawnRules>;
-  /** Default: that of the machine. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
   readonly ownNode?: string;
 }
 
 export type TestApi = Awaited<ReturnType<typeof openTestApi>>;
 
-/** Opens an API in which the service `acme/draw` has one image: `latest`, of the digest `digestOf('a')`. */
+/** Opens an API with a service `acme/draw` that has one image: `latest`, with the digest `digestOf('a')`. */
 export async function openTestApi(options: TestApiOptions = {}) {
   await using parts = new AsyncDisposableStack();
   const opened = await openComponent(parts, options);
@@ -79,12 +79,12 @@ export async function openTestApi(options: TestApiOptions = {}) {
   return {
     ...opened,
     ...client,
-    /** Of `acme`, which may do everything. */
+    /** An access token of `acme` with all scopes. */
     token,
     tokenFor,
     addService,
     addImage,
-    /** Changes a backend and tells of it, as its worker does. */
+    /** Changes a backend and publishes the change, as its worker does. */
     change: async (id: string, by: (backend: Backend) => Backend) => {
       const changed = await store.update(backends, id, by);
       if (changed) await bus.publish(backendChanged, { backend: id, status: changed.status });
@@ -100,7 +100,7 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
   const store = storeOf(parts.use(await openSqliteStore({ folder, collections: [...modelCollections], log })));
   const bus = parts.use(openInProcessBus({ log }));
   const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
-  /** The backends that the cluster was told to spawn. */
+  /** The backends whose spawn jobs were added. */
   const notified: string[] = [];
   const handlers = new JobHandlers().on(spawnJob, async ({ backend }) => void notified.push(backend));
   parts.use(await queue.consume('cluster-main', handlers, { concurrency: 1 }));
@@ -143,7 +143,7 @@ function clientOf(base: string, token: string) {
   };
 }
 
-/** A digest that is told from others by one hexadecimal digit. */
+/** A digest that repeats one hexadecimal digit. */
 export function digestOf(digit: string): string {
   return `sha256:${digit.repeat(64)}`;
 }

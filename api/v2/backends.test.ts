@@ -8,14 +8,14 @@ beforeAll(async () => void (api = await openTestApi()));
 afterAll(async () => await api[Symbol.asyncDispose]());
 
 describe('backends', () => {
-  test('show their status to everyone, from every origin, and nothing more', async () => {
+  test('show only their status without an access token, from any origin', async () => {
     const { body } = await api.post(connectPath);
     const reply = await api.call('GET', `/v2/backend/${body.backend_id}/status`);
     expect(reply.headers.get('access-control-allow-origin')).toBe('*');
     expect(reply.body).toEqual({ status: 'scheduled', time: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/) });
   });
 
-  test('stream their history, then what happens, and end after terminated', async () => {
+  test('stream their history, then new statuses, and end after terminated', async () => {
     const { body } = await api.post(connectPath);
     const response = await fetch(`${body.status_url}/stream`);
     expect(response.headers.get('content-type')).toBe('text/event-stream');
@@ -34,7 +34,7 @@ describe('backends', () => {
     expect(resumed.body.match(/^data:/gm)).toHaveLength(1);
   });
 
-  test('are listed: running ones of an account, all of a service within a time', async () => {
+  test('are listed: running ones of an account, all of a service within a time range range', async () => {
     await api.addService('other');
     await api.addImage('acme/other', 'latest', digestOf('b'));
     const first = (await api.post('/v2/service/acme/other/connect')).body.backend_id;

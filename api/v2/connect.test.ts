@@ -8,7 +8,7 @@ beforeAll(async () => void (api = await openTestApi()));
 afterAll(async () => await api[Symbol.asyncDispose]());
 
 describe('a connect request', () => {
-  test('takes what a spawn config says', async () => {
+  test('applies its spawn config', async () => {
     const { body } = await api.post(connectPath, {
       user: 'Zoë',
       auth: { role: 'ädmin' },
@@ -58,7 +58,7 @@ describe('a connect request', () => {
     expect(answer.error.message).toContain(message);
   });
 
-  test('accepts a key of 128 characters of any language', async () => {
+  test('accepts a key of 128 characters in any language', async () => {
     expect((await api.post(connectPath, { key: '🚢'.repeat(128) })).status).toBe(200);
   });
 });

@@ -14,17 +14,17 @@ describe('image archives', () => {
       body: 'an archive',
     });
 
-  test('who may not push or read is told so before anything else', async () => {
+  test('missing rights are reported before any other problem', async () => {
     const [reader, pusher] = [await api.tokenFor('acme', ['read']), await api.tokenFor('acme', ['push'])];
-    const stranger = await api.tokenFor('other', ['read', 'push']);
+    const otherToken = await api.tokenFor('other', ['read', 'push']);
     const archive = `${path}/${digestOf('a')}/archive`;
     expect((await send(reader)).body.error.code).toBe('Forbidden');
     expect((await api.get(archive, pusher)).body.error.code).toBe('Forbidden');
-    expect((await send(stranger)).body.error.code).toBe('ServiceNotFound');
-    expect((await api.get(archive, stranger)).body.error.code).toBe('ServiceNotFound');
+    expect((await send(otherToken)).body.error.code).toBe('ServiceNotFound');
+    expect((await api.get(archive, otherToken)).body.error.code).toBe('ServiceNotFound');
   });
 
-  test('a process that cannot reach the bytes of images says what to do', async () => {
+  test('a process that cannot read images reports what to do', async () => {
     const replies = [await send(api.token), await api.get(`${path}/${digestOf('a')}/archive`)];
     for (const { status, body } of replies) {
       expect([status, body.error.code, body.error.message]).toEqual([

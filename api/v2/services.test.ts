@@ -32,11 +32,11 @@ describe('services', () => {
     });
   });
 
-  test.each(['', 'A', '-a', 'a..b', '../b', 'a/b', 'x'.repeat(64)])('cannot be called %j', async (name) => {
+  test.each(['', 'A', '-a', 'a..b', '../b', 'a/b', 'x'.repeat(64)])('cannot be named %j', async (name) => {
     expect((await api.post('/v2/account/acme/service', { name })).status).toBe(400);
   });
 
-  test('spawn what update names, until a connect request names something else', async () => {
+  test('spawn the image that update sets, unless a connect request names another', async () => {
     await api.addImage('acme/draw', 'v2', digestOf('c'));
     expect((await api.post('/v2/service/acme/draw/update', { image_tag: 'v2' })).body).toEqual({ status: 'ok' });
     const spawned = async (body?: unknown) => {
@@ -49,7 +49,7 @@ describe('services', () => {
     expect([unknown.status, unknown.body.error.code]).toEqual([404, 'ImageNotFound']);
   });
 
-  test('are private until they are made public, by who may manage them', async () => {
+  test('are private until a token with the scope makes them public', async () => {
     const path = '/v2/service/acme/draw/visibility';
     expect((await api.get(path)).body).toEqual({ public: false });
     expect((await api.post(path, { public: true })).body).toEqual({ status: 'ok' });
@@ -57,9 +57,9 @@ describe('services', () => {
     expect((await api.get('/v2/service/acme/draw')).body).not.toHaveProperty('public');
     const pusher = await api.tokenFor('acme', ['read', 'push', 'connect']);
     expect((await api.post(path, { public: false }, pusher)).body.error.code).toBe('Forbidden');
-    const stranger = await api.tokenFor('other', ['read', 'push', 'deploy', 'connect', 'manage']);
-    expect((await api.post(path, { public: false }, stranger)).body.error.code).toBe('ServiceNotFound');
-    expect((await api.get(path, stranger)).body.error.code).toBe('ServiceNotFound');
+    const otherToken = await api.tokenFor('other', ['read', 'push', 'deploy', 'connect', 'manage']);
+    expect((await api.post(path, { public: false }, otherToken)).body.error.code).toBe('ServiceNotFound');
+    expect((await api.get(path, otherToken)).body.error.code).toBe('ServiceNotFound');
     for (const body of [{}, { public: 'yes' }, { public: true, more: 1 }]) {
       expect((await api.post(path, body)).status).toBe(400);
     }
@@ -68,7 +68,7 @@ describe('services', () => {
     expect((await api.get(path)).body).toEqual({ public: false });
   });
 
-  test('show their images, the newest first', async () => {
+  test('list their images, the newest first', async () => {
     await api.addImage('acme/draw', 'v3', digestOf('d'));
     const { images: shown } = (await api.get('/v2/service/acme/draw/images')).body;
     expect(shown[0]).toEqual({
