@@ -14,6 +14,32 @@ export const backendWaits = {
   message: z.strictObject({ cluster: z.string() }),
 };
 
+export interface PullProgress {
+  readonly layers: number;
+  /** Layers that are downloaded and extracted, or that the node had already. */
+  readonly layersDone: number;
+  readonly downloadedBytes: number;
+  /** Of the layers whose download has begun. */
+  readonly totalBytes: number;
+}
+
+const count = z.int().min(0);
+
+/**
+ * How far the pull of a backend's image has come. Its worker publishes this at most every `pullProgressMs`, and once more when
+ * the last layer is done.
+ */
+export const pullProgressed = {
+  name: 'pull-progressed',
+  message: z.strictObject({
+    backend: z.string(),
+    progress: z.strictObject({ layers: count, layersDone: count, downloadedBytes: count, totalBytes: count }),
+  }),
+};
+
+/** Often enough for a progress bar that moves. */
+export const pullProgressMs = 500;
+
 /**
  * A proxy's heartbeat: how many connections and requests it has open to each backend, for all backends with any. Published every
  * `connectionsHeartbeatMs`, and at once when the first connection to a backend opens or its last one closes.

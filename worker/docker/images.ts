@@ -1,13 +1,18 @@
 import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
+import type { PullProgress } from '../../contract/messages.ts';
 import { linesOf } from '../../core/text/lines.ts';
 import { EngineError, calling, isContainerdAway, isEngineError } from './engine-error.ts';
+import { PullProgressSum } from './pull-progress.ts';
+import type { PullLine } from './pull-progress.ts';
 
 export interface PullOptions {
   /** A bearer token that the registry takes for this pull. */
   readonly token: string;
   readonly signal: AbortSignal;
+  /** Is called with each step that the engine reports. */
+  readonly onProgress?: (progress: PullProgress) => void;
 }
 
 export interface Images {
@@ -40,13 +45,13 @@ export class DockerImages implements Images {
     }
   }
 
-  async pull(reference: string, { token, signal }: PullOptions): Promise<void> {
+  async pull(reference: string, { token, signal, onProgress }: PullOptions): Promise<void> {
     signal.throwIfAborted();
     try {
       const stream = (await calling(() =>
         this.#streaming.pull(reference, { authconfig: { registrytoken: token }, abortSignal: signal }),
       )) as Readable;
-      await calling(() => readToEnd(addAbortSignal(signal, stream)));
+      await calling(() => readToEnd(addAbortSignal(signal, stream), onProgress));
     } catch (error) {
       signal.throwIfAborted();
       throw error;
@@ -54,19 +59,27 @@ export class DockerImages implements Images {
   }
 }
 
-/** The engine answers 200 before it begins, and tells failures as a line of the body. */
-async function readToEnd(stream: Readable): Promise<void> {
-  for await (const line of linesOf(stream)) {
-    const failure = failureIn(line);
-    if (failure !== undefined) throw new EngineError(isContainerdAway(failure) ? 'unavailable' : 'refused', failure);
+interface EngineLine extends PullLine {
+  readonly error?: unknown;
+}
+
+/** The engine answers 200 before it begins, and reports failures as a line of the body. */
+async function readToEnd(stream: Readable, onProgress?: (progress: PullProgress) => void): Promise<void> {
+  const sum = new PullProgressSum();
+  for await (const text of linesOf(stream)) {
+    const line = parseLine(text);
+    if (typeof line.error === 'string') {
+      throw new EngineError(isContainerdAway(line.error) ? 'unavailable' : 'refused', line.error);
+    }
+    const progress = sum.add(line);
+    if (progress) onProgress?.(progress);
   }
 }
 
-function failureIn(line: string): string | undefined {
+function parseLine(text: string): EngineLine {
   try {
-    const { error } = JSON.parse(line) as { error?: unknown };
-    return typeof error === 'string' ? error : undefined;
+    return JSON.parse(text) as EngineLine;
   } catch {
-    return undefined;
+    return {};
   }
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { PullProgress } from '../../contract/messages.ts';
 import type { PullOptions } from '../docker/images.ts';
 import { PullYielded, Pulls } from './pulls.ts';
 
@@ -22,12 +23,16 @@ describe('Pulls', () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const { signal } = new AbortController();
-    const waiting = [pulls.pull('a', token, signal), pulls.pull('a', token, signal), pulls.pull('b', token, signal)];
+    const waiting = [
+      pulls.pull('a', token, { signal }),
+      pulls.pull('a', token, { signal }),
+      pulls.pull('b', token, { signal }),
+    ];
     await settle();
     expect(images.pulls.map(({ reference }) => reference)).toEqual(['a', 'b']);
     for (const { done } of images.pulls) done.resolve();
     await Promise.all(waiting);
-    void pulls.pull('a', token, signal);
+    void pulls.pull('a', token, { signal });
     await settle();
     expect(images.pulls).toHaveLength(3);
   });
@@ -36,7 +41,7 @@ describe('Pulls', () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const [one, other] = [new AbortController(), new AbortController()];
-    const waiting = [pulls.pull('a', token, one.signal), pulls.pull('a', token, other.signal)];
+    const waiting = [pulls.pull('a', token, { signal: one.signal }), pulls.pull('a', token, { signal: other.signal })];
     await settle();
     one.abort(new Error('one left'));
     await expect(waiting[0]).rejects.toThrow('one left');
@@ -46,11 +51,34 @@ describe('Pulls', () => {
     expect(images.pulls[0]?.options.signal.aborted).toBe(true);
   });
 
+  it('reports the progress to each backend that waits, also to one that joins later', async () => {
+    const images = heldImages();
+    const pulls = new Pulls(images);
+    const { signal } = new AbortController();
+    const seen: string[] = [];
+    const waiter = (name: string) => ({
+      signal,
+      onProgress: ({ layersDone }: PullProgress) => void seen.push(`${name} ${layersDone}`),
+    });
+    const report = (layersDone: number) =>
+      images.pulls[0]?.options.onProgress?.({ layers: 3, layersDone, downloadedBytes: 0, totalBytes: 0 });
+    const waiting = [pulls.pull('a', token, waiter('one'))];
+    await settle();
+    report(1);
+    waiting.push(pulls.pull('a', token, waiter('other')));
+    report(2);
+    expect(seen).toEqual(['one 1', 'other 1', 'one 2', 'other 2']);
+    images.pulls[0]?.done.resolve();
+    await Promise.all(waiting);
+    report(3);
+    expect(seen).toHaveLength(4);
+  });
+
   it('fails for all who wait', async () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const { signal } = new AbortController();
-    const waiting = [pulls.pull('a', token, signal), pulls.pull('a', token, signal)];
+    const waiting = [pulls.pull('a', token, { signal }), pulls.pull('a', token, { signal })];
     await settle();
     images.pulls[0]?.done.reject(new Error('no such manifest'));
     for (const pull of waiting) await expect(pull).rejects.toThrow('no such manifest');
@@ -63,7 +91,7 @@ describe('Pulls', () => {
     const ahead = [pulls.prefetch('a', token, signal), pulls.prefetch('b', token, signal)];
     await settle();
     // The second one finds its image just making way for the first.
-    const needed = [pulls.pull('b', token, signal), pulls.pull('a', token, signal)];
+    const needed = [pulls.pull('b', token, { signal }), pulls.pull('a', token, { signal })];
     await expect(ahead[0]).rejects.toThrow(PullYielded);
     expect(images.pulls.slice(0, 2).map(({ options }) => options.signal.aborted)).toEqual([true, false]);
     await expect(pulls.prefetch('c', token, signal)).rejects.toThrow(PullYielded);
@@ -82,7 +110,7 @@ describe('Pulls', () => {
     const pulls = new Pulls(images);
     const { signal } = new AbortController();
     const ahead = pulls.prefetch('a', token, signal);
-    const needed = [pulls.pull('a', token, signal), pulls.pull('a', token, signal)];
+    const needed = [pulls.pull('a', token, { signal }), pulls.pull('a', token, { signal })];
     await settle();
     images.pulls[0]?.done.reject(new Error('grant has run out'));
     await expect(ahead).rejects.toThrow('grant has run out');

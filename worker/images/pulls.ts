@@ -1,3 +1,4 @@
+import type { PullProgress } from '../../contract/messages.ts';
 import { abortable } from '../../core/async/abortable.ts';
 import type { Images } from '../docker/images.ts';
 
@@ -8,7 +9,15 @@ interface Pull {
   readonly begunAhead: boolean;
   /** Whether a backend waits for it, or did. */
   isNeeded: boolean;
-  waiting: number;
+  readonly waiters: Set<Waiter>;
+  /** What the engine reported last. */
+  progress: PullProgress | undefined;
+}
+
+/** What waits for a pull: a backend, or a prefetch. */
+interface Waiter {
+  readonly signal: AbortSignal;
+  readonly onProgress?: (progress: PullProgress) => void;
 }
 
 type NewToken = () => Promise<string>;
@@ -38,16 +47,16 @@ export class Pulls {
    * Pulls an image for a backend, or waits for the pull that does. Rejects with the signal's reason when it aborts; when
    * nobody waits any more, the engine stops fetching.
    */
-  async pull(reference: string, newToken: NewToken, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
+  async pull(reference: string, newToken: NewToken, waiter: Waiter): Promise<void> {
+    waiter.signal.throwIfAborted();
     const pull = this.#join(reference, newToken);
     try {
-      await this.#wait(reference, pull, signal);
+      await this.#wait(reference, pull, waiter);
     } catch (error) {
       // It may have begun long ago: its grant has run out, or what was away is back. Or it was just making way. All who
       // waited have left it by now, so nobody joins it again.
-      if (!pull.begunAhead || signal.aborted) throw error;
-      await this.#wait(reference, this.#join(reference, newToken), signal);
+      if (!pull.begunAhead || waiter.signal.aborted) throw error;
+      await this.#wait(reference, this.#join(reference, newToken), waiter);
     }
   }
 
@@ -56,7 +65,7 @@ export class Pulls {
     signal.throwIfAborted();
     const shared = this.#byReference.get(reference);
     if (!shared && [...this.#byReference.values()].some(({ isNeeded }) => isNeeded)) throw new PullYielded();
-    await this.#wait(reference, shared ?? this.#begin(reference, newToken, false), signal);
+    await this.#wait(reference, shared ?? this.#begin(reference, newToken, false), { signal });
   }
 
   #join(reference: string, newToken: NewToken): Pull {
@@ -66,21 +75,34 @@ export class Pulls {
     return pull;
   }
 
-  async #wait(reference: string, pull: Pull, signal: AbortSignal): Promise<void> {
-    pull.waiting += 1;
+  async #wait(reference: string, pull: Pull, waiter: Waiter): Promise<void> {
+    pull.waiters.add(waiter);
+    if (pull.progress) waiter.onProgress?.(pull.progress);
     try {
-      await abortable(pull.done, signal);
+      await abortable(pull.done, waiter.signal);
     } finally {
-      pull.waiting -= 1;
-      if (pull.waiting === 0) this.#end(reference, pull);
+      pull.waiters.delete(waiter);
+      if (pull.waiters.size === 0) this.#end(reference, pull);
     }
   }
 
   #begin(reference: string, newToken: NewToken, isNeeded: boolean): Pull {
     const controller = new AbortController();
-    const done = newToken().then((token) => this.#images.pull(reference, { token, signal: controller.signal }));
+    const { signal } = controller;
+    const onProgress = (progress: PullProgress) => {
+      pull.progress = progress;
+      for (const waiter of pull.waiters) waiter.onProgress?.(progress);
+    };
+    const done = newToken().then((token) => this.#images.pull(reference, { token, signal, onProgress }));
     done.catch(() => {});
-    const pull = { done, controller, begunAhead: !isNeeded, isNeeded, waiting: 0 };
+    const pull: Pull = {
+      done,
+      controller,
+      begunAhead: !isNeeded,
+      isNeeded,
+      waiters: new Set(),
+      progress: undefined,
+    };
     this.#byReference.set(reference, pull);
     return pull;
   }

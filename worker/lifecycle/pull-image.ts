@@ -1,3 +1,5 @@
+import { pullProgressMs, pullProgressed } from '../../contract/messages.ts';
+import type { PullProgress } from '../../contract/messages.ts';
 import { TimeoutError, withTimeout } from '../../core/async/with-timeout.ts';
 import { serviceId } from '../../model/service.ts';
 import type { WorkerContext } from '../context.ts';
@@ -31,9 +33,11 @@ async function pullUntilDone(
   { reference, signal }: { reference: string; signal: AbortSignal },
 ): Promise<void> {
   const { account, service } = run.backend;
+  const newToken = () => newPullToken(worker, serviceId(account, service));
+  const onProgress = progressPublisher(worker, run.id);
   for (;;) {
     try {
-      await worker.pulls.pull(reference, () => newPullToken(worker, serviceId(account, service)), signal);
+      await worker.pulls.pull(reference, newToken, { signal, onProgress });
       return;
     } catch (error) {
       if (signal.aborted || !isEngineError(error, 'unavailable')) throw error;
@@ -41,6 +45,20 @@ async function pullUntilDone(
     }
     await worker.clock.sleep(engineAwayPauseMs, signal);
   }
+}
+
+/** Publishes the progress of a backend's pull, at most every `pullProgressMs` and when it is complete. */
+function progressPublisher({ bus, clock, log }: WorkerContext, backend: string): (progress: PullProgress) => void {
+  let publishedAtMs = -Infinity;
+  return (progress) => {
+    const nowMs = clock.now().getTime();
+    const isComplete = progress.layersDone === progress.layers;
+    if (!isComplete && Math.abs(nowMs - publishedAtMs) < pullProgressMs) return;
+    publishedAtMs = nowMs;
+    bus.publish(pullProgressed, { backend, progress }).catch((error: unknown) => {
+      log.warn({ err: error, backend }, 'Progress of a pull not published');
+    });
+  };
 }
 
 function failureOf(error: unknown, limitSeconds: number): string {
