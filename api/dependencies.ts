@@ -15,6 +15,7 @@ import type { UploadQuery } from '../contract/service.ts';
 import type { Environment } from '../model/service.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
 import type { TokenChecks } from '../model/token-checks.ts';
+import type { PullProgresses } from './ready/pull-progress.ts';
 
 /** The public addresses in responses of the API. No URL ends with a slash. */
 export interface PublicUrls {
@@ -97,6 +98,7 @@ export interface ApiDependencies {
 /** The dependencies of the handlers. */
 export interface Api extends ApiDependencies {
   readonly watch: BackendWatch;
+  readonly pullProgresses: PullProgresses;
   readonly bodies: JsonBodies;
   /** Derives the bearer token of a backend that was spawned with `require_bearer_token`. */
   readonly bearerFor: (backend: string) => string;

@@ -10,6 +10,7 @@ import { newApp } from './app.ts';
 import { startOrphanReaper } from './orphan-reaper.ts';
 import { explainUnreadable } from './errors.ts';
 import { Prefetcher } from './prefetch.ts';
+import { PullProgresses } from './ready/pull-progress.ts';
 import { Retention } from './retention.ts';
 import type { Api, ApiDependencies } from './dependencies.ts';
 import { apiRoutes } from './routes.ts';
@@ -31,6 +32,7 @@ export interface ApiComponent extends AsyncDisposable {
 export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
   await using opening = new AsyncDisposableStack();
   const watch = opening.use(await openBackendWatch({ ...deps, lookEveryMs }));
+  const pullProgresses = opening.use(await PullProgresses.open(deps));
   opening.use(startOrphanReaper(deps));
   opening.use(new Retention(deps));
   const spawnTimes = opening.use(new SpawnTimes(deps));
@@ -43,6 +45,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
   const api: Api = {
     ...deps,
     watch,
+    pullProgresses,
     bodies: new JsonBodies(deps.clock),
     bearerFor: deps.secret.deriver('bearer tokens of backends'),
     containerEnv: new ContainerEnv(deps.secret),

@@ -1,7 +1,7 @@
 /** Everything that the API answers: its endpoints, and its pages. */
 import { tokenEndpoints } from './accounts/tokens.ts';
 import type { Mounted } from './app.ts';
-import { mountReadyPage } from './ready-page.ts';
+import { mountReadyPage } from './ready/ready.ts';
 import { olderEndpoints } from './v1/endpoints.ts';
 import { backendEndpoints } from './v2/backends.ts';
 import { imageArchiveEndpoints } from './v2/image-archives.ts';

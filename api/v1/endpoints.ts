@@ -10,7 +10,7 @@ import { answer } from '../app.ts';
 import { connect } from '../connect.ts';
 import type { ConnectTarget } from '../connect.ts';
 import { streamLog, streamStatuses } from '../backend-streams.ts';
-import { answerOlderReadyPage } from '../ready-page.ts';
+import { answerOlderReadyPage } from '../ready/ready.ts';
 import type { Api } from '../dependencies.ts';
 import { createSpawnToken, findSpawnToken, revokeSpawnToken } from '../spawn-tokens.ts';
 import { stopBackend } from '../stop.ts';

@@ -5,6 +5,8 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
+import { pullProgressed } from '../../contract/messages.ts';
+import type { PullProgress } from '../../contract/messages.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { keys } from '../../model/key.ts';
 import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
@@ -86,6 +88,10 @@ await describeWorker('the start of a backend', (fixture) => {
     const release = Promise.withResolvers<void>();
     fixture.platform.images.holdLayers(release.promise);
     const imageDigest = await fixture.platform.images.add(polite);
+    const progress = new Map<string, PullProgress>();
+    await using _progress = await fixture.platform.bus.subscribe(pullProgressed, (message) => {
+      progress.set(message.backend, message.progress);
+    });
     const ids = await Promise.all([
       fixture.platform.schedule({ imageDigest }),
       fixture.platform.schedule({ imageDigest }),
@@ -95,6 +101,12 @@ await describeWorker('the start of a backend', (fixture) => {
     release.resolve();
     await Promise.all(ids.map((id) => fixture.platform.until(id, 'ready')));
     expect(fixture.platform.images.layerRequests).toBe(before + 1);
+    for (const id of ids) {
+      const { layers, layersDone, downloadedBytes, totalBytes } = progress.get(id) ?? {};
+      expect([layersDone, downloadedBytes]).toEqual([layers, totalBytes]);
+      expect(layers).toBeGreaterThan(0);
+      expect(totalBytes).toBeGreaterThan(0);
+    }
     await Promise.all(ids.map((id) => fixture.platform.end(id)));
   });
 

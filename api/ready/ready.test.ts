@@ -1,8 +1,11 @@
+import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { assign, beginStop, becomeTerminated, requestStop } from '../model/backend.ts';
-import type { Backend } from '../model/backend.ts';
-import { becomeServing, connectPath, openTestApi } from './testing/test-api.ts';
-import type { TestApi } from './testing/test-api.ts';
+import { advance, assign, beginStop, becomeTerminated, requestStop } from '../../model/backend.ts';
+import { pullProgressed } from '../../contract/messages.ts';
+import { linesOf } from '../../core/text/lines.ts';
+import type { Backend } from '../../model/backend.ts';
+import { becomeServing, connectPath, openTestApi } from '../testing/test-api.ts';
+import type { TestApi } from '../testing/test-api.ts';
 
 let api: TestApi;
 beforeAll(async () => void (api = await openTestApi()));
@@ -59,6 +62,41 @@ describe('the readiness page', () => {
     }
   });
 
+  test('shows how far the image is pulled, and streams each step until the backend is ready', async () => {
+    const { backend_id: id, ready_url: url } = (await api.post(connectPath)).body;
+    await api.change(id, (current) => advance(assign(current, 'node-1'), 'loading', new Date()));
+    const pulled = { layers: 7, layersDone: 3, downloadedBytes: 5 * 1024 * 1024, totalBytes: 20 * 1024 * 1024 };
+    await api.bus.publish(pullProgressed, { backend: id, progress: pulled });
+    const page = await api.call('GET', new URL(url).pathname);
+    expect(page.body).toContain('3 of 7 layers, 5 MiB of 20 MiB');
+    expect(page.body).toContain('value="0.25"');
+
+    const response = await fetch(`${url}events`);
+    expect(response.headers.get('content-type')).toBe('text/event-stream');
+    const events = eventsOf(response);
+    const next = async () => (await events.next()).value;
+    expect(await next()).toMatchObject({ status: 'loading', share: 0.25 });
+    await api.bus.publish(pullProgressed, { backend: id, progress: { ...pulled, downloadedBytes: pulled.totalBytes } });
+    expect(await next()).toMatchObject({ detail: 'Fetching the image… 3 of 7 layers, 20 MiB of 20 MiB', share: 1 });
+    await api.change(id, (current) => advance(current, 'starting', new Date()));
+    expect(await next()).toEqual({
+      status: 'starting',
+      title: 'Starting your session',
+      detail: 'Starting the container…',
+      busy: true,
+    });
+    await api.change(id, becomeServing);
+    expect(await next()).toMatchObject({ status: 'ready' });
+    await api.change(id, (current) => becomeTerminated(current, { kind: null, reason: null, exitCode: 0 }, new Date()));
+    expect(await next()).toMatchObject({ status: 'terminated', title: 'This session has ended' });
+    expect((await events.next()).done).toBe(true);
+  });
+
+  test('its events are limited to a token and its backend', async () => {
+    const [one, other] = [(await api.post(connectPath)).body, (await api.post(connectPath)).body];
+    expect((await api.call('GET', `/ready/${one.backend_id}/${other.token}/events`)).status).toBe(404);
+  });
+
   test('is limited to a token and its backend', async () => {
     const [one, other] = [(await api.post(connectPath)).body, (await api.post(connectPath)).body];
     expect((await api.call('GET', `/ready/${one.backend_id}/${other.token}/`)).status).toBe(404);
@@ -71,3 +109,9 @@ describe('the readiness page', () => {
     expect([answer.status, answer.body]).toEqual([400, { error: expect.objectContaining({ code: 'BadRequest' }) }]);
   });
 });
+
+async function* eventsOf({ body }: Response): AsyncGenerator {
+  if (!body) throw new Error('The answer has no body');
+  for await (const line of linesOf(Readable.fromWeb(body)))
+    if (line.startsWith('data: ')) yield JSON.parse(line.slice('data: '.length));
+}

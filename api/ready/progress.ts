@@ -1,0 +1,72 @@
+/** What the person in front of a readiness page reads about a backend. */
+import type { PullProgress } from '../../contract/messages.ts';
+import type { TerminationReason } from '../../contract/statuses.ts';
+import { sizeText } from '../../core/text/size-text.ts';
+import { isEnding } from '../../model/backend.ts';
+import type { Backend, StatusEntry } from '../../model/backend.ts';
+
+export interface Progress {
+  readonly title: string;
+  readonly detail: string;
+  /** Whether the page waits for something. */
+  readonly busy: boolean;
+  /** How much of the image is downloaded, from 0 to 1, while that is known. */
+  readonly share?: number;
+}
+
+export const noSession: Progress = {
+  title: 'No such session',
+  detail: 'This link does not lead anywhere. Ask for a new one.',
+  busy: false,
+};
+
+const steps: Readonly<Record<string, string>> = {
+  scheduled: 'Waiting for a place to run…',
+  loading: 'Fetching the image…',
+  starting: 'Starting the container…',
+  waiting: 'Waiting for the application to answer…',
+};
+
+/** What a backend is doing, or why it ended. `pull` is what its node published last about the pull of its image. */
+export function progressOf(backend: Backend, pull: PullProgress | undefined): Progress {
+  if (!backend.live) return ended(backend);
+  if (isEnding(backend)) return { title: 'The session is being stopped', detail: 'One moment…', busy: true };
+  const title = 'Starting your session';
+  if (backend.status === 'loading' && pull) return { title, busy: true, ...pulling(pull) };
+  return { title, detail: steps[backend.status] ?? 'One moment…', busy: true };
+}
+
+function pulling({
+  layers,
+  layersDone,
+  downloadedBytes,
+  totalBytes,
+}: PullProgress): Pick<Progress, 'detail' | 'share'> {
+  const bytes = totalBytes > 0 ? `, ${sizeText(downloadedBytes)} of ${sizeText(totalBytes)}` : '';
+  return {
+    detail: `Fetching the image… ${layersDone} of ${layers} layers${bytes}`,
+    ...(totalBytes > 0 && { share: downloadedBytes / totalBytes }),
+  };
+}
+
+function ended(backend: Backend): Progress {
+  if (backend.readyAt)
+    return { title: 'This session has ended', detail: 'Ask for a new link to start another.', busy: false };
+  const last = backend.history.at(-1);
+  return { title: 'The session could not start', detail: last?.failure ?? whyNotStarted(last), busy: false };
+}
+
+const whyStopped: Readonly<Record<TerminationReason, string>> = {
+  startuptimeout: 'The application did not become ready in time.',
+  lost: 'The machine on which it was started was lost.',
+  keyexpired: 'Its key was given to another session.',
+  external: 'It was stopped before it was ready.',
+  swept: 'It was stopped before it was ready.',
+};
+
+/** The exit code of a container means something only where the platform did not stop it. */
+function whyNotStarted({ terminationReason: reason, exitCode }: Partial<StatusEntry> = {}): string {
+  if (reason) return whyStopped[reason];
+  if (typeof exitCode !== 'number') return 'The container ended before it was ready.';
+  return `The container exited with code ${exitCode} before it was ready.`;
+}

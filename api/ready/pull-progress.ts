@@ -1,0 +1,58 @@
+import { LRUCache } from 'lru-cache';
+import { pullProgressed } from '../../contract/messages.ts';
+import type { PullProgress } from '../../contract/messages.ts';
+import type { Bus } from '../../core/bus/bus.ts';
+import type { Clock } from '../../core/clock/clock.ts';
+
+/** More pulls at a time than nodes begin. */
+const maxPulls = 10_000;
+
+/** Without a message for this long, the progress is unknown: a layer that is extracted slowly still reports every few seconds. */
+const silentAfterMs = 60_000;
+
+/** How far nodes have come with pulling the images of backends: what they published last. Soft facts, which may be missing. */
+export class PullProgresses implements AsyncDisposable {
+  readonly #latest: LRUCache<string, PullProgress>;
+  readonly #listeners = new Map<string, Set<() => void>>();
+  readonly #owned = new AsyncDisposableStack();
+
+  private constructor(clock: Clock) {
+    this.#latest = new LRUCache({
+      max: maxPulls,
+      ttl: silentAfterMs,
+      ttlResolution: 0,
+      perf: { now: () => clock.now().getTime() },
+    });
+  }
+
+  static async open({ bus, clock }: { readonly bus: Bus; readonly clock: Clock }): Promise<PullProgresses> {
+    const progresses = new PullProgresses(clock);
+    const subscription = await bus.subscribe(pullProgressed, ({ backend, progress }) => {
+      progresses.#latest.set(backend, progress);
+      for (const listener of progresses.#listeners.get(backend) ?? []) listener();
+    });
+    progresses.#owned.use(subscription);
+    return progresses;
+  }
+
+  /** The latest progress of a backend's pull. */
+  of(backend: string): PullProgress | undefined {
+    return this.#latest.get(backend);
+  }
+
+  /** Calls the listener after each change, until disposed. */
+  listen(backend: string, listener: () => void): Disposable {
+    const listeners = this.#listeners.get(backend) ?? new Set();
+    this.#listeners.set(backend, listeners.add(listener));
+    return {
+      [Symbol.dispose]: () => {
+        listeners.delete(listener);
+        if (listeners.size === 0) this.#listeners.delete(backend);
+      },
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#owned.disposeAsync();
+  }
+}
