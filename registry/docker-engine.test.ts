@@ -1,4 +1,4 @@
-/** The registry under the hands of a real Docker Engine. Engines take registries on 127.0.0.0/8 without TLS. */
+/** The registry with a real Docker Engine. Engines use registries on 127.0.0.0/8 without TLS. */
 import { execFile, execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { services } from '../model/service.ts';
 import { openTestRegistry } from '../test/kit/registry/registry.ts';
 import type { TestRegistry } from '../test/kit/registry/registry.ts';
 
-/** An engine that pulls answers at once; a hanging one must not hang the tests. */
+/** A working engine answers at once; a hanging one must not block the tests. */
 const commandMs = 60_000;
 
 const reason = whyNoEngine();
@@ -39,7 +39,7 @@ describe.skipIf(reason !== undefined)('with a Docker Engine', () => {
     await registry[Symbol.asyncDispose]();
   });
 
-  test('log in, push, forget, pull by tag and by digest', async () => {
+  test('logs in, pushes, removes its copy, pulls by tag and by digest', async () => {
     await expect(docker('login', '-u', 'acme', '-p', 'wrong', registry.host)).rejects.toThrow(/unauthorized/);
     expect(await docker('login', '-u', 'acme', '-p', registry.token, registry.host)).toContain('Login Succeeded');
     const id = await importImage(config, `${image}:v1`, unique);
@@ -59,7 +59,7 @@ describe.skipIf(reason !== undefined)('with a Docker Engine', () => {
     expect((await registry.store.get(services, `acme/draw-${unique}`))?.lastImageDigest).toBe(digest);
   });
 
-  test('one layer pushed to two repositories is mounted, and needs no second upload', async () => {
+  test('a layer that is pushed to two repositories is mounted instead of uploaded again', async () => {
     await docker('login', '-u', 'acme', '-p', registry.token, registry.host);
     await importImage(config, `${image}:v1`, unique);
     await docker('push', `${image}:v1`);
@@ -70,7 +70,7 @@ describe.skipIf(reason !== undefined)('with a Docker Engine', () => {
     expect(pushed).toContain('Mounted from acme/draw-');
   });
 
-  test('an engine pulls with a grant that was made for it, as workers do', async () => {
+  test('an engine pulls with a grant, as workers do', async () => {
     await docker('login', '-u', 'acme', '-p', registry.token, registry.host);
     await importImage(config, `${image}:v1`, unique);
     await docker('push', `${image}:v1`);
@@ -83,14 +83,14 @@ describe.skipIf(reason !== undefined)('with a Docker Engine', () => {
     await writeFile(join(config, 'config.json'), '{}');
   });
 
-  test('without a login nothing is pulled, and an absent image looks like a hidden one', async () => {
+  test('an engine without a login pulls nothing, and cannot distinguish a private image from an absent one', async () => {
     await docker('logout', registry.host);
     await expect(docker('pull', `${image}:v1`)).rejects.toThrow(/unauthorized|denied/);
     await expect(docker('pull', `${registry.host}/acme/absent:v1`)).rejects.toThrow(/unauthorized|denied/);
   });
 });
 
-/** Makes an image from scratch, of one file, with the labels that push tools write. */
+/** Creates an image of one file, with the labels that push tools write. */
 async function importImage(config: string, name: string, hash: string): Promise<string> {
   const archive = pack();
   archive.entry({ name: 'file' }, hash);

@@ -20,7 +20,7 @@ async function failTimes(registry: TestRegistry, times: number, sent: Sent): Pro
   return seen;
 }
 
-test('who fails too often waits, even with the right password, and nobody else does', async () => {
+test('a user with too many failed logins waits, even with the right password, and other users do not', async () => {
   await using registry = await openLimited({ failedLoginsPerMinute: 3 });
   const wrong = registry.basic('acme', 'wrong');
   const right = registry.basic('acme', registry.token);
@@ -34,7 +34,7 @@ test('who fails too often waits, even with the right password, and nobody else d
     body: new URLSearchParams(form).toString(),
   });
   expect(post.status).toBe(429);
-  // The same user from elsewhere, another one from there, and nobody at all.
+  // The same user from another address, another user from this address, and a request without a login.
   expect((await registry.send('/token', from('192.0.2.2', right))).status).toBe(200);
   const other = registry.basic('other', await registry.addToken('other', ['read']));
   expect((await registry.send('/token', from('192.0.2.1', other))).status).toBe(200);
@@ -47,13 +47,13 @@ test('who fails too often waits, even with the right password, and nobody else d
   expect(metrics).toContain('berth_registry_refusals_total{reason="too-many-failures"} 6');
 });
 
-test('logins that succeed are not counted, however many there are', async () => {
+test('successful logins do not count, however many there are', async () => {
   await using registry = await openLimited({ failedLoginsPerMinute: 3 });
   const right = registry.basic('acme', registry.token);
   expect(new Set(await failTimes(registry, 20, from('192.0.2.1', right)))).toEqual(new Set([200]));
 });
 
-test('an address that tries user after user is refused as a whole, as is a network of IPv6 addresses', async () => {
+test('an address, or a network of IPv6 addresses, that tries one user after another is refused for all users', async () => {
   await using registry = await openLimited({ failedLoginsPerMinute: 1 });
   const seen: number[] = [];
   for (let i = 1; i <= 11; i += 1) {
@@ -65,7 +65,7 @@ test('an address that tries user after user is refused as a whole, as is a netwo
   expect((await registry.send('/token', next)).status).toBe(401);
 });
 
-test('what a client says of its address counts only behind a load balancer', async () => {
+test('X-Forwarded-For counts only behind a load balancer', async () => {
   await using registry = await openTestRegistry({ limits: { failedLoginsPerMinute: 2 } });
   const seen: number[] = [];
   for (let i = 1; i <= 3; i += 1) {
@@ -75,7 +75,7 @@ test('what a client says of its address counts only behind a load balancer', asy
   expect(seen).toEqual([401, 401, 429]);
 });
 
-test('requests are counted by account, wherever they come from, and by address without one', async () => {
+test('requests count by account from any address, and by address without an account', async () => {
   await using registry = await openLimited({ requestsPerSecond: 1 });
   const statuses = async (times: number, sent: (i: number) => Sent, path = '/v2/') => {
     const seen: number[] = [];
@@ -89,13 +89,13 @@ test('requests are counted by account, wherever they come from, and by address w
   const other = registry.basic('other', await registry.addToken('other', ['read']));
   expect(await statuses(1, () => from('192.0.2.1', other))).toEqual([200]);
   expect(await statuses(6, () => from('192.0.2.1'))).toEqual(Array<number>(6).fill(401));
-  // Asking for grants counts too.
+  // Requests for grants count too.
   expect(await statuses(6, () => from('192.0.2.1'), '/token')).toEqual([200, 200, 200, 200, 429, 429]);
   await registry.clock.advance(2_000);
   expect(await statuses(3, () => from('192.0.2.9', right))).toEqual([200, 200, 429]);
 });
 
-test('the workers of the platform are not held back', async () => {
+test('the workers of the platform are not limited', async () => {
   await using registry = await openLimited({ requestsPerSecond: 1 });
   const token = await registry.grants.issue({ subject: 'node:one', access: [] }, 60, registry.clock.now());
   const seen = new Set<number>();

@@ -1,4 +1,4 @@
-/** What is refused, since it is no archive, no whole one, or not what it says. */
+/** Uploads that are not archives, incomplete archives, and archives whose content does not match its description. */
 import { randomBytes } from 'node:crypto';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -20,8 +20,8 @@ let fixture: ArchiveFixture;
 beforeEach(async () => void (fixture = await openArchiveFixture()));
 afterEach(async () => await fixture[Symbol.asyncDispose]());
 
-describe('what is refused', () => {
-  test('what is no archive, or no whole one', async () => {
+describe('rejects', () => {
+  test('what is not an archive, or not a complete one', async () => {
     const url = await fixture.open();
     const tar = await tarOf(savedOf([randomBytes(20_000)]));
     expect(await refusalOf(fixture, await send(url, Buffer.from('hello '.repeat(1000))))).toMatch(/not a whole tar/);
@@ -44,10 +44,10 @@ describe('what is refused', () => {
     expect((await send(url, damaged)).code).toBe('BadRequest');
   });
 
-  test('an archive that is cut off anywhere', async () => {
+  test('an archive that is cut off at any point', async () => {
     const url = await fixture.open();
     const tar = await tarOf(savedOf([randomBytes(2_000)], { tags: ['x:cut'] }));
-    // The last three blocks are an entry that nobody needs and the end.
+    // The last three blocks are an entry that is not needed, and the end.
     const needed = tar.indexOf('repositories');
     for (const bytes of [tar.subarray(0, needed), gzipSync(tar), zstdCompressSync(tar)]) {
       for (const part of [0.05, 0.3, 0.55, 0.8, 0.97]) {
@@ -57,7 +57,7 @@ describe('what is refused', () => {
     }
   });
 
-  test('content that is not what its digest, size or place says', async () => {
+  test('content that does not match its digest, size or place', async () => {
     const url = await fixture.open();
     const { layers, config, manifest } = imageOf(['a layer']);
     const [layer = blobOf('')] = layers;
@@ -91,7 +91,7 @@ describe('what is refused', () => {
     );
   });
 
-  test('documents that cannot be understood', async () => {
+  test('invalid documents', async () => {
     const url = await fixture.open();
     const saved = (content: string) => [{ name: 'manifest.json', content }];
     for (const content of ['', '[', '{}', '[{}]', '[{"Config":1}]', '"x"', '\u0000', '['.repeat(100_000)]) {
@@ -117,7 +117,7 @@ describe('what is refused', () => {
     expect(await refusalOf(fixture, await sendEntries(url, layout))).toMatch(/holds no image of a container/);
   });
 
-  test('forms that are not what is asked for', async () => {
+  test('invalid forms', async () => {
     const url = await fixture.open();
     const tar = new Blob([Buffer.from(await tarOf(savedOf(['x'])))]);
     const post = async (fields: [string, Blob | string][]) => {

@@ -1,4 +1,4 @@
-/** Archives that are built to lead out of themselves, or in circles. */
+/** Archives with paths or links that lead out of the archive or in circles. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { savedOf } from '../../test/kit/registry/archives.ts';
 import type { TestEntry } from '../../test/kit/registry/archives.ts';
@@ -9,7 +9,7 @@ let fixture: ArchiveFixture;
 beforeEach(async () => void (fixture = await openArchiveFixture()));
 afterEach(async () => await fixture[Symbol.asyncDispose]());
 
-describe('what is refused', () => {
+describe('rejects', () => {
   test.each<[string, TestEntry | TestEntry[], RegExp]>([
     ['a name that leads out', { name: '../x', content: 'x' }, /leads out of it/],
     ['a name that leads out later', { name: 'a/../../x', content: 'x' }, /leads out of it/],

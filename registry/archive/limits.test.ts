@@ -1,4 +1,4 @@
-/** What is refused, since it is more than is allowed or than there is room for. */
+/** Archives that exceed a limit, a quota or the free space. */
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -16,13 +16,13 @@ let fixture: ArchiveFixture;
 beforeEach(async () => void (fixture = await openArchiveFixture()));
 afterEach(async () => await fixture[Symbol.asyncDispose]());
 
-/** What the refusal of an archive says that is over one of these limits. */
+/** The error message for an archive that exceeds one of these limits. */
 async function overLimit(archiveLimits: Partial<ArchiveLimits>, entries: readonly TestEntry[]): Promise<string> {
   return await refusalOf(fixture, await sendEntries(await fixture.open({ archiveLimits }), entries), 'PayloadTooLarge');
 }
 
-describe('what is refused', () => {
-  test('more than the limits allow', async () => {
+describe('rejects', () => {
+  test('an archive over the limits', async () => {
     const big = savedOf([randomBytes(300_000), randomBytes(300_000)]);
     expect(await overLimit({ maxBytes: 200_000 }, big)).toMatch(/an entry of more than 200000 bytes/);
     expect(await overLimit({ maxBytes: 500_000 }, big)).toMatch(/unpacks to more than 500000 bytes/);
@@ -35,10 +35,10 @@ describe('what is refused', () => {
     expect((await send(await fixture.open({ archiveLimits: { ratioFromBytes: 2 * mebibyte } }), zeros)).tag).toBe('v1');
   });
 
-  test('zstd that needs more memory to unpack than its levels up to 19', async () => {
+  test('zstd that needs more memory to unpack than levels up to 19', async () => {
     const url = await fixture.open();
     const tar = await tarOf(savedOf([randomBytes(300_000)]));
-    // Without its size known beforehand, as in a pipe: otherwise the window is no larger than the content.
+    // From a stream of unknown size: otherwise the window is no larger than the content.
     const packed = async (windowLog: number) =>
       await buffer(
         Readable.from([tar]).pipe(createZstdCompress({ params: { [constants.ZSTD_c_windowLog]: windowLog } })),
@@ -50,7 +50,7 @@ describe('what is refused', () => {
     expect(await send(url, await packed(23))).toMatchObject({ tag: 'v1' });
   });
 
-  test('documents, manifests and configs of more than fits into memory', async () => {
+  test('documents, manifests and configs that do not fit into memory', async () => {
     const url = await fixture.open();
     const huge = ' '.repeat(4 * mebibyte + 1);
     expect(await refusalOf(fixture, await sendEntries(url, [{ name: 'manifest.json', content: huge }]))).toMatch(
@@ -81,7 +81,7 @@ describe('what is refused', () => {
     expect(await refusalOf(fixture, await sendEntries(url, deep))).toMatch(/nested deeper than 4 levels/);
   });
 
-  test('what there is no room for', async () => {
+  test('an archive without enough space or quota', async () => {
     const url = await fixture.open();
     fixture.fault = new BlobsError('no-space', 'No space left on device');
     expect(await refusalOf(fixture, await sendEntries(url, savedOf(['x'])), 'InsufficientStorage')).toMatch(
@@ -105,11 +105,11 @@ describe('what is refused', () => {
   });
 });
 
-test('what is pushed and what comes in archives counts together, at once', async () => {
+test('pushes and archives share one quota, without delay', async () => {
   const limits = { accountBytes: 300_000 };
   await using limited = await openArchiveFixture({ limits });
   const url = await limited.open({ limits, quota: limited.registry.quota });
-  // As nothing is stored yet, which is measured by this and not again for a while.
+  // Measures the usage while nothing is stored; it is not measured again for a while.
   await refusalOf(limited, await sendEntries(url, savedOf([randomBytes(400_000)])), 'QuotaExceeded');
   await pushBlob(limited.registry, 'acme/other', randomBytes(200_000));
   const refused = await refusalOf(limited, await sendEntries(url, savedOf([randomBytes(150_000)])), 'QuotaExceeded');

@@ -20,8 +20,8 @@ let fixture: ArchiveFixture;
 beforeEach(async () => void (fixture = await openArchiveFixture()));
 afterEach(async () => await fixture[Symbol.asyncDispose]());
 
-describe('what is taken', () => {
-  test('an archive of docker save, whatever its order: the same digest each time, and a duplicate layer by its link', async () => {
+describe('accepts', () => {
+  test('an archive of docker save in any order, with the same digest each time, and a duplicate layer as a link', async () => {
     const url = await fixture.open();
     const entries = savedOf(['first', 'second', 'first']);
     const answer = await sendEntries(url, entries);
@@ -36,7 +36,7 @@ describe('what is taken', () => {
     expect(await fixture.uploadsLeft()).toEqual([]);
   });
 
-  test('plain, gzip and zstd, in several pieces too, in a form or as the body', async () => {
+  test('plain, gzip and zstd, also of several members or frames, in a form or as the body', async () => {
     const url = await fixture.open();
     const tar = await tarOf(savedOf(['a layer', randomBytes(300_000)]));
     const { digest } = await send(url, tar);
@@ -55,7 +55,7 @@ describe('what is taken', () => {
     expect(await fixture.tags()).toEqual(['frames', 'gzip', 'members', 'raw', 'v1', 'zstd']);
   });
 
-  test('compressed layers are kept as they are, and called what they are', async () => {
+  test('compressed layers as they are, with the matching media type', async () => {
     const url = await fixture.open();
     const layer = blobOf('a layer');
     const gzipped = gzipSync(layer.bytes);
@@ -93,7 +93,7 @@ describe('what is taken', () => {
     expect(await sendEntries(url, layout, { image, tag: 'arm' })).toEqual({ digest: image, tag: 'arm' });
   });
 
-  test('all tags that an image has in the archive, unless one is sent', async () => {
+  test('all tags of an image in the archive, unless the client sends one', async () => {
     const url = await fixture.open();
     await sendEntries(url, savedOf(['x'], { tags: ['localhost:5000/a/b:one', 'c:two'] }));
     expect(await fixture.tags()).toEqual(['one', 'two']);
@@ -128,7 +128,7 @@ describe('what is taken', () => {
     expect(await sendEntries(url, both, { image: 'b' })).toMatchObject({ tag: 'b' });
   });
 
-  test('content that the repository has need not be in the archive, and is not stored again', async () => {
+  test('archives without content that the repository has, and does not store content again', async () => {
     const url = await fixture.open();
     const { layers, config, manifest } = imageOf(['a layer']);
     const first = await sendEntries(url, layoutOf([...layers, config, manifest], [{ blob: manifest }]));

@@ -1,4 +1,4 @@
-/** Uploads that do not come to their end: the client leaves, the platform stops, or too little comes. */
+/** Unfinished uploads: the client disconnects, the platform stops, or too little arrives. */
 import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { zstdCompressSync } from 'node:zlib';
@@ -13,9 +13,9 @@ let fixture: ArchiveFixture;
 beforeEach(async () => void (fixture = await openArchiveFixture()));
 afterEach(async () => await fixture[Symbol.asyncDispose]());
 
-describe('a client that leaves in the middle', () => {
+describe('a client that disconnects in the middle', () => {
   test.each(['application/x-tar', 'multipart/form-data; boundary=cut'])(
-    'as %s: leaves blobs to reuse, and nothing else',
+    'as %s: leaves reusable blobs and nothing else',
     async (type) => {
       const url = await fixture.open();
       const [small, large] = ['a small layer', randomBytes(2 * mebibyte)];
@@ -41,7 +41,7 @@ describe('a client that leaves in the middle', () => {
   );
 });
 
-test('an upload that stands still is ended when the platform stops', async () => {
+test('a stalled upload ends when the platform stops', async () => {
   const url = await fixture.open();
   const tar = await tarOf(savedOf([randomBytes(2 * mebibyte)]));
   const { promise: answered, resolve } = Promise.withResolvers<number | undefined>();
@@ -59,7 +59,7 @@ test('an upload that stands still is ended when the platform stops', async () =>
 });
 
 test.each(['application/x-tar', 'multipart/form-data; boundary=slow'])(
-  'an upload that trickles is cut after some minutes: %s',
+  'an upload that is too slow is cut after some minutes: %s',
   async (type) => {
     const clock = new ManualClock(new Date());
     const url = await fixture.open({ clock });
@@ -80,7 +80,7 @@ test.each(['application/x-tar', 'multipart/form-data; boundary=slow'])(
     await expect.poll(receivedBytes).toBeGreaterThan(mebibyte / 2);
     let answer: string | undefined;
     void answered.then((text) => (answer = text));
-    // Minutes count only while the client is waited for, which is a moment from now.
+    // Minutes count only while the server waits for the client, which begins a moment from now.
     const aMinuteLater = async () => {
       await clock.advance(60_000);
       request.write('drop');
@@ -96,7 +96,7 @@ test.each(['application/x-tar', 'multipart/form-data; boundary=slow'])(
   },
 );
 
-test('of an account whose archives stand still, the next one is not read before one of them is cut', async () => {
+test('the next archive of an account with stalled uploads is not read before one of them is cut', async () => {
   const clock = new ManualClock(new Date());
   const url = await fixture.open({ clock, archiveLimits: { maxOfAccount: 2 } });
   const packed = zstdCompressSync(await tarOf(savedOf([randomBytes(4 * mebibyte)])));

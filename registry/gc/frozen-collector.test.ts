@@ -1,7 +1,7 @@
 /**
- * A collector that stands still in the middle of a removal for longer than it has its turn, as a process does that is stopped
- * or swapped out. Meanwhile another takes the removal up, and somebody pushes the blob. What was acknowledged must outlive
- * the moment in which the first one goes on.
+ * A collector that is frozen in the middle of a removal for longer than its lease, as a stopped or swapped-out process is. Meanwhile
+ * another collector takes over the removal, and a client pushes the blob. An acknowledged push must survive when the first collector
+ * resumes.
  */
 import { expect, test, vi } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
@@ -16,26 +16,26 @@ import { acquireLeaderLease } from './leader-lease.ts';
 
 const repository = 'acme/draw';
 const leaseMs = 24 * 3_600_000;
-/** Longer than a turn. */
+/** Longer than the leader lease. */
 const frozenMs = 30_000;
-const blob = 'a layer that nobody has had for long';
+const blob = 'a layer without links';
 const digest = sha256(blob);
 
-/** What happens while the collector stands still. */
-const meanwhile: Readonly<Record<string, (scene: Scene) => Promise<void>>> = {
-  'another removes the bytes, and they are pushed again': async (scene) => {
-    await collect(scene.registry);
-    await patiently(scene.clock, pushBlob(scene.registry, repository, blob));
+/** What happens while the collector is frozen. */
+const meanwhile: Readonly<Record<string, (fixture: Fixture) => Promise<void>>> = {
+  'another collector removes the bytes, and a client pushes them again': async (fixture) => {
+    await collect(fixture.registry);
+    await patiently(fixture.clock, pushBlob(fixture.registry, repository, blob));
   },
-  'somebody pushes them, waits, and another finds that they are needed': async (scene) => {
-    const pushing = pushBlob(scene.registry, repository, blob);
-    await vi.waitFor(async () => expect(await links(scene.registry)).toBe(1));
-    await collect(scene.registry);
-    await patiently(scene.clock, pushing);
+  'a client pushes the bytes and waits, and another collector finds that they are linked': async (fixture) => {
+    const pushing = pushBlob(fixture.registry, repository, blob);
+    await vi.waitFor(async () => expect(await links(fixture.registry)).toBe(1));
+    await collect(fixture.registry);
+    await patiently(fixture.clock, pushing);
   },
 };
 
-interface Scene {
+interface Fixture {
   readonly registry: TestRegistry;
   readonly clock: ManualClock;
 }
@@ -43,35 +43,35 @@ interface Scene {
 for (const drivers of testDrivers()) {
   for (const [what, happens] of Object.entries(meanwhile)) {
     const where = drivers === 'embedded' ? 'files' : 'GridFS';
-    test(`at any step of a collector: ${what} (${where})`, { timeout: 240_000 }, async () => {
-      await using registry = await openScene(drivers);
+    test(`frozen at any step: ${what} (${where})`, { timeout: 240_000 }, async () => {
+      await using registry = await openFixture(drivers);
       const steps: string[] = [];
       for (let step = 0; ; step += 1) {
         const call = await freezeAt(registry, step, happens);
         if (call === undefined) break;
         steps.push(call);
-        await expectPullable(registry, `going on before ${call}, step ${step}`);
+        await expectPullable(registry, `resumed before ${call}, step ${step}`);
         await collect(registry);
         await expectPullable(registry, `collecting after ${call}, step ${step}`);
         await registry.store.delete(blobLinks, `${repository}@${digest}`);
       }
-      // The last two: when it has made sure of its turn for the last time.
+      // The last two calls, after the collector has confirmed its lease for the last time.
       expect(steps.slice(-2)).toEqual(['delete', 'delete']);
     });
   }
 }
 
-async function openScene(drivers: TestDrivers) {
+async function openFixture(drivers: TestDrivers) {
   const clock = new ManualClock(new Date());
   const gc = { everyMs: 1_000_000 * leaseMs, removalWaitMs: 0, keptUntaggedImages: 0 };
   return Object.assign(await openTestRegistry({ drivers, clock, gc }), { clock });
 }
 
-/** @returns before which call the collector stood still; nothing if it came to its end. */
+/** @returns the call before which the collector was frozen, or nothing if it completed. */
 async function freezeAt(
-  registry: Awaited<ReturnType<typeof openScene>>,
+  registry: Awaited<ReturnType<typeof openFixture>>,
   step: number,
-  happens: (scene: Scene) => Promise<void>,
+  happens: (fixture: Fixture) => Promise<void>,
 ): Promise<string | undefined> {
   const { clock, store, blobs } = registry;
   if (!(await blobs.stat(digest))) await pushBlob(registry, repository, blob);
@@ -86,12 +86,12 @@ async function freezeAt(
     frozenAt = call;
     await clock.advance(frozenMs);
     await happens({ registry, clock });
-    // The time of the whole machine has gone on.
+    // The monotonic clock of the machine has advanced.
     const realNow = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => realNow() + frozenMs);
   };
   const parts = { store: withPauses(store, freeze), blobs: withPauses(blobs, freeze) };
-  // A clock of its own, which stands still as it does.
+  // Its own clock, which is frozen with it.
   const lease = await acquireLeaderLease({ store, clock: new ManualClock(clock.now()) }, () => {});
   if (!lease) throw new Error('Another collector has the lease');
   try {

@@ -1,20 +1,20 @@
-/** When garbage is collected, and by whom. */
+/** When garbage collection runs, and in which process. */
 import { expect, test } from 'vitest';
 import { collect } from '../../test/kit/registry/garbage-collection.ts';
 import { leaderLeases } from '../content/documents.ts';
 import { blobCount, hourMs, leaseMs, openGcFixture, push } from '../testing/gc-fixture.ts';
 
-test('a collection that another process does is not done here; one whose process died is, some seconds later', async () => {
+test('while another process collects, this one does not; after the process has died, this one does seconds later', async () => {
   await using opened = await openGcFixture();
   const { registry, clock } = opened;
   const until = new Date(clock.now().getTime() + 15_000);
-  await registry.store.insert(leaderLeases, { id: 'collector', holder: 'somebody else', until });
+  await registry.store.insert(leaderLeases, { id: 'collector', holder: 'another process', until });
   await expect(collect(registry)).rejects.toMatchObject({ name: 'GcBusyError' });
   await clock.advance(16_000);
   expect((await collect(registry)).summary.type).toBe('collected');
 });
 
-test('it happens by itself, in time, and leaves a line in the log and figures', async () => {
+test('runs on schedule, and writes a log line and metrics', async () => {
   await using opened = await openGcFixture({ everyMs: hourMs });
   const { registry, clock } = opened;
   await push(registry, 'latest', 'old');

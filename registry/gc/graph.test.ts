@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Graph } from './graph.ts';
 import type { Node } from './graph.ts';
 
-/** A manifest; the later one is pushed later. */
+/** A manifest, pushed after those created before. */
 let pushes = 0;
 function node(digest: string, about: Partial<Node> = {}): Node {
   const pushedAt = new Date((pushes += 1));
@@ -23,7 +23,7 @@ function marked(graph: Graph, ...digests: string[]): string[] {
   return [...found].toSorted();
 }
 
-test('an image keeps its config and layers, and nothing of another image', () => {
+test('an image keeps its config and layers, and no content of another image', () => {
   const graph = new Graph([
     node('a', { references: ['config-a', 'layer', 'layer-a'] }),
     node('b', { references: ['config-b', 'layer', 'layer-b'] }),
@@ -43,7 +43,7 @@ test('an index keeps its children, whether they are manifests, indexes or blobs'
   expect(marked(graph, 'child')).toEqual(['child', 'layer']);
 });
 
-test('a manifest keeps what refers to it, and what that is made of, to any depth', () => {
+test('a manifest keeps its referrers and their content, to any depth', () => {
   const graph = new Graph([
     node('image'),
     node('signature', { subject: 'image', references: ['signature-layer'] }),
@@ -55,12 +55,12 @@ test('a manifest keeps what refers to it, and what that is made of, to any depth
   expect(marked(graph, 'of-nothing')).toEqual(['of-nothing']);
 });
 
-test('a manifest that is kept keeps what it refers to', () => {
+test('a manifest that is kept keeps its subject', () => {
   const graph = new Graph([node('image', { references: ['layer'] }), node('signature', { subject: 'image' })]);
   expect(marked(graph, 'signature')).toEqual(['image', 'layer', 'signature']);
 });
 
-test('references in a circle are followed once', () => {
+test('circular references are followed once', () => {
   const graph = new Graph([node('a', { subject: 'b' }), node('b', { subject: 'c' }), node('c', { subject: 'a' })]);
   expect(marked(graph, 'b')).toEqual(['a', 'b', 'c']);
   expect(
@@ -90,7 +90,7 @@ test('the untagged images pushed last: no children, no referrers, no build cache
   expect(graph.lastUntagged(0, tagged)).toEqual([]);
 });
 
-test('what keeps others alive is deleted before them', () => {
+test('manifests are deleted before those that they keep alive', () => {
   const graph = new Graph([
     node('grandchild'),
     node('nested', { kind: 'index', references: ['grandchild'] }),

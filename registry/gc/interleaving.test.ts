@@ -1,7 +1,7 @@
 // Takes about 45 s
 /**
- * A push in the middle of a collection, and a collection in the middle of a push, at every step of the other. Whatever is
- * acknowledged must be there; what is refused must succeed when it is pushed again.
+ * A push during garbage collection, and garbage collection during a push, at every step of the other. Acknowledged content must
+ * exist; a rejected push must succeed when it is repeated.
  */
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
@@ -15,12 +15,12 @@ const leaseMs = 24 * 3_600_000;
 const imageType = 'application/vnd.oci.image.manifest.v1+json';
 const indexType = 'application/vnd.oci.image.index.v1+json';
 
-/** Every step takes minutes: a run takes some of them, unless it is to be a long one. */
+/** Testing every step takes minutes: an ordinary run tests some of them. */
 const stride = process.env['BERTH_TEST_SOAK_SECONDS'] === undefined ? 6 : 1;
 const timeout = 600_000;
 const firstStep = Math.floor(Math.random() * stride);
 
-const layer = 'a layer that both have';
+const layer = 'a layer of both repositories';
 const config = '{"os":"linux"}';
 
 const image = {
@@ -39,7 +39,7 @@ function descriptorOf(text: string) {
   return { digest: sha256(text), size: text.length };
 }
 
-/** What clients do. Each answers whether it was acknowledged to the end. */
+/** What clients do. Each returns whether all of it was acknowledged. */
 const pushes: Readonly<Record<string, (registry: TestRegistry) => Promise<boolean>>> = {
   'pushes everything': async (registry) => {
     for (const blob of [layer, config]) if (!(await pushed(registry, blob))) return false;
@@ -60,7 +60,7 @@ const pushes: Readonly<Record<string, (registry: TestRegistry) => Promise<boolea
     }
     return (await putManifest(registry, { repository, reference: 'new' }, image)).status === 201;
   },
-  'pushes an index of an image that HEAD says is here': async (registry) => {
+  'pushes an index of an image that HEAD says exists': async (registry) => {
     const path = `/v2/${repository}/manifests/${sha256(JSON.stringify(image))}`;
     if ((await registry.as(path, { method: 'HEAD' })).status !== 200) {
       for (const blob of [layer, config]) if (!(await pushed(registry, blob))) return false;
@@ -78,7 +78,7 @@ async function pushed(registry: TestRegistry, blob: string): Promise<boolean> {
   return (await registry.as(path, { method: 'POST', body: blob })).status === 201;
 }
 
-/** Everything behind the tag, pulled and compared. */
+/** Pulls everything behind the tag and compares it. */
 async function expectWhole(registry: TestRegistry, step: string): Promise<void> {
   const top = await registry.as(`/v2/${repository}/manifests/new`);
   expect([step, top.status]).toEqual([step, 200]);
@@ -101,7 +101,7 @@ async function expectNothingLeft(registry: TestRegistry, clock: ManualClock): Pr
   expect(left).toEqual([]);
 }
 
-/** Runs `within` before the n-th call of a main thing. */
+/** Runs `within` before the n-th call. */
 function interleaver() {
   let left = Infinity;
   let within: (() => Promise<void>) | undefined;
@@ -116,7 +116,7 @@ function interleaver() {
       left = step;
       within = run;
     },
-    /** Whether the step came at all. */
+    /** Whether there were enough calls to reach the step. */
     hasRun: () => within === undefined,
   };
 }
@@ -129,7 +129,7 @@ async function open() {
   return { clock, steps, registry };
 }
 
-/** An image that nothing needs any more, its blobs in another repository too, and all leases over. */
+/** An image that nothing needs, whose blobs are in another repository too, and whose leases are over. */
 async function prepareGarbage(registry: TestRegistry, clock: ManualClock): Promise<void> {
   for (const blob of [layer, config]) {
     await pushed(registry, blob);
@@ -141,7 +141,7 @@ async function prepareGarbage(registry: TestRegistry, clock: ManualClock): Promi
 }
 
 for (const [what, push] of Object.entries(pushes)) {
-  test.concurrent(`a client ${what} at any step of a collection`, { timeout }, async () => {
+  test.concurrent(`a client ${what} at any step of garbage collection`, { timeout }, async () => {
     const { clock, steps, registry } = await open();
     await using _closed = registry;
     let acknowledged = 0;
@@ -156,7 +156,7 @@ for (const [what, push] of Object.entries(pushes)) {
       if (wasAcknowledged) {
         acknowledged += 1;
         await expectWhole(registry, `step ${step}`);
-        // Nor does the next collection take it.
+        // The next garbage collection keeps it too.
         await clock.advance(2 * leaseMs);
         await collect(registry);
         await expectWhole(registry, `after step ${step}`);
@@ -167,7 +167,7 @@ for (const [what, push] of Object.entries(pushes)) {
   });
 
   test.concurrent(
-    `a collection at any step of a client that ${what}, however long that takes`,
+    `garbage collection runs at any step of a client that ${what}, however long that takes`,
     { timeout },
     async () => {
       const { clock, steps, registry } = await open();
@@ -185,7 +185,7 @@ for (const [what, push] of Object.entries(pushes)) {
           acknowledged += 1;
           await expectWhole(registry, `step ${step}`);
         }
-        // Once more, as a client does that was refused.
+        // Repeated, as a client does after an error.
         const isPushed = (await push(registry)) || (await pushes['pushes everything']?.(registry));
         expect([step, isPushed]).toEqual([step, true]);
         await expectWhole(registry, `again after step ${step}`);
@@ -199,7 +199,7 @@ for (const [what, push] of Object.entries(pushes)) {
   );
 }
 
-test('nobody pushes: the garbage of these tests goes', async () => {
+test('without a push, the garbage of these tests is deleted', async () => {
   const { clock, registry } = await open();
   await using _closed = registry;
   await prepareGarbage(registry, clock);

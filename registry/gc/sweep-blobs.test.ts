@@ -1,4 +1,4 @@
-/** When the bytes of a blob go, and when they stay after all. */
+/** When the bytes of a blob are removed, and when they stay. */
 import { expect, test } from 'vitest';
 import { collect } from '../../test/kit/registry/garbage-collection.ts';
 import { pushBlob } from '../../test/kit/registry/registry.ts';
@@ -6,7 +6,7 @@ import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 import { tombstones } from '../content/documents.ts';
 import { blobCount, hourMs, openGcFixture, repository, status } from '../testing/gc-fixture.ts';
 
-test('bytes go when no repository has them, and not before the wait is over', async () => {
+test('bytes are removed when no repository links to them, and not before the wait is over', async () => {
   const waitMs = 600_000;
   await using opened = await openGcFixture({ removalWaitMs: waitMs });
   const { registry, clock } = opened;
@@ -16,7 +16,7 @@ test('bytes go when no repository has them, and not before the wait is over', as
   expect((await collect(registry)).summary.marked.blobs).toBe(0);
   await registry.as(`/v2/acme/paint/blobs/${digest}`, { method: 'DELETE' });
   expect((await collect(registry)).summary).toMatchObject({ marked: { blobs: 1 }, removed: { blobs: 0 } });
-  // The collector comes back by itself when the wait is over.
+  // The collector runs by itself when the wait is over.
   const isGone = async () => {
     await clock.advance(waitMs);
     return await blobCount(registry);
@@ -24,7 +24,7 @@ test('bytes go when no repository has them, and not before the wait is over', as
   await expect.poll(isGone).toBe(0);
 });
 
-test('who pushes marked bytes keeps them', async () => {
+test('a push of marked bytes keeps them', async () => {
   await using opened = await openGcFixture({ removalWaitMs: 600_000 });
   const { registry, clock } = opened;
   const { digest } = await pushBlob(registry, repository, 'marked');
@@ -34,11 +34,11 @@ test('who pushes marked bytes keeps them', async () => {
   await pushBlob(registry, 'acme/paint', 'marked');
   expect(await registry.store.get(tombstones, digest)).toBeUndefined();
   await clock.advance(hourMs);
-  await collectInTurn(registry);
+  await collectAfterSchedule(registry);
   expect((await registry.as(`/v2/acme/paint/blobs/${digest}`)).status).toBe(200);
 });
 
-test('a link that was made when the tombstone was marked already is seen, and the bytes stay', async () => {
+test('a link that was created after the deletion began is found, and the bytes stay', async () => {
   await using opened = await openGcFixture();
   const { registry } = opened;
   const { digest } = await pushBlob(registry, repository, 'linked late');
@@ -48,7 +48,7 @@ test('a link that was made when the tombstone was marked already is seen, and th
   expect(await status(registry, `blobs/${digest}`)).toBe(200);
 });
 
-test('a removal that a crash cut short is finished at the next start', async () => {
+test('a removal that a crash interrupted is finished at the next start', async () => {
   await using opened = await openGcFixture();
   const { registry } = opened;
   const { digest } = await pushBlob(registry, repository, 'half removed');
@@ -59,8 +59,8 @@ test('a removal that a crash cut short is finished at the next start', async () 
   expect(await blobCount(registry)).toBe(0);
 });
 
-/** Once the collector is done that has come by itself. */
-async function collectInTurn(registry: TestRegistry): Promise<void> {
+/** Waits until the scheduled collector has finished. */
+async function collectAfterSchedule(registry: TestRegistry): Promise<void> {
   const isDone = async () =>
     await collect(registry).then(
       () => true,

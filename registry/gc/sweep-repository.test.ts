@@ -1,4 +1,4 @@
-/** What garbage collection keeps and takes, on real drivers, with the clock in hand. */
+/** What garbage collection keeps and deletes, on real drivers with a manual clock. */
 import { expect, test } from 'vitest';
 import { collect } from '../../test/kit/registry/garbage-collection.ts';
 import { backends, newBackend } from '../../model/backend.ts';
@@ -21,7 +21,7 @@ import {
 
 const indexType = 'application/vnd.oci.image.index.v1+json';
 
-test('what a tag points to stays, what it pointed to goes when its lease is over, bytes and all', async () => {
+test('the manifest of a tag stays; an earlier one is deleted with its bytes when its lease is over', async () => {
   await using opened = await openGcFixture();
   const { registry, clock } = opened;
   const old = await push(registry, 'latest', 'old');
@@ -41,7 +41,7 @@ test('what a tag points to stays, what it pointed to goes when its lease is over
   expect(await blobCount(registry)).toBe(2);
 });
 
-test('a dry run says what would go, and how much, and changes nothing', async () => {
+test('a dry run reports what would be deleted, and changes nothing', async () => {
   await using opened = await openGcFixture();
   const { registry, clock } = opened;
   await push(registry, 'latest', 'old');
@@ -62,7 +62,7 @@ test('a dry run says what would go, and how much, and changes nothing', async ()
   expect(real.summary.removed.blobs).toBe(2);
 });
 
-test('the untagged images pushed last stay, as many as are set', async () => {
+test('the configured number of untagged images stay, the last ones pushed', async () => {
   await using opened = await openGcFixture({ keptUntaggedImages: 2 });
   const { registry, clock } = opened;
   const images = [];
@@ -76,7 +76,7 @@ test('the untagged images pushed last stay, as many as are set', async () => {
   expect(kept).toEqual([false, true, true, true]);
 });
 
-test('what an environment spawns and what a backend runs stays, by digest', async () => {
+test('images that an environment spawns or a backend runs by digest stay', async () => {
   await using opened = await openGcFixture();
   const { registry, clock } = opened;
   const [set, running, ended] = [
@@ -103,7 +103,7 @@ test('what an environment spawns and what a backend runs stays, by digest', asyn
   expect(await Promise.all([set, running, ended].map((image) => has(registry, image)))).toEqual([true, true, false]);
 });
 
-test('an index keeps children that are manifests and children that are blobs, as build caches have them', async () => {
+test('an index keeps its children: manifests, and blobs as in build caches', async () => {
   await using opened = await openGcFixture();
   const { registry, clock } = opened;
   const child = await push(registry, '', 'child');
@@ -146,7 +146,7 @@ test('referrers live as long as their subject', async () => {
   expect(await blobCount(registry)).toBe(0);
 });
 
-test('HEAD, mount and push renew the lease of a blob, HEAD by digest that of a manifest', async () => {
+test('HEAD, mount and push renew the lease of a blob; HEAD by digest renews that of a manifest', async () => {
   await using opened = await openGcFixture();
   const { registry, clock } = opened;
   const blob = await pushBlob(registry, repository, 'asked for');
@@ -169,7 +169,7 @@ test('HEAD, mount and push renew the lease of a blob, HEAD by digest that of a m
   expect(await blobCount(registry)).toBe(0);
 });
 
-test('within an hour a lease is not written again, and still lasts', async () => {
+test('a lease is written at most once an hour, and still lasts', async () => {
   await using opened = await openGcFixture();
   const { registry, clock } = opened;
   const { digest } = await pushBlob(registry, repository, 'asked for');
@@ -183,7 +183,7 @@ test('within an hour a lease is not written again, and still lasts', async () =>
   expect(await usedAt()).toEqual(clock.now());
 });
 
-test('what a service that is gone has left goes, and a service made anew begins empty', async () => {
+test('content of a deleted service is deleted, and a new service of the same name starts empty', async () => {
   await using opened = await openGcFixture({ keptUntaggedImages: 20 });
   const { registry, clock } = opened;
   await push(registry, 'v1');

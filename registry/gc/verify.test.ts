@@ -21,7 +21,7 @@ async function verify(registry: TestRegistry, repair = false) {
   return { problems, kinds: problems.map(({ kind }) => kind), summary };
 }
 
-/** Writes other bytes where a blob is, as a disk may. */
+/** Overwrites the bytes of a blob, as a faulty disk may. */
 async function damage(registry: TestRegistry, digest: string, bytes: string): Promise<void> {
   const { folder = '' } = registry;
   const files = await readdir(folder, { recursive: true });
@@ -29,7 +29,7 @@ async function damage(registry: TestRegistry, digest: string, bytes: string): Pr
   await writeFile(join(folder, file ?? ''), bytes);
 }
 
-test('what is whole has no problem, and everything is counted', async () => {
+test('intact content has no problem, and everything is counted', async () => {
   await using registry = await openTestRegistry();
   await pushImage(registry, { repository, reference: 'v1' });
   await pushImage(registry, { repository: 'acme/paint', reference: 'v1' });
@@ -38,7 +38,7 @@ test('what is whole has no problem, and everything is counted', async () => {
   expect(summary).toMatchObject({ blobs: 2, manifests: 2, tags: 2, repositories: 2, problems: 0, repair: false });
 });
 
-test('the bytes of large blobs are counted, each of which is read into memory of its own', async () => {
+test('the bytes of large blobs, which have more than one chunk, are counted', async () => {
   await using registry = await openTestRegistry();
   const bytes = randomBytes(3_000_000);
   await pushBlob(registry, repository, bytes);
@@ -46,7 +46,7 @@ test('the bytes of large blobs are counted, each of which is read into memory of
   expect(summary).toMatchObject({ blobs: 1, bytes: bytes.length });
 });
 
-test('bytes of another digest are found, of the same size too; repaired, the next push stores them anew', async () => {
+test('finds bytes with another digest, also of the same size; after a repair, the next push stores them again', async () => {
   await using registry = await openTestRegistry();
   await pushImage(registry, { repository, reference: 'v1' });
   await damage(registry, sha256('a layer'), 'a hayer');
@@ -65,7 +65,7 @@ test('bytes of another digest are found, of the same size too; repaired, the nex
   expect((await verify(registry)).kinds).toEqual([]);
 });
 
-test('a push mends bytes that were cut short, without any repair', async () => {
+test('a push replaces truncated bytes without a repair', async () => {
   await using registry = await openTestRegistry();
   await pushImage(registry, { repository, reference: 'v1' });
   await damage(registry, sha256('a layer'), 'a la');
@@ -73,16 +73,16 @@ test('a push mends bytes that were cut short, without any repair', async () => {
   expect((await verify(registry)).kinds).toEqual([]);
 });
 
-test('documents that point to nothing are found, and taken away', async () => {
+test('finds and deletes documents that point to nothing', async () => {
   const clock = new ManualClock(new Date());
-  // Collected would be found, too: not here.
+  // Without garbage collection, which would delete them.
   await using registry = await openTestRegistry({ clock, gc: { everyMs: 1e12 } });
   const { digest } = await pushImage(registry, { repository, reference: 'v1' });
   await pushImage(registry, { repository, reference: 'kept' }, { labels: { other: 'image' } });
   const lost = await pushBlob(registry, repository, 'lost');
   await registry.store.delete(manifests, contentId(repository, digest));
   await registry.blobs.delete(lost.digest);
-  // What was linked just now may be a push that is under way.
+  // A recent link may belong to a push in progress.
   expect((await verify(registry)).kinds).toEqual(['tag-without-manifest', 'image-without-manifest']);
   await clock.advance(2 * 24 * 3_600_000);
   const expected = ['link-without-bytes', 'tag-without-manifest', 'image-without-manifest'];
@@ -95,7 +95,7 @@ test('documents that point to nothing are found, and taken away', async () => {
   expect((await registry.as(`/v2/${repository}/manifests/kept`)).status).toBe(200);
 });
 
-test('a damaged manifest goes with its names, and collection goes on', async () => {
+test('deletes a damaged manifest with its tags and images', async () => {
   await using registry = await openTestRegistry();
   const { digest } = await pushImage(registry, { repository, reference: 'v1' });
   const id = contentId(repository, digest);
@@ -109,7 +109,7 @@ test('a damaged manifest goes with its names, and collection goes on', async () 
   expect((await registry.as(`/v2/${repository}/manifests/v1`)).status).toBe(404);
 });
 
-test('a link with another size than its bytes is corrected', async () => {
+test('corrects the size in a link', async () => {
   await using registry = await openTestRegistry();
   const blob = await pushBlob(registry, repository, 'seven b');
   const id = contentId(repository, blob.digest);
@@ -131,7 +131,7 @@ async function pushIndex(registry: TestRegistry): Promise<string> {
   return digest;
 }
 
-test('what was deleted by its digest and is still needed is missing, until it is pushed again', async () => {
+test('reports content that was deleted by digest and is still needed, until it is pushed again', async () => {
   await using registry = await openTestRegistry();
   const child = await pushIndex(registry);
   const layer = sha256('a layer');
@@ -143,7 +143,7 @@ test('what was deleted by its digest and is still needed is missing, until it is
   expect(await remove(`manifests/${child}`)).toBe(202);
   expect((await verify(registry)).problems).toMatchObject([{ kind: 'content-missing', digest: child }]);
 
-  // Pushed again, and then its bytes are lost.
+  // Pushed again; then its bytes are lost.
   await pushIndex(registry);
   expect((await verify(registry)).kinds).toEqual([]);
   await registry.blobs.delete(layer);

@@ -33,7 +33,7 @@ async function grantFor(query: string, authorization?: string): Promise<TokenAns
 
 const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
 
-test('the challenge stands on /v2/, and on every other request names the scope to ask for', async () => {
+test('/v2/ answers a challenge; on every other request the challenge names the scope', async () => {
   const ping = await registry.send('/v2/');
   const realm = `Bearer realm="http://${registry.host}/token",service="berth-registry"`;
   expect([ping.status, ping.headers['www-authenticate'], ping.code]).toEqual([401, realm, 'UNAUTHORIZED']);
@@ -46,7 +46,7 @@ test('the challenge stands on /v2/, and on every other request names the scope t
   expect(mount.headers['www-authenticate']).toContain('scope="repository:acme/b:pull,push repository:acme/draw:pull"');
 });
 
-test('a client trades credentials for a grant and pulls with it', async () => {
+test('a client requests a grant with its credentials and pulls with it', async () => {
   const query = 'account=acme&client_id=docker&offline_token=true&service=x&scope=repository:acme/draw:push,pull';
   const grant = await grantFor(query, registry.basic('acme', registry.token));
   expect(grant.access_token).toBe(grant.token);
@@ -62,7 +62,7 @@ test('a client trades credentials for a grant and pulls with it', async () => {
   ]);
 });
 
-test('a grant that may push may delete a manifest; one that may pull may not, and one for nobody is told to log in', async () => {
+test('a grant to push may delete a manifest, a grant to pull may not, and an anonymous grant gets a challenge', async () => {
   const manifests = '/v2/acme/draw/manifests';
   const codes = [];
   for (const login of [
@@ -76,14 +76,14 @@ test('a grant that may push may delete a manifest; one that may pull may not, an
   expect(codes).toEqual(['UNAUTHORIZED', 'DENIED', 'MANIFEST_UNKNOWN']);
 });
 
-test('a grant for one repository opens no other, whatever their names have in common', async () => {
+test('a grant for one repository gives no access to another with a similar name', async () => {
   const grant = await grantFor('scope=repository:acme/draw:pull', registry.basic('acme', registry.token));
   for (const repository of ['acme/draw2', 'acme/dra', 'other/draw']) {
     expect((await registry.send(`/v2/${repository}/tags/list`, bearer(grant.token))).status).toBe(401);
   }
 });
 
-test('several scopes, repeated or in one parameter, and what may not be granted is left out', async () => {
+test('grants several scopes, repeated or in one parameter, and omits what it may not grant', async () => {
   const scopes = [
     'scope=repository:acme/a:pull&scope=repository:acme/a:push%20repository:acme/b:*',
     'scope=repository:other/c:pull&scope=registry:catalog:*&scope=repository:acme/a/b:pull&scope=*',
@@ -107,7 +107,7 @@ test('several scopes, repeated or in one parameter, and what may not be granted 
   expect(refused.status).toBe(400);
 });
 
-test('each shape in which tools send the credentials', async () => {
+test('accepts every form in which tools send credentials', async () => {
   const { token } = registry;
   for (const authorization of [
     registry.basic('acme', token),
@@ -121,7 +121,7 @@ test('each shape in which tools send the credentials', async () => {
   }
 });
 
-test('wrong credentials', async () => {
+test('rejects wrong credentials', async () => {
   const revoked = await registry.addToken('acme', ['read']);
   await registry.store.update(accessTokens, hashToken(revoked), (token) => ({ ...token, revokedAt: new Date() }));
   const expired = await registry.addToken('acme', ['read']);
@@ -151,7 +151,7 @@ test('wrong credentials', async () => {
   }
 });
 
-test('the form that containerd sends, and one with a refresh token', async () => {
+test('accepts the form that containerd sends, and one with a refresh token', async () => {
   const post = async (form: Record<string, string>, headers = {}) =>
     await registry.send('/token', {
       method: 'POST',
@@ -170,7 +170,7 @@ test('the form that containerd sends, and one with a refresh token', async () =>
   expect((await post({ ...login, password: 'x'.repeat(70_000) })).status).toBe(400);
 });
 
-test('forged, foreign and expired grants', async () => {
+test('rejects forged, foreign and expired grants', async () => {
   const access = [{ type: 'repository' as const, name: 'acme/draw', actions: ['pull' as const] }];
   const claims = { access, sub: 'acme', iss: 'berth', aud: 'berth-registry' };
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -198,7 +198,7 @@ test('forged, foreign and expired grants', async () => {
   expect((await registry.send(`/v2/acme/draw/blobs/${digest}`, bearer(good))).status).toBe(200);
 });
 
-test('a repository that is refused cannot be told from an absent one', async () => {
+test('a client without access cannot distinguish a private repository from an absent one', async () => {
   const stranger = registry.basic('other', await registry.addToken('other', ['read', 'push']));
   const grant = await registry.grants.issue({ subject: 'other', access: [] }, 60, new Date());
   const paths = (repository: string) => [
@@ -219,7 +219,7 @@ test('a repository that is refused cannot be told from an absent one', async () 
   }
 });
 
-test('a token that may only push can ask what is there, and can pull nothing', async () => {
+test('a token that may only push can check for content and pull nothing', async () => {
   const authorization = registry.basic('acme', await registry.addToken('acme', ['push']));
   const blob = `/v2/acme/draw/blobs/${digest}`;
   expect((await registry.send(blob, { method: 'HEAD', headers: { authorization } })).status).toBe(200);
@@ -230,7 +230,7 @@ test('a token that may only push can ask what is there, and can pull nothing', a
   expect((await registry.send('/v2/acme/draw/blobs/uploads/', upload)).code).toBe('DENIED');
 });
 
-test('the realm follows the public URL, else a Host header that is one', async () => {
+test('the realm is derived from the public URL, or else from a valid Host header', async () => {
   for (const host of ['a"b', 'evil/path', 'a b', 'user@host', '-x', `${'a'.repeat(300)}.example`]) {
     const answer = await registry.send('/v2/', { headers: { host } });
     expect([host, answer.status, answer.headers['www-authenticate']]).toEqual([host, 400, undefined]);
@@ -243,7 +243,7 @@ test('the realm follows the public URL, else a Host header that is one', async (
   expect(behind.headers['www-authenticate']).toContain('realm="https://registry.example.com/token"');
 });
 
-test('no log line gives a secret away', async () => {
+test('no log line contains a secret', async () => {
   await grantFor('scope=repository:acme/draw:pull', registry.basic('acme', registry.token));
   await registry.send(`/v2/acme/draw/blobs/${sha256('x')}?token=secret-in-query`, {
     headers: { authorization: registry.basic('acme', registry.token) },

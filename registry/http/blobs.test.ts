@@ -22,7 +22,7 @@ async function begin(query = ''): Promise<string> {
   return String(answer.headers.location);
 }
 
-test('a blob in a chunked PATCH without a length and an empty PUT, as docker sends it', async () => {
+test('receives a blob in a chunked PATCH without a length and an empty PUT, as docker sends it', async () => {
   const bytes = randomBytes(300_000);
   const location = await begin();
   expect(location).toMatch(/^\/v2\/acme\/draw\/blobs\/uploads\/[a-f0-9-]{36}$/);
@@ -41,7 +41,7 @@ test('a blob in a chunked PATCH without a length and an empty PUT, as docker sen
   expect((await registry.as(location)).code).toBe('BLOB_UPLOAD_UNKNOWN');
 });
 
-test('a blob in one POST, in one PUT, and an empty one', async () => {
+test('receives a blob in one POST, in one PUT, and an empty one', async () => {
   await pushBlob(registry, 'acme/draw', 'in one post');
   const location = await begin();
   const put = await registry.as(`${location}?digest=${sha256('in one put')}`, { method: 'PUT', body: 'in one put' });
@@ -51,7 +51,7 @@ test('a blob in one POST, in one PUT, and an empty one', async () => {
   expect([pulled.status, pulled.headers['content-length'], pulled.body.length]).toEqual([200, '0', 0]);
 });
 
-test('chunks in order; one out of order is refused with 416 and the session goes on', async () => {
+test('a chunk out of order is refused with 416, and the session continues', async () => {
   const location = await begin();
   const chunk = (range: string, body: string) =>
     registry.as(location, { method: 'PATCH', headers: { 'content-range': range }, body });
@@ -70,7 +70,7 @@ test('chunks in order; one out of order is refused with 416 and the session goes
   expect((await registry.as(`${location}?digest=${sha256('abcdef')}`, rightPut)).status).toBe(201);
 });
 
-test('sha512, announced and not', async () => {
+test('supports sha512, announced or not', async () => {
   const digest = sha512('long hash');
   const announced = await begin('?digest-algorithm=sha512');
   await registry.as(announced, { method: 'PATCH', body: 'long hash' });
@@ -84,7 +84,7 @@ test('sha512, announced and not', async () => {
   expect((await registry.as(`${uploads}?digest-algorithm=md5`, { method: 'POST' })).code).toBe('DIGEST_INVALID');
 });
 
-test('content of another digest is refused, whichever way it comes, and leaves nothing', async () => {
+test('content with another digest is refused on every path, and leaves nothing', async () => {
   const digest = sha256('not this');
   const location = await begin();
   const put = await registry.as(`${location}?digest=${digest}`, { method: 'PUT', body: 'that' });
@@ -95,7 +95,7 @@ test('content of another digest is refused, whichever way it comes, and leaves n
   expect((await registry.as(location)).status).toBe(404);
 });
 
-test('an upload goes on after the process ended', async () => {
+test('an upload continues after a restart', async () => {
   const location = await begin();
   await registry.as(location, { method: 'PATCH', body: 'before ' });
   await registry.restart();
@@ -105,7 +105,7 @@ test('an upload goes on after the process ended', async () => {
   expect((await registry.as(`${location}?digest=${digest}`, { method: 'PUT' })).status).toBe(201);
 });
 
-test('what arrived before the client left is kept, and can be gone on from', async () => {
+test('bytes from before a disconnect are kept, and the upload can continue', async () => {
   const location = await begin();
   const bytes = randomBytes(200_000);
   const socket = connect(registry.port, '127.0.0.1');
@@ -122,7 +122,7 @@ test('what arrived before the client left is kept, and can be gone on from', asy
   expect((await registry.as(`${location}?digest=${sha256(bytes)}`, { method: 'PUT' })).status).toBe(201);
 });
 
-test('two requests cannot write to one upload at a time, nor finish it twice', async () => {
+test('two requests cannot write to one upload at the same time, or finish it twice', async () => {
   const location = await begin();
   const slow = new Readable({ read: () => {} });
   const first = registry.as(location, { method: 'PATCH', body: slow });
@@ -137,7 +137,7 @@ test('two requests cannot write to one upload at a time, nor finish it twice', a
   expect((await registry.as(location, { method: 'PATCH', body: 'x' })).status).toBe(404);
 });
 
-test('an upload that is cancelled, or given up for ten minutes, holds no thread that hashes', async () => {
+test('an upload that is cancelled or idle for ten minutes occupies no hash thread', async () => {
   const clock = new ManualClock(new Date());
   await using clocked = await openTestRegistry({ clock });
   const bytes = randomBytes(300_000);
@@ -160,13 +160,13 @@ test('an upload that is cancelled, or given up for ten minutes, holds no thread 
   expect((await clocked.as(`${idle}?digest=${sha256(bytes)}`, { method: 'PUT' })).status).toBe(201);
 });
 
-test('a cancelled session is gone', async () => {
+test('a cancelled session no longer exists', async () => {
   const location = await begin();
   expect((await registry.as(location, { method: 'DELETE' })).status).toBe(204);
   expect((await registry.as(location, { method: 'DELETE' })).code).toBe('BLOB_UPLOAD_UNKNOWN');
 });
 
-test("another repository's session does not exist here, nor another account's", async () => {
+test('the session of another repository or account is unknown', async () => {
   const location = await begin();
   const elsewhere = location.replace('acme/draw', 'acme/paint');
   for (const method of ['GET', 'PATCH', 'DELETE']) {
@@ -182,7 +182,7 @@ test("another repository's session does not exist here, nor another account's", 
   expect((await registry.as(location)).status).toBe(204);
 });
 
-test('ranges', async () => {
+test('answers ranges', async () => {
   const { digest } = await pushBlob(registry, 'acme/draw', '0123456789');
   const get = (range: string, headers = {}) =>
     registry.as(`/v2/acme/draw/blobs/${digest}`, { headers: { range, ...headers } });
@@ -205,7 +205,7 @@ test('ranges', async () => {
   expect((await get('', { 'if-none-match': `"${digest}"` })).status).toBe(304);
 });
 
-test('a client that leaves in the middle frees the file', async () => {
+test('a disconnect during a download closes the file', async () => {
   const { digest } = await pushBlob(registry, 'acme/draw', randomBytes(16 * 1024 * 1024));
   const socket = connect(registry.port, '127.0.0.1');
   socket.write(`GET /v2/acme/draw/blobs/${digest} HTTP/1.1\r\nhost: ${registry.host}\r\n`);
@@ -218,7 +218,7 @@ test('a client that leaves in the middle frees the file', async () => {
   expect(registry.logLines.filter((line) => line.includes('"level":"error"'))).toEqual([]);
 });
 
-test('mounting needs the right to read the source; without it the source is as absent', async () => {
+test('a mount requires the right to read the source; without it the source counts as absent', async () => {
   const { digest } = await pushBlob(registry, 'acme/draw', 'to mount');
   const mount = (repository: string, query: string, headers = {}) =>
     registry.as(`/v2/${repository}/blobs/uploads/?${query}`, { method: 'POST', headers });
@@ -236,7 +236,7 @@ test('mounting needs the right to read the source; without it the source is as a
   expect([stolen.status, guessed.status]).toEqual([202, 202]);
 });
 
-test('a blob is visible only where it was pushed, and deleting it there leaves the others', async () => {
+test('a blob is visible only in repositories to which it was pushed, and deleting it in one leaves the others', async () => {
   const { digest } = await pushBlob(registry, 'acme/draw', 'shared');
   expect((await registry.as(`/v2/acme/paint/blobs/${digest}`)).code).toBe('BLOB_UNKNOWN');
   await pushBlob(registry, 'acme/paint', 'shared');
@@ -246,7 +246,7 @@ test('a blob is visible only where it was pushed, and deleting it there leaves t
   expect((await registry.as(`/v2/acme/paint/blobs/${digest}`)).body.toString()).toBe('shared');
 });
 
-test('a push mends a blob whose bytes are gone', async () => {
+test('a push restores a blob whose bytes are missing', async () => {
   const { digest } = await pushBlob(registry, 'acme/draw', 'lost and found');
   await registry.blobs.delete(digest);
   expect((await registry.as(`/v2/acme/draw/blobs/${digest}`, { method: 'HEAD' })).status).toBe(404);

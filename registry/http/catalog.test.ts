@@ -17,7 +17,7 @@ afterAll(async () => await registry[Symbol.asyncDispose]());
 const own = ['acme/a', 'acme/a-b', 'acme/a.b', 'acme/b', 'acme/z'];
 const listed = ({ body }: Answer) => (JSON.parse(body.toString()) as { repositories: string[] }).repositories;
 
-test('lists the repositories of the account, and of no other, not even what is public there', async () => {
+test('lists the repositories of the account, and none of other accounts, not even public ones', async () => {
   const answer = await registry.as('/v2/_catalog');
   expect([answer.status, answer.headers['content-type'], listed(answer)]).toEqual([200, 'application/json', own]);
   expect(answer.headers.link).toBeUndefined();
@@ -26,7 +26,7 @@ test('lists the repositories of the account, and of no other, not even what is p
   expect(listed(theirs)).toEqual(['other/open', 'other/secret']);
 });
 
-test('goes on from page to page until the last', async () => {
+test('continues from page to page to the end', async () => {
   const seen: string[][] = [];
   for (let path: string | undefined = '/v2/_catalog?n=2'; path !== undefined;) {
     const answer: Answer = await registry.as(path);
@@ -38,7 +38,7 @@ test('goes on from page to page until the last', async () => {
   expect([listed(exact), exact.headers.link]).toEqual([own, undefined]);
 });
 
-test('n and last as they come', async () => {
+test('accepts any n and last', async () => {
   const of = async (query: string) => {
     const answer = await registry.as(`/v2/_catalog?${query}`);
     return answer.status === 200 ? listed(answer) : answer.status;
@@ -55,7 +55,7 @@ test('n and last as they come', async () => {
   expect(await of('last=%0d%0ax:y')).toEqual(own);
 });
 
-test('by a grant for the catalogue, which only who may read gets', async () => {
+test('accepts a grant for the catalogue, which only a token that may read gets', async () => {
   const challenged = await registry.send('/v2/_catalog');
   expect(challenged.headers['www-authenticate']).toContain('scope="registry:catalog:*"');
   const list = async (query: string, authorization: string) => {

@@ -1,4 +1,4 @@
-/** What happens when a part fails, when the process ends in the middle of something, and when clients do not speak HTTP. */
+/** Failures of ports, crashes in the middle of a request, and clients that do not speak HTTP. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
@@ -11,7 +11,7 @@ import { services } from '../../model/service.ts';
 import { openTestRegistry, pushImage, sha256 } from '../../test/kit/registry/registry.ts';
 import { uploadSessions } from '../content/documents.ts';
 
-test('a push that was cut off at any of its writes is mended by the same push', async () => {
+test('repeating a push repairs what a crash at any of its writes left', async () => {
   let left = Infinity;
   let written: string[] = [];
   await using registry = await openTestRegistry({
@@ -44,7 +44,7 @@ test('a push that was cut off at any of its writes is mended by the same push', 
   }
 });
 
-test('a deletion that was cut off at any of its writes is mended by the same deletion', async () => {
+test('repeating a deletion repairs what a crash at any of its writes left', async () => {
   let left = Infinity;
   await using registry = await openTestRegistry({
     beforeWrite: () => {
@@ -70,7 +70,7 @@ test.each([
   new BlobsError('no-space', 'No space left'),
   new StoreError('unavailable', 'No space left', { isFull: true }),
 ])(
-  'a push for which there is no space at any of its writes is refused, and leaves no bytes of an upload: %s',
+  'a push that runs out of space at any of its writes is refused, and leaves no bytes of an upload: %s',
   async (problem) => {
     let left = Infinity;
     let writes = 0;
@@ -93,7 +93,7 @@ test.each([
     expect(await push('whole')).toBe(201);
     const steps = writes;
     expect(steps).toBeGreaterThan(4);
-    // The last one ends the session of a blob that is whole.
+    // The last write deletes the session of a complete blob.
     for (let step = 0; step < steps - 1; step += 1) {
       left = step;
       expect([step, await push(`layer ${step}`)]).toEqual([step, 507]);
@@ -101,13 +101,13 @@ test.each([
       const uploads: string[] = [];
       for await (const uploadId of registry.blobs.listUploads()) uploads.push(uploadId);
       expect(uploads).toEqual([]);
-      // Of uploads that are open at a time there is one, which is not taken.
+      // The one upload that may be open is not reserved any more.
       expect([step, await push(`layer ${step}`)]).toEqual([step, 201]);
     }
   },
 );
 
-test('errors of ours carry an ID that is in the log, and nothing else; a full disk and a lost store say so', async () => {
+test('internal errors contain only an ID that is in the log; a full disk and an unavailable store have their own errors', async () => {
   let failure: Error | undefined;
   await using registry = await openTestRegistry({
     beforeWrite: () => {
@@ -134,7 +134,7 @@ test('errors of ours carry an ID that is in the log, and nothing else; a full di
   expect([lost.status, lost.headers['retry-after']]).toEqual([503, '5']);
 });
 
-test('a client that tries TLS first is told in plain HTTP, by which it knows what to do, and others go on', async () => {
+test('a client that tries TLS gets an answer in plain HTTP, so that it falls back, and other clients continue', async () => {
   await using registry = await openTestRegistry();
   const socket = connect(registry.port, '127.0.0.1');
   const received: Buffer[] = [];
@@ -146,7 +146,7 @@ test('a client that tries TLS first is told in plain HTTP, by which it knows wha
   expect((await registry.send('/v2/')).status).toBe(401);
 });
 
-test('a refusal reaches the client that is still sending, and the connection is not kept for ever', async () => {
+test('an error reaches a client that is still sending, and the connection is closed after a while', async () => {
   await using registry = await openTestRegistry();
   const chunk = Buffer.alloc(1024 * 1024);
   const body = Readable.from([chunk, chunk, chunk, chunk]);
@@ -198,7 +198,7 @@ function chunkOf(bytes: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]);
 }
 
-test('uploads that were given up are swept after a day, with what crashes left of others', async () => {
+test('abandoned uploads, and what crashes left of others, are deleted after a day', async () => {
   const clock = new ManualClock(new Date());
   await using registry = await openTestRegistry({ clock });
   const begun = await registry.as('/v2/acme/draw/blobs/uploads/', { method: 'POST' });
@@ -219,7 +219,7 @@ test('uploads that were given up are swept after a day, with what crashes left o
   expect(await registry.store.get(uploadSessions, id)).toBeUndefined();
 });
 
-test('closing cuts what is under way, and keeps what had arrived', async () => {
+test('closing cancels requests in progress, and keeps the received bytes', async () => {
   await using registry = await openTestRegistry();
   const begun = await registry.as('/v2/acme/draw/blobs/uploads/', { method: 'POST' });
   const endless = new Readable({ read: () => {} });
@@ -232,7 +232,7 @@ test('closing cuts what is under way, and keeps what had arrived', async () => {
   expect((await registry.as(String(begun.headers.location))).headers.range).toBe('0-3');
 });
 
-test('every request leaves one line in the log and its figures in the metrics', async () => {
+test('every request writes one log line and is counted in the metrics', async () => {
   await using registry = await openTestRegistry();
   await pushImage(registry, { repository: 'acme/draw', reference: 'v1' });
   await registry.as('/v2/acme/draw/manifests/v1');

@@ -16,7 +16,7 @@ const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
 
 const find = async (service: string, reference = 'v1') => await findImage(registry.store, `acme/${service}`, reference);
 
-test('a pushed tag becomes an image, and the first one makes the service', async () => {
+test('a pushed tag becomes an image, and the first push creates the service', async () => {
   const labels = { hash: 'abc', branch: 'main', message: 'Fix <b>', repository: 'git@example.com:a/b' };
   const { digest } = await pushImage(registry, { repository: 'acme/first', reference: 'v1' }, { labels });
   const image = await find('first');
@@ -33,7 +33,7 @@ test('a pushed tag becomes an image, and the first one makes the service', async
   expect(await find('first', digest)).toMatchObject({ tag: 'v1' });
 });
 
-test('moving a tag adds an image and keeps the history; moving it back makes the old one the last', async () => {
+test('moving a tag adds an image and keeps the history; moving it back makes the old image the last one', async () => {
   const target = { repository: 'acme/moved', reference: 'v1' };
   const one = await pushImage(registry, target, { labels: { hash: 'one' } });
   const two = await pushImage(registry, target, { labels: { hash: 'two' } });
@@ -46,7 +46,7 @@ test('moving a tag adds an image and keeps the history; moving it back makes the
   expect(all.map(({ digest }) => digest)).toEqual([two.digest, one.digest]);
 });
 
-test('however many push a tag at a time, the tag and the last image agree', async () => {
+test('after concurrent pushes of a tag, the tag and the last image agree', async () => {
   const hashes = ['a', 'b', 'c', 'd', 'e', 'f'];
   await Promise.all(
     hashes.map((hash) => pushImage(registry, { repository: 'acme/raced', reference: 'v1' }, { labels: { hash } })),
@@ -56,7 +56,7 @@ test('however many push a tag at a time, the tag and the last image agree', asyn
   expect((await registry.store.get(services, 'acme/raced'))?.lastImageDigest).toBe((await find('raced'))?.digest);
 });
 
-test('the git commit: our labels, else those of the OCI, else annotations; lengths are capped', async () => {
+test('reads the git commit from our labels, else those of the OCI, else annotations, with capped lengths', async () => {
   const oci = { 'org.opencontainers.image.revision': 'r', 'org.opencontainers.image.source': 's' };
   const push = async (reference: string, labels: object, annotations: object = {}) => {
     await pushImage(registry, { repository: 'acme/git', reference }, { labels, extra: { annotations } });
@@ -76,7 +76,7 @@ test('the git commit: our labels, else those of the OCI, else annotations; lengt
   expect(long?.hash).toHaveLength(128);
 });
 
-test('of an index, the image for the platform of this node, not the attestation beside it', async () => {
+test('selects the image for the platform of this node in an index, not its attestation', async () => {
   const repository = 'acme/indexed';
   const child = async (arch: string, hash: string) => {
     const about = { labels: { hash }, architecture: arch };
@@ -98,7 +98,7 @@ test('of an index, the image for the platform of this node, not the attestation 
   expect(await find('indexed', 'other')).toMatchObject({ platform: 'linux/riscv64', gitCommit: { hash: 'foreign' } });
 });
 
-test('a signature or a chart is kept, and is no image', async () => {
+test('a signature or a chart is stored, and does not become an image', async () => {
   const repository = 'acme/charts';
   const config = await pushBlob(registry, repository, '{}');
   const chart = {
@@ -112,7 +112,7 @@ test('a signature or a chart is kept, and is no image', async () => {
   expect((await registry.store.get(services, repository))?.lastImageDigest).toBeUndefined();
 });
 
-test('a config that is nonsense makes an image without facts', async () => {
+test('an invalid config gives an image without properties', async () => {
   const repository = 'acme/nonsense';
   const config = await pushBlob(registry, repository, '[not json');
   const manifest = {
@@ -125,7 +125,7 @@ test('a config that is nonsense makes an image without facts', async () => {
   expect(await find('nonsense')).toMatchObject({ digest: sha256(JSON.stringify(manifest)), sizeBytes: 9 });
 });
 
-test('a deleted tag is no image any more, nor are the tags of a deleted manifest', async () => {
+test('deleting a tag or a manifest deletes its images', async () => {
   const repository = 'acme/gone';
   const { digest } = await pushImage(registry, { repository, reference: 'v1' });
   await pushImage(registry, { repository, reference: 'v2' });

@@ -38,7 +38,7 @@ async function imageOf(repository: string, extra: object = {}) {
   };
 }
 
-test('a manifest comes back byte for byte, with the type it was pushed with', async () => {
+test('a manifest is answered byte for byte, with its pushed media type', async () => {
   const body = ` ${JSON.stringify(await imageOf('acme/bytes', { 'x-unknown': { kept: [1] } }), null, 3)}\n`;
   const pushed = await put('acme/bytes/manifests/v1', body, `${imageType}; charset=utf-8`);
   expect([pushed.status, pushed.headers.location]).toEqual([201, `/v2/acme/bytes/manifests/${sha256(body)}`]);
@@ -57,7 +57,7 @@ test('a manifest comes back byte for byte, with the type it was pushed with', as
   }
 });
 
-test('by digest, with sha512, with tags in the query', async () => {
+test('accepts a push by digest, with sha512, and with tags in the query', async () => {
   const body = JSON.stringify(await imageOf('acme/digests'));
   const pushed = await put(`acme/digests/manifests/${sha512(body)}?tag=one&tag=two`, body);
   expect([pushed.status, pushed.headers['docker-content-digest']]).toEqual([201, sha512(body)]);
@@ -69,7 +69,7 @@ test('by digest, with sha512, with tags in the query', async () => {
   expect((await put(`acme/digests/manifests/${sha256(body)}?${many}`, body)).status).toBe(414);
 });
 
-test('content that is not in this repository', async () => {
+test('rejects a manifest whose content is not in the repository', async () => {
   const image = await imageOf('acme/missing');
   expect((await put('acme/elsewhere/manifests/v1', JSON.stringify(image))).code).toBe('MANIFEST_BLOB_UNKNOWN');
   const absent = { mediaType: layerType, digest: sha256('absent'), size: 6 };
@@ -84,7 +84,7 @@ test('content that is not in this repository', async () => {
   expect((await put('acme/missing/manifests/v1', exempt)).status).toBe(201);
 });
 
-test('an index may hold manifests and, as build caches do, blobs', async () => {
+test('an index may contain manifests and, as in build caches, blobs', async () => {
   const child = await pushImage(registry, { repository: 'acme/cache', reference: 'child' });
   const blob = await pushBlob(registry, 'acme/cache', 'cached layer');
   const size = (await registry.as('/v2/acme/cache/manifests/child')).body.length;
@@ -147,7 +147,7 @@ describe('hostile manifests', () => {
     expect([answer.status, answer.code]).toEqual([400, 'MANIFEST_INVALID']);
   });
 
-  test('no type, no media type, and one of Docker’s first', async () => {
+  test('rejects a missing or invalid type, and Docker’s first schema', async () => {
     const untyped = JSON.stringify({ schemaVersion: 2 });
     expect((await registry.as('/v2/acme/hostile/manifests/v1', { method: 'PUT', body: untyped })).status).toBe(400);
     expect((await put('acme/hostile/manifests/v1', untyped, 'text')).code).toBe('MANIFEST_INVALID');
@@ -155,7 +155,7 @@ describe('hostile manifests', () => {
     expect((await put('acme/hostile/manifests/v1', untyped, outdated)).code).toBe('MANIFEST_INVALID');
   });
 
-  test('4 MiB are taken, one byte more is not, announced or endless', async () => {
+  test('accepts 4 MiB, and not one byte more, announced or endless', async () => {
     const image = JSON.stringify(await imageOf('acme/large'));
     const limit = 4 * 1024 * 1024;
     expect((await put('acme/large/manifests/v1', image.padEnd(limit))).status).toBe(201);
@@ -167,14 +167,14 @@ describe('hostile manifests', () => {
   });
 });
 
-test('unknown media types are kept', async () => {
+test('stores unknown media types', async () => {
   const type = 'application/vnd.example.thing.v3+json';
   const body = JSON.stringify({ anything: true });
   expect((await put('acme/unknown/manifests/v1', body, type)).status).toBe(201);
   expect((await registry.as('/v2/acme/unknown/manifests/v1')).headers['content-type']).toBe(type);
 });
 
-test('tags in the order of their bytes, in pages', async () => {
+test('lists tags in byte order, in pages', async () => {
   const body = JSON.stringify(await imageOf('acme/tagged'));
   for (const tag of ['v1', 'v10', 'v2', 'V1', '_x', 'v1.0']) await put(`acme/tagged/manifests/${tag}`, body);
   const sorted = ['V1', '_x', 'v1', 'v1.0', 'v10', 'v2'];
@@ -199,7 +199,7 @@ test('tags in the order of their bytes, in pages', async () => {
   expect((await registry.as('/v2/acme/never/tags/list')).code).toBe('NAME_UNKNOWN');
 });
 
-test('deleting a tag leaves the manifest; deleting the manifest takes every tag', async () => {
+test('deleting a tag keeps the manifest; deleting the manifest deletes every tag', async () => {
   const body = JSON.stringify(await imageOf('acme/deleted'));
   const path = '/v2/acme/deleted/manifests';
   for (const tag of ['a', 'b', 'c']) await put(`acme/deleted/manifests/${tag}`, body);
@@ -215,7 +215,7 @@ test('deleting a tag leaves the manifest; deleting the manifest takes every tag'
   expect(JSON.parse(list.body.toString())).toEqual({ name: 'acme/deleted', tags: [] });
 });
 
-test('referrers, of a subject that is not there either', async () => {
+test('lists referrers, even of an absent subject', async () => {
   const subject = { mediaType: imageType, digest: sha256('absent'), size: 6 };
   const list = async (repository: string, query = '') => {
     const answer = await registry.as(`/v2/${repository}/referrers/${subject.digest}${query}`);
@@ -246,7 +246,7 @@ test('referrers, of a subject that is not there either', async () => {
   expect((await registry.as('/v2/acme/refs/referrers/sha256:x')).status).toBe(400);
 });
 
-test('referrers that are too much for one answer come in pages', async () => {
+test('splits long lists of referrers into pages', async () => {
   const subject = { mediaType: imageType, digest: sha256('large'), size: 5 };
   const image = await imageOf('acme/pages', { subject });
   for (let at = 0; at < 6; at += 1) {
@@ -269,7 +269,7 @@ test('referrers that are too much for one answer come in pages', async () => {
   expect([seen.size, pages]).toEqual([6, 2]);
 });
 
-test('a service that was deleted takes its images along; a new one of the same name starts empty', async () => {
+test('deleting a service hides its images; a new service of the same name starts empty', async () => {
   await pushImage(registry, { repository: 'acme/reborn', reference: 'old' });
   await registry.store.delete(services, 'acme/reborn');
   expect((await registry.as('/v2/acme/reborn/manifests/old')).code).toBe('NAME_UNKNOWN');

@@ -36,7 +36,7 @@ const reads = (repository: string) => [
   `/v2/${repository}/referrers/${digest}`,
 ];
 
-test('anybody pulls what is public, the way that clients do: challenge, anonymous grant, pull', async () => {
+test('clients pull public images without a login: challenge, anonymous grant, pull', async () => {
   for (const path of reads('acme/open')) {
     const challenged = await registry.send(path);
     expect([challenged.status, challenged.headers['www-authenticate']]).toEqual([
@@ -48,7 +48,7 @@ test('anybody pulls what is public, the way that clients do: challenge, anonymou
   }
 });
 
-test('what is public can be pulled and nothing else', async () => {
+test('public repositories allow pulls and nothing else', async () => {
   const wanted =
     'scope=repository:acme/open:pull,push,delete,*&scope=registry:catalog:*&scope=repository:acme/open/x:pull';
   const anonymous = await grant(wanted);
@@ -70,7 +70,7 @@ test('what is public can be pulled and nothing else', async () => {
   }
 });
 
-test('another account pulls it too, by a grant or its login', async () => {
+test('another account pulls public images too, by a grant or its login', async () => {
   const { scope: granted, headers } = await grant(`${scope},push&scope=repository:acme/closed:pull`, stranger);
   expect(granted).toBe('repository:acme/open:pull');
   for (const path of reads('acme/open')) {
@@ -79,7 +79,7 @@ test('another account pulls it too, by a grant or its login', async () => {
   }
 });
 
-test('a private repository cannot be told from an absent one', async () => {
+test('a client cannot distinguish a private repository from an absent one', async () => {
   for (const authorization of [undefined, stranger]) {
     const headers = authorization ? { authorization } : {};
     expect((await grant('scope=repository:acme/closed:pull', authorization)).scope).toBe('');
@@ -97,7 +97,7 @@ test('a private repository cannot be told from an absent one', async () => {
   }
 });
 
-test('another account mounts from it only with a grant that names it, or by its login', async () => {
+test('another account mounts from a public repository only with a grant that names it, or by its login', async () => {
   const target = 'scope=repository:other/copy:push';
   const mount = async (query: string, headers: OutgoingHttpHeaders) =>
     (await registry.send(`/v2/other/copy/blobs/uploads/?mount=${digest}${query}`, { method: 'POST', headers })).status;
@@ -114,7 +114,7 @@ test('another account mounts from it only with a grant that names it, or by its 
   expect((await registry.send(path, { method: 'POST', headers: { authorization: stranger } })).status).toBe(201);
 });
 
-test('made private again, nobody gets a new grant, and logins are refused at once', async () => {
+test('once private again, the repository gets no new grants, and logins are refused at once', async () => {
   await setPublic(false);
   expect((await grant(scope)).scope).toBe('');
   expect((await grant(scope, stranger)).scope).toBe('');

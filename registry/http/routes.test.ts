@@ -19,7 +19,7 @@ test.each([
   ['GET', `/v2/acme/draw/manifests/${digest}`, { name: 'manifest-get', reference: { digest } }],
   ['GET', '/v2/acme/draw/tags/list?n=1', { name: 'tags-list' }],
   ['GET', `/v2/acme/draw/referrers/${digest}`, { name: 'referrers-list', digest }],
-  // Repositories may be called like parts of the path.
+  // Repositories may have the names of parts of the path.
   ['GET', '/v2/blobs/uploads/manifests/list', { name: 'manifest-get', repository: 'blobs/uploads' }],
   ['POST', '/v2/tags/blobs/blobs/uploads/', { name: 'upload-start', repository: 'tags/blobs' }],
   ['GET', '/v2/a/manifests/tags/list', { name: 'tags-list', repository: 'a/manifests' }],
@@ -68,12 +68,12 @@ test.each([
   expect([registryErrors[error.entry].code, registryErrors[error.entry].status]).toEqual([code, status]);
 });
 
-test('a refused method says which ones are taken', () => {
+test('the error for a method lists the supported ones', () => {
   const error = refusalOf(() => findRoute('POST', '/v2/acme/draw/manifests/latest'));
   expect(error.headers).toEqual({ allow: 'GET, HEAD, DELETE, PUT' });
 });
 
-test('a parameter that stands twice is refused, not taken for a list', () => {
+test('a duplicate parameter is refused', () => {
   const query = new URLSearchParams('mount=x&mount=y&from[$ne]=1');
   expect(refusalOf(() => singleParameter(query, 'mount')).entry).toBe('parameter-invalid');
   expect(singleParameter(query, 'from')).toBeUndefined();

@@ -1,4 +1,4 @@
-/** What accounts store and may store, for whoever runs the platform. */
+/** Shows and sets how much accounts may store, for operators. */
 import { z } from 'zod';
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import type { Store } from '../../core/store/store.ts';
@@ -10,16 +10,16 @@ import { openUploadIds, storedBytes, uploadedBytes } from './usage.ts';
 
 const count = z.int().nonnegative();
 
-/** What is told of an account, as a line of JSON when it was asked for by command. */
+/** The quota of an account, which `berth quota --json` prints as a line. */
 export const quotaEvent = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('quota'),
     account: z.string(),
-    /** What its repositories have, the same bytes once, and what its open uploads hold. */
+    /** The bytes in its repositories, each blob counted once, and in its open uploads. */
     stored_bytes: count,
-    /** 0 stands for no limit. */
+    /** 0 means no limit. */
     max_bytes: count,
-    /** Whether it has this figure to itself, or the one that all accounts have. */
+    /** Whether the account has its own limit, or the default one. */
     is_own: z.boolean(),
   }),
   z.object({ type: z.literal('unknown-account'), account: z.string() }),
@@ -33,7 +33,7 @@ export interface AccountQuotasDeps {
   readonly limits: Pick<RegistryLimits, 'accountBytes'>;
 }
 
-/** Measures anew whenever it is asked: that is seldom. */
+/** Measures on every call: calls are rare. */
 export class AccountQuotas {
   readonly #deps: AccountQuotasDeps;
 
@@ -41,7 +41,7 @@ export class AccountQuotas {
     this.#deps = deps;
   }
 
-  /** All accounts, the oldest first. Throws the signal's reason when it aborts. */
+  /** Lists all accounts, oldest first. Throws the signal's reason when it aborts. */
   async *list(signal: AbortSignal): AsyncGenerator<QuotaEvent, void, undefined> {
     for await (const account of this.#deps.store.scan(accounts, { index: 'byCreation' })) {
       signal.throwIfAborted();
@@ -49,15 +49,15 @@ export class AccountQuotas {
     }
   }
 
-  /** One account. */
+  /** Shows one account. */
   async *show(id: string): AsyncGenerator<QuotaEvent, void, undefined> {
     const account = await this.#deps.store.get(accounts, id);
     yield await this.#describe(id, account);
   }
 
   /**
-   * Lets an account store so many bytes: 0 for no limit, `undefined` for as many as every account may. Processes that take
-   * pushes know it within a few seconds; what is stored already stays. Throws `RangeError` for what is no number of bytes.
+   * Sets how many bytes an account may store: 0 for no limit, `undefined` for the default limit. Takes effect within seconds in all
+   * processes; stored content stays. Throws `RangeError` if `maxBytes` is not a number of bytes.
    */
   async *set(id: string, maxBytes: number | undefined): AsyncGenerator<QuotaEvent, void, undefined> {
     if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes >= 0)) {

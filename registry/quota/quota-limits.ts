@@ -4,20 +4,20 @@ import type { Store } from '../../core/store/store.ts';
 import { accounts } from '../../model/account.ts';
 import type { Account } from '../../model/account.ts';
 
-/** An allowance is two numbers; of accounts beyond this many that push at a time, some are read again sooner. */
+/** An entry is two numbers. If more accounts push at a time, some are read more often. */
 const maxAccounts = 10_000;
 
-/** How old one may be: it is read for a push, not for each of its requests, and a change of it shows soon. */
+/** Long enough to read the limit once per push instead of once per request, and short enough that a change takes effect soon. */
 const maxAgeMs = 2_000;
 
 interface QuotaLimitsParts {
   readonly store: Store;
   readonly clock: Clock;
-  /** What accounts may store that have no figure of their own; 0 stands for no limit. */
-  readonly usualBytes: number;
+  /** The limit of accounts without their own; 0 means no limit. */
+  readonly defaultBytes: number;
 }
 
-/** How many bytes each account may store. */
+/** The storage limit of each account. */
 export class QuotaLimits {
   readonly #parts: QuotaLimitsParts;
   readonly #read = new LRUCache<string, { readonly bytes: number; readonly readAtMs: number }>({ max: maxAccounts });
@@ -26,29 +26,29 @@ export class QuotaLimits {
     this.#parts = parts;
   }
 
-  /** How many bytes an account may store; `Infinity` where there is no limit. */
+  /** How many bytes an account may store; `Infinity` if there is no limit. */
   async of(account: string): Promise<number> {
-    const { store, clock, usualBytes } = this.#parts;
+    const { store, clock, defaultBytes } = this.#parts;
     const nowMs = clock.now().getTime();
     const known = this.#read.get(account);
     if (known && Math.abs(nowMs - known.readAtMs) < maxAgeMs) return known.bytes;
-    const { maxBytes } = quotaOf(await store.get(accounts, account), usualBytes);
+    const { maxBytes } = quotaOf(await store.get(accounts, account), defaultBytes);
     const bytes = maxBytes === 0 ? Infinity : maxBytes;
     this.#read.set(account, { bytes, readAtMs: nowMs });
     return bytes;
   }
 
-  /** As it was read last; 0 where it never was. */
+  /** The limit that was last read; 0 if it was never read. */
   known(account: string): number {
     return this.#read.get(account)?.bytes ?? 0;
   }
 }
 
-/** What an account may store, where 0 stands for no limit, and whether that is a figure of its own. */
+/** How many bytes an account may store (0 means no limit), and whether the account has its own limit. */
 export function quotaOf(
   account: Account | undefined,
-  usualBytes: number,
+  defaultBytes: number,
 ): { readonly maxBytes: number; readonly isOwn: boolean } {
   const own = account?.maxStoredBytes;
-  return { maxBytes: own ?? usualBytes, isOwn: own !== undefined };
+  return { maxBytes: own ?? defaultBytes, isOwn: own !== undefined };
 }

@@ -32,7 +32,7 @@ const quotaExceeded = (used: string) => [
   expect.stringContaining(`delete images or ask for more: acme has ${used} of 1000 bytes`),
 ];
 
-/** Everything that the registry holds beside blobs: nothing of a refused upload may be left. */
+/** Everything that the registry stores besides blobs: a refused upload must leave nothing. */
 const leftovers = async ({ store, blobs }: TestRegistry) => {
   const sessions = await store.find(uploadSessions, { index: 'byStart' });
   const uploads: string[] = [];
@@ -40,7 +40,7 @@ const leftovers = async ({ store, blobs }: TestRegistry) => {
   return [...sessions, ...uploads];
 };
 
-/** A body without a length and without an end: whoever sends it is told that it was refused, or cut. */
+/** A body without a length and without an end: the client gets an error or is disconnected. */
 const endless = () => Readable.from(repeat(), { objectMode: false });
 async function* repeat() {
   for (;;) yield randomBytes(16_384);
@@ -49,7 +49,7 @@ async function* repeat() {
 const refusals = async ({ metrics }: TestRegistry, reason: string) =>
   Number(new RegExp(`refusals_total{reason="${reason}"} (\\d+)`).exec(await metrics.metrics())?.[1] ?? 0);
 
-test('an account stores as much as it may, in all its repositories together', async () => {
+test('all repositories of an account share its limit', async () => {
   await using registry = await openLimited({ accountBytes: 1000 });
   expect((await push(registry, randomBytes(600))).status).toBe(201);
   const bytes = randomBytes(400);
@@ -73,14 +73,14 @@ test('the same bytes count once, pushed again or mounted', async () => {
   }
   expect((await push(registry, randomBytes(601))).status).toBe(403);
   expect((await push(registry, randomBytes(600))).status).toBe(201);
-  // A mount adds nothing where the account has the blob, so it is allowed even now.
+  // A mount of a blob that the account has adds nothing, so it is allowed even now.
   const mount = `/v2/acme/e/blobs/uploads/?mount=${sha256(bytes)}&from=acme/a`;
   expect((await registry.as(mount, { method: 'POST' })).status).toBe(201);
   await registry.clock.advance(60_000);
   expect(refusal(await begin(registry))).toEqual(quotaExceeded('1000 bytes'));
 });
 
-test('a mount from another account counts', async () => {
+test('a blob that is mounted from another account counts', async () => {
   await using registry = await openLimited({ accountBytes: 1000 });
   const bytes = randomBytes(700);
   const digest = sha256(bytes);
@@ -98,7 +98,7 @@ test('a mount from another account counts', async () => {
   expect(refusal(refused)).toEqual(quotaExceeded('400 bytes'));
 });
 
-test('what is announced is refused before it is sent, what is not as soon as it is too much', async () => {
+test('an announced length is refused before the body; an unannounced one as soon as the body exceeds the limit', async () => {
   await using registry = await openLimited({ accountBytes: 1000 });
   const announced = await begin(registry);
   const patch = await registry.as(announced.location, { method: 'PATCH', body: randomBytes(1001) });
@@ -119,21 +119,21 @@ test('what is announced is refused before it is sent, what is not as soon as it 
   expect((await push(registry, randomBytes(1000))).status).toBe(201);
 });
 
-test('what open uploads hold counts, until they end', async () => {
+test('the bytes of open uploads count until they end', async () => {
   await using registry = await openLimited({ accountBytes: 1000 });
   const first = await begin(registry);
   expect((await registry.as(first.location, { method: 'PATCH', body: randomBytes(600) })).status).toBe(202);
   const second = await begin(registry, '/v2/acme/other/blobs/uploads/');
   const patch = async () => await registry.as(second.location, { method: 'PATCH', body: randomBytes(500) });
   expect(refusal(await patch())).toEqual(quotaExceeded('600 bytes'));
-  // In another process, and after a while here: the same by measuring.
+  // In another process, usage is measured, with the same result.
   await registry.restart();
   expect(refusal(await push(registry, randomBytes(500)))).toEqual(quotaExceeded('600 bytes'));
   expect((await registry.as(first.location, { method: 'DELETE' })).status).toBe(204);
   expect((await push(registry, randomBytes(1000))).status).toBe(201);
 });
 
-test('uploads at the same time share what is left', async () => {
+test('concurrent uploads share the remaining bytes', async () => {
   await using registry = await openLimited({ accountBytes: 1000 });
   await push(registry, randomBytes(100));
   const gate = Promise.withResolvers<void>();
@@ -147,7 +147,7 @@ test('uploads at the same time share what is left', async () => {
   await expect
     .poll(async () => (await registry.blobs.statUpload(one.location.split('/').at(-1) ?? ''))?.sizeBytes)
     .toBe(500);
-  // Whether counted along or measured anew: 600 are taken.
+  // Whether counted or measured again: 600 bytes are used.
   for (const waitMs of [0, 60_000]) {
     await registry.clock.advance(waitMs);
     expect((await push(registry, randomBytes(401))).code).toBe('DENIED');
@@ -159,7 +159,7 @@ test('uploads at the same time share what is left', async () => {
   expect((await push(registry, randomBytes(600))).status).toBe(201);
 });
 
-test('a push that stalls gives its bytes back when it is cut', async () => {
+test('a stalled push releases its bytes when it is cut', async () => {
   await using registry = await openLimited({ accountBytes: 100_000 });
   const stalled = httpRequest({
     port: registry.port,
@@ -185,7 +185,7 @@ test('a push that stalls gives its bytes back when it is cut', async () => {
   stalled.destroy();
 });
 
-test('an account may have a figure of its own, smaller, larger or none, which counts within seconds', async () => {
+test('an account may have its own limit, smaller, larger or none, which takes effect within seconds', async () => {
   await using registry = await openLimited({ accountBytes: 1000 });
   const { store, clock } = registry;
   const allow = async (maxStoredBytes: number | undefined) => {
@@ -211,7 +211,7 @@ test('an account may have a figure of its own, smaller, larger or none, which co
   expect((await registry.send(`/v2/other/x/blobs/uploads/?digest=${sha256('')}`, theirs)).code).toBe('DENIED');
 });
 
-test('where accounts have no limit, one that has is held to it', async () => {
+test('an account with its own limit is limited even if the others are not', async () => {
   await using registry = await openLimited({});
   expect((await push(registry, randomBytes(600))).status).toBe(201);
   await registry.store.update(accounts, 'acme', (account) => withMaxStored(account, 1000));
@@ -236,7 +236,7 @@ test('manifests count', async () => {
   expect(refusal(await put('y'.repeat(700)))).toEqual(quotaExceeded(`${stored?.bytes.byteLength} bytes`));
 });
 
-test('who makes room is let in soon', async () => {
+test('a client can push soon after it has deleted content', async () => {
   await using registry = await openLimited({ accountBytes: 1000 });
   const { digest } = await pushBlob(registry, 'acme/draw', randomBytes(1000));
   expect((await push(registry, randomBytes(500))).code).toBe('DENIED');
@@ -245,7 +245,7 @@ test('who makes room is let in soon', async () => {
   expect((await push(registry, randomBytes(500))).status).toBe(201);
 });
 
-test('a blob has a largest size, announced or not, in one request or many', async () => {
+test('a blob has a maximum size, announced or not, in one request or many', async () => {
   await using registry = await openLimited({ blobBytes: 1000 });
   const tooLarge = [413, 'DENIED', expect.stringContaining('make smaller layers: at most 1000 bytes')];
   expect(refusal(await push(registry, randomBytes(1001)))).toEqual(tooLarge);
@@ -259,7 +259,7 @@ test('a blob has a largest size, announced or not, in one request or many', asyn
   expect((await push(registry, randomBytes(1000))).status).toBe(201);
 });
 
-test('an account has so many uploads open and no more', async () => {
+test('the number of open uploads per account is limited', async () => {
   await using registry = await openLimited({ openUploads: 3 });
   const open = [await begin(registry), await begin(registry, '/v2/acme/b/blobs/uploads/'), await begin(registry)];
   expect(open.map(({ status }) => status)).toEqual([202, 202, 202]);
@@ -267,7 +267,7 @@ test('an account has so many uploads open and no more', async () => {
   expect([refused.status, refused.code, refused.headers['retry-after']]).toEqual([429, 'TOOMANYREQUESTS', '30']);
   await registry.restart();
   expect((await begin(registry)).status).toBe(429);
-  // One that is cancelled and one that is finished make room, and a push in one request needs none.
+  // A cancelled upload and a finished one are released, and a push in one request reserves none.
   expect((await push(registry, randomBytes(10))).status).toBe(201);
   await registry.as(open[0]?.location ?? '', { method: 'DELETE' });
   expect((await begin(registry)).status).toBe(202);

@@ -1,6 +1,6 @@
 /**
- * What an account may store. Usage is what its repositories link to and what its open uploads hold; it is measured now and
- * then and counted on in between, so that two processes may overshoot by what comes in at the other one meanwhile.
+ * Limits what an account stores: what its repositories link to and what its open uploads hold. Usage is measured at intervals, and
+ * each process counts its own changes in between. So a limit may be exceeded by what other processes receive meanwhile.
  */
 import { lengthOf } from '../../core/blobs/blobs.ts';
 import type { Blobs, ByteSource } from '../../core/blobs/blobs.ts';
@@ -14,7 +14,7 @@ import { QuotaLimits } from './quota-limits.ts';
 import { UsageCounter } from './usage-counter.ts';
 import { hasBlob, openUploadIds, storedBytes, uploadedBytes } from './usage.ts';
 
-/** When someone who has too many uploads open should try again: a push in progress finishes some in this time. */
+/** When a client with too many open uploads should try again: a push in progress finishes some in this time. */
 const retryUploadSeconds = 30;
 
 interface QuotaParts {
@@ -24,13 +24,13 @@ interface QuotaParts {
   readonly limits: RegistryLimits;
 }
 
-/** An upload that is going to grow. */
+/** An upload to which a request appends. */
 interface MeteredUpload {
   readonly repository: string;
   readonly uploadId: string;
-  /** What it has so far. */
+  /** Its size so far. */
   readonly sizeBytes: number;
-  /** How much more the client says that it sends; 0 if it does not say. */
+  /** How many more bytes the client announces; 0 if unknown. */
   readonly announcedBytes: number;
 }
 
@@ -45,7 +45,7 @@ interface Growing {
 export class Quota {
   readonly #parts: QuotaParts;
   readonly #limits: RegistryLimits;
-  /** Without what uploads have grown by in requests that are under way here: that is added to it. */
+  /** Without what requests in progress in this process have appended, which is added to it. */
   readonly #bytes: UsageCounter;
   readonly #uploads: UsageCounter;
   readonly #quotaLimits: QuotaLimits;
@@ -55,32 +55,32 @@ export class Quota {
     const { store, clock, limits } = parts;
     this.#parts = parts;
     this.#limits = limits;
-    this.#quotaLimits = new QuotaLimits({ store, clock, usualBytes: limits.accountBytes });
+    this.#quotaLimits = new QuotaLimits({ store, clock, defaultBytes: limits.accountBytes });
     this.#bytes = new UsageCounter(clock, (account) => this.#measureBytes(account));
     this.#uploads = new UsageCounter(clock, async (account) => {
       return (await openUploadIds(store, account, limits.openUploads + 1)).length;
     });
   }
 
-  /** Before an upload session begins; counts it. Throws `too-many-uploads` or `quota-exceeded`. */
+  /** Reserves an upload session. Throws `too-many-uploads` or `quota-exceeded`. */
   async beginUpload(repository: string): Promise<void> {
     const { openUploads } = this.#limits;
     const account = accountOf(repository);
     await this.#require(account, 1);
     if (openUploads === 0) return;
-    const { fits, figure } = await this.#uploads.reserve(account, 1, openUploads);
+    const { fits, usage } = await this.#uploads.reserve(account, 1, openUploads);
     if (!fits) {
       const headers = { 'retry-after': String(retryUploadSeconds) };
-      throw new RegistryError('too-many-uploads', { detail: `${figure} of ${openUploads}`, headers });
+      throw new RegistryError('too-many-uploads', { detail: `${usage} of ${openUploads}`, headers });
     }
   }
 
-  /** An upload session has ended. */
+  /** Releases an upload session. */
   endUpload(repository: string): void {
     this.#uploads.count(accountOf(repository), -1);
   }
 
-  /** What goes to the end of an upload, as it comes. Throws `blob-too-large` or `quota-exceeded`, before it reads if it can. */
+  /** Counts the bytes of a request body while it passes them on. Throws `blob-too-large` or `quota-exceeded`, if possible before it reads. */
   async *meter(body: ByteSource, upload: MeteredUpload): AsyncGenerator<readonly Uint8Array[], void> {
     const { repository, uploadId, sizeBytes: startBytes, announcedBytes } = upload;
     const account = accountOf(repository);
@@ -92,7 +92,7 @@ export class Quota {
       for await (const chunks of body) {
         const moreBytes = lengthOf(chunks);
         this.#requireBlobSize(startBytes + growing.grownBytes + moreBytes);
-        if (!this.#surelyFits(account, moreBytes)) await this.#require(account, moreBytes);
+        if (!this.#fitsKnownUsage(account, moreBytes)) await this.#require(account, moreBytes);
         growing.grownBytes += moreBytes;
         yield chunks;
       }
@@ -102,25 +102,25 @@ export class Quota {
     }
   }
 
-  /** The bytes of an upload are gone, or have turned out to be stored already. */
+  /** Releases the bytes of an upload that was deleted, or whose blob turned out to be stored already. */
   release(repository: string, sizeBytes: number): void {
     this.#bytes.count(accountOf(repository), -sizeBytes);
   }
 
-  /** Whether a blob that is about to be linked to a repository is counted already, in this or another one of its account. */
+  /** Whether a blob already counts for the account of a repository. */
   async counts(repository: string, digest: string): Promise<boolean> {
     const account = accountOf(repository);
     return (await this.#isLimited(account)) && (await hasBlob(this.#parts.store, account, digest));
   }
 
-  /** Before a blob of elsewhere is linked; counts it. Throws `quota-exceeded`. */
+  /** Reserves the bytes of a blob that will be mounted. Throws `quota-exceeded`. */
   async reserveBlob(repository: string, blob: { readonly digest: string; readonly sizeBytes: number }): Promise<void> {
     const account = accountOf(repository);
     if (!(await this.#isLimited(account)) || (await hasBlob(this.#parts.store, account, blob.digest))) return;
     await this.#reserve(repository, blob.sizeBytes);
   }
 
-  /** Before a manifest is stored; counts it. Throws `quota-exceeded`. */
+  /** Reserves the bytes of a manifest that will be stored. Throws `quota-exceeded`. */
   async reserveManifest(
     repository: string,
     manifest: { readonly digest: string; readonly bytes: Uint8Array },
@@ -137,8 +137,8 @@ export class Quota {
   async #reserve(repository: string, sizeBytes: number): Promise<void> {
     const account = accountOf(repository);
     const maxBytes = await this.#quotaLimits.of(account);
-    const { fits, figure } = await this.#bytes.reserve(account, sizeBytes, maxBytes - this.#growth(account));
-    if (!fits) throw this.#exceeded(account, figure, maxBytes);
+    const { fits, usage } = await this.#bytes.reserve(account, sizeBytes, maxBytes - this.#growth(account));
+    if (!fits) throw this.#exceeded(account, usage, maxBytes);
   }
 
   #requireBlobSize(sizeBytes: number): void {
@@ -147,8 +147,8 @@ export class Quota {
     throw new RegistryError('blob-too-large', { detail: `at most ${sizeText(blobBytes)}` });
   }
 
-  /** Decided without measuring: this is asked again and again. */
-  #surelyFits(account: string, moreBytes: number): boolean {
+  /** Does not measure, because it runs for every chunk. */
+  #fitsKnownUsage(account: string, moreBytes: number): boolean {
     const bytes = this.#bytes.known(account) + this.#growth(account) + moreBytes;
     return bytes <= this.#quotaLimits.known(account);
   }
@@ -156,12 +156,12 @@ export class Quota {
   async #require(account: string, moreBytes: number): Promise<void> {
     const maxBytes = await this.#quotaLimits.of(account);
     if (maxBytes === Infinity) return;
-    const { fits, figure } = await this.#bytes.fits(account, this.#growth(account) + moreBytes, maxBytes);
-    if (!fits) throw this.#exceeded(account, figure, maxBytes);
+    const { fits, usage } = await this.#bytes.fits(account, this.#growth(account) + moreBytes, maxBytes);
+    if (!fits) throw this.#exceeded(account, usage, maxBytes);
   }
 
-  #exceeded(account: string, figure: number, maxBytes: number): RegistryError {
-    const used = sizeText(figure + this.#growth(account));
+  #exceeded(account: string, usage: number, maxBytes: number): RegistryError {
+    const used = sizeText(usage + this.#growth(account));
     return new RegistryError('quota-exceeded', { detail: `${account} has ${used} of ${sizeText(maxBytes)}` });
   }
 
@@ -182,7 +182,7 @@ export class Quota {
   }
 }
 
-/** Whether an upload was refused for good, since it holds too much. */
+/** Whether an upload failed because it exceeds a limit. */
 export function isOverLimit(error: unknown): boolean {
   return error instanceof RegistryError && ['quota-exceeded', 'blob-too-large'].includes(error.entry);
 }

@@ -14,29 +14,29 @@ function openCounter() {
   return { clock, state, counter };
 }
 
-test('is measured once, counted on, and measured again when it is old', async () => {
+test('measures once, counts changes, and measures again when the measurement is old', async () => {
   const { clock, state, counter } = openCounter();
-  expect(await counter.fits('a', 5, 20)).toEqual({ fits: true, figure: 10 });
+  expect(await counter.fits('a', 5, 20)).toEqual({ fits: true, usage: 10 });
   counter.count('a', 3);
-  expect(await counter.fits('a', 5, 20)).toEqual({ fits: true, figure: 13 });
+  expect(await counter.fits('a', 5, 20)).toEqual({ fits: true, usage: 13 });
   expect([state.measured, counter.known('a'), counter.known('b')]).toEqual([1, 13, 0]);
   state.truth = 14;
   await clock.advance(31_000);
-  expect(await counter.fits('a', 5, 20)).toEqual({ fits: true, figure: 14 });
+  expect(await counter.fits('a', 5, 20)).toEqual({ fits: true, usage: 14 });
   expect(state.measured).toBe(2);
 });
 
-test('refuses by a fresh figure only, and does not measure for every refusal', async () => {
+test('rejects only by a recent measurement, and does not measure for every rejection', async () => {
   const { clock, state, counter } = openCounter();
   await counter.fits('a', 0, 20);
   state.truth = 1;
   for (let i = 0; i < 5; i += 1) expect((await counter.fits('a', 15, 20)).fits).toBe(false);
   expect(state.measured).toBe(1);
   await clock.advance(3_000);
-  expect(await counter.fits('a', 15, 20)).toEqual({ fits: true, figure: 1 });
+  expect(await counter.fits('a', 15, 20)).toEqual({ fits: true, usage: 1 });
 });
 
-test('those who ask at the same time share one measuring, and never the last place', async () => {
+test('concurrent requests share one measurement, and do not exceed the limit', async () => {
   const { state, counter } = openCounter();
   const gate = Promise.withResolvers<void>();
   state.gate = gate.promise;
@@ -46,7 +46,7 @@ test('those who ask at the same time share one measuring, and never the last pla
   expect([state.measured, counter.known('a')]).toEqual([1, 18]);
 });
 
-test('what is counted while it is measured is not lost', async () => {
+test('changes during a measurement are not lost', async () => {
   const { clock, state, counter } = openCounter();
   await counter.fits('a', 0, 20);
   counter.count('a', 2);
@@ -56,16 +56,16 @@ test('what is counted while it is measured is not lost', async () => {
   const asked = counter.fits('a', 0, 20);
   counter.count('a', 3);
   gate.resolve();
-  expect(await asked).toEqual({ fits: true, figure: 15 });
+  expect(await asked).toEqual({ fits: true, usage: 15 });
 });
 
-test('what cannot be measured is tried again', async () => {
+test('a measurement that fails is retried', async () => {
   const clock = new ManualClock();
   let works = false;
   const counter = new UsageCounter(clock, async () =>
-    works ? 1 : await Promise.reject(new Error('The store is away')),
+    works ? 1 : await Promise.reject(new Error('The store is unavailable')),
   );
-  await expect(counter.fits('a', 0, 20)).rejects.toThrow('away');
+  await expect(counter.fits('a', 0, 20)).rejects.toThrow('unavailable');
   works = true;
-  expect(await counter.fits('a', 0, 20)).toEqual({ fits: true, figure: 1 });
+  expect(await counter.fits('a', 0, 20)).toEqual({ fits: true, usage: 1 });
 });

@@ -1,28 +1,28 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../core/clock/clock.ts';
 
-/** A counter is a few numbers; of accounts beyond this many that push at a time, some are measured again sooner. */
+/** An entry is a few numbers. If more accounts push at a time, some are measured more often. */
 const maxAccounts = 10_000;
 
-/** How old a figure may be as long as nothing is refused by it. What other processes do shows after this time. */
-const usualAgeMs = 30_000;
+/** The maximum age of a measurement by which a request is accepted. Changes by other processes show after this time. */
+const acceptAgeMs = 30_000;
 
-/** How old it may be when something would be refused by it: whoever has just made room is let in soon. */
-const refusalAgeMs = 2_000;
+/** The maximum age of a measurement by which a request is rejected: a client that has just deleted images can push soon. */
+const rejectAgeMs = 2_000;
 
-/** Measuring a large account may take long: at most one tenth of the time is spent on it. */
+/** Measuring a large account may take long: at most a tenth of the time is spent on it. */
 const restPerWork = 9;
 
 interface Entry {
   measured: number;
-  /** What has changed here since it was measured. */
+  /** What this process has changed since the measurement. */
   changes: number;
   measuredAtMs: number;
   tookMs: number;
   measuring: Promise<void> | undefined;
 }
 
-/** A figure of each account that is costly to measure: measured now and then, and counted on in between. */
+/** The usage of each account, which is costly to measure: measures it at intervals and counts changes in between. */
 export class UsageCounter {
   readonly #clock: Clock;
   readonly #measure: (account: string) => Promise<number>;
@@ -33,29 +33,29 @@ export class UsageCounter {
     this.#measure = measure;
   }
 
-  /** Whether `more` on top of an account's figure fits under `limit`, and the figure. It is measured anew before it refuses. */
-  async fits(account: string, more: number, limit: number): Promise<{ fits: boolean; figure: number }> {
-    let figure = await this.#read(account, usualAgeMs);
-    if (figure + more > limit) figure = await this.#read(account, refusalAgeMs);
-    return { fits: figure + more <= limit, figure };
+  /** Returns an account's usage, and whether `more` fits under `limit`. Measures again before it reports that it does not fit. */
+  async fits(account: string, more: number, limit: number): Promise<{ fits: boolean; usage: number }> {
+    let usage = await this.#read(account, acceptAgeMs);
+    if (usage + more > limit) usage = await this.#read(account, rejectAgeMs);
+    return { fits: usage + more <= limit, usage };
   }
 
-  /** As `fits`, and counts `more` at once if it does, so that two who ask at the same time cannot both have the last of it. */
-  async reserve(account: string, more: number, limit: number): Promise<{ fits: boolean; figure: number }> {
+  /** As `fits`, and counts `more` at once if it fits, so that two concurrent requests cannot both use the last bytes. */
+  async reserve(account: string, more: number, limit: number): Promise<{ fits: boolean; usage: number }> {
     const answer = await this.fits(account, more, limit);
-    const figure = this.known(account);
-    if (!answer.fits || figure + more > limit) return { fits: false, figure };
+    const usage = this.known(account);
+    if (!answer.fits || usage + more > limit) return { fits: false, usage };
     this.count(account, more);
-    return { fits: true, figure };
+    return { fits: true, usage };
   }
 
-  /** The figure as it is known now, without measuring; 0 where it never was. */
+  /** The usage as known, without measuring; 0 if it was never measured. */
   known(account: string): number {
     const entry = this.#entries.get(account);
     return entry ? entry.measured + entry.changes : 0;
   }
 
-  /** Counts a change that was made here. */
+  /** Counts a change by this process. */
   count(account: string, change: number): void {
     const entry = this.#entries.get(account);
     if (entry) entry.changes += change;
@@ -79,7 +79,7 @@ export class UsageCounter {
     const changesBefore = entry.changes;
     try {
       entry.measured = await this.#measure(account);
-      // What changed meanwhile may have been measured already. Counting it twice errs on the safe side, until the next time.
+      // Changes during the measurement may be part of it. Counting them twice is safe and lasts until the next measurement.
       entry.changes -= changesBefore;
       entry.measuredAtMs = this.#clock.now().getTime();
       entry.tookMs = performance.now() - begunMs;

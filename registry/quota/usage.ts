@@ -1,16 +1,16 @@
-/** What an account stores. Everything is found by the names of its repositories, whether or not their services are there. */
+/** Measures what an account stores. Finds everything by the names of its repositories, even if their services were deleted. */
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import type { Store } from '../../core/store/store.ts';
 import { blobLinks, manifestBatchSize, manifests, uploadSessions } from '../content/documents.ts';
 import { repositoriesOf } from '../content/repositories.ts';
 
-/** Uploads beyond this many are not looked at: where no limit of uploads is set, one of bytes still holds roughly. */
+/** Further uploads are not counted: without a limit of uploads, the limit of bytes is approximate. */
 const maxUploadsMeasured = 10_000;
 
-/** How many uploads are looked at at a time. */
+/** How many uploads are read at a time. */
 const uploadBatch = 16;
 
-/** The bytes of an account's blobs, each counted once however many of its repositories have it, and of its manifests. */
+/** The bytes of an account's manifests and blobs. A blob in several of its repositories counts once. */
 export async function storedBytes(store: Store, account: string): Promise<number> {
   const ofAccount = { index: 'byRepository', range: repositoriesOf(account) } as const;
   const counted = new Set<string>();
@@ -40,7 +40,7 @@ export async function openUploadIds(store: Store, account: string, limit = maxUp
   return found.map(({ id }) => id);
 }
 
-/** The bytes that uploads hold so far. */
+/** The bytes of unfinished uploads. */
 export async function uploadedBytes(blobs: Blobs, uploadIds: readonly string[]): Promise<number> {
   let bytes = 0;
   for (let at = 0; at < uploadIds.length; at += uploadBatch) {
