@@ -101,6 +101,8 @@ export interface RequestContext {
 }
 
 /** A request whose caller has the right that its route requires. */
-export interface AuthorizedRequest extends RequestContext {
+export interface AuthorizedRequest<Parameters = unknown> extends RequestContext {
   readonly caller: Caller;
+  /** From the path. */
+  readonly parameters: Parameters;
 }

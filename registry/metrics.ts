@@ -20,6 +20,13 @@ export interface RegistryMetrics extends Disposable {
   countError(reason: RegistryErrorName): void;
 }
 
+const names = {
+  requests: 'berth_registry_request_seconds',
+  received: 'berth_registry_received_bytes_total',
+  sent: 'berth_registry_sent_bytes_total',
+  errors: 'berth_registry_refusals_total',
+};
+
 /** From a look-up in memory to minutes for a large layer. */
 const secondsBuckets = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300];
 
@@ -27,24 +34,24 @@ const secondsBuckets = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300];
 export function openRegistryMetrics(metrics: Metrics): RegistryMetrics {
   const registers = [metrics];
   const requests = new Histogram({
-    name: 'berth_registry_request_seconds',
+    name: names.requests,
     help: 'Duration of requests to the registry, by operation and class of their status',
     labelNames: ['operation', 'code'],
     buckets: secondsBuckets,
     registers,
   });
   const received = new Counter({
-    name: 'berth_registry_received_bytes_total',
+    name: names.received,
     help: 'Bytes that clients sent to the registry',
     registers,
   });
   const sent = new Counter({
-    name: 'berth_registry_sent_bytes_total',
+    name: names.sent,
     help: 'Bytes that the registry sent to clients',
     registers,
   });
-  const refusals = new Counter({
-    name: 'berth_registry_refusals_total',
+  const errors = new Counter({
+    name: names.errors,
     help: 'Requests that the registry refused, by reason',
     labelNames: ['reason'],
     registers,
@@ -62,12 +69,9 @@ export function openRegistryMetrics(metrics: Metrics): RegistryMetrics {
       sent.inc(traffic.bytesOut);
       return traffic;
     },
-    countError: (reason) => refusals.inc({ reason }),
+    countError: (reason) => errors.inc({ reason }),
     [Symbol.dispose]: () => {
-      metrics.removeSingleMetric('berth_registry_request_seconds');
-      metrics.removeSingleMetric('berth_registry_received_bytes_total');
-      metrics.removeSingleMetric('berth_registry_sent_bytes_total');
-      metrics.removeSingleMetric('berth_registry_refusals_total');
+      for (const name of Object.values(names)) metrics.removeSingleMetric(name);
     },
   };
 }

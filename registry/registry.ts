@@ -120,7 +120,7 @@ async function runHandler(context: RegistryContext, incoming: RequestContext, fo
   const caller = await authorize(context, incoming, { ...route, ...parameters });
   incoming.logFields.subject = caller.subject;
   // The type of the table ensures that each handler reads only what its path has.
-  await route.handle(context, { ...incoming, caller }, parameters as PathParameters);
+  await route.handle(context, { ...incoming, caller, parameters: parameters as PathParameters });
 }
 
 /** Answers an error if that is still possible, and logs it if it is an internal one. */

@@ -26,7 +26,7 @@ function summary(done: GcSummary): string {
     const minutes = Math.ceil(done.removal_wait_ms / 60_000);
     lines.push(
       `${counted(marked.blobs, 'blob')} (${size(marked.bytes)}) that no repository uses can be removed in ` +
-        `${counted(minutes, 'minute')}, by the running platform or by the next collection.`,
+        `${counted(minutes, 'minute')}, by the running platform or by the next garbage collection.`,
     );
   }
   return lines.join('\n');

@@ -13,7 +13,7 @@ import {
   tarOf,
 } from '../../test/kit/registry/archives.ts';
 import type { TestEntry } from '../../test/kit/registry/archives.ts';
-import { openArchiveFixture, refusalOf, send, sendEntries } from '../testing/archive-fixture.ts';
+import { openArchiveFixture, errorOf, send, sendEntries } from '../testing/archive-fixture.ts';
 import type { Answer, ArchiveFixture } from '../testing/archive-fixture.ts';
 
 let fixture: ArchiveFixture;
@@ -24,19 +24,17 @@ describe('rejects', () => {
   test('what is not an archive, or not a complete one', async () => {
     const url = await fixture.open();
     const tar = await tarOf(savedOf([randomBytes(20_000)]));
-    expect(await refusalOf(fixture, await send(url, Buffer.from('hello '.repeat(1000))))).toMatch(/not a whole tar/);
-    expect(await refusalOf(fixture, await send(url, await tarOf([])))).toMatch(/has no entries/);
-    expect(await refusalOf(fixture, await send(url, await tarOf([{ name: 'README', content: 'x' }])))).toMatch(
+    expect(await errorOf(fixture, await send(url, Buffer.from('hello '.repeat(1000))))).toMatch(/not a whole tar/);
+    expect(await errorOf(fixture, await send(url, await tarOf([])))).toMatch(/has no entries/);
+    expect(await errorOf(fixture, await send(url, await tarOf([{ name: 'README', content: 'x' }])))).toMatch(
       /neither of `docker save`/,
     );
-    expect(await refusalOf(fixture, await send(url, gzipSync(gzipSync(tar))))).toMatch(/compressed twice/);
-    expect(await refusalOf(fixture, await send(url, Buffer.concat([tar, randomBytes(1024)])))).toMatch(
-      /not a whole tar/,
-    );
-    expect(await refusalOf(fixture, await send(url, Buffer.concat([gzipSync(tar), randomBytes(64)])))).toMatch(
+    expect(await errorOf(fixture, await send(url, gzipSync(gzipSync(tar))))).toMatch(/compressed twice/);
+    expect(await errorOf(fixture, await send(url, Buffer.concat([tar, randomBytes(1024)])))).toMatch(/not a whole tar/);
+    expect(await errorOf(fixture, await send(url, Buffer.concat([gzipSync(tar), randomBytes(64)])))).toMatch(
       /damaged or cut off/,
     );
-    expect(await refusalOf(fixture, await send(url, Buffer.concat([zstdCompressSync(tar), randomBytes(64)])))).toMatch(
+    expect(await errorOf(fixture, await send(url, Buffer.concat([zstdCompressSync(tar), randomBytes(64)])))).toMatch(
       /damaged or cut off/,
     );
     const damaged = Buffer.from(zstdCompressSync(tar));
@@ -52,7 +50,7 @@ describe('rejects', () => {
     for (const bytes of [tar.subarray(0, needed), gzipSync(tar), zstdCompressSync(tar)]) {
       for (const part of [0.05, 0.3, 0.55, 0.8, 0.97]) {
         const cut = bytes.subarray(0, Math.floor(bytes.length * part));
-        expect(await refusalOf(fixture, await send(url, cut))).toMatch(/archive/);
+        expect(await errorOf(fixture, await send(url, cut))).toMatch(/archive/);
       }
     }
   });
@@ -63,58 +61,56 @@ describe('rejects', () => {
     const [layer = blobOf('')] = layers;
     const layout = (...blobs: TestEntry[]) => [...blobs, ...layoutOf([config, manifest], [{ blob: manifest }])];
     const wrong = { ...blobEntry(layer), content: 'another' };
-    expect(await refusalOf(fixture, await sendEntries(url, layout(wrong)))).toMatch(
+    expect(await errorOf(fixture, await sendEntries(url, layout(wrong)))).toMatch(
       /is damaged: the content of "blobs\/sha256/,
     );
-    expect(await refusalOf(fixture, await sendEntries(url, layout()))).toMatch(
+    expect(await errorOf(fixture, await sendEntries(url, layout()))).toMatch(
       new RegExp(`not in this repository: ${layer.digest}`),
     );
     const lying = blobOf(manifest.bytes.toString().replace(`"size":${layer.size}}]`, `"size":9}]`));
     const sizes = layoutOf([layer, config, lying], [{ blob: lying }]);
-    expect(await refusalOf(fixture, await sendEntries(url, sizes))).toMatch(/has 7 bytes of .*, its manifest says 9/);
+    expect(await errorOf(fixture, await sendEntries(url, sizes))).toMatch(/has 7 bytes of .*, its manifest says 9/);
     const shortIndex = layoutOf([layer, config, manifest], [{ blob: { ...manifest, size: 9 } }]);
-    expect(await refusalOf(fixture, await sendEntries(url, shortIndex))).toMatch(/its index.json says 9/);
+    expect(await errorOf(fixture, await sendEntries(url, shortIndex))).toMatch(/its index.json says 9/);
     const swapped = savedOf(['a layer']).map((entry) =>
       entry.name.endsWith('layer.tar') ? { ...entry, content: 'another' } : entry,
     );
-    expect(await refusalOf(fixture, await sendEntries(url, swapped))).toMatch(/has the layer .* in place of/);
+    expect(await errorOf(fixture, await sendEntries(url, swapped))).toMatch(/has the layer .* in place of/);
     const fewer = savedOf(['a layer', 'another']).map((entry) =>
       entry.name === 'manifest.json'
         ? { ...entry, content: String(entry.content).replace(',"layer-1/layer.tar"', '') }
         : entry,
     );
-    expect(await refusalOf(fixture, await sendEntries(url, fewer))).toMatch(/has 1 layers for an image of 2/);
+    expect(await errorOf(fixture, await sendEntries(url, fewer))).toMatch(/has 1 layers for an image of 2/);
     const index = indexOf([manifest, imageOf(['absent']).manifest]);
     const sparse = layoutOf([layer, config, manifest, index], [{ blob: index, mediaType: ociIndexType }]);
-    expect(await refusalOf(fixture, await sendEntries(url, sparse))).toMatch(
-      /which its index names: save all platforms/,
-    );
+    expect(await errorOf(fixture, await sendEntries(url, sparse))).toMatch(/which its index names: save all platforms/);
   });
 
   test('invalid documents', async () => {
     const url = await fixture.open();
     const saved = (content: string) => [{ name: 'manifest.json', content }];
     for (const content of ['', '[', '{}', '[{}]', '[{"Config":1}]', '"x"', '\u0000', '['.repeat(100_000)]) {
-      expect(await refusalOf(fixture, await sendEntries(url, saved(content)))).toMatch(
+      expect(await errorOf(fixture, await sendEntries(url, saved(content)))).toMatch(
         /manifest.json that cannot be understood/,
       );
     }
-    expect(await refusalOf(fixture, await sendEntries(url, saved('[]')))).toMatch(/holds no image/);
-    expect(await refusalOf(fixture, await sendEntries(url, saved('[{"Config":"x"}]')))).toMatch(
+    expect(await errorOf(fixture, await sendEntries(url, saved('[]')))).toMatch(/holds no image/);
+    expect(await errorOf(fixture, await sendEntries(url, saved('[{"Config":"x"}]')))).toMatch(
       /names "x" and does not have it/,
     );
     const notConfig = [
       { name: 'x', content: '[' },
       { name: 'manifest.json', content: '[{"Config":"x"}]' },
     ];
-    expect(await refusalOf(fixture, await sendEntries(url, notConfig))).toMatch(/config that cannot be understood/);
+    expect(await errorOf(fixture, await sendEntries(url, notConfig))).toMatch(/config that cannot be understood/);
     const artifact = blobOf({
       schemaVersion: 2,
       config: { mediaType: 'application/x', digest: blobOf('{}').digest, size: 2 },
       layers: [],
     });
     const layout = layoutOf([blobOf('{}'), artifact], [{ blob: artifact }]);
-    expect(await refusalOf(fixture, await sendEntries(url, layout))).toMatch(/holds no image of a container/);
+    expect(await errorOf(fixture, await sendEntries(url, layout))).toMatch(/holds no image of a container/);
   });
 
   test('invalid forms', async () => {
@@ -128,11 +124,11 @@ describe('rejects', () => {
       }
       return (await (await fetch(url, { method: 'POST', body })).json()) as Answer;
     };
-    expect(await refusalOf(fixture, await post([['file', tar]]))).toMatch(
+    expect(await errorOf(fixture, await post([['file', tar]]))).toMatch(
       /one file, in the field "archive", not in "file"/,
     );
-    expect(await refusalOf(fixture, await post([['tag', 'v1']]))).toMatch(/no file in the field "archive"/);
-    expect(await refusalOf(fixture, await post([['archive', 'text']]))).toMatch(/no file in the field "archive"/);
+    expect(await errorOf(fixture, await post([['tag', 'v1']]))).toMatch(/no file in the field "archive"/);
+    expect(await errorOf(fixture, await post([['archive', 'text']]))).toMatch(/no file in the field "archive"/);
     expect(
       (
         await post([

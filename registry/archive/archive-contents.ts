@@ -1,8 +1,8 @@
 /** The contents of an archive that was read: its files by name, and the documents that describe them. */
 import { normalize } from 'node:path/posix';
+import { badArchive } from './api-errors.ts';
 import type { Compression } from './decompress.ts';
 import { maxLinkHops } from './limits.ts';
-import { badArchive } from './api-errors.ts';
 
 /** A file of the archive, whose bytes are stored as a blob. */
 export interface ArchiveFile {
@@ -17,30 +17,19 @@ export const documentNames = ['index.json', 'manifest.json', 'oci-layout'] as co
 export type DocumentName = (typeof documentNames)[number];
 
 export class ArchiveContents {
+  readonly documents = new Map<DocumentName, Uint8Array>();
+  /** The target of each link. */
+  readonly links = new Map<string, string>();
   readonly #files = new Map<string, ArchiveFile>();
-  readonly #links = new Map<string, string>();
-  readonly #documents = new Map<DocumentName, Uint8Array>();
-  readonly #digests = new Map<string, ArchiveFile>();
+  readonly #byDigest = new Map<string, ArchiveFile>();
 
   addFile(name: string, file: ArchiveFile): void {
     this.#files.set(name, file);
-    this.#digests.set(file.digest, file);
-  }
-
-  addLink(name: string, target: string): void {
-    this.#links.set(name, target);
-  }
-
-  addDocument(name: DocumentName, bytes: Uint8Array): void {
-    this.#documents.set(name, bytes);
-  }
-
-  document(name: DocumentName): Uint8Array | undefined {
-    return this.#documents.get(name);
+    this.#byDigest.set(file.digest, file);
   }
 
   byDigest(digest: string): ArchiveFile | undefined {
-    return this.#digests.get(digest);
+    return this.#byDigest.get(digest);
   }
 
   /** The file with a name, or the target of the link with that name. Throws `BadRequest` if there is none. */
@@ -49,7 +38,7 @@ export class ArchiveContents {
     for (let hops = 0; hops <= maxLinkHops; hops += 1) {
       const found = this.#files.get(at);
       if (found) return found;
-      const target = this.#links.get(at);
+      const target = this.links.get(at);
       if (target === undefined) throw badArchive(`names "${name}" and does not have it`);
       at = target;
     }

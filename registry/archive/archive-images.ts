@@ -46,14 +46,14 @@ export function imagesIn(
   contents: ArchiveContents,
   { image }: ImageSelector,
 ): ArchiveImage<FindRoot>[] {
-  const index = contents.document('index.json');
-  if (index && contents.document('oci-layout')) {
+  const index = contents.documents.get('index.json');
+  if (index && contents.documents.get('oci-layout')) {
     const listed = imagesInLayout(context, contents, index);
     const [digest = ''] = digestPattern.exec(image ?? '') ?? [];
     const isNested = listed.every((each) => each.digest !== digest) && contents.byDigest(digest);
     return isNested ? [{ digest, names: [], root: () => nestedRoot(context, contents, digest) }] : listed;
   }
-  const saved = contents.document('manifest.json');
+  const saved = contents.documents.get('manifest.json');
   if (saved) return imagesInSaved(context, contents, saved);
   throw badArchive('is neither of `docker save` (manifest.json) nor an OCI layout (oci-layout, index.json)');
 }

@@ -20,7 +20,8 @@ export async function* decompress(source: Bytes, limits: ArchiveLimits): AsyncGe
   const head = await whole.next();
   if (head.done) throw badArchive('is empty');
   const compression = compressionOf(head.value);
-  const tar = compression === 'none' ? rejoin(head.value, whole) : unpack(compression, rejoin(head.value, whole));
+  const bytesSent = rejoin(head.value, whole);
+  const tar = compression === 'none' ? bytesSent : unpack(compression, bytesSent);
   let bytes = 0;
   for await (const chunk of tar) {
     if (bytes === 0 && compression !== 'none' && compressionOf(chunk) !== 'none') {

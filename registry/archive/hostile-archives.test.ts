@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { savedOf } from '../../test/kit/registry/archives.ts';
 import type { TestEntry } from '../../test/kit/registry/archives.ts';
-import { openArchiveFixture, refusalOf, sendEntries } from '../testing/archive-fixture.ts';
+import { openArchiveFixture, errorOf, sendEntries } from '../testing/archive-fixture.ts';
 import type { ArchiveFixture } from '../testing/archive-fixture.ts';
 
 let fixture: ArchiveFixture;
@@ -25,7 +25,7 @@ describe('rejects', () => {
     ['a name that is too long', { name: `${'x'.repeat(99)}/`.repeat(30), content: 'x' }, /name is too long/],
   ])('%s', async (_what, entry, message) => {
     const url = await fixture.open();
-    expect(await refusalOf(fixture, await sendEntries(url, [...savedOf(['x']), ...[entry].flat()]))).toMatch(message);
+    expect(await errorOf(fixture, await sendEntries(url, [...savedOf(['x']), ...[entry].flat()]))).toMatch(message);
   });
 
   test('links in circles', async () => {
@@ -35,6 +35,6 @@ describe('rejects', () => {
       { name: 'b', type: 'symlink', linkname: 'a' },
       { name: 'manifest.json', content: '[{"Config":"a"}]' },
     ];
-    expect(await refusalOf(fixture, await sendEntries(url, circle))).toMatch(/links that lead nowhere/);
+    expect(await errorOf(fixture, await sendEntries(url, circle))).toMatch(/links that lead nowhere/);
   });
 });

@@ -8,7 +8,7 @@ import { BlobsError } from '../../core/blobs/blobs.ts';
 import { blobOf, imageOf, indexOf, layoutOf, ociIndexType, savedOf, tarOf } from '../../test/kit/registry/archives.ts';
 import type { TestEntry } from '../../test/kit/registry/archives.ts';
 import { pushBlob, sha256 } from '../../test/kit/registry/registry.ts';
-import { mebibyte, openArchiveFixture, refusalOf, send, sendEntries } from '../testing/archive-fixture.ts';
+import { mebibyte, openArchiveFixture, errorOf, send, sendEntries } from '../testing/archive-fixture.ts';
 import type { ArchiveFixture } from '../testing/archive-fixture.ts';
 import type { ArchiveLimits } from './limits.ts';
 
@@ -18,7 +18,7 @@ afterEach(async () => await fixture[Symbol.asyncDispose]());
 
 /** The error message for an archive that exceeds one of these limits. */
 async function overLimit(archiveLimits: Partial<ArchiveLimits>, entries: readonly TestEntry[]): Promise<string> {
-  return await refusalOf(fixture, await sendEntries(await fixture.open({ archiveLimits }), entries), 'PayloadTooLarge');
+  return await errorOf(fixture, await sendEntries(await fixture.open({ archiveLimits }), entries), 'PayloadTooLarge');
 }
 
 describe('rejects', () => {
@@ -29,9 +29,7 @@ describe('rejects', () => {
     expect(await overLimit({ maxEntries: 5 }, big)).toMatch(/more than 5 entries/);
     const zeros = gzipSync(await tarOf(savedOf([Buffer.alloc(mebibyte)])));
     const bomb = await fixture.open({ archiveLimits: { ratioFromBytes: 500_000, maxRatio: 100 } });
-    expect(await refusalOf(fixture, await send(bomb, zeros), 'PayloadTooLarge')).toMatch(
-      /more than 100 times its size/,
-    );
+    expect(await errorOf(fixture, await send(bomb, zeros), 'PayloadTooLarge')).toMatch(/more than 100 times its size/);
     expect((await send(await fixture.open({ archiveLimits: { ratioFromBytes: 2 * mebibyte } }), zeros)).tag).toBe('v1');
   });
 
@@ -45,7 +43,7 @@ describe('rejects', () => {
       );
     for (const windowLog of [24, 27]) {
       const answer = await send(url, await packed(windowLog));
-      expect(await refusalOf(fixture, answer, 'PayloadTooLarge')).toMatch(/without --long and --ultra/);
+      expect(await errorOf(fixture, answer, 'PayloadTooLarge')).toMatch(/without --long and --ultra/);
     }
     expect(await send(url, await packed(23))).toMatchObject({ tag: 'v1' });
   });
@@ -53,11 +51,11 @@ describe('rejects', () => {
   test('documents, manifests and configs that do not fit into memory', async () => {
     const url = await fixture.open();
     const huge = ' '.repeat(4 * mebibyte + 1);
-    expect(await refusalOf(fixture, await sendEntries(url, [{ name: 'manifest.json', content: huge }]))).toMatch(
+    expect(await errorOf(fixture, await sendEntries(url, [{ name: 'manifest.json', content: huge }]))).toMatch(
       /manifest.json of more than/,
     );
     const manifest = blobOf(huge);
-    expect(await refusalOf(fixture, await sendEntries(url, layoutOf([manifest], [{ blob: manifest }])))).toMatch(
+    expect(await errorOf(fixture, await sendEntries(url, layoutOf([manifest], [{ blob: manifest }])))).toMatch(
       /a manifest of more than/,
     );
     const config = blobOf(`{}${huge}`);
@@ -65,7 +63,7 @@ describe('rejects', () => {
       { name: 'c', content: config.bytes },
       { name: 'manifest.json', content: '[{"Config":"c"}]' },
     ];
-    expect(await refusalOf(fixture, await sendEntries(url, saved))).toMatch(/a config of more than/);
+    expect(await errorOf(fixture, await sendEntries(url, saved))).toMatch(/a config of more than/);
     const images = Array.from({ length: 4 }, (_, i) => imageOf([`layer ${i}`]));
     const index = indexOf(images.map(({ manifest }) => manifest));
     const blobs = [...images.flatMap(({ layers, config, manifest }) => [...layers, config, manifest]), index];
@@ -78,29 +76,25 @@ describe('rejects', () => {
       [...nested, ...imageOf(['x']).layers, imageOf(['x']).config],
       [{ blob: nested[0] ?? blobOf(''), mediaType: ociIndexType }],
     );
-    expect(await refusalOf(fixture, await sendEntries(url, deep))).toMatch(/nested deeper than 4 levels/);
+    expect(await errorOf(fixture, await sendEntries(url, deep))).toMatch(/nested deeper than 4 levels/);
   });
 
   test('an archive without enough space or quota', async () => {
     const url = await fixture.open();
     fixture.fault = new BlobsError('no-space', 'No space left on device');
-    expect(await refusalOf(fixture, await sendEntries(url, savedOf(['x'])), 'InsufficientStorage')).toMatch(
+    expect(await errorOf(fixture, await sendEntries(url, savedOf(['x'])), 'InsufficientStorage')).toMatch(
       /no space left/,
     );
     fixture.fault = new BlobsError('unavailable', 'Gone');
-    expect(await refusalOf(fixture, await sendEntries(url, savedOf(['x'])), 'Unavailable')).toMatch(
-      /down for a moment/,
-    );
+    expect(await errorOf(fixture, await sendEntries(url, savedOf(['x'])), 'Unavailable')).toMatch(/down for a moment/);
     fixture.fault = undefined;
     const [small, large] = [savedOf(['x']), savedOf([randomBytes(100_000)])];
     const poor = await fixture.open({ limits: { accountBytes: 50_000 } });
-    expect(await refusalOf(fixture, await sendEntries(poor, large), 'QuotaExceeded')).toMatch(
+    expect(await errorOf(fixture, await sendEntries(poor, large), 'QuotaExceeded')).toMatch(
       /exceed the storage quota.*: acme has /,
     );
     const strict = await fixture.open({ limits: { blobBytes: 50_000 } });
-    expect(await refusalOf(fixture, await sendEntries(strict, large), 'PayloadTooLarge')).toMatch(
-      /make smaller layers/,
-    );
+    expect(await errorOf(fixture, await sendEntries(strict, large), 'PayloadTooLarge')).toMatch(/make smaller layers/);
     expect(await sendEntries(poor, small)).toMatchObject({ tag: 'v1' });
   });
 });
@@ -110,9 +104,9 @@ test('pushes and archives share one quota, without delay', async () => {
   await using limited = await openArchiveFixture({ limits });
   const url = await limited.open({ limits, quota: limited.registry.quota });
   // Measures the usage while nothing is stored; it is not measured again for a while.
-  await refusalOf(limited, await sendEntries(url, savedOf([randomBytes(400_000)])), 'QuotaExceeded');
+  await errorOf(limited, await sendEntries(url, savedOf([randomBytes(400_000)])), 'QuotaExceeded');
   await pushBlob(limited.registry, 'acme/other', randomBytes(200_000));
-  const refused = await refusalOf(limited, await sendEntries(url, savedOf([randomBytes(150_000)])), 'QuotaExceeded');
+  const refused = await errorOf(limited, await sendEntries(url, savedOf([randomBytes(150_000)])), 'QuotaExceeded');
   expect(refused).toMatch(/: acme has 19\d\.\d KiB of /);
   expect(await sendEntries(url, savedOf([randomBytes(50_000)]))).toMatchObject({ tag: 'v1' });
   const bytes = randomBytes(60_000);

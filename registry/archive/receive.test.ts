@@ -13,7 +13,7 @@ import {
   tarOf,
 } from '../../test/kit/registry/archives.ts';
 import type { TestEntry } from '../../test/kit/registry/archives.ts';
-import { openArchiveFixture, refusalOf, repository, send, sendEntries } from '../testing/archive-fixture.ts';
+import { openArchiveFixture, errorOf, repository, send, sendEntries } from '../testing/archive-fixture.ts';
 import type { ArchiveFixture } from '../testing/archive-fixture.ts';
 
 let fixture: ArchiveFixture;
@@ -110,8 +110,8 @@ describe('accepts', () => {
       { blob: first.manifest, name: 'docker.io/x/app:v1' },
       { blob: second.manifest, name: 'docker.io/x/app:v2' },
     ]);
-    expect(await refusalOf(fixture, await sendEntries(url, layout))).toMatch(/holds 2 images.*x\/app:v1.*x\/app:v2/);
-    expect(await refusalOf(fixture, await sendEntries(url, layout, { image: 'v3' }))).toMatch(
+    expect(await errorOf(fixture, await sendEntries(url, layout))).toMatch(/holds 2 images.*x\/app:v1.*x\/app:v2/);
+    expect(await errorOf(fixture, await sendEntries(url, layout, { image: 'v3' }))).toMatch(
       /no image "v3", but docker/,
     );
     for (const image of ['v2', 'x/app:v2', 'docker.io/x/app:v2', second.manifest.digest]) {

@@ -31,8 +31,8 @@ export async function storeEntries(
 ): Promise<ArchiveContents> {
   const contents = new ArchiveContents();
   for await (const entry of entries) {
-    if (entry.kind === 'link') contents.addLink(entry.name, entry.target);
-    else if (isDocument(entry.name)) contents.addDocument(entry.name, await readDocument(entry));
+    if (entry.kind === 'link') contents.links.set(entry.name, entry.target);
+    else if (isDocument(entry.name)) contents.documents.set(entry.name, await readDocument(entry));
     else if (!outdatedPattern.test(entry.name)) {
       contents.addFile(entry.name, await storeFile(context, repository, entry));
     }

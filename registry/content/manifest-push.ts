@@ -4,15 +4,14 @@ import { upsert } from '../../core/store/upsert.ts';
 import type { ContentContext } from '../context.ts';
 import { RegistryError } from '../errors.ts';
 import { publishEvent } from '../events.ts';
-import { manifests, tagId, tags } from './documents.ts';
-import type { StoredManifest, StoredTag } from './documents.ts';
+import { contentId, manifests, tagId, tags } from './documents.ts';
+import type { Referrer, StoredManifest, StoredTag } from './documents.ts';
 import { mayHaveRunOut, renewBlob, renewManifest } from './leases.ts';
-import { referencesOf } from './manifest.ts';
+import { isContainerImage, referencesOf } from './manifest.ts';
 import type { Descriptor, Manifest } from './manifest.ts';
 import { recordImage } from './pushed-image.ts';
 import { removeManifest } from './removal.ts';
 import { ensureRepository } from './repositories.ts';
-import { storedManifest } from './stored-manifest.ts';
 
 /** How many references are looked up at a time. */
 const lookupBatch = 32;
@@ -139,8 +138,43 @@ async function revert({ store }: ContentContext, { stored, tags: names }: Writte
 }
 
 async function storeManifest({ store }: ContentContext, pushed: PushedManifest): Promise<StoredManifest> {
-  const document = storedManifest(pushed, await store.now());
+  const document = manifestDocument(pushed, await store.now());
   return await upsert(store, manifests, document.id, () => document);
+}
+
+/** The document of a manifest. Its fields beside the bytes spare other code from parsing stored bytes; only verification does. */
+function manifestDocument({ repository, digest, bytes, manifest }: PushedManifest, now: Date): StoredManifest {
+  const { config, layers, manifests, blobs, subject, mediaType } = manifest;
+  const parts = [...(config ? [config] : []), ...layers, ...manifests, ...blobs];
+  const sizeBytes = bytes.byteLength;
+  return {
+    id: contentId(repository, digest),
+    repository,
+    digest,
+    mediaType,
+    bytes,
+    sizeBytes,
+    kind: isContainerImage(manifest) ? 'image' : manifest.kind === 'index' ? 'index' : 'other',
+    references: [...new Set(parts.map((part) => part.digest))],
+    ...(subject && { subject: subject.digest, referrer: referrerOf(manifest, { digest, sizeBytes }) }),
+    pushedAt: now,
+    usedAt: now,
+  };
+}
+
+/** distribution-spec, "Listing Referrers": an image without an artifact type has the type of its config. */
+function referrerOf(manifest: Manifest, { digest, sizeBytes }: { digest: string; sizeBytes: number }): Referrer {
+  const { kind, mediaType, config, annotations } = manifest;
+  const artifactType = manifest.artifactType || (kind === 'image' ? config?.mediaType : undefined);
+  const descriptor = {
+    mediaType,
+    digest,
+    size: sizeBytes,
+    ...(artifactType && { artifactType }),
+    ...(Object.keys(annotations).length > 0 && { annotations }),
+  };
+  // No document can hold, and no request can name, a type that is not well-formed.
+  return { ...(artifactType && { artifactType: artifactType.toWellFormed() }), descriptor: JSON.stringify(descriptor) };
 }
 
 /**

@@ -142,13 +142,10 @@ function gitCommitOf(sources: readonly Labels[]): GitCommit | undefined {
 }
 
 function firstText(sources: readonly Labels[], names: readonly string[]): string | undefined {
-  for (const source of sources) {
-    for (const name of names) {
-      const value = Object.hasOwn(source, name) ? source[name] : undefined;
-      if (typeof value === 'string' && value !== '') return value;
-    }
-  }
-  return undefined;
+  const values = sources.flatMap((source) =>
+    names.map((name) => (Object.hasOwn(source, name) ? source[name] : undefined)),
+  );
+  return values.find((value): value is string => typeof value === 'string' && value !== '');
 }
 
 /** Reads a small blob into memory. */

@@ -11,15 +11,14 @@ export type Node = Pick<
 export class Graph {
   readonly nodes: ReadonlyMap<string, Node>;
   /** Manifests by the digest of their subject. */
-  readonly #referrers = new Map<string, Node[]>();
-  readonly #parents = new Map<string, Node[]>();
+  readonly #referrers: ReadonlyMap<string | undefined, readonly Node[]>;
+  /** The digests of everything that any manifest consists of. */
+  readonly #parts: ReadonlySet<string>;
 
-  constructor(nodes: Iterable<Node>) {
-    this.nodes = new Map(Array.from(nodes, (node) => [node.digest, node]));
-    for (const node of this.nodes.values()) {
-      if (node.subject !== undefined) addTo(this.#referrers, node.subject, node);
-      for (const reference of node.references) if (this.nodes.has(reference)) addTo(this.#parents, reference, node);
-    }
+  constructor(nodes: readonly Node[]) {
+    this.nodes = new Map(nodes.map((node) => [node.digest, node]));
+    this.#referrers = Map.groupBy(nodes, ({ subject }) => subject);
+    this.#parts = new Set(nodes.flatMap(({ references }) => references));
   }
 
   /**
@@ -43,7 +42,7 @@ export class Graph {
   /** The untagged images that were pushed last. Children of an index and referrers do not count as images. */
   lastUntagged(count: number, tagged: ReadonlySet<string>): string[] {
     const untagged = [...this.nodes.values()].filter(
-      (node) => !tagged.has(node.digest) && !this.#parents.has(node.digest) && this.#isImage(node),
+      (node) => !tagged.has(node.digest) && !this.#parts.has(node.digest) && this.#isImage(node),
     );
     untagged.sort((a, b) => b.pushedAt.getTime() - a.pushedAt.getTime() || (a.digest < b.digest ? -1 : 1));
     return untagged.slice(0, count).map(({ digest }) => digest);
@@ -97,10 +96,4 @@ export class Graph {
 export function nodeOf(stored: StoredManifest): Node {
   const { digest, sizeBytes, pushedAt, usedAt, references, subject, kind } = stored;
   return { digest, sizeBytes, pushedAt, usedAt, references, ...(subject !== undefined && { subject }), kind };
-}
-
-function addTo<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
-  const list = lists.get(key);
-  if (list) list.push(value);
-  else lists.set(key, [value]);
 }

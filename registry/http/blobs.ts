@@ -12,28 +12,19 @@ import { RegistryError } from '../errors.ts';
 import { answer } from './answer.ts';
 import { parseRanges } from './byte-range.ts';
 
-interface BlobTarget {
-  readonly repository: string;
-  readonly digest: string;
-}
+type BlobRequest = AuthorizedRequest<{ readonly repository: string; readonly digest: string }>;
 
 /** A client that checks for a blob does not push it if it exists, so the lease is renewed before the answer. */
-export async function headBlob(
-  context: RegistryContext,
-  { response }: AuthorizedRequest,
-  { repository, digest }: BlobTarget,
-): Promise<void> {
+export async function headBlob(context: RegistryContext, { response, parameters }: BlobRequest): Promise<void> {
+  const { repository, digest } = parameters;
   const sizeBytes = await renewBlob(context, repository, digest);
   if (sizeBytes === undefined) throw new RegistryError('blob-unknown');
   answer(response, 200, { ...blobHeaders(digest), 'content-length': sizeBytes });
 }
 
 /** Answers the whole blob or the requested ranges. */
-export async function getBlob(
-  context: RegistryContext,
-  { request, response }: AuthorizedRequest,
-  { repository, digest }: BlobTarget,
-): Promise<void> {
+export async function getBlob(context: RegistryContext, { request, response, parameters }: BlobRequest): Promise<void> {
+  const { repository, digest } = parameters;
   await using blob = await openLinkedBlob(context, repository, digest);
   if (!blob) throw new RegistryError('blob-unknown');
   const headers = blobHeaders(digest);
@@ -55,11 +46,8 @@ export async function getBlob(
 }
 
 /** Deletes a repository's link to a blob. Garbage collection deletes the bytes when no repository links to them. */
-export async function deleteBlob(
-  { store }: RegistryContext,
-  { response }: AuthorizedRequest,
-  { repository, digest }: BlobTarget,
-): Promise<void> {
+export async function deleteBlob({ store }: RegistryContext, { response, parameters }: BlobRequest): Promise<void> {
+  const { repository, digest } = parameters;
   const isDeleted = await store.delete(blobLinks, contentId(repository, digest));
   if (!isDeleted) throw new RegistryError('blob-unknown');
   answer(response, 202, {});

@@ -22,6 +22,8 @@ interface ManifestTarget {
   readonly reference: Reference;
 }
 
+type ManifestRequest = AuthorizedRequest<ManifestTarget>;
+
 /** The specification asks for at least 10. */
 const maxTags = 64;
 
@@ -29,11 +31,9 @@ const maxTags = 64;
 const inert = { 'content-security-policy': "default-src 'none'; sandbox", 'x-content-type-options': 'nosniff' };
 
 /** `PUT …/manifests/<reference>`. */
-export async function putManifest(
-  context: RegistryContext,
-  { request, response, query, caller }: AuthorizedRequest,
-  { repository, reference }: ManifestTarget,
-): Promise<void> {
+export async function putManifest(context: RegistryContext, incoming: ManifestRequest): Promise<void> {
+  const { request, response, query, caller } = incoming;
+  const { repository, reference } = incoming.parameters;
   const limit = { maxBytes: maxManifestBytes, tooLarge: 'manifest-too-large' } as const;
   const bytes = await readBody(request, context.clock, limit);
   const manifest = parseManifest(bytes, request.headers['content-type']);
@@ -53,11 +53,9 @@ export async function putManifest(
 }
 
 /** `GET` and `HEAD`. Answers the bytes and the type that were pushed: another form would have another digest. */
-export async function readManifest(
-  context: RegistryContext,
-  { request, response }: AuthorizedRequest,
-  { repository, reference }: ManifestTarget,
-): Promise<void> {
+export async function readManifest(context: RegistryContext, incoming: ManifestRequest): Promise<void> {
+  const { request, response } = incoming;
+  const { repository, reference } = incoming.parameters;
   await requireRepository(context.store, repository);
   // A client that checks for a digest does not push a manifest that exists, so the manifest is leased.
   const manifest =
@@ -72,11 +70,9 @@ export async function readManifest(
 }
 
 /** Deletes a tag, or by digest a manifest and every tag that points to it. */
-export async function deleteManifest(
-  context: RegistryContext,
-  { response, caller }: AuthorizedRequest,
-  { repository, reference }: ManifestTarget,
-): Promise<void> {
+export async function deleteManifest(context: RegistryContext, incoming: ManifestRequest): Promise<void> {
+  const { response, caller } = incoming;
+  const { repository, reference } = incoming.parameters;
   const { store } = context;
   await requireRepository(store, repository);
   const isDeleted =

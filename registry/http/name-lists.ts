@@ -13,9 +13,9 @@ const maxPage = 10_000;
 /** `GET …/tags/list`: a repository's tags in byte order, in pages. */
 export async function listTags(
   { store }: RegistryContext,
-  { response, query }: AuthorizedRequest,
-  { repository }: { readonly repository: string },
+  { response, query, parameters }: AuthorizedRequest<{ readonly repository: string }>,
 ): Promise<void> {
+  const { repository } = parameters;
   const limit = pageSize(query);
   const last = singleParameter(query, 'last');
   await requireRepository(store, repository);

@@ -21,9 +21,9 @@ const maxScannedBytes = 32 * 1024 * 1024;
 /** `GET …/referrers/<digest>`: lists the referrers of a manifest, which need not exist. Never answers 404. */
 export async function listReferrers(
   context: RegistryContext,
-  { response, query }: AuthorizedRequest,
-  { repository, digest }: { readonly repository: string; readonly digest: string },
+  { response, query, parameters }: AuthorizedRequest<{ readonly repository: string; readonly digest: string }>,
 ): Promise<void> {
+  const { repository, digest } = parameters;
   const artifactType = singleParameter(query, 'artifactType') || undefined;
   const last = singleParameter(query, 'last');
   const after = last === undefined ? undefined : checkedDigest(last);

@@ -3,7 +3,8 @@
  * an escape is an attack (`%2e%2e`, `%2f`, `%00`) and fails the grammar of names. The only exception is the colon of a digest,
  * which some clients escape.
  */
-import { accountName, digestPattern, serviceName, tagPattern } from '../../contract/names.ts';
+import { accountName, serviceName, tagPattern } from '../../contract/names.ts';
+import { checkedDigest } from '../content/digests.ts';
 import { RegistryError } from '../errors.ts';
 
 /** The tag or digest by which a path names a manifest. */
@@ -102,7 +103,7 @@ function checkedParameters(
   const { digest, reference, uploadId } = texts;
   return {
     ...('repository' in texts && { repository: repositoryOf(texts['repository'] ?? '', isPush) }),
-    ...(digest !== undefined && { digest: digestOf(withColon(digest)) }),
+    ...(digest !== undefined && { digest: checkedDigest(withColon(digest)) }),
     ...(reference !== undefined && { reference: referenceOf(withColon(reference), isPush) }),
     ...(uploadId !== undefined && { uploadId: uploadIdOf(uploadId) }),
   };
@@ -115,13 +116,8 @@ function repositoryOf(name: string, isPush: boolean): string {
   throw new RegistryError(isLegalElsewhere && !isPush ? 'name-unknown' : 'name-invalid');
 }
 
-function digestOf(text: string): string {
-  if (digestPattern.test(text)) return text;
-  throw new RegistryError('digest-invalid');
-}
-
 function referenceOf(text: string, isPush: boolean): Reference {
-  if (text.includes(':')) return { digest: digestOf(text) };
+  if (text.includes(':')) return { digest: checkedDigest(text) };
   if (tagPattern.test(text)) return { tag: text };
   throw new RegistryError(isPush ? 'tag-invalid' : 'manifest-unknown');
 }

@@ -64,22 +64,22 @@ test.each([
   ['constructor', '/v2/', 'UNSUPPORTED', 405],
   ['GET', '/v2/acme/draw/blobs/uploads/', 'UNSUPPORTED', 405],
 ])('%s %.60s is refused with %s %i', (method, target, code, status) => {
-  const error = refusalOf(() => findRoute(method, target));
+  const error = errorOf(() => findRoute(method, target));
   expect([registryErrors[error.entry].code, registryErrors[error.entry].status]).toEqual([code, status]);
 });
 
 test('the error for a method lists the supported ones', () => {
-  const error = refusalOf(() => findRoute('POST', '/v2/acme/draw/manifests/latest'));
+  const error = errorOf(() => findRoute('POST', '/v2/acme/draw/manifests/latest'));
   expect(error.headers).toEqual({ allow: 'GET, HEAD, DELETE, PUT' });
 });
 
 test('a duplicate parameter is refused', () => {
   const query = new URLSearchParams('mount=x&mount=y&from[$ne]=1');
-  expect(refusalOf(() => singleParameter(query, 'mount')).entry).toBe('parameter-invalid');
+  expect(errorOf(() => singleParameter(query, 'mount')).entry).toBe('parameter-invalid');
   expect(singleParameter(query, 'from')).toBeUndefined();
 });
 
-function refusalOf(action: () => unknown): RegistryError {
+function errorOf(action: () => unknown): RegistryError {
   try {
     action();
   } catch (error) {

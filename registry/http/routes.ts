@@ -36,11 +36,7 @@ interface OpenRoute extends Row<typeof token> {
 /** A route whose handler receives only requests of callers with the right, and the parameters of its path. */
 interface GrantedRoute<Path extends string> extends Row<Path> {
   readonly right: Right;
-  readonly handle: (
-    context: RegistryContext,
-    incoming: AuthorizedRequest,
-    parameters: ParametersIn<Path>,
-  ) => Promise<void> | void;
+  readonly handle: (context: RegistryContext, incoming: AuthorizedRequest<ParametersIn<Path>>) => Promise<void> | void;
 }
 
 export type Route =

@@ -22,48 +22,39 @@ import { mayMount } from './caller.ts';
 import { exactly, hasBody } from './request-body.ts';
 import { singleParameter } from './request-target.ts';
 
+type RepositoryRequest = AuthorizedRequest<{ readonly repository: string }>;
+type UploadRequest = AuthorizedRequest<UploadTarget>;
+
 /** `POST …/blobs/uploads/`: mounts a blob, receives a whole blob in one request, or starts a session. */
-export async function startUpload(
-  context: RegistryContext,
-  incoming: AuthorizedRequest,
-  { repository }: { readonly repository: string },
-): Promise<void> {
+export async function startUpload(context: RegistryContext, incoming: RepositoryRequest): Promise<void> {
   const { query } = incoming;
   const mount = singleParameter(query, 'mount');
-  if (mount !== undefined && (await mountBlob(context, incoming, { repository, digest: checkedDigest(mount) }))) return;
+  if (mount !== undefined && (await mountBlob(context, incoming, checkedDigest(mount)))) return;
   const digest = singleParameter(query, 'digest');
   if (digest !== undefined && mount === undefined) {
-    await pushWhole(context, incoming, { repository, digest: checkedDigest(digest) });
+    await pushWhole(context, incoming, checkedDigest(digest));
     return;
   }
-  const algorithm = checkedAlgorithm(singleParameter(query, 'digest-algorithm'));
-  await startSession(context, incoming, { repository, algorithm });
+  await startSession(context, incoming, checkedAlgorithm(singleParameter(query, 'digest-algorithm')));
 }
 
 /** `PATCH`: adds a chunk. */
-export async function appendChunk(
-  context: RegistryContext,
-  incoming: AuthorizedRequest,
-  target: UploadTarget,
-): Promise<void> {
+export async function appendChunk(context: RegistryContext, incoming: UploadRequest): Promise<void> {
+  const { parameters: target, request, response, caller } = incoming;
   using _busy = context.uploads.enter(target.uploadId);
-  const { session, sizeBytes } = await openUpload(context, incoming.caller.subject, target);
-  const chunkBytes = checkChunk(incoming.request, target, sizeBytes);
+  const { session, sizeBytes } = await openUpload(context, caller.subject, target);
+  const chunkBytes = checkChunk(request, target, sizeBytes);
   const { algorithm } = session;
-  const size = await receive(context, incoming.request, { ...target, sizeBytes, algorithm, chunkBytes });
-  answer(incoming.response, 202, uploadHeaders(target, size));
+  const size = await receive(context, request, { ...target, sizeBytes, algorithm, chunkBytes });
+  answer(response, 202, uploadHeaders(target, size));
 }
 
 /** `PUT`: adds the last chunk, if there is one, and publishes the upload as a blob if it has the digest in the query. */
-export async function finishUpload(
-  context: RegistryContext,
-  incoming: AuthorizedRequest,
-  target: UploadTarget,
-): Promise<void> {
-  const { request, query } = incoming;
+export async function finishUpload(context: RegistryContext, incoming: UploadRequest): Promise<void> {
+  const { parameters: target, request, caller, query } = incoming;
   const digest = checkedDigest(singleParameter(query, 'digest'));
   using _busy = context.uploads.enter(target.uploadId);
-  const { sizeBytes } = await openUpload(context, incoming.caller.subject, target);
+  const { sizeBytes } = await openUpload(context, caller.subject, target);
   const chunkBytes = checkChunk(request, target, sizeBytes);
   const chunk = { ...target, sizeBytes, algorithm: algorithmOf(digest), chunkBytes };
   if (hasBody(request)) await receive(context, request, chunk);
@@ -73,21 +64,15 @@ export async function finishUpload(
 }
 
 /** `GET`: answers how much of an upload has arrived. */
-export async function uploadStatus(
-  context: RegistryContext,
-  { response, caller }: AuthorizedRequest,
-  target: UploadTarget,
-): Promise<void> {
+export async function uploadStatus(context: RegistryContext, incoming: UploadRequest): Promise<void> {
+  const { parameters: target, response, caller } = incoming;
   const { sizeBytes } = await openUpload(context, caller.subject, target);
   answer(response, 204, uploadHeaders(target, sizeBytes));
 }
 
 /** `DELETE`: discards an upload. */
-export async function cancelUpload(
-  context: RegistryContext,
-  { response, caller }: AuthorizedRequest,
-  target: UploadTarget,
-): Promise<void> {
+export async function cancelUpload(context: RegistryContext, incoming: UploadRequest): Promise<void> {
+  const { parameters: target, response, caller } = incoming;
   using _busy = context.uploads.enter(target.uploadId);
   await openUpload(context, caller.subject, target);
   await discardUpload(context, target);
@@ -95,12 +80,9 @@ export async function cancelUpload(
 }
 
 /** Links a blob of another repository that the caller may read. One that it may not read counts as absent: no error, no mount. */
-async function mountBlob(
-  context: RegistryContext,
-  incoming: AuthorizedRequest,
-  { repository, digest }: { readonly repository: string; readonly digest: string },
-): Promise<boolean> {
+async function mountBlob(context: RegistryContext, incoming: RepositoryRequest, digest: string): Promise<boolean> {
   const { caller, query } = incoming;
+  const { repository } = incoming.parameters;
   const source = singleParameter(query, 'from') ?? (await findSource(context, digest, caller));
   if (source === undefined || !(await mayMount(context, caller, source))) return false;
   const sizeBytes = await linkedBlobSize(context, source, digest);
@@ -112,11 +94,8 @@ async function mountBlob(
 }
 
 /** A push in one request has no session: no other request can know its upload. */
-async function pushWhole(
-  context: RegistryContext,
-  incoming: AuthorizedRequest,
-  { repository, digest }: { readonly repository: string; readonly digest: string },
-): Promise<void> {
+async function pushWhole(context: RegistryContext, incoming: RepositoryRequest, digest: string): Promise<void> {
+  const { repository } = incoming.parameters;
   const uploadId = randomUUID();
   await context.blobs.createUpload(uploadId);
   try {
@@ -132,9 +111,10 @@ async function pushWhole(
 
 async function startSession(
   { store, blobs, clock, quota }: RegistryContext,
-  { response, caller }: AuthorizedRequest,
-  { repository, algorithm }: { readonly repository: string; readonly algorithm: DigestAlgorithm },
+  { response, caller, parameters }: RepositoryRequest,
+  algorithm: DigestAlgorithm,
 ): Promise<void> {
+  const { repository } = parameters;
   await quota.beginUpload(repository);
   const id = randomUUID();
   try {

@@ -1,4 +1,4 @@
-/** What the tests of image archives stand on: a real registry, and servers that take archives into a repository of it. */
+/** The fixture of the tests of image archives: a real registry, and servers that receive archives into one of its repositories. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expect } from 'vitest';
 import type { Blobs, BlobsError } from '../../core/blobs/blobs.ts';
@@ -23,10 +23,10 @@ import { defaultGcSettings } from './gc-settings.ts';
 
 export const mebibyte = 1024 * 1024;
 
-/** Where all archives go. */
+/** The repository that receives all archives. */
 export const repository = 'acme/app';
 
-/** The image that was taken, or the code of the refusal. */
+/** The image that was received, or the error. */
 export interface Answer {
   readonly code?: string;
   readonly message?: string;
@@ -34,26 +34,26 @@ export interface Answer {
   readonly tag?: string;
 }
 
-/** How a server takes archives. */
-export interface TakingOptions {
+/** How a server receives archives. */
+export interface ReceivingOptions {
   readonly archiveLimits?: Partial<ArchiveLimits>;
   readonly limits?: Partial<RegistryLimits>;
   readonly quota?: Quota;
-  /** What tells how long a client was waited for. */
+  /** Measures how long the server waits for a client. */
   readonly clock?: Clock;
 }
 
-/** Opens a registry whose repository has nothing yet. */
+/** Opens a registry whose repository is empty. */
 export async function openArchiveFixture(options: TestRegistryOptions = {}): Promise<ArchiveFixture> {
   return new ArchiveFixture(await openTestRegistry(options));
 }
 
-/** Takes archives as the platform does, with faults that a test can set. */
+/** Receives archives as the platform does, with faults that a test can set. */
 export class ArchiveFixture implements AsyncDisposable {
   readonly registry: TestRegistry;
-  /** What every write of bytes fails with, while it is set. */
+  /** The error of every write of bytes while it is set. */
   fault: BlobsError | undefined;
-  /** Aborts what is under way, as when the platform stops. */
+  /** Cancels uploads in progress, as when the platform stops. */
   readonly closing = new AbortController();
   readonly #owned = new AsyncDisposableStack();
 
@@ -61,8 +61,8 @@ export class ArchiveFixture implements AsyncDisposable {
     this.registry = this.#owned.use(registry);
   }
 
-  /** A server that takes archives and answers with the image, or the code of the refusal. */
-  async open({ archiveLimits = {}, limits, quota, clock = systemClock }: TakingOptions = {}): Promise<string> {
+  /** A server that receives archives and answers the image or the error. */
+  async open({ archiveLimits = {}, limits, quota, clock = systemClock }: ReceivingOptions = {}): Promise<string> {
     const archives = this.#owned.use(
       openImageArchives({
         ...this.registry,
@@ -80,7 +80,7 @@ export class ArchiveFixture implements AsyncDisposable {
       }),
     );
     const server = newServer();
-    server.on('request', (request, response) => void this.#take(archives, request, response));
+    server.on('request', (request, response) => void this.#receive(archives, request, response));
     const listener = this.#owned.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 }));
     return `http://127.0.0.1:${listener.port}/`;
   }
@@ -110,7 +110,7 @@ export class ArchiveFixture implements AsyncDisposable {
     });
   }
 
-  async #take(archives: ImageArchives, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #receive(archives: ImageArchives, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const query = new URL(request.url ?? '', 'http://localhost').searchParams;
@@ -126,7 +126,7 @@ export class ArchiveFixture implements AsyncDisposable {
   }
 }
 
-/** Sends an archive as a form, with text fields after the file, where they are found last. */
+/** Sends an archive as a form, with text fields after the file. */
 export async function send(url: string, archive: Uint8Array, fields: Record<string, string> = {}): Promise<Answer> {
   const body = new FormData();
   body.append('archive', new Blob([Buffer.from(archive)]), 'image.tar');
@@ -142,8 +142,8 @@ export async function sendEntries(
   return await send(url, await tarOf(entries), fields);
 }
 
-/** What a refusal says, once it is sure that nothing was left that can be seen. */
-export async function refusalOf(fixture: ArchiveFixture, answer: Answer, code = 'BadRequest'): Promise<string> {
+/** Returns an error message, after it has checked that the upload left nothing visible. */
+export async function errorOf(fixture: ArchiveFixture, answer: Answer, code = 'BadRequest'): Promise<string> {
   const { store } = fixture.registry;
   expect(answer).toEqual({ code, message: expect.any(String) });
   expect(await fixture.uploadsLeft()).toEqual([]);

@@ -1,4 +1,4 @@
-/** What the tests of garbage collection stand on: a registry with the clock in hand, and small images to push into it. */
+/** The fixture of the tests of garbage collection: a registry with a manual clock, and small images to push. */
 import { expect } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { openTestRegistry, pushBlob, putManifest, sha256 } from '../../test/kit/registry/registry.ts';
@@ -15,16 +15,16 @@ export interface GcFixture extends AsyncDisposable {
   readonly clock: ManualClock;
 }
 
-/** Opens a registry that collects when it is asked to, removes bytes at once, and keeps no untagged images. */
+/** Opens a registry that collects garbage on request, removes bytes at once, and keeps no untagged images. */
 export async function openGcFixture(options: TestRegistryOptions['gc'] = {}): Promise<GcFixture> {
   const clock = new ManualClock(new Date());
-  // Far apart, so that nothing is collected but by these tests.
+  // So long that only the tests collect garbage.
   const gc = { everyMs: 1000 * leaseMs, removalWaitMs: 0, keptUntaggedImages: 0, ...options };
   const registry = await openTestRegistry({ clock, gc });
   return { registry, clock, [Symbol.asyncDispose]: () => registry[Symbol.asyncDispose]() };
 }
 
-/** An image with a layer of its own. */
+/** Pushes an image with its own layer. */
 export async function push(registry: TestRegistry, reference: string, content = reference) {
   const layer = await pushBlob(registry, repository, `layer of ${content}`);
   const config = await pushBlob(registry, repository, JSON.stringify({ os: 'linux', content }));
@@ -40,12 +40,12 @@ export async function push(registry: TestRegistry, reference: string, content = 
   return { digest, layer: layer.digest, size: JSON.stringify(manifest).length };
 }
 
-/** What a GET of something in the repository answers. */
+/** The status of a GET in the repository. */
 export async function status(registry: TestRegistry, path: string): Promise<number> {
   return (await registry.as(`/v2/${repository}/${path}`)).status;
 }
 
-/** Whether an image is there, with its layer or without both. */
+/** Whether an image exists: its manifest and its layer, or neither. */
 export async function has(registry: TestRegistry, image: { digest: string; layer: string }): Promise<boolean> {
   const found = await status(registry, `manifests/${image.digest}`);
   const layer = await status(registry, `blobs/${image.layer}`);
