@@ -35,7 +35,7 @@ function summary(done: GcSummary): string {
 function drySummary(done: GcSummary): string {
   const { marked, repositories } = done;
   return [
-    `A collection would remove, in ${counted(repositories, 'repository', 'repositories') || 'no repository'}: ${whatWent(done)}.`,
+    `Garbage collection would remove, in ${counted(repositories, 'repository', 'repositories') || 'no repository'}: ${whatWent(done)}.`,
     `In the end it would free ${counted(marked.blobs, 'blob') || 'no blob'} (${size(marked.bytes)}). Nothing was changed.`,
   ].join('\n');
 }

@@ -9,7 +9,7 @@ import { ApiError } from '../../model/api-error.ts';
 /** The field of the form that holds the archive. */
 const fieldName = 'archive';
 
-/** Reads an archive to its end while it arrives. On failure it does not destroy the stream, so that the client can read the error. */
+/** Reads an archive to its end. On failure it does not destroy the stream, so that the client can read the error. */
 type Reader<T> = (archive: Readable) => Promise<T>;
 
 interface Received<T> {

@@ -26,7 +26,7 @@ import { maxIndexDepth } from './limits.ts';
 export interface ImageArchive {
   readonly fileName: string;
   readonly sizeBytes: number;
-  /** Writes the bytes to a response, which stays open. Rejects when the client disconnects, or when a blob is deleted meanwhile. */
+  /** Writes the bytes to a response, which stays open. Rejects if the client disconnects or a blob is deleted. */
   copyTo(response: ServerResponse): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ type Part =
   | { readonly name: string; readonly sizeBytes: number; readonly bytes: Uint8Array }
   | { readonly name: string; readonly sizeBytes: number; readonly digest: string };
 
-/** Creates the archive of an image. `undefined` if the repository has no such manifest. Throws `ImageNotFound` if parts are missing. */
+/** Creates the archive of an image. `undefined` if there is no such manifest. Throws `ImageNotFound` if parts are missing. */
 export async function writeArchive(
   context: ContentContext,
   { repository, digest, registryHost }: ArchiveRequest,

@@ -30,7 +30,7 @@ export interface StoredManifest {
   readonly referrer?: Referrer;
   /** In the store's time. */
   readonly pushedAt: Date;
-  /** When a client last pushed it or referred to it, or the registry reported it as present (`leases.ts`). In the store's time. */
+  /** When it was last pushed, referred to, or reported as present (`leases.ts`). In the store's time. */
   readonly usedAt: Date;
 }
 
@@ -54,7 +54,7 @@ export interface BlobLink {
   readonly repository: string;
   readonly digest: string;
   readonly sizeBytes: number;
-  /** When a client last pushed, mounted or referred to it, or the registry reported it as present (`leases.ts`). In the store's time. */
+  /** When it was last pushed, mounted, referred to, or reported as present (`leases.ts`). In the store's time. */
   readonly usedAt: Date;
 }
 

@@ -69,8 +69,8 @@ export async function isPublic(store: Store, repository: string): Promise<boolea
 }
 
 /**
- * Where clients request tokens, as an absolute URL. Without a public URL, it is derived from the Host header, which can only mislead
- * the client that sent it. `X-Forwarded-*` are ignored. Throws `host-invalid`.
+ * Where clients request tokens, as an absolute URL. Without a public URL, it is derived from the Host header, which can only
+ * mislead the client that sent it. `X-Forwarded-*` are ignored. Throws `host-invalid`.
  */
 export function realmOf(publicUrl: string | undefined, request: IncomingMessage): string {
   if (publicUrl !== undefined) return new URL('/token', publicUrl).href;

@@ -80,7 +80,7 @@ export class Quota {
     this.#uploads.count(accountOf(repository), -1);
   }
 
-  /** Counts the bytes of a request body while it passes them on. Throws `blob-too-large` or `quota-exceeded`, if possible before it reads. */
+  /** Passes on a request body and counts its bytes. Throws `blob-too-large` or `quota-exceeded`, before it reads if possible. */
   async *meter(body: ByteSource, upload: MeteredUpload): AsyncGenerator<readonly Uint8Array[], void> {
     const { repository, uploadId, sizeBytes: startBytes, announcedBytes } = upload;
     const account = accountOf(repository);

@@ -1,11 +1,11 @@
-/** end-9, end-10: deleting tags, manifests and blobs, at once and in one repository only. */
+/** end-9, end-10: deletions of tags, manifests and blobs, which take effect at once and in one repository only. */
 import { expect, test } from 'vitest';
 import { services } from '../../model/service.ts';
 import { sha256 } from '../kit/registry/registry.ts';
 import { json, onAllDrivers, types } from './fixture.ts';
 
 onAllDrivers((fixture) => {
-  test('a tag: the tag only', async () => {
+  test('deleting a tag deletes only the tag', async () => {
     const repository = fixture.repository();
     const image = await repository.image();
     for (const tag of ['a', 'b']) await repository.put(tag, image);
@@ -18,7 +18,7 @@ onAllDrivers((fixture) => {
     expect(json(await repository.send('tags/list'))).toEqual({ name: repository.name, tags: ['b'] });
   });
 
-  test('a manifest: it and every tag to it, and no other', async () => {
+  test('deleting a manifest deletes it and every tag that points to it, and no other tag', async () => {
     const repository = fixture.repository();
     const image = await repository.image();
     const digest = sha256(JSON.stringify(image));
@@ -36,7 +36,7 @@ onAllDrivers((fixture) => {
     expect((await repository.send('manifests/a')).status).toBe(200);
   });
 
-  test('a blob: here, and nowhere else', async () => {
+  test('deleting a blob deletes it in one repository only', async () => {
     const [repository, other] = [fixture.repository(), fixture.repository()];
     const { digest } = await repository.blob('in both');
     await other.blob('in both');
@@ -45,7 +45,7 @@ onAllDrivers((fixture) => {
       expect((await repository.send(`blobs/${digest}`, { method })).status).toBe(404);
       expect((await other.send(`blobs/${digest}`, { method })).status).toBe(200);
     }
-    // Pushed again, it is back.
+    // Pushed again, it exists again.
     await repository.blob('in both');
     expect((await repository.send(`blobs/${digest}`)).body.toString()).toBe('in both');
   });
@@ -61,7 +61,7 @@ onAllDrivers((fixture) => {
     expect([answer.status, answer.code]).toEqual([404, code]);
   });
 
-  test('of a service that was deleted nothing is found, and a new one of its name begins empty', async () => {
+  test('the content of a deleted service is not found, and a new service of the same name starts empty', async () => {
     const repository = fixture.repository();
     const image = await repository.image();
     const { digest } = await repository.manifest(image);
@@ -85,7 +85,7 @@ onAllDrivers((fixture) => {
     expect((await repository.send(`manifests/${digest}`, { method: 'DELETE' })).status).toBe(404);
     const { repositories } = json(await repository.send('/v2/_catalog')) as { repositories: string[] };
     expect(repositories).not.toContain(repository.name);
-    // Its layers are still here for a while, so that they need not be sent again.
+    // Its layers are kept for a while, so that they need not be sent again.
     expect((await repository.put('new', await repository.image({ annotations: { new: 'one' } }))).status).toBe(201);
     expect(await answers()).toEqual({ ...none, tags: 200 });
     expect(json(await repository.send('tags/list'))).toEqual({ name: repository.name, tags: ['new'] });

@@ -1,4 +1,4 @@
-/** end-4c, and sha512 wherever a digest stands. */
+/** end-4c, and sha512 wherever the API has a digest. */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { sha256, sha512 } from '../kit/registry/registry.ts';
@@ -10,7 +10,7 @@ onAllDrivers((fixture) => {
     ['announced', '?digest-algorithm=sha512', sha512],
     ['not announced', '', sha512],
     ['announced, and not used', '?digest-algorithm=sha512', sha256],
-    ['announced as what it is anyway', '?digest-algorithm=sha256', sha256],
+    ['announced although it is the default', '?digest-algorithm=sha256', sha256],
   ] as const)('%s, in chunks, also after every process ended', async (_name, query, digestOf) => {
     for (const ends of [false, true]) {
       const repository = fixture.repository();
@@ -27,7 +27,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('an image of nothing but sha512, its index and what refers to it', async () => {
+  test('an image with sha512 only, its index and its referrers', async () => {
     const repository = fixture.repository();
     const push = async (bytes: string, mediaType: string) => {
       const answer = await repository.finish(await repository.begin(), sha512(bytes), { body: bytes });
@@ -53,9 +53,12 @@ onAllDrivers((fixture) => {
     expect((await repository.send(`manifests/${index.digest}`)).status).toBe(404);
   });
 
-  test.each(['md5', 'sha1', 'SHA512', '', 'sha512,sha256', '__proto__'])('"%s" is no algorithm', async (algorithm) => {
-    const query = `?digest-algorithm=${algorithm}`;
-    const answer = await fixture.repository().send(`blobs/uploads/${query}`, { method: 'POST' });
-    expect([answer.status, answer.code]).toEqual([400, 'DIGEST_INVALID']);
-  });
+  test.each(['md5', 'sha1', 'SHA512', '', 'sha512,sha256', '__proto__'])(
+    '"%s" is not an algorithm',
+    async (algorithm) => {
+      const query = `?digest-algorithm=${algorithm}`;
+      const answer = await fixture.repository().send(`blobs/uploads/${query}`, { method: 'POST' });
+      expect([answer.status, answer.code]).toEqual([400, 'DIGEST_INVALID']);
+    },
+  );
 });

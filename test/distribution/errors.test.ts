@@ -1,4 +1,4 @@
-/** "Error Codes": what is refused is refused in the form and with the codes that the specification names. */
+/** "Error Codes": errors have the form and the codes of the specification. */
 import { expect, test } from 'vitest';
 import { registryErrors } from '../../registry/error-catalogue.ts';
 import { sha256 } from '../kit/registry/registry.ts';
@@ -22,9 +22,9 @@ const codes = [
   'TOOMANYREQUESTS',
 ];
 
-test('every refusal of the catalogue that is the client’s has a code of the table', () => {
-  const refusals = Object.values(registryErrors).filter(({ status }) => status < 500);
-  expect(refusals.map(({ code }) => code).filter((code) => !codes.includes(code))).toEqual([]);
+test('every client error in the catalogue has a code of the table', () => {
+  const clientErrors = Object.values(registryErrors).filter(({ status }) => status < 500);
+  expect(clientErrors.map(({ code }) => code).filter((code) => !codes.includes(code))).toEqual([]);
 });
 
 onAllDrivers((fixture) => {

@@ -1,4 +1,4 @@
-/** Where the cases of the OCI distribution specification are put to a registry, over a socket, on all drivers of the run. */
+/** Runs the cases of the OCI distribution specification against a registry, over a socket, on all drivers of the run. */
 import { afterAll, beforeAll, describe } from 'vitest';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import type { TestDrivers } from '../kit/servers/drivers.ts';
@@ -22,13 +22,13 @@ export interface Descriptor {
   readonly [more: string]: unknown;
 }
 
-/** A manifest as it is pushed. */
+/** A manifest to push. */
 export interface Document {
   readonly mediaType?: string;
   readonly [field: string]: unknown;
 }
 
-/** Tells cases on all drivers. On the shared drivers there are two registries, and requests go to them by turns. */
+/** Declares cases for all drivers. On the shared drivers there are two registries, which receive requests in turn. */
 export function onAllDrivers(tell: (fixture: Fixture) => void): void {
   for (const drivers of testDrivers()) {
     const name =
@@ -42,7 +42,7 @@ export function onAllDrivers(tell: (fixture: Fixture) => void): void {
   }
 }
 
-/** A registry with which every case has repositories of its own. */
+/** A registry in which every case has its own repositories. */
 export class Fixture {
   #registry: TestRegistry | undefined;
   #repositories = 0;
@@ -60,14 +60,14 @@ export class Fixture {
     return this.#registry;
   }
 
-  /** A repository that nothing was pushed to. */
+  /** An empty repository. */
   repository(): Repository {
     this.#repositories += 1;
     return new Repository(this.registry, `acme/case-${this.#repositories}`);
   }
 }
 
-/** What a client does in a repository, with the rights to read and push. */
+/** A client with the rights to read and push in a repository. */
 export class Repository {
   readonly name: string;
   readonly #registry: TestRegistry;
@@ -77,24 +77,24 @@ export class Repository {
     this.name = name;
   }
 
-  /** The path of an end-point. */
+  /** The path of an endpoint. */
   path(rest: string): string {
     return `/v2/${this.name}/${rest}`;
   }
 
-  /** Sends to an end-point of this repository, or to a location that the registry gave. */
+  /** Sends a request to an endpoint of this repository, or to a location that the registry answered. */
   async send(path: string, sent: Sent = {}): Promise<Answer> {
     return await this.#registry.as(path.startsWith('/') ? path : this.path(path), sent);
   }
 
-  /** Begins an upload, and returns where it goes on. */
+  /** Starts an upload and returns its location. */
   async begin(query = ''): Promise<string> {
     const answer = await this.send(`blobs/uploads/${query}`, { method: 'POST', headers: { 'content-length': 0 } });
     assertStatus(answer, 202);
     return String(answer.headers.location);
   }
 
-  /** Sends a chunk, with its place if it has one. */
+  /** Sends a chunk, with its range if there is one. */
   async patch(location: string, body: NonNullable<Sent['body']>, range?: string): Promise<Answer> {
     const headers = { 'content-type': types.octets, ...(range !== undefined && { 'content-range': range }) };
     return await this.send(location, { method: 'PATCH', headers, body });
@@ -106,7 +106,7 @@ export class Repository {
     return await this.send(`${location}${join}digest=${encodeURIComponent(digest)}`, { method: 'PUT', ...sent });
   }
 
-  /** Pushes a blob, and returns its descriptor. */
+  /** Pushes a blob and returns its descriptor. */
   async blob(bytes: string | Uint8Array, mediaType: string = types.octets): Promise<Descriptor> {
     const digest = sha256(bytes);
     const answer = await this.send(`blobs/uploads/?digest=${digest}`, { method: 'POST', body: bytes });
@@ -114,14 +114,14 @@ export class Repository {
     return { mediaType, digest, size: Buffer.byteLength(bytes) };
   }
 
-  /** An image whose config and layer are pushed, as a document. */
+  /** Pushes a config and a layer, and returns the manifest of an image with them. */
   async image(more: Document = {}): Promise<Document> {
     const config = await this.blob('{}', types.config);
     const layers = [await this.blob('a layer', types.layer)];
     return { schemaVersion: 2, mediaType: types.image, config, layers, ...more };
   }
 
-  /** Puts a manifest as it stands, under its own media type unless another is given. */
+  /** Pushes a manifest unchanged, with its own media type unless there is another argument. */
   async put(reference: string, manifest: Document | string | Uint8Array, type?: string): Promise<Answer> {
     const isText = typeof manifest === 'string' || manifest instanceof Uint8Array;
     const body = isText ? manifest : JSON.stringify(manifest);
@@ -133,7 +133,7 @@ export class Repository {
     });
   }
 
-  /** Puts a manifest by its digest, and returns its descriptor. */
+  /** Pushes a manifest by its digest and returns its descriptor. */
   async manifest(manifest: Document): Promise<Descriptor> {
     const body = JSON.stringify(manifest);
     const answer = await this.put(sha256(body), manifest);
@@ -142,7 +142,7 @@ export class Repository {
   }
 }
 
-/** What a JSON answer says. */
+/** The body of a JSON answer. */
 export function json(answer: Answer): unknown {
   return JSON.parse(answer.body.toString('utf8'));
 }

@@ -1,5 +1,5 @@
 // Takes about 15 s
-/** end-7: pushing manifests of every kind, which are kept byte for byte. */
+/** end-7: pushes of manifests of every kind, which are stored byte for byte. */
 import { expect, test } from 'vitest';
 import { sha256, sha512 } from '../kit/registry/registry.ts';
 import { onAllDrivers, types } from './fixture.ts';
@@ -7,7 +7,7 @@ import type { Descriptor, Document, Repository } from './fixture.ts';
 
 const absent: Descriptor = { mediaType: types.layer, digest: sha256('never pushed'), size: 12 };
 
-/** Manifests that must be taken and given back as they are. */
+/** Manifests that must be accepted and answered unchanged. */
 const kinds: Record<string, (repository: Repository) => Promise<Document>> = {
   'an image': async (repository) => await repository.image(),
   'an image without layers': async (repository) => await repository.image({ layers: [] }),
@@ -92,7 +92,7 @@ onAllDrivers((fixture) => {
     expect(headers['content-type']).toBe(types.image);
   });
 
-  test('4 MiB byte for byte, and no byte more', async () => {
+  test('accepts 4 MiB byte for byte, and not one byte more', async () => {
     const repository = fixture.repository();
     const limit = 4 * 1024 * 1024;
     const filled = Object.fromEntries(Array.from({ length: 390 }, (_, at) => [`key-${at}`, 'x'.repeat(10_000)]));
@@ -104,7 +104,7 @@ onAllDrivers((fixture) => {
     expect([refused.status, refused.code]).toEqual([413, 'SIZE_INVALID']);
   });
 
-  test('a digest of other content', async () => {
+  test('rejects the digest of other content', async () => {
     const repository = fixture.repository();
     const image = await repository.image();
     for (const digest of [sha256('other'), sha512('other'), 'sha256:short', `sha999:${'a'.repeat(64)}`]) {
@@ -125,7 +125,7 @@ onAllDrivers((fixture) => {
     expect((await repository.send('manifests/v1')).status).toBe(404);
   });
 
-  test('pushing by digest, with tags beside it', async () => {
+  test('pushes by digest, with additional tags', async () => {
     const repository = fixture.repository();
     const body = JSON.stringify(await repository.image());
     const tags = Array.from({ length: 12 }, (_, at) => `v${at}.x_y-z`);
@@ -145,7 +145,7 @@ onAllDrivers((fixture) => {
     expect((await repository.send('manifests/good')).status).toBe(404);
   });
 
-  test('a tag moves, also to a manifest of another type', async () => {
+  test('moves a tag, also to a manifest of another type', async () => {
     const repository = fixture.repository();
     const image = await repository.image();
     await repository.put('moving', image);
@@ -156,13 +156,13 @@ onAllDrivers((fixture) => {
     expect((await repository.send(`manifests/${sha256(JSON.stringify(image))}`)).status).toBe(200);
   });
 
-  test.each(['-v1', '.v1', 'v'.repeat(129), 'v1$', 'v%201'])('"%s" is no tag', async (tag) => {
+  test.each(['-v1', '.v1', 'v'.repeat(129), 'v1$', 'v%201'])('"%s" is not a tag', async (tag) => {
     const repository = fixture.repository();
     const answer = await repository.put(tag, await repository.image());
     expect([answer.status, answer.code]).toEqual([400, 'MANIFEST_INVALID']);
   });
 
-  test.each(['v', '_', 'V1.0-rc_2', 'v'.repeat(128), 'sha256-abc'])('"%.20s" is one', async (tag) => {
+  test.each(['v', '_', 'V1.0-rc_2', 'v'.repeat(128), 'sha256-abc'])('"%.20s" is a tag', async (tag) => {
     const repository = fixture.repository();
     expect((await repository.put(tag, await repository.image())).status).toBe(201);
     expect((await repository.send(`manifests/${tag}`)).status).toBe(200);

@@ -1,4 +1,4 @@
-/** end-11: a blob of another repository, without sending it again. */
+/** end-11: mounts of a blob of another repository, without sending it again. */
 import { describe, expect, test } from 'vitest';
 import type { Scope } from '../../contract/scopes.ts';
 import { blobLinks, contentId } from '../../registry/content/documents.ts';
@@ -10,7 +10,7 @@ onAllDrivers((fixture) => {
   const mount = async (repository: Repository, query: string) =>
     await repository.send(`blobs/uploads/?${query}`, { method: 'POST', headers: { 'content-length': 0 } });
 
-  test('with `from`, without it, and with the name escaped', async () => {
+  test('mounts with `from`, without it, and with an escaped name', async () => {
     const source = fixture.repository();
     const { digest } = await source.blob('to mount');
     const queries = [
@@ -27,17 +27,17 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('of oneself', async () => {
+  test('mounts a blob of the repository itself', async () => {
     const repository = fixture.repository();
     const { digest } = await repository.blob('mine already');
     expect((await mount(repository, `mount=${digest}&from=${repository.name}`)).status).toBe(201);
   });
 
   test.each([
-    ['a blob that is nowhere', (name: string) => `mount=${sha256('nowhere')}&from=${name}`],
-    ['a blob that is nowhere, from anywhere', () => `mount=${sha256('nowhere')}`],
-    ['a repository that is nowhere', () => `mount=${sha256('here')}&from=acme/nowhere`],
-    ['a name that no repository can have', () => `mount=${sha256('here')}&from=..%2f..%2fetc`],
+    ['an unknown blob', (name: string) => `mount=${sha256('nowhere')}&from=${name}`],
+    ['an unknown blob, without a source', () => `mount=${sha256('nowhere')}`],
+    ['an unknown repository', () => `mount=${sha256('here')}&from=acme/nowhere`],
+    ['an invalid repository name', () => `mount=${sha256('here')}&from=..%2f..%2fetc`],
     ['an empty name', () => `mount=${sha256('here')}&from=`],
   ])('%s is pushed instead', async (_name, query) => {
     const source = fixture.repository();
@@ -50,7 +50,7 @@ onAllDrivers((fixture) => {
     expect(put.status).toBe(201);
   });
 
-  describe('with a grant to push, and nothing more', () => {
+  describe('with a grant to push only', () => {
     /** A grant to push to a repository, by an access token with these scopes. */
     const grantFor = async (name: string, account: string, scopes: readonly Scope[]) => {
       const authorization = fixture.registry.basic(account, await fixture.registry.addToken(account, scopes));
@@ -62,7 +62,7 @@ onAllDrivers((fixture) => {
     const mountBy = async (headers: { authorization: string }, name: string, query: string) =>
       (await fixture.registry.send(`/v2/${name}/blobs/uploads/?${query}`, { method: 'POST', headers })).status;
 
-    test('from what the account has, which it may read; nothing is pulled by it', async () => {
+    test('mounts from repositories of the account if its token may read, and pulls nothing', async () => {
       const source = fixture.repository();
       const { digest } = await source.blob('of the same account');
       for (const query of [`mount=${digest}&from=${source.name}`, `mount=${digest}`]) {
@@ -76,7 +76,7 @@ onAllDrivers((fixture) => {
       }
     });
 
-    test('not by who may not read, not from another account, and not to where it does not lead', async () => {
+    test('mounts nothing if the token may not read, from another account, or into another repository', async () => {
       const source = fixture.repository();
       const { digest } = await source.blob('for those who may read');
       const queries = [`mount=${digest}&from=${source.name}`, `mount=${digest}`];
@@ -90,7 +90,7 @@ onAllDrivers((fixture) => {
     });
   });
 
-  test('a blob that hundreds of others have is found where one has it oneself', async () => {
+  test('a blob of hundreds of other repositories is found in one of the account', async () => {
     const repository = fixture.repository();
     const { digest } = await repository.blob('a base image that everybody has');
     const { store } = fixture.registry;
@@ -103,7 +103,7 @@ onAllDrivers((fixture) => {
     expect((await mount(fixture.repository(), `mount=${digest}`)).status).toBe(201);
   });
 
-  test('a mounted blob stays when it is deleted where it came from', async () => {
+  test('a mounted blob stays when it is deleted in its source', async () => {
     const source = fixture.repository();
     const target = fixture.repository();
     const { digest } = await source.blob('kept by the other');

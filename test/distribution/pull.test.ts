@@ -1,10 +1,10 @@
-/** end-1, end-2, end-3: determining support; pulling blobs and manifests, and asking whether they are there. */
+/** end-1, end-2, end-3: determining support; pulling blobs and manifests, and checking whether they exist. */
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
 import { onAllDrivers, types } from './fixture.ts';
 
 onAllDrivers((fixture) => {
-  test('who is logged in is told that this is a registry', async () => {
+  test('a client with a login learns that this is a registry', async () => {
     for (const path of ['/v2/', '/v2']) {
       for (const method of ['GET', 'HEAD']) {
         const answer = await fixture.registry.as(path, { method });
@@ -13,7 +13,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('a blob: exact headers, with GET and HEAD', async () => {
+  test('answers a blob with exact headers, for GET and HEAD', async () => {
     const repository = fixture.repository();
     const { digest } = await repository.blob('the bytes');
     for (const method of ['GET', 'HEAD']) {
@@ -33,7 +33,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('a manifest: exact headers, by tag and by digest, whatever the client accepts', async () => {
+  test('answers a manifest with exact headers, by tag and by digest, whatever the client accepts', async () => {
     const repository = fixture.repository();
     const body = ` ${JSON.stringify(await repository.image(), null, 3)}\n`;
     expect((await repository.put('v1', body)).status).toBe(201);
@@ -67,7 +67,7 @@ onAllDrivers((fixture) => {
     expect([head.status, head.body.length]).toEqual([404, 0]);
   });
 
-  test('of a repository that was never pushed to, nothing can be pulled', async () => {
+  test('pulls nothing from a repository without a push', async () => {
     const repository = fixture.repository();
     for (const path of [`blobs/${absent}`, `manifests/${absent}`, 'manifests/latest', 'tags/list']) {
       expect((await repository.send(path)).status).toBe(404);
@@ -77,7 +77,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('what a client has already need not be sent again', async () => {
+  test('does not send content again that the client has', async () => {
     const repository = fixture.repository();
     const { digest } = await repository.blob('cached');
     const manifest = await repository.manifest(await repository.image());

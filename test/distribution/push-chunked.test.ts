@@ -1,4 +1,4 @@
-/** end-4a, end-5, end-6: a blob in chunks, which come in order or not at all. */
+/** end-4a, end-5, end-6: pushes of a blob in chunks, which must arrive in order. */
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
@@ -21,7 +21,7 @@ onAllDrivers((fixture) => {
     expect((await repository.send(String(put.headers.location))).body.equals(bytes)).toBe(true);
   });
 
-  test('the last chunk in the PUT', async () => {
+  test('accepts the last chunk in the PUT', async () => {
     const repository = fixture.repository();
     const location = await repository.begin();
     await repository.patch(location, 'first', '0-4');
@@ -32,7 +32,7 @@ onAllDrivers((fixture) => {
     expect(put.status).toBe(201);
   });
 
-  test('a stream without lengths or places, as docker sends it', async () => {
+  test('accepts a stream without lengths or ranges, as docker sends it', async () => {
     const repository = fixture.repository();
     const bytes = randomBytes(300_000);
     const location = await repository.begin();
@@ -41,7 +41,7 @@ onAllDrivers((fixture) => {
     expect((await repository.finish(location, sha256(bytes))).status).toBe(201);
   });
 
-  test('a chunk out of order is refused, and the session goes on', async () => {
+  test('refuses a chunk out of order, and the session continues', async () => {
     const repository = fixture.repository();
     const location = await repository.begin();
     const refused = async (range: string, body: string, kept: string) => {
@@ -62,7 +62,7 @@ onAllDrivers((fixture) => {
     expect((await repository.finish(location, sha256('abcdef'))).status).toBe(201);
   });
 
-  test('so is a PUT out of order', async () => {
+  test('refuses a PUT out of order', async () => {
     const repository = fixture.repository();
     const location = await repository.begin();
     await repository.patch(location, 'abc', '0-2');
@@ -76,7 +76,7 @@ onAllDrivers((fixture) => {
   });
 
   test.each(['bytes 0-2', 'bytes 0-2/3', '0-', '-2', 'a-b', '0-2-4', '0-99999999999999999999', ' ', '0x0-2'])(
-    'a Content-Range of "%s" cannot be understood',
+    'refuses the malformed Content-Range "%s"',
     async (range) => {
       const repository = fixture.repository();
       const location = await repository.begin();
@@ -87,7 +87,7 @@ onAllDrivers((fixture) => {
   );
 
   test.each([
-    ['a length that is not that of its range', 'abc', '0-9'],
+    ['a length that differs from its range', 'abc', '0-9'],
     ['less than its range', Readable.from([Buffer.from('abc')]), '0-9'],
     ['more than its range', Readable.from([Buffer.from('abcdefgh')]), '0-2'],
   ])('a chunk of %s is refused, and the session goes on', async (_name, body, range) => {

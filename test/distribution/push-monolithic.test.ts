@@ -1,4 +1,4 @@
-/** end-4a and end-6, end-4b: a blob in one piece. */
+/** end-4a and end-6, end-4b: pushes of a whole blob. */
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
@@ -7,7 +7,7 @@ import { sha256, sha512 } from '../kit/registry/registry.ts';
 import { onAllDrivers, types } from './fixture.ts';
 import type { Repository } from './fixture.ts';
 
-/** The ways to push a blob in one piece. */
+/** The ways to push a whole blob. */
 const ways = {
   'POST, then PUT': async (repository: Repository, digest: string, body: Buffer) =>
     await repository.finish(await repository.begin(), digest, { body, headers: { 'content-type': types.octets } }),
@@ -35,7 +35,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test.each(Object.entries(ways))('%s: what is not of its digest is refused and is not there', async (_name, push) => {
+  test.each(Object.entries(ways))('%s: content with another digest is refused and not stored', async (_name, push) => {
     const repository = fixture.repository();
     for (const digest of [sha256('this'), sha512('this')]) {
       const answer = await push(repository, digest, Buffer.from('that'));
@@ -49,8 +49,8 @@ onAllDrivers((fixture) => {
     ['no digest', ''],
     ['a short one', 'sha256:abc'],
     ['upper case', sha256('x').toUpperCase().replace('SHA256', 'sha256')],
-    ['an algorithm that is not taken', `md5:${'a'.repeat(32)}`],
-    ['one that nobody has', `sha999:${'a'.repeat(64)}`],
+    ['an unsupported algorithm', `md5:${'a'.repeat(32)}`],
+    ['an unknown algorithm', `sha999:${'a'.repeat(64)}`],
     ['a path', 'sha256:../../../etc/passwd'],
   ])('%s is refused', async (_name, digest) => {
     const repository = fixture.repository();
@@ -60,7 +60,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('the digest may come escaped, and the same blob may come twice', async () => {
+  test('accepts an escaped digest, and the same blob twice', async () => {
     const repository = fixture.repository();
     await repository.blob('twice');
     const location = await repository.begin();
@@ -70,7 +70,7 @@ onAllDrivers((fixture) => {
     expect((await repository.send(`blobs/${escaped}`)).body.toString()).toBe('twice');
   });
 
-  test('many push the same blob at a time, and each of them has pushed it', async () => {
+  test('concurrent pushes of the same blob all succeed', async () => {
     const repository = fixture.repository();
     const bytes = randomBytes(200_000);
     const pushes = Object.values(ways).flatMap((push) => [push, push]);

@@ -1,4 +1,4 @@
-/** end-2 with `Range` (RFC 9110, section 14): how pulls go on where they stopped, and how clients read in parallel. */
+/** end-2 with `Range` (RFC 9110, section 14): how clients continue a pull, and how they read in parallel. */
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';
 import { onAllDrivers } from './fixture.ts';
@@ -10,7 +10,7 @@ onAllDrivers((fixture) => {
     ['the beginning', 'bytes=0-3', '0123', '0-3'],
     ['the middle', 'bytes=2-4', '234', '2-4'],
     ['one byte', 'bytes=9-9', '9', '9-9'],
-    ['from a byte on', 'bytes=7-', '789', '7-9'],
+    ['from a byte to the end', 'bytes=7-', '789', '7-9'],
     ['the whole, as a range', 'bytes=0-', content, '0-9'],
     ['to beyond the end', 'bytes=5-500', '56789', '5-9'],
     ['to far beyond the end', 'bytes=5-99999999999999999999999', '56789', '5-9'],
@@ -30,7 +30,7 @@ onAllDrivers((fixture) => {
   });
 
   test.each(['bytes=10-', 'bytes=500-600', 'bytes=5-0', 'bytes=500-0', 'bytes=-0', 'bytes=99999999999999999999999-'])(
-    '%s asks for nothing that there is',
+    '%s selects nothing',
     async (range) => {
       const repository = fixture.repository();
       const { digest } = await repository.blob(content);
@@ -54,7 +54,7 @@ onAllDrivers((fixture) => {
     expect(Object.fromEntries(partsOf(answer))).toEqual(expected);
   });
 
-  test('several ranges of which the blob has one, or none', async () => {
+  test('several ranges, of which one or none is satisfiable', async () => {
     const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const get = async (range: string) => await repository.send(`blobs/${digest}`, { headers: { range } });
@@ -64,7 +64,7 @@ onAllDrivers((fixture) => {
     expect([none.status, none.headers['content-range']]).toEqual([416, 'bytes */10']);
   });
 
-  test('what a client lacks of a large blob, in as many parts as podman asks for at once', async () => {
+  test('the missing parts of a large blob, as many as podman requests at once', async () => {
     const repository = fixture.repository();
     const bytes = Buffer.from(Array.from({ length: 1_500_000 }, (_, at) => (at * 7) % 253));
     const { digest } = await repository.blob(bytes);
@@ -78,13 +78,13 @@ onAllDrivers((fixture) => {
     expect(parts.every(([, part], at) => part === whole.slice(ranges[at]?.[0], Number(ranges[at]?.[1]) + 1))).toBe(
       true,
     );
-    // Both podman and stargz ask for less at a time when this is refused.
+    // After this error, podman and stargz request fewer at a time.
     const tooMany = asked([...ranges, [1_499_000, 1_499_001]]);
     const more = await repository.send(`blobs/${digest}`, { headers: { range: tooMany } });
     expect([more.status, more.code]).toEqual([400, 'UNSUPPORTED']);
   });
 
-  // A server may ignore what it does not serve.
+  // A server may ignore ranges that it does not support.
   test.each([
     'lines=1-2',
     'bytes=a-b',
@@ -93,7 +93,7 @@ onAllDrivers((fixture) => {
     'bytes=1-2;3-4',
     'bytes=1-2,',
     'bytes=1-2,x',
-    // What overlaps or goes backwards is asked for by nobody who means well (RFC 9110, section 14.2).
+    // Overlapping or descending ranges indicate a broken or malicious client (RFC 9110, section 14.2).
     'bytes=0-5,5-7',
     'bytes=4-5,0-1',
     'bytes=0-0,0-0',
@@ -104,7 +104,7 @@ onAllDrivers((fixture) => {
     expect([answer.status, answer.body.toString()]).toEqual([200, content]);
   });
 
-  test('HEAD is of the whole, and an empty blob has no ranges', async () => {
+  test('HEAD answers the whole, and an empty blob has no ranges', async () => {
     const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const head = await repository.send(`blobs/${digest}`, { method: 'HEAD', headers: { range: 'bytes=0-3' } });
@@ -114,7 +114,7 @@ onAllDrivers((fixture) => {
     expect([answer.status, answer.headers['content-range']]).toEqual([416, 'bytes */0']);
   });
 
-  test('a range of other bytes than the client has begun with is answered with the whole', async () => {
+  test('a range of a blob that differs from `If-Range` is answered with the whole', async () => {
     const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const get = async (ifRange: string) =>
@@ -123,7 +123,7 @@ onAllDrivers((fixture) => {
     expect(await get('"sha256:other"')).toBe(200);
   });
 
-  test('the parts of a large blob, read in parallel, are the blob', async () => {
+  test('parts of a large blob that are read in parallel add up to the blob', async () => {
     const repository = fixture.repository();
     const bytes = Buffer.from(Array.from({ length: 700_000 }, (_, at) => at % 251));
     const { digest } = await repository.blob(bytes);

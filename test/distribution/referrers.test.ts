@@ -1,4 +1,4 @@
-/** end-12, and the subject of end-7: what refers to a manifest. */
+/** end-12, and the subject of end-7: the referrers of a manifest. */
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';
 import { sha256, sha512 } from '../kit/registry/registry.ts';
@@ -51,7 +51,7 @@ onAllDrivers((fixture) => {
     return expected.toSorted((a, b) => (a.digest < b.digest ? -1 : 1));
   }
 
-  test('of a subject that is there, and of one that comes later', async () => {
+  test('lists referrers of an existing subject, and of one that is pushed later', async () => {
     for (const subjectFirst of [true, false]) {
       const repository = fixture.repository();
       const image = await repository.image({ annotations: { subjectFirst: String(subjectFirst) } });
@@ -64,7 +64,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('by the type of artifact', async () => {
+  test('filters by artifact type', async () => {
     const repository = fixture.repository();
     const subject = { mediaType: types.image, digest: sha512('a subject'), size: 9 };
     const all = await refer(repository, subject);
@@ -76,7 +76,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('nothing refers to it: an empty list, never 404', async () => {
+  test('answers an empty list without referrers, never 404', async () => {
     const repository = fixture.repository();
     expect(await list(repository, sha256('x'))).toHaveLength(0);
     await repository.put('v1', await repository.image());
@@ -84,12 +84,12 @@ onAllDrivers((fixture) => {
     expect(await list(repository, sha512('x'), `?artifactType=${sbom}`)).toHaveLength(0);
   });
 
-  test.each(['sha256:x', 'x', 'latest', `sha999:${'a'.repeat(64)}`])('%s is no digest', async (digest) => {
+  test.each(['sha256:x', 'x', 'latest', `sha999:${'a'.repeat(64)}`])('%s is not a digest', async (digest) => {
     const answer = await fixture.repository().send(`referrers/${digest}`);
     expect([answer.status, answer.code]).toEqual([400, 'DIGEST_INVALID']);
   });
 
-  test('a referrer that is deleted, or is of another repository, is not listed', async () => {
+  test('does not list deleted referrers or those of another repository', async () => {
     const [repository, other] = [fixture.repository(), fixture.repository()];
     const subject = { mediaType: types.image, digest: sha256('shared subject'), size: 14 };
     const mine = await repository.manifest(await repository.image({ subject }));
@@ -100,15 +100,15 @@ onAllDrivers((fixture) => {
     expect(await list(other, subject.digest)).toHaveLength(1);
   });
 
-  // "Enabling the Referrers API": what a client without the API listed under the fallback tag is found by the API too.
-  test('what a fallback tag lists is listed once, and the tag stays as its owner pushed it', async () => {
+  // "Enabling the Referrers API": the API also finds what a client without the API listed under the fallback tag.
+  test('lists the content of a fallback tag once, and leaves the tag unchanged', async () => {
     const repository = fixture.repository();
     const subject = { mediaType: types.image, digest: sha256('an old subject'), size: 14 };
     const kept = [
       await repository.manifest(await repository.image({ subject, artifactType: sbom })),
       await repository.manifest(await repository.image({ subject, artifactType: signature })),
     ];
-    // Listed by mistake: it has no subject.
+    // Listed under the tag by mistake: it has no subject.
     const stray = await repository.manifest(await repository.image());
     const fallback = { schemaVersion: 2, mediaType: types.index, manifests: [...kept, stray] };
     const tag = subject.digest.replace(':', '-');
@@ -118,7 +118,7 @@ onAllDrivers((fixture) => {
     expect(json(pulled)).toEqual(fallback);
   });
 
-  test('more than one answer holds comes in pages, each a manifest that clients can read', async () => {
+  test('splits long lists into pages, each of them a manifest that clients can read', async () => {
     const repository = fixture.repository();
     const subject = { mediaType: types.image, digest: sha256('a popular subject'), size: 17 };
     const image = await repository.image({ subject });
@@ -149,7 +149,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('of large referrers no more is read for one answer than it takes to go on', async () => {
+  test('reads a limited number of bytes of large referrers for each answer', async () => {
     const repository = fixture.repository();
     const subject = { mediaType: types.image, digest: sha256('a subject of giants'), size: 19 };
     const image = await repository.image({ subject, fill: 'x'.repeat(3_900_000) });
@@ -172,7 +172,7 @@ onAllDrivers((fixture) => {
         path = nextOf(answer);
       }
       expect(digests(seen)).toEqual(expected.toSorted());
-      // Their descriptors would fit into one answer: it is their bytes, 52 MiB of them, that are not read at once.
+      // Their descriptors fit into one answer, but their 52 MiB are not read at once.
       expect(pages).toBeGreaterThanOrEqual(2);
     }
   });

@@ -1,4 +1,4 @@
-/** Two registries in processes of their own, over one store: what one begins the other ends, also when one is killed. */
+/** Two registry processes with one store: one continues what the other began, also after one is killed. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testDrivers } from '../kit/servers/drivers.ts';
@@ -29,7 +29,7 @@ describe.skipIf(!drivers)('two registry processes', () => {
     ['sha256', sha256],
     ['sha512', sha512],
   ] as const)(
-    'an upload with %s that was begun in one goes on and is finished in the other',
+    'an upload with %s that began in one process continues and finishes in the other',
     async (algorithm, digestOf) => {
       const bytes = randomBytes(600_000);
       const begun = await send(one, `${uploads}?digest-algorithm=${algorithm}`, { method: 'POST' });
@@ -55,7 +55,7 @@ describe.skipIf(!drivers)('two registry processes', () => {
     },
   );
 
-  test('what a killed process was sent, the other has, and its successor goes on with', async () => {
+  test('after a process is killed, the other one has its bytes, and its successor continues', async () => {
     const location = String((await send(one, uploads, { method: 'POST' })).headers.location);
     await send(one, location, { method: 'PATCH', body: 'before, ' });
     await platform.kill([one]);
@@ -68,13 +68,13 @@ describe.skipIf(!drivers)('two registry processes', () => {
     expect((await send(two, `${location}?digest=${digest}`, { method: 'PUT' })).status).toBe(201);
   });
 
-  test('a session that was cancelled in one is gone in both', async () => {
+  test('a session that is cancelled in one process ends in both', async () => {
     const location = String((await send(one, uploads, { method: 'POST' })).headers.location);
     expect((await send(two, location, { method: 'DELETE' })).status).toBe(204);
     for (const name of [one, two] as const) expect((await send(name, location)).status).toBe(404);
   });
 
-  test('manifests, tags and deletions of one are those of the other at once', async () => {
+  test('manifests, tags and deletions of one process are visible in the other at once', async () => {
     const type = 'application/vnd.oci.image.index.v1+json';
     const body = JSON.stringify({ schemaVersion: 2, mediaType: type, manifests: [] });
     const path = '/v2/home/sides/manifests/v1';
@@ -88,7 +88,7 @@ describe.skipIf(!drivers)('two registry processes', () => {
     }
   });
 
-  test('many finish one upload in both at a time: it is pushed once, and nobody is told otherwise', async () => {
+  test('of concurrent requests in both processes to finish one upload, one pushes the blob and no answer contradicts that', async () => {
     const location = String((await send(one, uploads, { method: 'POST' })).headers.location);
     const bytes = randomBytes(100_000);
     await send(two, location, { method: 'PATCH', body: bytes });

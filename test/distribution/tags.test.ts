@@ -1,4 +1,4 @@
-/** end-8: the tags of a repository, in order, whole and in pages. */
+/** end-8: the tags of a repository, in order, complete and in pages. */
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';
 import { json, nextOf, onAllDrivers } from './fixture.ts';
@@ -11,7 +11,7 @@ interface TagList {
 
 const tagListOf = (answer: Answer) => json(answer) as TagList;
 
-/** In the order of their bytes. Some begin like others: listings of other registries have lost such. */
+/** In byte order. Some are prefixes of others: lists of other registries have omitted such tags. */
 const sorted = ['V1', '_x', 'a', 'a-', 'a-b', 'a.b', 'aa', 'v1', 'v1.0', 'v10', 'v2'];
 
 onAllDrivers((fixture) => {
@@ -22,7 +22,7 @@ onAllDrivers((fixture) => {
     return repository;
   };
 
-  test('pages of every size, by last and by Link', async () => {
+  test('answers pages of every size, by last and by Link', async () => {
     const repository = await tagged();
     const all = await repository.send('tags/list');
     expect([all.status, all.headers['content-type'], all.headers.link]).toEqual([200, 'application/json', undefined]);
@@ -49,7 +49,7 @@ onAllDrivers((fixture) => {
     expect([none.status, tagListOf(none).tags, none.headers.link]).toEqual([200, [], undefined]);
     for (const [last, expected] of [
       ['a-', sorted.slice(4)],
-      // What is not there is a place in the order all the same.
+      // An absent tag is a position in the order too.
       ['a0', sorted.slice(6)],
       ['v2', []],
       ['zzz', []],
@@ -60,7 +60,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('a repository that has lost its tags is there, one that never was is not', async () => {
+  test('a repository without tags is found, and an unknown one is not', async () => {
     const repository = fixture.repository();
     expect((await repository.send('tags/list')).code).toBe('NAME_UNKNOWN');
     await repository.put('only', await repository.image());

@@ -1,17 +1,17 @@
-/** end-4, end-13, end-14: upload sessions, which survive the process that began them. */
+/** end-4, end-13, end-14: upload sessions, which survive the process that started them. */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
 import { onAllDrivers } from './fixture.ts';
 
 onAllDrivers((fixture) => {
-  test('a session is a relative location with a UUID, and its answers say where it goes on', async () => {
+  test('a session has a relative location with a UUID, and its answers contain its offset', async () => {
     const repository = fixture.repository();
     const answer = await repository.send('blobs/uploads/', { method: 'POST' });
     const location = String(answer.headers.location);
     const id = location.slice(repository.path('blobs/uploads/').length);
     expect(id).toMatch(/^[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}$/);
-    // Of an empty session too: docker refuses `0--1` and a missing range alike.
+    // Also for an empty session: docker rejects both `0--1` and a missing range.
     const headers = { location: repository.path(`blobs/uploads/${id}`), range: '0-0', 'docker-upload-uuid': id };
     expect([answer.status, answer.headers['content-length']]).toEqual([202, '0']);
     expect(answer.headers).toMatchObject(headers);
@@ -23,12 +23,12 @@ onAllDrivers((fixture) => {
     expect((await repository.patch(location, 'yz')).headers.range).toBe('0-2');
   });
 
-  test('clients that leave out the slash at the end begin sessions too', async () => {
+  test('clients that omit the last slash start sessions too', async () => {
     const repository = fixture.repository();
     expect((await repository.send('blobs/uploads', { method: 'POST' })).status).toBe(202);
   });
 
-  test('two sessions do not know of each other', async () => {
+  test('two sessions are independent', async () => {
     const repository = fixture.repository();
     const [one, two] = [await repository.begin(), await repository.begin()];
     expect(one).not.toBe(two);
@@ -38,7 +38,7 @@ onAllDrivers((fixture) => {
     expect((await repository.finish(one, sha256('one'))).status).toBe(201);
   });
 
-  test('a session goes on after every process ended, at any time', async () => {
+  test('a session continues after a restart of every process, at any time', async () => {
     const repository = fixture.repository();
     const bytes = randomBytes(90_000);
     const location = await repository.begin();
@@ -54,7 +54,7 @@ onAllDrivers((fixture) => {
     expect((await repository.send(`blobs/${sha256(bytes)}`)).body.equals(bytes)).toBe(true);
   });
 
-  test('a cancelled session is gone, with what it held', async () => {
+  test('cancelling a session deletes its bytes', async () => {
     const repository = fixture.repository();
     const location = await repository.begin();
     await repository.patch(location, 'given up');
