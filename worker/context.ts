@@ -22,7 +22,7 @@ import type { Run } from './lifecycle/run.ts';
 import type { WorkerSettings } from './settings.ts';
 import type { Semaphore } from '../core/async/semaphore.ts';
 
-/** What the worker is handed. */
+/** The dependencies of the worker. */
 export interface WorkerDeps {
   readonly store: Store;
   readonly queue: Queue;
@@ -31,37 +31,37 @@ export interface WorkerDeps {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly grants: RegistryGrants;
-  /** By it other processes of the platform are known at the gateway. */
+  /** Authenticates other processes of the platform at the gateway. */
   readonly secret: PlatformSecret;
   readonly engine: Engine;
-  /** Of the disk with the data folder. Default: none. */
+  /** For the disk with the data folder. Default: none. */
   readonly reserve?: DiskReserve;
   readonly settings: WorkerSettings;
 }
 
-/** What the parts of the worker share. */
+/** The state and dependencies that the parts of the worker share. */
 export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 'secret' | 'reserve'> {
-  /** The store's time, by which documents are dated. */
+  /** The store's time, which dates documents. */
   readonly clock: Clock;
-  /** The clock of this machine, which its Docker Engine has, too. It shows when the process stood still. */
+  /** The clock of this machine and its Docker Engine. It shows when the process was frozen. */
   readonly machineClock: Clock;
-  /** Every backend that this node has taken and not yet cleared up, by ID. */
+  /** The backends of this node, by ID, from their claim until they are finalized. */
   readonly runs: Map<string, Run>;
-  /** Backends that are just being taken, by ID. */
+  /** Backends that are being claimed, by ID. */
   readonly claiming: Map<string, Backend>;
   readonly starts: Semaphore;
   readonly pulls: Pulls;
   readonly engineHealth: EngineHealth;
   readonly connections: Connections;
-  /** Follows backends of this node and of others. */
+  /** Follows backends of any node. */
   readonly watch: BackendWatch;
   readonly keptLogs: KeptLogs;
-  /** Absent where no other process can give a key away. */
+  /** Absent if no other process can assign a key. */
   readonly containerLeases?: ContainerLeases;
   readonly liveStats: LiveStats;
   readonly metrics: WorkerMetrics;
   /** Decrypts variables of backends. */
   readonly containerEnv: ContainerEnv;
-  /** Aborts when the worker closes. Containers go on. */
+  /** Aborts when the worker closes. Containers continue. */
   readonly closing: AbortSignal;
 }

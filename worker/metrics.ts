@@ -1,27 +1,28 @@
-/** What the worker counts. */
+/** The metrics of the worker. */
 import { Counter, Gauge, Histogram } from 'prom-client';
 import { backendStatuses } from '../contract/statuses.ts';
 import type { BackendStatus, TerminationReason } from '../contract/statuses.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
+import { EngineError } from './docker/engine-error.ts';
+import type { Engine } from './docker/engine.ts';
 
 type SpawnResult = 'ready' | 'failed' | 'stopped';
 
 /**
- * `present`: it was here already. `unneeded`: it has gone, or nothing spawns it any more. `no-space`: the disk is too full for what
- * nobody has asked for yet. `failed`: it was given up.
+ * `present`: the node already had the image. `unneeded`: the image was deleted, or no environment spawns it any more. `no-space`: a
+ * prefetch would leave too little space on the disk. `failed`: all attempts failed.
  */
 export type PrefetchResult = 'fetched' | 'present' | 'unneeded' | 'no-space' | 'failed';
 
-/** Disposing them takes them off the metrics, where the next worker of the process puts its own. */
+/** Disposing removes the metrics, so that the next worker of the process can add its own. */
 export interface WorkerMetrics extends Disposable {
   spawned(result: SpawnResult, seconds: number): void;
   terminated(reason: TerminationReason | null): void;
-  /** An image was to be fetched before somebody asks for it. */
   prefetched(result: PrefetchResult): void;
   dockerFailed(operation: string): void;
 }
 
-/** From a warm start (a tenth of a second) to the start-up time-out. */
+/** From a warm start (a tenth of a second) to the start timeout. */
 const spawnBuckets = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60, 300];
 
 const names = {
@@ -35,7 +36,7 @@ const names = {
   promisedMemory: 'berth_node_memory_promised_bytes',
 } as const;
 
-/** What is asked for whenever metrics are read. */
+/** The values that are read whenever metrics are collected. */
 export interface MetricsNow {
   /** The status of each backend on this node. */
   readonly statuses: () => Iterable<BackendStatus>;
@@ -45,33 +46,21 @@ export interface MetricsNow {
   readonly promisedMemory: () => number;
 }
 
+/** Adds the metrics of a worker to those of its process. */
 export function openWorkerMetrics(metrics: Metrics, now: MetricsNow): WorkerMetrics {
   const spawns = new Histogram({
     name: names.spawns,
-    help: 'Time from scheduled until ready, or until the backend ended without it',
+    help: 'Time from scheduled until ready, or until the backend ended without becoming ready',
     labelNames: ['result'] as const,
     buckets: spawnBuckets,
     registers: [metrics],
   });
-  const terminations = new Counter({
-    name: names.terminations,
-    help: 'Backends that ended, by reason (none: on their own)',
-    labelNames: ['reason'] as const,
-    registers: [metrics],
-  });
-  const prefetches = new Counter({
-    name: names.prefetches,
-    help: 'Images that were to be fetched before somebody asks for them, by what became of it',
-    labelNames: ['result'] as const,
-    registers: [metrics],
-  });
-  const dockerErrors = new Counter({
-    name: names.dockerErrors,
-    help: 'Calls to the Docker Engine that failed',
-    labelNames: ['op'] as const,
-    registers: [metrics],
-  });
-  openGauges(metrics, now);
+  const counter = <Label extends string>(name: string, help: string, label: Label) =>
+    new Counter({ name, help, labelNames: [label], registers: [metrics] });
+  const terminations = counter(names.terminations, 'Backends that ended, by reason (none: on their own)', 'reason');
+  const prefetches = counter(names.prefetches, 'Images to prefetch, by result', 'result');
+  const dockerErrors = counter(names.dockerErrors, 'Failed calls to the Docker Engine', 'op');
+  addGauges(metrics, now);
   return {
     spawned: (result, seconds) => spawns.observe({ result }, seconds),
     terminated: (reason) => terminations.inc({ reason: reason ?? 'none' }),
@@ -83,7 +72,21 @@ export function openWorkerMetrics(metrics: Metrics, now: MetricsNow): WorkerMetr
   };
 }
 
-function openGauges(metrics: Metrics, now: MetricsNow): void {
+function addGauges(metrics: Metrics, now: MetricsNow): void {
+  const gauge = (name: string, help: string, value: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers: [metrics],
+      collect() {
+        this.set(value());
+      },
+    });
+  gauge(names.dockerAnswers, 'Whether the Docker Engine of this node answers: 1 or 0', () =>
+    now.engineAnswers() ? 1 : 0,
+  );
+  gauge(names.offeredMemory, 'What the memory limits of the backends here may add up to', now.offeredMemory);
+  gauge(names.promisedMemory, 'What the memory limits of the backends here add up to', now.promisedMemory);
   const backends = new Gauge({
     name: names.backends,
     help: 'Backends on this node, by status',
@@ -95,31 +98,33 @@ function openGauges(metrics: Metrics, now: MetricsNow): void {
     },
   });
   backends.reset();
-  const values = [
-    {
-      name: names.dockerAnswers,
-      help: 'Whether the Docker Engine of this node answers: 1, or 0',
-      value: () => (now.engineAnswers() ? 1 : 0),
+}
+
+/** An engine whose failed calls are counted. A missing image is no failure. */
+export function countedEngine(engine: Engine, onFailure: (operation: string) => void): Engine {
+  return {
+    ...engine,
+    containers: counted(engine.containers, 'container', onFailure),
+    images: counted(engine.images, 'image', onFailure),
+    network: counted(engine.network, 'network', onFailure),
+    [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
+  };
+}
+
+function counted<Noun extends object>(noun: Noun, name: string, onFailure: (operation: string) => void): Noun {
+  return new Proxy(noun, {
+    get(target, property) {
+      const member: unknown = Reflect.get(target, property, target);
+      if (typeof member !== 'function') return member;
+      return (...args: unknown[]): unknown => {
+        const result: unknown = Reflect.apply(member, target, args);
+        if (result instanceof Promise) {
+          result.catch((error: unknown) => {
+            if (error instanceof EngineError && error.code !== 'no-image') onFailure(`${name}-${String(property)}`);
+          });
+        }
+        return result;
+      };
     },
-    {
-      name: names.offeredMemory,
-      help: 'What the memory limits of the backends here may add up to',
-      value: now.offeredMemory,
-    },
-    {
-      name: names.promisedMemory,
-      help: 'What the memory limits of the backends here add up to',
-      value: now.promisedMemory,
-    },
-  ];
-  for (const { name, help, value } of values) {
-    new Gauge({
-      name,
-      help,
-      registers: [metrics],
-      collect() {
-        this.set(value());
-      },
-    }).reset();
-  }
+  });
 }

@@ -18,9 +18,8 @@ import { Connections } from './idle/connections.ts';
 import { openContainerLeases } from './leases/container-lease.ts';
 import type { ContainerLeases } from './leases/container-lease.ts';
 import type { WorkerContext, WorkerDeps } from './context.ts';
-import { countedEngine } from './counted-engine.ts';
 import { Prefetcher } from './images/prefetch.ts';
-import { openWorkerMetrics } from './metrics.ts';
+import { countedEngine, openWorkerMetrics } from './metrics.ts';
 import { openGateway } from './gateway/gateway.ts';
 import type { Gateway } from './gateway/gateway.ts';
 import { beginHeartbeat } from './node/heartbeat.ts';
@@ -28,7 +27,7 @@ import { consumeSpawnJobs } from './scheduling/job-consumer.ts';
 import { KeptLogs } from './logs/kept-logs.ts';
 import { LiveStats } from './usage/live-stats.ts';
 import { assertOwnName } from './node/node-identity.ts';
-import { removeLeftOverMounts } from './lifecycle/own-mounts.ts';
+import { removeLeftOverMounts } from './lifecycle/mounts.ts';
 import { Pulls } from './images/pulls.ts';
 import { EngineHealth } from './node/engine-health.ts';
 import { reconcile } from './reconcile/reconcile.ts';
@@ -42,34 +41,34 @@ import { applyStopRequest } from './lifecycle/stop.ts';
 import { closeWithinMs } from './settings.ts';
 import { beginWatching } from './reconcile/watch.ts';
 
-/** The worker of one node. Disposing it takes no more jobs and lets go of what it looks after; containers go on. */
+/** The worker of one node. Disposing it ends its work; containers continue, and the next worker adopts them. */
 export interface Worker extends AsyncDisposable {
-  /** Throws an `EngineError` that says what is wrong, while the Docker Engine of this node does not answer. */
+  /** Throws an `EngineError` with the reason while the Docker Engine of this node does not answer. */
   ping(): Promise<void>;
 }
 
-/** Nothing may have been missed for longer than this, whatever was lost on the way. */
+/** A lost message delays the work it announced by at most this time. */
 const reconcileEveryMs = 5_000;
 
-/** A backend that waits for its key starts this much later at most, when the message of its predecessor's end was lost. */
-const lookAtPredecessorEveryMs = 1_000;
+/** If the message about the end of a key's holder is lost, its successor starts at most this much later. */
+const readHolderEveryMs = 1_000;
 
-/** On any free port, which others read from the node's document. */
+/** On any free port, which other processes read from the node's document. */
 const ownMachineOnly: GatewaySettings = { host: '127.0.0.1', port: 0, advertisedHost: '127.0.0.1' };
 
-/** Stops and prefetches only begin in their job, and go on by themselves. */
+/** The jobs only begin stops and prefetches, which continue in the background. */
 const nodeJobConcurrency = 16;
 
 /**
- * Begins to run backends on this node. Resolves when everything that was left on it is looked after again: what still runs is
- * watched, what ended meanwhile has its end written, what was never started is being started.
+ * Begins to run backends on this node. Resolves when the backends of the previous worker are adopted: running ones are watched, the
+ * end of exited ones is written, and those that were not started yet are being started.
  */
 export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   await using parts = new AsyncDisposableStack();
   const closing = new AbortController();
   const containerLeases = deps.store.isShared ? await openContainerLeases(deps) : undefined;
   const clock = deps.store.isShared ? parts.use(await StoreClock.open(deps)) : deps.clock;
-  const watch = parts.use(await openBackendWatch({ ...deps, lookEveryMs: lookAtPredecessorEveryMs }));
+  const watch = parts.use(await openBackendWatch({ ...deps, lookEveryMs: readHolderEveryMs }));
   const worker = newContext(deps, { clock, closing: closing.signal, watch, containerLeases });
   parts.use(worker.metrics);
   parts.defer(() => settle(worker));
@@ -78,8 +77,8 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   await assertOwnName(worker);
   const gateway = parts.use(await openOwnGateway(worker, deps));
   parts.use(await beginHeartbeat(worker, gateway.address));
-  parts.use(await hearConnections(worker));
-  parts.use(await hearEnds(worker));
+  parts.use(await followConnections(worker));
+  parts.use(await followEnds(worker));
   parts.use(await beginWatching(worker));
   await reconcile(worker);
   await removeLeftOverMounts(worker);
@@ -88,7 +87,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   parts.use(beginSweeping(worker));
   parts.use(worker.keptLogs.beginSweeping());
   const prefetcher = parts.use(new Prefetcher(worker));
-  parts.use(await takeNodeJobs(worker, prefetcher, deps.queue));
+  parts.use(await consumeNodeJobs(worker, prefetcher, deps.queue));
   parts.use(await consumeSpawnJobs(worker, deps.queue));
   worker.log.info({ backends: worker.runs.size }, 'Worker is open');
   const opened = parts.move();
@@ -151,19 +150,19 @@ async function openOwnGateway(worker: WorkerContext, { settings, secret }: Worke
   });
 }
 
-async function hearConnections({ bus, connections, clock }: WorkerContext): Promise<AsyncDisposable> {
-  return await bus.subscribe(connectionsOpen, ({ proxy, open }) => connections.hear(proxy, open, clock.now()));
+async function followConnections({ bus, connections, clock }: WorkerContext): Promise<AsyncDisposable> {
+  return await bus.subscribe(connectionsOpen, ({ proxy, open }) => connections.report(proxy, open, clock.now()));
 }
 
-/** An end that another part of the platform has written is carried out at once; if the message is lost, by the next pass. */
-async function hearEnds(worker: WorkerContext): Promise<AsyncDisposable> {
+/** Stops a backend at once when another component has written its end; if the message is lost, the next pass stops it. */
+async function followEnds(worker: WorkerContext): Promise<AsyncDisposable> {
   return await worker.bus.subscribe(backendChanged, ({ backend: id, status }) => {
     const run = worker.runs.get(id);
     if (status !== 'terminated' || !run || run.isFinalizing) return;
     worker.store.get(backends, id).then(
       (backend) => applyStopRequest(worker, run, backend),
       (error: unknown) =>
-        worker.log.warn({ err: error, backend: id }, 'Ended backend cannot be read, the next pass will'),
+        worker.log.warn({ err: error, backend: id }, 'Cannot read an ended backend, the next pass will'),
     );
   });
 }
@@ -172,7 +171,7 @@ function beginReconciling(worker: WorkerContext): AsyncDisposable {
   const passes = new PeriodicTask(worker.clock, reconcileEveryMs, async () => {
     await reconcile(worker).catch((error: unknown) => {
       if (!worker.closing.aborted)
-        worker.log.warn({ err: error }, 'Pass over all backends failed, the next one tries again');
+        worker.log.warn({ err: error }, 'Cannot reconcile all backends, the next pass tries again');
     });
   });
   return {
@@ -181,8 +180,8 @@ function beginReconciling(worker: WorkerContext): AsyncDisposable {
   };
 }
 
-/** Takes what only this node can do. */
-async function takeNodeJobs(worker: WorkerContext, prefetcher: Prefetcher, queue: Queue): Promise<AsyncDisposable> {
+/** Consumes the jobs of this node's own queue. */
+async function consumeNodeJobs(worker: WorkerContext, prefetcher: Prefetcher, queue: Queue): Promise<AsyncDisposable> {
   const handlers = new JobHandlers()
     .on(stopJob, async ({ backend: id }, signal) => {
       const run = worker.runs.get(id);
@@ -200,9 +199,9 @@ async function takeNodeJobs(worker: WorkerContext, prefetcher: Prefetcher, queue
   return await queue.consume(nodeQueue(worker.settings.node), handlers, { concurrency: nodeJobConcurrency });
 }
 
-/** Waits for what the runs have under way, but not for ever. */
+/** Waits, within a time limit, for the start-ups and writes of all runs. */
 async function settle({ runs, closing }: WorkerContext): Promise<void> {
   if (!closing.aborted) return;
-  const underWay = Array.from(runs.values(), async (run) => await run.settled());
-  await settledWithin({ ms: closeWithinMs }, async () => await Promise.all(underWay));
+  const settled = Array.from(runs.values(), async (run) => await run.settled());
+  await settledWithin({ ms: closeWithinMs }, async () => await Promise.all(settled));
 }

@@ -28,7 +28,7 @@ function lines({ platform }: Fixture, message: string, value: string): string[] 
   return platform.log.split('\n').filter((line) => line.includes(`"${message}"`) && line.includes(value));
 }
 
-const fetched = (fixture: Fixture, digest: string) => lines(fixture, 'Image fetched ahead', digest);
+const fetched = (fixture: Fixture, digest: string) => lines(fixture, 'Image prefetched', digest);
 const pulled = (fixture: Fixture, { backend_id: id }: ConnectResponse) => lines(fixture, 'Image pulled', id);
 
 /** Asserts that a backend runs this image, and that its node did not pull it for the backend. */

@@ -7,16 +7,16 @@ const subnet = parseSubnet('10.1.2.0/29');
 describe('AddressPool', () => {
   it('gives out each address once, without those of the network itself', () => {
     const pool = new AddressPool(subnet, ['10.1.2.1'], 0);
-    const all = Array.from({ length: 5 }, () => pool.take());
+    const all = Array.from({ length: 5 }, () => pool.assign());
     expect(all).toEqual(['10.1.2.2', '10.1.2.3', '10.1.2.4', '10.1.2.5', '10.1.2.6']);
-    expect(() => pool.take()).toThrow('All addresses');
+    expect(() => pool.assign()).toThrow('All addresses');
   });
 
   it('gives an address out again only after all others', () => {
     const pool = new AddressPool(subnet, ['10.1.2.1'], 0);
-    const first = pool.take();
+    const first = pool.assign();
     pool.release(first);
-    expect([pool.take(), pool.take(), pool.take(), pool.take(), pool.take()]).toEqual([
+    expect([pool.assign(), pool.assign(), pool.assign(), pool.assign(), pool.assign()]).toEqual([
       '10.1.2.3',
       '10.1.2.4',
       '10.1.2.5',
@@ -27,16 +27,16 @@ describe('AddressPool', () => {
 
   it('keeps clear of addresses that are in use, and ignores foreign ones', () => {
     const pool = new AddressPool(subnet, ['10.1.2.1', '10.1.2.2'], 0);
-    pool.keep('10.1.2.3');
-    pool.keep('192.168.0.4');
-    pool.keep('nonsense');
+    pool.reserve('10.1.2.3');
+    pool.reserve('192.168.0.4');
+    pool.reserve('nonsense');
     pool.release('10.9.9.9');
-    expect(pool.take()).toBe('10.1.2.4');
+    expect(pool.assign()).toBe('10.1.2.4');
   });
 
   it('begins anywhere', () => {
     const wide = parseSubnet('10.0.0.0/20');
-    const firsts = new Set(Array.from({ length: 20 }, () => new AddressPool(wide, []).take()));
+    const firsts = new Set(Array.from({ length: 20 }, () => new AddressPool(wide, []).assign()));
     expect(firsts.size).toBeGreaterThan(10);
   });
 });

@@ -3,25 +3,25 @@ import { formatAddress, parseAddress, sizeOf } from './subnets.ts';
 import type { Subnet } from './subnets.ts';
 
 /**
- * Gives out the addresses of a subnet round robin, so that an address is not used again soon after its backend has ended: a
- * stale route must not reach another tenant's backend.
+ * Assigns the addresses of a subnet round robin, so that an address is not used again soon after its backend has ended: a stale
+ * route must not reach another tenant's backend.
  */
 export class AddressPool {
   readonly #subnet: Subnet;
   readonly #taken = new Set<number>();
   #next: number;
 
-  /** @param firstOffset - where to begin; by default anywhere, so that a restart does not begin with recent addresses */
+  /** @param firstOffset - default: random, so that a restart does not begin with recent addresses */
   constructor(subnet: Subnet, reserved: readonly string[], firstOffset?: number) {
     this.#subnet = subnet;
     this.#next = firstOffset ?? randomInt(sizeOf(subnet));
-    for (const address of reserved) this.keep(address);
+    for (const address of reserved) this.reserve(address);
     // The network's own address, and the broadcast address.
     this.#taken.add(0).add(sizeOf(subnet) - 1);
   }
 
-  /** Throws when all addresses are taken. */
-  take(): string {
+  /** Returns a free address. Throws if there is none. */
+  assign(): string {
     const size = sizeOf(this.#subnet);
     for (let tries = 0; tries < size; tries += 1) {
       const offset = this.#next;
@@ -33,8 +33,8 @@ export class AddressPool {
     throw new Error('All addresses of the network are taken');
   }
 
-  /** Marks an address as taken. One from elsewhere changes nothing. */
-  keep(address: string): void {
+  /** Marks an address as taken. Ignores addresses outside the subnet. */
+  reserve(address: string): void {
     const offset = this.#offsetOf(address);
     if (offset !== undefined) this.#taken.add(offset);
   }

@@ -1,15 +1,15 @@
-/** How folders of this process are named for the engine, which may see them under another path. */
+/** Translates folders of this process into the engine's paths, which may differ. */
 import { readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import type Docker from 'dockerode';
-import { EngineError, engineError } from './engine-error.ts';
+import { EngineError, callEngineUnless } from './engine-error.ts';
 
-/** Every container has files that Docker keeps in a folder named for its ID and binds into it. */
+/** Docker binds files into every container from a folder that is named for the container's ID. */
 const ownFiles = /\/containers\/([0-9a-f]{64})\/(?:hostname|hosts|resolv\.conf) /;
 
 /**
- * The path under which the engine sees a folder of this process: the same, unless this process is in a container of that engine.
- * Then the folder must be in one of its volumes or bound folders. Throws `refused` where it is not.
+ * The engine's path of a folder of this process: the same path, unless this process is in a container of that engine. Then the
+ * folder must be in a volume or bind mount of the container; throws `refused` if it is not.
  */
 export async function enginePathOf(docker: Docker, folder: string): Promise<string> {
   const mountInfo = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
@@ -24,13 +24,13 @@ export async function enginePathOf(docker: Docker, folder: string): Promise<stri
   );
 }
 
-/** A folder that a container has from elsewhere. */
+/** A volume or bind mount of a container. */
 interface Mount {
   readonly Source: string;
   readonly Destination: string;
 }
 
-/** The path behind the innermost mount that a folder is in; `undefined` if it is in none. */
+/** The source path of a folder in its innermost mount; `undefined` if it is in no mount. */
 export function pathThrough(mounts: readonly Mount[], folder: string): string | undefined {
   const around = mounts.filter(({ Destination }) => isWithin(Destination, folder));
   const [innermost] = around.toSorted((one, other) => other.Destination.length - one.Destination.length);
@@ -42,13 +42,7 @@ function isWithin(outer: string, folder: string): boolean {
   return path !== '..' && !path.startsWith(`..${sep}`);
 }
 
-/** What is mounted in a container, unless the engine does not know it: then it is another engine's. */
+/** The mounts of a container; `undefined` if it belongs to another engine. */
 async function mountsOf(docker: Docker, id: string): Promise<readonly Mount[] | undefined> {
-  try {
-    return (await docker.getContainer(id).inspect()).Mounts;
-  } catch (error) {
-    const known = engineError(error);
-    if (known.code === 'no-container') return undefined;
-    throw known;
-  }
+  return (await callEngineUnless('no-container', () => docker.getContainer(id).inspect()))?.Mounts;
 }

@@ -76,7 +76,7 @@ describe.skipIf(why !== undefined)(`containers ${why ?? ''}`, () => {
     spec = {
       backend: newBackendId(),
       image: `${platform.images.host}/acme/draw@${digest}`,
-      address: platform.engine.engine.network.takeAddress(),
+      address: platform.engine.engine.network.addresses.assign(),
       env: {},
       labels: {},
       pidsLimit: 64,
@@ -128,6 +128,6 @@ describe.skipIf(why !== undefined)(`containers ${why ?? ''}`, () => {
     const host = process.env['DOCKER_HOST'];
     await using again = await openEngine({ ...(host !== undefined && { host }), node: platform.node, disguise, log });
     expect(await docker.getNetwork(again.network.name).inspect()).toEqual(before);
-    expect(again.network.takeAddress()).not.toBe(spec.address);
+    expect(again.network.addresses.assign()).not.toBe(spec.address);
   });
 });

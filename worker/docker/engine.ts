@@ -1,4 +1,4 @@
-/** The Docker Engine of this node, as far as the worker needs it. Nobody outside this folder knows dockerode. */
+/** The Docker Engine of this node, as far as the worker needs it. Only this folder imports dockerode. */
 import { Agent } from 'node:http';
 import Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
@@ -6,91 +6,91 @@ import { DockerContainers } from './containers.ts';
 import type { Containers } from './containers.ts';
 import { EngineError, engineError } from './engine-error.ts';
 import { enginePathOf } from './engine-path.ts';
-import { DockerEvents } from './events.ts';
-import type { Events } from './events.ts';
-import type { DataFolderIdentity } from './data-folder-identity.ts';
-import { imageFoldersIn } from './image-folders.ts';
-import type { ImageFoldersInfo } from './image-folders.ts';
-import { DockerImages } from './images.ts';
-import type { Images } from './images.ts';
+import { followEvents } from './events.ts';
+import type { EventListener } from './events.ts';
+import { DockerImages, imageFoldersIn } from './images.ts';
+import type { ImageFoldersInfo, Images } from './images.ts';
+import type { DataFolderIdentity } from './labels.ts';
 import { removeLeftovers } from './leftovers.ts';
-import { DockerLogs } from './logs.ts';
-import type { Logs } from './logs.ts';
-import { DockerStats } from './stats.ts';
-import type { Stats } from './stats.ts';
+import type { LogEntry } from './log-frames.ts';
+import { followLog } from './logs.ts';
 import { DockerNetwork } from './network.ts';
 import type { Network } from './network.ts';
+import { followStats } from './stats.ts';
+import type { ContainerUsage } from './stats.ts';
 
 export interface Engine extends AsyncDisposable {
   readonly version: string;
-  /** The memory of its machine; 0 if it does not tell. */
+  /** The memory of its machine; 0 if unknown. */
   readonly memoryBytes: number;
   readonly containers: Containers;
-  /** Under which name the container of a backend is found, here alone. */
+  /** The name of a backend's container, unique to this node. */
   readonly containerName: (backend: string) => string;
   readonly images: Images;
-  /** Folders that grow when an image is fetched, as far as is known. */
+  /** The folders that grow when an image is pulled, as far as known. */
   readonly imageFolders: readonly string[];
-  /** Under which path the engine sees a folder of this process. Throws `refused` if it does not see it. */
+  /** The engine's path of a folder of this process. Throws `refused` if the engine cannot see it. */
   pathOf(folder: string): Promise<string>;
-  /** The one network that the backends of this node are on. */
+  /** The network of this node's backends. */
   readonly network: Network;
-  readonly events: Events;
-  /** What containers write. */
-  readonly logs: Logs;
-  /** What containers use. */
-  readonly stats: Stats;
-  /**
-   * Asks what an engine that has locked itself up does not answer. Throws `unavailable` if nobody answers, and the signal's
-   * reason when it aborts.
-   */
+  /** See `followEvents`. */
+  followEvents(listener: EventListener, signal: AbortSignal): Promise<void>;
+  /** See `followLog`. */
+  followLog(backend: string, since: string | undefined, signal: AbortSignal): AsyncGenerator<LogEntry[], void, void>;
+  /** See `followStats`. */
+  followStats(backend: string, signal: AbortSignal): Promise<AsyncGenerator<ContainerUsage, void, void>>;
+  /** Sends a request that a deadlocked engine does not answer. Throws `unavailable`, and the signal's reason when it aborts. */
   ping(signal: AbortSignal): Promise<void>;
 }
 
 export interface EngineOptions {
   /** The socket on which the engine listens, `unix:///path`. Default: `unix:///var/run/docker.sock`. */
   readonly host?: string;
-  /** Names the network, and marks containers as this node's. */
+  /** Determines the name of the network and the label of the node's containers. */
   readonly node: string;
   /**
-   * Makes a text of a backend's ID that says nothing of it, always the same one, for the container's name: by Docker's DNS every
-   * container learns the names of its neighbours.
+   * Derives the container's name from a backend's ID without revealing the ID: Docker's DNS shows every container the names of the
+   * others.
    */
   readonly disguise: (backend: string) => string;
-  /** Default: none, and nothing is known again once the node has another name. */
+  /** Default: none; then leftovers of a node that was renamed are not found. */
   readonly dataFolder?: DataFolderIdentity | undefined;
   readonly log: Log;
-  /** How long the engine may be silent while it owes an answer. Default: two minutes. */
+  /** The longest pause while an answer of the engine is due. Default: two minutes. */
   readonly silenceMs?: number;
 }
 
 const defaultHost = 'unix:///var/run/docker.sock';
 
 /**
- * A start on a disk that is overwhelmed takes tens of seconds. What takes longer is lost: without a limit, a call to an engine
- * that has locked itself up would hold up the end of its backend, and the end of the worker, for ever.
+ * A start on an overloaded disk takes tens of seconds. Without a limit, a call to a deadlocked engine would block the end of its
+ * backend, and the end of the worker, for ever.
  */
 const defaultSilenceMs = 120_000;
 
-/** What nobody has begun to use yet answers within milliseconds, or there is something wrong with it. */
+/** At the start of the worker, an engine in order answers within milliseconds. */
 const firstAnswersMs = 10_000;
 
-/** 20.10, the oldest engine that Debian's and Ubuntu's supported releases carry. */
+/** 20.10, the oldest engine in supported releases of Debian and Ubuntu. */
 const oldestApi = { major: 1, minor: 41 };
 
-/** Connects to the engine, and throws an `EngineError` that says why if it is not one on which backends can run. */
+/** Connects to the engine. Throws an `EngineError` with the reason if backends cannot run on it. */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const host = options.host ?? defaultHost;
   using opening = new DisposableStack();
   const agent = new Agent({ keepAlive: true });
   opening.defer(() => agent.destroy());
-  // The types leave the agent out; dockerode hands it to each request.
+  // The types lack the agent; dockerode passes it to each request.
   const connection: Docker.DockerOptions & { agent: Agent } = { ...connectionTo(host), agent };
   const docker = new Docker({ ...connection, timeout: options.silenceMs ?? defaultSilenceMs });
-  // What is told as it happens, events and pulls, may be silent for long; it ends by its signal.
+  // For events, logs, stats and pulls, which may pause for long; their signals end them.
   const streaming = new Docker(connection);
   const network = new DockerNetwork(docker, options);
-  const { version, info } = await getToKnow(new Docker({ ...connection, timeout: firstAnswersMs }), host, network.name);
+  const { version, info } = await inspectEngine(
+    new Docker({ ...connection, timeout: firstAnswersMs }),
+    host,
+    network.name,
+  );
   const { dataFolder } = options;
   if (dataFolder) await removeLeftovers(docker, { ...options, dataFolder });
   await network.ensure();
@@ -111,16 +111,16 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     pathOf: async (folder) => await enginePathOf(docker, folder),
     imageFolders: imageFoldersIn(info),
     network,
-    events: new DockerEvents(streaming, options.node, options.log),
-    logs: new DockerLogs(streaming, containerName),
-    stats: new DockerStats(streaming, containerName),
+    followEvents: async (listener, signal) => await followEvents(streaming, { ...options, signal }, listener),
+    followLog: (backend, since, signal) => followLog(streaming, containerName(backend), { since, signal }),
+    followStats: async (backend, signal) => await followStats(streaming, containerName(backend), signal),
     ping: async (signal) => await ping(docker, network.name, signal),
     [Symbol.asyncDispose]: async () => owned.dispose(),
   };
 }
 
-/** What an engine says of itself. Throws an `EngineError` if no backend can be run on it, or not now. */
-async function getToKnow(
+/** Reads the engine's version and description. Throws an `EngineError` if backends cannot run on it, or not now. */
+async function inspectEngine(
   docker: Docker,
   host: string,
   network: string,
@@ -138,9 +138,8 @@ async function getToKnow(
 }
 
 /**
- * Networks, because of the way in which engine 20.10 locks itself up: a container that leaves a network and the end-point of
- * another one that is forgotten wait for each other's lock, and from then on whoever starts or removes a container waits, too.
- * `/_ping` goes on answering.
+ * Lists networks, because of a deadlock in engine 20.10: a container that leaves a network and the removal of another container's
+ * endpoint wait for each other's lock, and from then on every start and removal of a container waits, too. `/_ping` still answers.
  */
 async function ping(docker: Docker, network: string, signal?: AbortSignal): Promise<void> {
   try {
@@ -148,7 +147,7 @@ async function ping(docker: Docker, network: string, signal?: AbortSignal): Prom
   } catch (error) {
     signal?.throwIfAborted();
     const known = engineError(error);
-    // One that refuses is awake.
+    // An engine that refuses the request works.
     if (known.code === 'unavailable') throw known;
   }
 }
@@ -160,7 +159,7 @@ interface EngineInfo extends ImageFoldersInfo {
 }
 
 function connectionTo(host: string): Docker.DockerOptions {
-  // All are named: dockerode fills in what is left out from the environment.
+  // All options are set: dockerode reads missing ones from the environment.
   return { socketPath: host.replace(/^unix:\/\//, ''), host: undefined, protocol: 'http' };
 }
 
@@ -188,7 +187,7 @@ function refuseUnreachable(info: EngineInfo): void {
   }
 }
 
-/** Some packagings leave `docker-init` out; a container that wants it would not start there. */
+/** Whether the engine has `docker-init`, which some packages lack; a container that requests it would not start there. */
 function hasInit(version: Docker.DockerVersion): boolean {
   const init = version.Components?.find((component) => component.Name === 'docker-init');
   return init !== undefined && init.Version !== '' && init.Version !== 'N/A';

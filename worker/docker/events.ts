@@ -3,88 +3,78 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
-import { calling } from './engine-error.ts';
-import { backendLabel, nodeLabel } from './labels.ts';
 import { linesOf } from '../../core/text/lines.ts';
+import { callEngine } from './engine-error.ts';
+import { backendLabel, nodeLabel } from './labels.ts';
 
-/** `died`: the container's first process has ended. `out-of-memory`: some process in it was killed for its memory limit. */
+/** `died`: the container's first process exited. `out-of-memory`: the kernel killed a process in it for its memory limit. */
 export interface ContainerEvent {
   readonly kind: 'died' | 'out-of-memory';
   readonly container: string;
   readonly backend: string;
-  /** Of `died`, if the engine said it. */
+  /** Of `died`, if the engine reported it. */
   readonly exitCode: number | undefined;
 }
 
 export interface EventListener {
-  /** The stream is open, for the first time or after a gap: what happened before must be looked up. */
+  /** The stream is open, for the first time or after a gap: the listener must look up what happened before. */
   onOpen(): void;
   onEvent(event: ContainerEvent): void;
 }
 
-export interface Events {
-  /** Follows this node's containers until the signal aborts; opens the stream anew whenever it breaks. Never throws. */
-  follow(listener: EventListener, signal: AbortSignal): Promise<void>;
+interface EventsOptions {
+  readonly node: string;
+  readonly log: Log;
+  readonly signal: AbortSignal;
 }
 
-/** How long to wait before opening the stream again: at once after a hiccup, gently while the engine is down. */
+/** The pauses before the stream is opened again: short after a brief failure, long while the engine is down. */
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
-/** An engine answers before anything has happened. */
+/** The engine answers at once, before the first event. */
 const openTimeoutMs = 10_000;
 
-export class DockerEvents implements Events {
-  readonly #docker: Docker;
-  readonly #node: string;
-  readonly #log: Log;
-
-  constructor(docker: Docker, node: string, log: Log) {
-    this.#docker = docker;
-    this.#node = node;
-    this.#log = log;
-  }
-
-  async follow(listener: EventListener, signal: AbortSignal): Promise<void> {
-    let pauseMs = firstPauseMs;
-    while (!signal.aborted) {
-      try {
-        const stream = await this.#open(signal);
-        pauseMs = firstPauseMs;
-        listener.onOpen();
-        await read(stream, listener, signal);
-      } catch (error) {
-        if (!signal.aborted) this.#log.warn({ err: error }, 'Engine events cannot be followed, trying again');
-      }
-      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {});
-      pauseMs = Math.min(2 * pauseMs, longestPauseMs);
-    }
-  }
-
-  async #open(signal: AbortSignal): Promise<Readable> {
-    const late = new AbortController();
-    const limit = setTimeout(() => late.abort(), openTimeoutMs);
+/** Follows the containers of a node until the signal aborts, and reopens the stream when it breaks. Never throws. */
+export async function followEvents(
+  docker: Docker,
+  { node, log, signal }: EventsOptions,
+  listener: EventListener,
+): Promise<void> {
+  let pauseMs = firstPauseMs;
+  while (!signal.aborted) {
     try {
-      const stream = await calling(() =>
-        this.#docker.getEvents({
-          // The engine answers a moment before it listens; what happens in between is replayed from here.
-          since: Math.floor(Date.now() / 1000),
-          filters: { type: ['container'], event: ['die', 'oom'], label: [`${nodeLabel}=${this.#node}`] },
-          abortSignal: AbortSignal.any([signal, late.signal]),
-        }),
-      );
-      return stream as Readable;
-    } finally {
-      clearTimeout(limit);
+      const stream = await open(docker, node, signal);
+      pauseMs = firstPauseMs;
+      listener.onOpen();
+      addAbortSignal(signal, stream);
+      for await (const line of linesOf(stream)) {
+        const event = parse(line);
+        if (event) listener.onEvent(event);
+      }
+    } catch (error) {
+      if (!signal.aborted) log.warn({ err: error }, 'Cannot follow the events of the engine, trying again');
     }
+    await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {});
+    pauseMs = Math.min(2 * pauseMs, longestPauseMs);
   }
 }
 
-async function read(stream: Readable, listener: EventListener, signal: AbortSignal): Promise<void> {
-  addAbortSignal(signal, stream);
-  for await (const line of linesOf(stream)) {
-    const event = parse(line);
-    if (event) listener.onEvent(event);
+async function open(docker: Docker, node: string, signal: AbortSignal): Promise<Readable> {
+  const late = new AbortController();
+  const limit = setTimeout(() => late.abort(), openTimeoutMs);
+  try {
+    const stream = await callEngine(() =>
+      docker.getEvents({
+        // The engine answers a moment before it listens; it replays the events in between from this second on.
+        since: Math.floor(Date.now() / 1000),
+        filters: { type: ['container'], event: ['die', 'oom'], label: [`${nodeLabel}=${node}`] },
+        abortSignal: AbortSignal.any([signal, late.signal]),
+      }),
+    );
+    return stream as Readable;
+  } finally {
+    clearTimeout(limit);
   }
 }
 

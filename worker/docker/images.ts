@@ -3,55 +3,69 @@ import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import type { PullProgress } from '../../contract/messages.ts';
 import { linesOf } from '../../core/text/lines.ts';
-import { EngineError, calling, isContainerdAway, isEngineError } from './engine-error.ts';
+import { EngineError, callEngine, callEngineUnless, isContainerdAway } from './engine-error.ts';
 import { PullProgressSum } from './pull-progress.ts';
 import type { PullLine } from './pull-progress.ts';
 
 export interface PullOptions {
-  /** A bearer token that the registry takes for this pull. */
+  /** A bearer token for the registry. */
   readonly token: string;
   readonly signal: AbortSignal;
-  /** Is called with each step that the engine reports. */
+  /** Called with each step that the engine reports. */
   readonly onProgress?: (progress: PullProgress) => void;
 }
 
+/** The images of an engine, each by its reference with digest: `<registry>/<repository>@<digest>`. */
 export interface Images {
-  /** Whether this machine has an image, by digest (`<registry>/<repository>@<digest>`). */
   has(reference: string): Promise<boolean>;
   /**
-   * Pulls an image by digest (`<registry>/<repository>@<digest>`). Throws `refused` with what the registry or the engine
-   * said, and the signal's reason when it aborts: the engine then stops fetching.
+   * Pulls an image. Throws `refused` with the message of the registry or the engine, and the signal's reason when it aborts: the
+   * engine then stops pulling.
    */
   pull(reference: string, options: PullOptions): Promise<void>;
+}
+
+/** The part of the engine's description that shows where it stores images. */
+export interface ImageFoldersInfo {
+  readonly DockerRootDir?: string;
+  readonly DriverStatus?: readonly (readonly string[])[] | null;
+}
+
+/** The default folder of containerd: the engine does not report the configured one. */
+const containerdFolder = '/var/lib/containerd';
+
+/**
+ * The folders of the engine's machine that grow when it pulls an image. With containerd's image store, the default of new
+ * installations since Docker Engine 29, that is containerd's folder, or the engine's own if the engine started containerd. See
+ * https://docs.docker.com/engine/storage/containerd/
+ */
+export function imageFoldersIn({ DockerRootDir, DriverStatus }: ImageFoldersInfo): string[] {
+  if (!DockerRootDir) return [];
+  const isContainerds = DriverStatus?.some(([, value]) => value?.startsWith('io.containerd.snapshotter.'));
+  return isContainerds ? [DockerRootDir, containerdFolder] : [DockerRootDir];
 }
 
 export class DockerImages implements Images {
   readonly #docker: Docker;
   readonly #streaming: Docker;
 
-  /** @param streaming - the same engine, which may be silent for long */
+  /** @param streaming - the same engine, without a time limit between two answers */
   constructor(docker: Docker, streaming: Docker) {
     this.#docker = docker;
     this.#streaming = streaming;
   }
 
   async has(reference: string): Promise<boolean> {
-    try {
-      await calling(() => this.#docker.getImage(reference).inspect());
-      return true;
-    } catch (error) {
-      if (isEngineError(error, 'no-image')) return false;
-      throw error;
-    }
+    return (await callEngineUnless('no-image', () => this.#docker.getImage(reference).inspect())) !== undefined;
   }
 
   async pull(reference: string, { token, signal, onProgress }: PullOptions): Promise<void> {
     signal.throwIfAborted();
     try {
-      const stream = (await calling(() =>
+      const stream = (await callEngine(() =>
         this.#streaming.pull(reference, { authconfig: { registrytoken: token }, abortSignal: signal }),
       )) as Readable;
-      await calling(() => readToEnd(addAbortSignal(signal, stream), onProgress));
+      await callEngine(() => readToEnd(addAbortSignal(signal, stream), onProgress));
     } catch (error) {
       signal.throwIfAborted();
       throw error;
@@ -63,7 +77,7 @@ interface EngineLine extends PullLine {
   readonly error?: unknown;
 }
 
-/** The engine answers 200 before it begins, and reports failures as a line of the body. */
+/** Reads the progress of a pull. The engine answers 200 before it begins, and reports a failure as a line of the body. */
 async function readToEnd(stream: Readable, onProgress?: (progress: PullProgress) => void): Promise<void> {
   const sum = new PullProgressSum();
   for await (const text of linesOf(stream)) {

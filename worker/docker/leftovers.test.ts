@@ -9,7 +9,7 @@ import { openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import { openEngine } from './engine.ts';
 import type { Engine } from './engine.ts';
-import type { DataFolderIdentity } from './data-folder-identity.ts';
+import type { DataFolderIdentity } from './labels.ts';
 
 const why = await whyNoTests();
 
@@ -50,7 +50,7 @@ describe.skipIf(why !== undefined)(`what a data folder leaves that was replaced 
   }
 
   async function startContainer({ containers, network }: Engine): Promise<string> {
-    const address = network.takeAddress();
+    const address = network.addresses.assign();
     const spec = { backend: newBackendId(), image, address, env: {}, labels: {}, pidsLimit: 64, capabilities: [] };
     const start = async () => {
       const id = await containers.create(spec);

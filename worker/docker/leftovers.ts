@@ -1,11 +1,11 @@
 /**
- * What a platform has left whose data folder is gone: containers that no platform looks after any more, and their network. They
- * are known by where that folder was, which is where ours is now, and by its ID, which is another one.
+ * Removes what a platform left behind whose data folder was replaced: its containers and network. Their labels name the place of
+ * that folder, which is the place of ours now, and another ID than ours.
  */
 import type Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
-import { calling } from './engine-error.ts';
-import type { DataFolderIdentity } from './data-folder-identity.ts';
+import { callEngine } from './engine-error.ts';
+import type { DataFolderIdentity } from './labels.ts';
 import { dataFolderIdLabel, dataFolderLabel, nodeLabel } from './labels.ts';
 
 interface LeftoversOptions {
@@ -17,9 +17,9 @@ interface LeftoversOptions {
 type Labels = Readonly<Record<string, string>> | undefined;
 
 /**
- * Removes containers and networks of folders that ours has replaced. What bears the name of this node is left to the worker: the
- * store, which may be elsewhere, says whether it is needed. So is what a process may still look after. Never throws because of
- * one of them; throws an `EngineError` when the engine does not answer.
+ * Removes the containers and networks of data folders that ours has replaced. Those with the name of this node are left to the
+ * worker, because the store, which may be elsewhere, says whether they are needed; those that a process may use are kept. A failed
+ * removal is logged. Throws an `EngineError` if the engine does not answer.
  */
 export async function removeLeftovers(docker: Docker, { node, dataFolder, log }: LeftoversOptions): Promise<void> {
   const filters = { label: [`${dataFolderLabel}=${dataFolder.place}`] };
@@ -28,23 +28,23 @@ export async function removeLeftovers(docker: Docker, { node, dataFolder, log }:
     if (id === undefined || id === dataFolder.id || labels?.[nodeLabel] === node) return false;
     return !(await dataFolder.isAlive(id));
   };
-  // Containers first: a network that is in use cannot be removed.
-  for (const { Id, Labels } of await calling(() => docker.listContainers({ all: true, filters }))) {
+  // Containers first: the engine does not remove a network that is in use.
+  for (const { Id, Labels } of await callEngine(() => docker.listContainers({ all: true, filters }))) {
     if (!(await isLeft(Labels))) continue;
-    log.warn({ container: Id, node: Labels[nodeLabel] }, 'Container of a data folder that was replaced, removing it');
+    log.warn({ container: Id, node: Labels[nodeLabel] }, 'Removing a container of a replaced data folder');
     await attempt(log, () => docker.getContainer(Id).remove({ force: true, v: true }));
   }
-  for (const { Id, Name, Labels } of await calling(() => docker.listNetworks({ filters }))) {
+  for (const { Id, Name, Labels } of await callEngine(() => docker.listNetworks({ filters }))) {
     if (!(await isLeft(Labels))) continue;
-    log.warn({ network: Name, node: Labels?.[nodeLabel] }, 'Network of a data folder that was replaced, removing it');
+    log.warn({ network: Name, node: Labels?.[nodeLabel] }, 'Removing a network of a replaced data folder');
     await attempt(log, () => docker.getNetwork(Id).remove());
   }
 }
 
 async function attempt(log: Log, remove: () => Promise<unknown>): Promise<void> {
   try {
-    await calling(remove);
+    await callEngine(remove);
   } catch (error) {
-    log.warn({ err: error }, 'What was left of a replaced data folder cannot be removed');
+    log.warn({ err: error }, 'Cannot remove what a replaced data folder left behind');
   }
 }

@@ -1,29 +1,29 @@
-/** Docker's form of logs: frames of two interleaved streams. */
+/** Docker's log format: frames of two interleaved streams. */
 
-/** What the engine has kept of one write, at most 16 KiB of it. */
+/** What the engine kept of one write, at most 16 KiB. */
 export interface LogEntry {
   readonly source: 'stdout' | 'stderr';
-  /** When it, or the line that it goes on with, began: seconds and nanoseconds, as many digits always. */
+  /** When the line of this entry began: seconds and nanoseconds, always with the same number of digits. */
   readonly time: string;
   /** Without the newline. */
   readonly text: Buffer;
-  /** Whether the line ends here; otherwise the next entry of the same source goes on with it. */
+  /** Whether the line ends here; otherwise the next entry of the same source continues it. */
   readonly endsLine: boolean;
 }
 
-/** Which stream, three empty bytes, and the length of what follows. */
+/** The head of a frame: the stream, three empty bytes, and the length of the payload. */
 const headBytes = 8;
 const stderr = 2;
 const newline = 0x0a;
 const space = 0x20;
 
-/** Takes a log apart as it comes, wherever its chunks are cut. */
+/** Parses a log incrementally, wherever its chunks are cut. */
 export class LogFrames {
   #rest: Buffer = Buffer.alloc(0);
   readonly #times = new Times();
 
-  /** The entries that are whole by now. */
-  take(chunk: Buffer): LogEntry[] {
+  /** Returns the entries that are complete with this chunk. */
+  add(chunk: Buffer): LogEntry[] {
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     const entries: LogEntry[] = [];
     let at = 0;
@@ -49,7 +49,7 @@ export class LogFrames {
   }
 }
 
-/** Reads `2026-01-01T00:00:00.123456789Z`. Most lines begin in the same second as the one before. */
+/** Parses `2026-01-01T00:00:00.123456789Z`. Most lines begin in the same second as the previous line, which is cached. */
 class Times {
   #second = '';
   #seconds = '';

@@ -2,28 +2,23 @@ import { readFile } from 'node:fs/promises';
 import type Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
 import { AddressPool } from './address-pool.ts';
-import { EngineError, engineError } from './engine-error.ts';
-import { dataFolderLabels } from './data-folder-identity.ts';
-import type { DataFolderIdentity } from './data-folder-identity.ts';
-import { nodeLabel } from './labels.ts';
+import { EngineError, callEngineUnless, engineError } from './engine-error.ts';
+import { dataFolderLabels, nodeLabel } from './labels.ts';
+import type { DataFolderIdentity } from './labels.ts';
 import { candidateSubnets, formatAddress, formatSubnet, parseRoutes, parseSubnet } from './subnets.ts';
 import type { Subnet } from './subnets.ts';
 
 export interface Network {
   readonly name: string;
-  /** Makes the network if it is not there (`docker network prune` takes it while no backend runs). */
+  readonly addresses: AddressPool;
+  /** Creates the network if it does not exist: `docker network prune` removes it while no backend runs. */
   ensure(): Promise<void>;
-  /** An address for a container that is about to be made. */
-  takeAddress(): string;
-  /** An address that a container has already. */
-  keepAddress(address: string): void;
-  releaseAddress(address: string): void;
 }
 
-/** No container on the network reaches another one; no port is published. */
+/** Containers on the network cannot reach each other. */
 const isolation = { 'com.docker.network.bridge.enable_icc': 'false' };
 
-/** Subnets to try before giving up: other networks rarely hold more than a few of them. */
+/** Upper bound on subnets to try: other networks rarely use more than a few. */
 const maxTries = 64;
 
 interface NetworkOptions {
@@ -47,26 +42,14 @@ export class DockerNetwork implements Network {
   }
 
   async ensure(): Promise<void> {
-    // Several backends may notice at once that it has gone; it is made once.
+    // Several backends may notice at once that the network is missing.
     this.#ensuring ??= this.#ensure().finally(() => {
       this.#ensuring = undefined;
     });
     await this.#ensuring;
   }
 
-  takeAddress(): string {
-    return this.#pool().take();
-  }
-
-  keepAddress(address: string): void {
-    this.#pool().keep(address);
-  }
-
-  releaseAddress(address: string): void {
-    this.#pool().release(address);
-  }
-
-  #pool(): AddressPool {
+  get addresses(): AddressPool {
     if (!this.#addresses) throw new Error('The network is not open yet');
     return this.#addresses;
   }
@@ -84,17 +67,11 @@ export class DockerNetwork implements Network {
     if (this.#addresses && this.#subnet === subnet) return;
     this.#subnet = subnet;
     this.#addresses = new AddressPool(parseSubnet(subnet), [gatewayOf(found, subnet), ...addressesIn(found)]);
-    this.#options.log.info({ network: this.name, subnet }, 'Network is there');
+    this.#options.log.info({ network: this.name, subnet }, 'Network is ready');
   }
 
   async #inspect(): Promise<Docker.NetworkInspectInfo | undefined> {
-    try {
-      return await this.#docker.getNetwork(this.name).inspect();
-    } catch (error) {
-      const known = engineError(error);
-      if (known.code === 'no-network') return undefined;
-      throw known;
-    }
+    return await callEngineUnless('no-network', () => this.#docker.getNetwork(this.name).inspect());
   }
 
   async #create(): Promise<Docker.NetworkInspectInfo> {
@@ -116,20 +93,15 @@ export class DockerNetwork implements Network {
         if (!/overlap|conflict/i.test(refusal.message)) throw refusal;
       }
     }
-    throw new EngineError(
-      'refused',
-      'No subnet is free for the network of backends, remove Docker networks that are not used',
-      {
-        cause: refusal,
-      },
-    );
+    const message = 'No subnet is free for the network of backends, remove Docker networks that are not used';
+    throw new EngineError('refused', message, { cause: refusal });
   }
 
   async #candidates(): Promise<Subnet[]> {
-    const before = this.#subnet === undefined ? [] : [parseSubnet(this.#subnet)];
-    // Not Linux, or not readable: the engine refuses what overlaps its own networks all the same.
+    const previous = this.#subnet === undefined ? [] : [parseSubnet(this.#subnet)];
+    // Without the routes (not Linux, or not readable), the engine still refuses subnets that overlap its own networks.
     const routes = await readFile('/proc/net/route', 'utf8').catch(() => '');
-    return [...before, ...candidateSubnets(this.#options.node, parseRoutes(routes))].slice(0, maxTries);
+    return [...previous, ...candidateSubnets(this.#options.node, parseRoutes(routes))].slice(0, maxTries);
   }
 }
 

@@ -2,44 +2,34 @@ import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { linesOf } from '../../core/text/lines.ts';
-import { calling, engineError } from './engine-error.ts';
+import { callEngine, engineError } from './engine-error.ts';
 
-/** What a container has used up to a moment, and uses in it. */
+/** What a container has used until a moment, and uses at that moment. */
 export interface ContainerUsage {
   readonly cpuNanoseconds: number;
   /** Of all cores of the machine, busy or idle. */
   readonly hostCpuNanoseconds: number;
-  /** Without the page cache that the kernel can take back at once. */
+  /** Without the page cache that the kernel can reclaim at once. */
   readonly memoryBytes: number;
   /** The machine's memory, if the container has no limit. */
   readonly memoryLimitBytes: number;
 }
 
-export interface Stats {
-  /**
-   * What the container of a backend uses, once a second until the signal aborts, whose reason is thrown then. Resolves when the
-   * engine answers. Throws `no-container`.
-   */
-  follow(backend: string, signal: AbortSignal): Promise<AsyncGenerator<ContainerUsage, void, void>>;
-}
-
-export class DockerStats implements Stats {
-  readonly #docker: Docker;
-  readonly #containerName: (backend: string) => string;
-
-  /** `docker` must let the engine be silent for as long as it likes. */
-  constructor(docker: Docker, containerName: (backend: string) => string) {
-    this.#docker = docker;
-    this.#containerName = containerName;
-  }
-
-  async follow(backend: string, signal: AbortSignal): Promise<AsyncGenerator<ContainerUsage, void, void>> {
-    const container = this.#docker.getContainer(this.#containerName(backend));
-    // The types leave the signal out.
-    const options: { stream: true } & { abortSignal: AbortSignal } = { stream: true, abortSignal: signal };
-    const stream = await calling(() => container.stats(options));
-    return read(addAbortSignal(signal, stream as Readable), signal);
-  }
+/**
+ * Measures what a container uses, once a second until the signal aborts, whose reason is thrown then. Resolves when the engine
+ * answers. Throws `no-container`.
+ *
+ * @param docker - must have no time limit between two answers
+ */
+export async function followStats(
+  docker: Docker,
+  container: string,
+  signal: AbortSignal,
+): Promise<AsyncGenerator<ContainerUsage, void, void>> {
+  // The types lack the signal.
+  const options: { stream: true } & { abortSignal: AbortSignal } = { stream: true, abortSignal: signal };
+  const stream = await callEngine(() => docker.getContainer(container).stats(options));
+  return read(addAbortSignal(signal, stream as Readable), signal);
 }
 
 async function* read(stream: Readable, signal: AbortSignal): AsyncGenerator<ContainerUsage, void, void> {
@@ -54,10 +44,10 @@ async function* read(stream: Readable, signal: AbortSignal): AsyncGenerator<Cont
   }
 }
 
-/** Of a container that does not run the engine says nothing but its name. */
+/** The usage in one record of the engine; `undefined` if the container does not run, because the record is then empty. */
 function usageOf({ cpu_stats: cpu, memory_stats: memory }: Docker.ContainerStats): ContainerUsage | undefined {
   if (!cpu.system_cpu_usage || memory.usage === undefined) return undefined;
-  // The first is what control groups of version 1 say for the container and all below it.
+  // Control groups of version 1 report the first value for the container and all groups below it.
   const reclaimable = memory.stats?.total_inactive_file ?? memory.stats?.inactive_file ?? 0;
   return {
     cpuNanoseconds: cpu.cpu_usage.total_usage,

@@ -1,4 +1,4 @@
-/** IPv4 subnets as numbers: which ones to try, and which of them are in somebody's way. */
+/** IPv4 subnets as numbers: the candidates for a node's network, and which of them overlap other networks. */
 import { createHash } from 'node:crypto';
 
 export interface Subnet {
@@ -6,7 +6,7 @@ export interface Subnet {
   readonly prefix: number;
 }
 
-/** 4,091 addresses: more containers than a machine runs, and enough that one is not used again soon. */
+/** 4,091 addresses: more containers than a machine runs, so that no address is used again soon. */
 const candidatePrefix = 20;
 const candidateCount = 2 ** (candidatePrefix - 8);
 
@@ -23,7 +23,7 @@ export function formatSubnet({ base, prefix }: Subnet): string {
   return `${formatAddress(base)}/${prefix}`;
 }
 
-/** An IPv4 address as a number, or `undefined` if it is none. */
+/** An IPv4 address as a number; `undefined` if the text is not an address. */
 export function parseAddress(text: string): number | undefined {
   const parts = text.split('.');
   if (parts.length !== 4 || parts.some((part) => !/^\d{1,3}$/.test(part) || Number(part) > 255)) return undefined;
@@ -44,8 +44,8 @@ export function overlap(one: Subnet, other: Subnet): boolean {
 }
 
 /**
- * Subnets of 10.0.0.0/8 in the order in which to try them. Where it begins depends on the node's name, so that two nodes that
- * share a network rarely choose the same. Those that overlap what the machine can reach already come last.
+ * Subnets of 10.0.0.0/8 in the order in which to try them. The first one depends on the node's name, so that two nodes in one
+ * network rarely choose the same. Subnets that overlap what the machine reaches already come last.
  */
 export function candidateSubnets(node: string, reachable: readonly Subnet[]): Subnet[] {
   const first = createHash('sha256').update(node).digest().readUInt32BE() % candidateCount;
@@ -54,8 +54,8 @@ export function candidateSubnets(node: string, reachable: readonly Subnet[]): Su
     base: tenNet + ((first + index) % candidateCount) * 2 ** (32 - candidatePrefix),
     prefix: candidatePrefix,
   }));
-  const inTheWay = (candidate: Subnet) => reachable.some((other) => overlap(candidate, other));
-  return [...all.filter((candidate) => !inTheWay(candidate)), ...all.filter(inTheWay)];
+  const overlaps = (candidate: Subnet) => reachable.some((other) => overlap(candidate, other));
+  return [...all.filter((candidate) => !overlaps(candidate)), ...all.filter(overlaps)];
 }
 
 /** The subnets in the text of Linux's `/proc/net/route`, without the default route. */

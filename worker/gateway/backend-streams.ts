@@ -1,4 +1,4 @@
-/** What this node answers, through its gateway, to processes that ask what its backends say and use. */
+/** Streams the logs and metrics of this node's backends to other processes, through the gateway. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parseBackendStreamPath } from '../../contract/backend-streams.ts';
@@ -7,12 +7,10 @@ import { readBackendLog } from '../logs/backend-log.ts';
 import type { WorkerContext } from '../context.ts';
 import { EngineError } from '../docker/engine-error.ts';
 
-/**
- * Many more than people look at a backend. Each one that follows a log is work for the engine with every line that is written.
- */
+/** Far more than needed for the people who watch a backend. Each stream of a log costs the engine work with every line. */
 export const maxStreamsOfBackend = 32;
 
-/** Answers questions about the backends of a node. */
+/** Answers requests for streams of this node's backends. */
 export class BackendStreams {
   readonly #worker: WorkerContext;
   readonly #open = new Map<string, number>();
@@ -21,10 +19,10 @@ export class BackendStreams {
     this.#worker = worker;
   }
 
-  /** Answers a question. Never rejects. */
+  /** Answers a request. Never rejects. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const question = parseBackendStreamPath(request.url ?? '');
-    // By an old address one may come to another node.
+    // An old address may belong to another node by now.
     if (request.headers.host !== this.#worker.settings.node) response.writeHead(421).end();
     else if (!question || request.method !== 'GET') response.writeHead(404).end();
     else if (this.#openOf(question) >= maxStreamsOfBackend) response.writeHead(429).end();
@@ -38,13 +36,13 @@ export class BackendStreams {
   async #stream(question: BackendStreamRequest, response: ServerResponse): Promise<void> {
     const { backend } = question;
     const gone = new AbortController();
-    response.once('close', () => gone.abort(new Error('Whoever asked has left')));
+    response.once('close', () => gone.abort(new Error('The client has disconnected')));
     const signal = AbortSignal.any([gone.signal, this.#worker.closing]);
     this.#open.set(backend, this.#openOf(question) + 1);
     try {
       await sendRecords(recordsOf(this.#worker, question, signal), response, signal);
     } catch (error) {
-      if (!signal.aborted) this.#worker.log.warn({ err: error, ...question }, 'Stream of a backend broke');
+      if (!signal.aborted) this.#worker.log.warn({ err: error, ...question }, 'Stream of a backend failed');
       if (response.headersSent || signal.aborted) response.destroy();
       else response.writeHead(error instanceof EngineError ? 503 : 500).end();
     } finally {
@@ -68,7 +66,7 @@ async function* recordsOf(
   if (run?.container?.started && !run.isFinalizing) yield* worker.liveStats.follow(run, signal);
 }
 
-/** Sends records as they come, no faster than they are taken. Only what comes to its end is ended: the rest looks broken. */
+/** Sends records as fast as the client reads. Ends the response only after the last record: an aborted stream looks broken. */
 export async function sendRecords(
   batches: AsyncIterable<readonly unknown[]>,
   response: ServerResponse,
@@ -77,8 +75,8 @@ export async function sendRecords(
   for await (const records of batches) {
     if (!response.headersSent) response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
     if (records.length === 0) continue;
-    const isTaken = response.write(records.map((record) => `${JSON.stringify(record)}\n`).join(''));
-    if (!isTaken) await once(response, 'drain', { signal });
+    const hasRoom = response.write(records.map((record) => `${JSON.stringify(record)}\n`).join(''));
+    if (!hasRoom) await once(response, 'drain', { signal });
   }
   response.end();
 }

@@ -1,4 +1,4 @@
-/** The node's gateway: where other processes of the platform, and nobody else, reach what runs on this node. */
+/** The node's gateway, through which only other processes of the platform reach what runs on this node. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -12,25 +12,25 @@ import type { WorkerContext } from '../context.ts';
 import type { GatewaySettings } from '../settings.ts';
 import { openTunnel } from './tunnel.ts';
 
-/** What the gateway needs of the worker. */
+/** The part of the worker that the gateway needs. */
 type GatewayContext = Pick<WorkerContext, 'runs' | 'clock' | 'log' | 'closing'>;
 
-/** An open gateway. Disposing it breaks off everything that goes through it. */
+/** An open gateway. Disposing it resets all its connections. */
 export interface Gateway extends AsyncDisposable {
-  /** What the node's document says of it. */
+  /** Its address in the node's document. */
   readonly address: NodeGateway;
-  /** The worker knows its backends: what came earlier has waited for this, and is answered now. */
+  /** To be called when the worker has adopted its backends: earlier requests have waited and are answered now. */
   open(): void;
 }
 
 export interface GatewayOptions {
   readonly settings: GatewaySettings;
   readonly secret: PlatformSecret;
-  /** Answers what is asked of the node itself. */
+  /** Answers requests to the node itself. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 }
 
-/** Listens; answers nothing before `open`. Throws what `listen` fails with when the port is taken. */
+/** Listens, but answers no request before `open`. Throws the error of `listen`, for example if the port is in use. */
 export async function openGateway(
   worker: GatewayContext,
   { settings, secret, answer }: GatewayOptions,
@@ -38,7 +38,7 @@ export async function openGateway(
   const { host, port, advertisedHost } = settings;
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
   const links = new WeakMap<Duplex, IncomingLink>();
-  // It listens to nothing itself: links are handed to it.
+  // This server does not listen itself: it receives the sockets of links.
   const server = newServer();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     void answerFaults(
@@ -50,8 +50,8 @@ export async function openGateway(
     void answerFaults(
       async () => {
         const link = links.get(socket);
-        if (!link) throw new Error('A connection that came through no link');
-        // What came with the request belongs to the tunnel.
+        if (!link) throw new Error('The connection did not come through a link');
+        // Bytes that came with the request belong to the tunnel.
         socket.unshift(head);
         await opened;
         await enter(worker, request, link);
@@ -68,11 +68,11 @@ export async function openGateway(
   return { address, open, [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose]() };
 }
 
-/** `CONNECT <backend>`: from here on the link is a connection to the backend's container. */
+/** Handles `CONNECT <backend>`: the link becomes a connection to the backend's container. */
 async function enter(worker: GatewayContext, request: IncomingMessage, link: IncomingLink): Promise<void> {
   const run = worker.runs.get(request.url ?? '');
-  const isThere = run?.container?.started === true && run.backend.live && !run.isFinalizing;
-  if (!isThere || run.address === undefined) {
+  const isRunning = run?.container?.started === true && run.backend.live && !run.isFinalizing;
+  if (!isRunning || run.address === undefined) {
     refuse(link.socket, '404 Not Found');
     return;
   }
@@ -81,7 +81,7 @@ async function enter(worker: GatewayContext, request: IncomingMessage, link: Inc
   try {
     await openTunnel(link, to, { clock, ended: run.signal, closing });
   } catch (error) {
-    worker.log.debug({ err: error, backend: run.id }, 'Backend does not take the connection');
+    worker.log.debug({ err: error, backend: run.id }, 'Backend does not accept the connection');
     refuse(link.socket, '502 Bad Gateway');
   }
 }

@@ -1,23 +1,23 @@
-/** A link that has become a connection to a container. */
+/** Tunnels that connect a link to a container. */
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { IncomingLink } from '../../core/link/link-server.ts';
 
-/** A container on the same machine answers at once, or its host is in trouble. Shorter than what proxies wait. */
+/** A container on the same machine normally answers at once. Shorter than the time limit of proxies. */
 const connectLimitMs = 4_000;
 
 /**
- * A side that has nothing more to say hears the other out for this long, and longer while anything comes. More than proxies
- * give it, who know better what the connection is for.
+ * How long a half-closed tunnel stays open without traffic. Longer than the limit of proxies, which know the purpose of the
+ * connection.
  */
 export const halfOpenLimitMs = 60_000;
 
-/** What a container sent last may still be on its way when its end is known. */
+/** How long a tunnel stays open after its backend has ended: the last bytes of the container may still be on their way. */
 export const endedGraceMs = 5_000;
 
-/** Two pipelines and what this file listens for: a few more than Node's warning allows. */
+/** Two pipelines and the listeners of this file: a few more than the limit of Node's warning. */
 const maxListeners = 24;
 
 export interface TunnelLife {
@@ -29,9 +29,8 @@ export interface TunnelLife {
 }
 
 /**
- * Connects to a container, says so on the link (`200`), and carries bytes both ways. Each side may end before the other; what
- * breaks on one breaks on the other. Resolves when the tunnel stands, or whoever wanted it has left; rejects if the container
- * cannot be reached.
+ * Connects to a container, answers `200` on the link, and forwards bytes in both directions. Each side may end before the other; an
+ * error on one side resets both. Resolves when the tunnel is open or the link is closed; rejects if the container cannot be reached.
  */
 export async function openTunnel(
   link: IncomingLink,
@@ -47,7 +46,7 @@ export async function openTunnel(
   cutAtTheEnd(link.socket, life, cut);
   for (const end of [link.socket, container]) {
     end.setMaxListeners(maxListeners);
-    // Before the pipelines hear of it: they would close the other side as if all had been said.
+    // Before the listeners of the pipelines, which would close the other side as if everything had been sent.
     end.once('error', cut);
   }
   link.socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
@@ -55,7 +54,7 @@ export async function openTunnel(
   carry(container, link.socket, cut);
 }
 
-/** A connection to the container; `undefined` if the link is gone before. */
+/** Connects to the container. Returns `undefined` if the link closes first. */
 async function connected(link: Socket, to: { host: string; port: number }): Promise<Socket | undefined> {
   if (link.destroyed) return undefined;
   const { promise, resolve, reject } = Promise.withResolvers<Socket | undefined>();
@@ -97,7 +96,7 @@ function cutAtTheEnd(link: Socket, { clock, ended, closing }: TunnelLife, cut: (
 function carry(from: Socket, to: Socket, cut: () => void): void {
   pipeline(from, to, (error) => {
     if (error) cut();
-    // What still comes the other way renews the time.
+    // Traffic in the other direction renews the time.
     else from.setTimeout(halfOpenLimitMs, cut);
   });
 }

@@ -1,8 +1,8 @@
-/** Who is connected to this node's backends, as far as the proxies have told. Soft facts, forgotten when a proxy is silent. */
+/** The open connections to this node's backends, as reported by the proxies. A report expires when its proxy is silent. */
 import { proxySilentAfterMs } from '../../contract/messages.ts';
 
 interface Proxy {
-  readonly heardAt: Date;
+  readonly reportedAt: Date;
   readonly open: ReadonlySet<string>;
 }
 
@@ -10,41 +10,41 @@ export class Connections {
   readonly #isOurs: (backend: string) => boolean;
   readonly #proxies = new Map<string, Proxy>();
   readonly #closedAt = new Map<string, Date>();
-  #hearingSince: Date | undefined;
+  #reportedSince: Date | undefined;
 
-  /** @param isOurs - whether a backend runs here; of others nothing is kept */
+  /** @param isOurs - whether a backend runs here; reports about other backends are ignored */
   constructor(isOurs: (backend: string) => boolean) {
     this.#isOurs = isOurs;
   }
 
-  /** A proxy told all that is open through it. */
-  hear(proxy: string, open: Readonly<Record<string, number>>, now: Date): void {
-    this.forgetSilent(now);
+  /** Records a proxy's report of all its open connections. */
+  report(proxy: string, open: Readonly<Record<string, number>>, now: Date): void {
+    this.expireSilent(now);
     const before = this.#proxies.get(proxy)?.open;
     const ours = new Set(Object.keys(open).filter(this.#isOurs));
-    this.#proxies.set(proxy, { heardAt: now, open: ours });
-    this.#hearingSince ??= now;
+    this.#proxies.set(proxy, { reportedAt: now, open: ours });
+    this.#reportedSince ??= now;
     for (const backend of before ?? []) if (!ours.has(backend)) this.#noteClosed(backend, now);
   }
 
-  /** Forgets proxies that have not been heard for too long, and their connections with them. */
-  forgetSilent(now: Date): void {
-    for (const [proxy, { heardAt, open }] of this.#proxies) {
-      if (now.getTime() - heardAt.getTime() < proxySilentAfterMs) continue;
+  /** Removes the proxies that have been silent for too long, with their connections. */
+  expireSilent(now: Date): void {
+    for (const [proxy, { reportedAt, open }] of this.#proxies) {
+      if (now.getTime() - reportedAt.getTime() < proxySilentAfterMs) continue;
       this.#proxies.delete(proxy);
       for (const backend of open) this.#noteClosed(backend, now);
     }
-    if (this.#proxies.size === 0) this.#hearingSince = undefined;
+    if (this.#proxies.size === 0) this.#reportedSince = undefined;
   }
 
-  /** Since when at least one proxy has been heard without a gap; `undefined` while there is none. */
-  get hearingSince(): Date | undefined {
-    return this.#hearingSince;
+  /** Since when at least one proxy has reported without a gap; `undefined` while none does. */
+  get reportedSince(): Date | undefined {
+    return this.#reportedSince;
   }
 
-  /** Until when all known proxies have told what is open through them; `undefined` while there is none. */
-  get heardUntil(): Date | undefined {
-    const times = Array.from(this.#proxies.values(), ({ heardAt }) => heardAt.getTime());
+  /** The time until which every known proxy has reported; `undefined` while there is none. */
+  get reportedUntil(): Date | undefined {
+    const times = Array.from(this.#proxies.values(), ({ reportedAt }) => reportedAt.getTime());
     return times.length === 0 ? undefined : new Date(Math.min(...times));
   }
 
@@ -53,17 +53,17 @@ export class Connections {
     return false;
   }
 
-  /** When the last known connection to a backend was closed. */
+  /** When the last known connection to a backend closed. */
   closedAt(backend: string): Date | undefined {
     return this.#closedAt.get(backend);
   }
 
-  /** The backend has ended. */
-  forget(backend: string): void {
+  /** Removes a backend that has ended. */
+  delete(backend: string): void {
     this.#closedAt.delete(backend);
   }
 
-  /** Connections to a backend that has ended are closed after it was forgotten. */
+  /** Ignores connections that close after their backend has ended. */
   #noteClosed(backend: string, now: Date): void {
     if (this.#isOurs(backend)) this.#closedAt.set(backend, now);
   }

@@ -12,7 +12,7 @@ import type { Store } from '../../core/store/store.ts';
 import { assign, backends, becomeReady, isEnding, newBackend, touch } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { Connections } from './connections.ts';
-import { newRun } from '../lifecycle/new-run.ts';
+import { newRun } from '../lifecycle/run.ts';
 import type { WorkerContext } from '../context.ts';
 import { openWorkerMetrics } from '../metrics.ts';
 import type { Run } from '../lifecycle/run.ts';
@@ -79,7 +79,7 @@ async function playRound({ store, bus, seed }: { store: Store; bus: Bus; seed: n
   let nextConnectMs = random() * 1_000;
   for (let step = 0; worker.runs.size > 0; step++) {
     if (step > 10_000) throw new Error('The backend is never swept');
-    worker.connections.hear('proxy', {}, clock.now());
+    worker.connections.report('proxy', {}, clock.now());
     nextConnectMs -= stepMs;
     // A dozen at most, so that every round ends.
     if (nextConnectMs <= 0 && answers.length < 12) {

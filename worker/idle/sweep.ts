@@ -1,60 +1,75 @@
-/** What is looked at every second: who is idle, who has run long enough, who does not become ready, what is used. */
+/** Checks the limits of all backends every second: idle time, lifetime, start time, memory and CPU. */
 import { settledWithin } from '../../core/async/with-timeout.ts';
 import { sweepIdle } from '../../model/backend.ts';
 import type { WorkerContext } from '../context.ts';
-import { isIdleTooLong, isPastLifetime } from './idle.ts';
-import { CpuLimits } from '../usage/cpu-limit.ts';
 import type { Run } from '../lifecycle/run.ts';
-import { closeWithinMs } from '../settings.ts';
 import { applyStopRequest, stopBackend } from '../lifecycle/stop.ts';
+import { closeWithinMs } from '../settings.ts';
+import { CpuLimits } from '../usage/cpu-limit.ts';
 
-/** So that a limit is kept to the second. */
+/** Limits are given in seconds. */
 const sweepEveryMs = 1_000;
 
-/** A pass that is this late was held up by more than a busy process: the process stood still, or the time of day was set. */
-const stoodStillMs = 5_000;
+/** A pass that is this late was delayed by more than a busy process: the process was frozen, or the time of day was set. */
+const frozenMs = 5_000;
 
-/** When this process last stood still: nothing could start then, neither what it runs nor what waited for it. */
-export interface Stillness {
+/** When this process was last frozen: during that time neither it nor a backend that it starts could make progress. */
+export interface Freeze {
   readonly fromMs: number;
   readonly untilMs: number;
 }
 
-/** Sweeps until disposed. A pass that takes longer than its period is not overtaken by the next one. */
+/** What the idle time of a ready backend depends on. */
+export interface Activity {
+  readonly readyAt: Date;
+  /** When the last known connection closed. */
+  readonly closedAt: Date | undefined;
+  /** When a client last got a URL, as far as the worker knows. */
+  readonly touchedAt: Date | undefined;
+  /** When this worker adopted the backend, if an earlier one started it. */
+  readonly watchedSince: Date | undefined;
+  /** Since when proxies have reported without a gap; `undefined` if none reports. */
+  readonly reportedSince: Date | undefined;
+  readonly isOpen: boolean;
+}
+
+/** Sweeps until disposed. A measurement that takes longer than the period delays the next one, but not the time limits. */
 export function beginSweeping(worker: WorkerContext): AsyncDisposable {
   const cpuLimits = new CpuLimits(worker);
-  let pass: Promise<void> | undefined;
+  let measuring: Promise<void> | undefined;
   let dueMs = worker.clock.now().getTime() + sweepEveryMs;
-  let still: Stillness | undefined;
+  let freeze: Freeze | undefined;
   /** Idle backends whose stop is being written. */
   const stopping = new Set<Run>();
   const timer = worker.clock.every(sweepEveryMs, () => {
     const nowMs = worker.clock.now().getTime();
-    if (nowMs - dueMs >= stoodStillMs) still = { fromMs: dueMs, untilMs: nowMs };
+    if (nowMs - dueMs >= frozenMs) freeze = { fromMs: dueMs, untilMs: nowMs };
     dueMs = nowMs + sweepEveryMs;
-    sweep(worker, { still, stopping });
-    pass ??= measureAll(worker, cpuLimits).finally(() => {
-      pass = undefined;
+    sweep(worker, { freeze, stopping });
+    measuring ??= measureAll(worker, cpuLimits).finally(() => {
+      measuring = undefined;
     });
   });
   return {
     [Symbol.asyncDispose]: async () => {
       timer[Symbol.dispose]();
-      await settledWithin({ ms: closeWithinMs }, async () => await pass);
+      await settledWithin({ ms: closeWithinMs }, async () => await measuring);
     },
   };
 }
 
-/** One pass over the limits that follow from the time alone. */
-function sweep(worker: WorkerContext, { still, stopping }: { still: Stillness | undefined; stopping: Set<Run> }): void {
+/** Makes one pass over the limits that depend on time alone. */
+function sweep(worker: WorkerContext, { freeze, stopping }: { freeze: Freeze | undefined; stopping: Set<Run> }): void {
   const now = worker.clock.now();
-  worker.connections.forgetSilent(now);
+  const { startTimeoutSeconds } = worker.settings;
+  worker.connections.expireSilent(now);
   for (const run of worker.runs.values()) {
     if (run.stopKind || run.isFinalizing) continue;
-    if (isStartOverdue(run, worker.settings.startTimeoutSeconds, { now, still })) {
-      run.fail(whyOverdue(run, worker.settings.startTimeoutSeconds));
+    const { readyAt, lifetimeLimitSeconds } = run.backend;
+    if (isStartOverdue(run, startTimeoutSeconds, { now, freeze })) {
+      run.fail(whyOverdue(run, startTimeoutSeconds));
       stopBackend(worker, run, 'hard', 'startuptimeout');
-    } else if (isPastItsLifetime(run, now)) {
+    } else if (readyAt && isPastLifetime(readyAt, lifetimeLimitSeconds, now)) {
       stopBackend(worker, run, 'soft', 'swept');
     } else if (isIdle(worker, run)) {
       stopIdle(worker, run, stopping);
@@ -62,49 +77,68 @@ function sweep(worker: WorkerContext, { still, stopping }: { still: Stillness | 
   }
 }
 
-/** Whether a backend should have become ready by now. Fetching the image has a limit of its own. */
+/** Whether the start of a backend has exceeded its time limit. The pull of its image has a limit of its own. */
 export function isStartOverdue(
   run: Pick<Run, 'backend' | 'isPulling' | 'pulledMs'>,
   startTimeoutSeconds: number,
-  { now, still }: { readonly now: Date; readonly still?: Stillness | undefined },
+  { now, freeze }: { readonly now: Date; readonly freeze?: Freeze | undefined },
 ): boolean {
   if (run.backend.readyAt !== undefined || run.isPulling) return false;
   const createdMs = run.backend.createdAt.getTime();
-  const stillMs = still ? Math.max(still.untilMs - Math.max(still.fromMs, createdMs), 0) : 0;
-  return now.getTime() - createdMs - run.pulledMs - stillMs >= startTimeoutSeconds * 1000;
+  const frozenForMs = freeze ? Math.max(freeze.untilMs - Math.max(freeze.fromMs, createdMs), 0) : 0;
+  return now.getTime() - createdMs - run.pulledMs - frozenForMs >= startTimeoutSeconds * 1000;
 }
 
-/** For people: the exit code of a container that was killed for it says nothing. */
+/** For people: the exit code of a container that was killed for this explains nothing. */
 function whyOverdue({ container, backend }: Run, startTimeoutSeconds: number): string {
   if (!container?.started) return `The container did not start within ${startTimeoutSeconds} seconds`;
   const limit = `The container did not become ready within ${startTimeoutSeconds} seconds`;
   return `${limit}: nothing listened on port ${backend.port}`;
 }
 
-function isPastItsLifetime({ backend: { readyAt, lifetimeLimitSeconds } }: Run, now: Date): boolean {
-  return readyAt !== undefined && isPastLifetime(readyAt, lifetimeLimitSeconds, now);
+/** Whether a backend has reached its lifetime limit, which counts from `ready`. */
+export function isPastLifetime(readyAt: Date, lifetimeLimitSeconds: number | undefined, now: Date): boolean {
+  return lifetimeLimitSeconds !== undefined && now.getTime() - readyAt.getTime() >= lifetimeLimitSeconds * 1000;
 }
 
-/** As far as this worker knows: a connection may have been given out a moment ago. */
+/** Whether a backend is idle as far as this worker knows: a client may have got a URL a moment ago. */
 function isIdle({ connections }: WorkerContext, run: Run): boolean {
   const { readyAt, touchedAt, maxIdleSeconds } = run.backend;
   if (!readyAt) return false;
-  const facts = {
+  const activity = {
     readyAt,
     closedAt: connections.closedAt(run.id),
     touchedAt,
     watchedSince: run.watchedSince,
-    hearingSince: connections.hearingSince,
+    reportedSince: connections.reportedSince,
     isOpen: connections.isOpen(run.id),
   };
-  // What proxies have not told about yet is not known: in the silence of the last second somebody may have come.
-  const { heardUntil } = connections;
-  return heardUntil !== undefined && isIdleTooLong(facts, maxIdleSeconds, heardUntil);
+  // Judged at the time of the last reports: after that a client may have connected.
+  const { reportedUntil } = connections;
+  return reportedUntil !== undefined && isIdleTooLong(activity, maxIdleSeconds, reportedUntil);
+}
+
+/** Whether a backend has been idle for its limit. */
+export function isIdleTooLong(activity: Activity, maxIdleSeconds: number, now: Date): boolean {
+  const since = idleSince(activity);
+  return since !== undefined && now.getTime() - since.getTime() >= maxIdleSeconds * 1000;
 }
 
 /**
- * Stops an idle backend, if the store agrees: a connection that was given out since is written there. Goes on by itself. While
- * the store is away, a client may come.
+ * Since when a backend has been idle; `undefined` while it has a connection or no proxy reports. What happened while no proxy
+ * reported is unknown, so the idle time begins again when a proxy reports again.
+ */
+export function idleSince(activity: Activity): Date | undefined {
+  if (activity.isOpen || !activity.reportedSince) return undefined;
+  const { readyAt, closedAt, touchedAt, watchedSince, reportedSince } = activity;
+  return new Date(
+    Math.max(...[readyAt, closedAt, touchedAt, watchedSince, reportedSince].map((time) => time?.getTime() ?? 0)),
+  );
+}
+
+/**
+ * Stops an idle backend in the background, if the store agrees: connects since then are written there. While the store does not
+ * answer, a client may still connect.
  */
 function stopIdle(worker: WorkerContext, run: Run, stopping: Set<Run>): void {
   const { touchedAt } = run.backend;
@@ -114,7 +148,7 @@ function stopIdle(worker: WorkerContext, run: Run, stopping: Set<Run>): void {
   void run
     .write((backend) => (isIdle(worker, run) ? sweepIdle(backend, touchedAt, now) : backend))
     .then((backend) => applyStopRequest(worker, run, backend))
-    // The worker closes: the next one goes on.
+    // The worker is closing: the next worker continues.
     .catch(() => {})
     .finally(() => stopping.delete(run));
 }
@@ -124,7 +158,7 @@ async function measureAll(worker: WorkerContext, cpuLimits: CpuLimits): Promise<
     Array.from(worker.runs.values(), async (run) => {
       if (run.isFinalizing) return;
       await cpuLimits.check(run).catch((error: unknown) => {
-        if (!run.signal.aborted) worker.log.debug({ err: error, backend: run.id }, 'Backend cannot be measured');
+        if (!run.signal.aborted) worker.log.debug({ err: error, backend: run.id }, 'Cannot measure a backend');
       });
     }),
   );

@@ -1,15 +1,15 @@
-/** Whether an image that nobody has asked for yet may take some of the space where the engine keeps its images. */
+/** Whether the disk with the engine's images has enough space to prefetch an image. */
 import { statfs } from 'node:fs/promises';
 
-/** The disk on which a folder is. */
+/** The disk with a folder. */
 export interface Disk {
   readonly folder: string;
-  /** For all but root, who may fill a disk to the last byte. */
+  /** For users other than root, for whom some space is reserved. */
   readonly freeBytes: number;
   readonly totalBytes: number;
 }
 
-/** What is missing on a disk: more is needed than may be taken. */
+/** A disk with too little space for an image. */
 export interface SpaceLack {
   readonly folder: string;
   readonly freeBytes: number;
@@ -18,36 +18,36 @@ export interface SpaceLack {
 }
 
 /**
- * Layers hold programs and their libraries, which gzip makes about three times smaller. Beside what is unpacked lies what was
- * fetched: with Docker's own store of images until its layer is unpacked, with containerd's for good. An image whose layers are
- * here in part already needs less; which those are the engine does not tell before it is asked to fetch.
+ * gzip makes programs and their libraries, of which layers consist, about three times smaller. The disk also holds the compressed
+ * layer: with Docker's own image store until it is unpacked, with containerd's for good. An image that shares layers with others
+ * needs less, but the engine does not report which layers it has before it pulls.
  */
 const bytesOnDiskPerByte = 3 + 1;
 
 /**
- * What somebody does ask for has to fit: other images, what backends write, logs, documents. A tenth is what monitoring commonly
- * warns at, and enough for that on a small disk.
+ * Reserved for what the platform must store: images that backends need, data of backends, logs, documents. Monitoring commonly
+ * warns at a tenth, which is enough for that on a small disk.
  */
 const reserveShare = 0.1;
 
-/** On a large disk a tenth would lie idle: this much are several large images, and time for whoever is warned. */
+/** On a large disk a tenth is more than needed: this holds several large images, and leaves an operator time to react. */
 const maxReserveBytes = 10 * 1024 ** 3;
 
-/** What an image needs on the disk, while it is being fetched and afterwards. */
+/** The disk space that an image needs, during its pull and afterwards. */
 export function bytesOnDisk(compressedBytes: number): number {
   return compressedBytes * bytesOnDiskPerByte;
 }
 
 /**
- * The disks of these folders that can be seen from here. In a container none can; then the disk of its volume, on which the
- * engine keeps volumes and images alike, unless somebody has mounted a folder of another disk.
+ * The disks of these folders, as far as this process sees them. In a container it sees none: then the disk of its volume counts,
+ * on which the engine also keeps images, unless the operator mounted a folder of another disk.
  */
 export async function disksOf(folders: readonly string[], volume: string): Promise<Disk[]> {
-  const seen = await seenOf(folders);
-  return seen.length > 0 || folders.length === 0 ? seen : await seenOf([volume]);
+  const visible = await visibleOf(folders);
+  return visible.length > 0 || folders.length === 0 ? visible : await visibleOf([volume]);
 }
 
-async function seenOf(folders: readonly string[]): Promise<Disk[]> {
+async function visibleOf(folders: readonly string[]): Promise<Disk[]> {
   const disks = await Promise.all(
     folders.map(async (folder) => {
       const found = await statfs(folder).catch(() => undefined);
@@ -57,7 +57,7 @@ async function seenOf(folders: readonly string[]): Promise<Disk[]> {
   return disks.filter((disk) => disk !== undefined);
 }
 
-/** The first disk that would have less left than its reserve; none if nothing is known of any. */
+/** The first disk that would have less left than its reserve; `undefined` if there is none or no disk is known. */
 export function findLack(
   disks: readonly Disk[],
   { neededBytes, reserveBytes }: { readonly neededBytes: number; readonly reserveBytes?: number | undefined },

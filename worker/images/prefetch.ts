@@ -1,37 +1,36 @@
-/** Fetching images before somebody asks for them. Nobody waits for it, and nobody misses it: a spawn pulls what is not here. */
+/** Prefetches images, before the first backend needs them. A failed prefetch costs only time: a spawn pulls a missing image. */
 import { abortable } from '../../core/async/abortable.ts';
 import { TimeoutError, settledWithin, withTimeout } from '../../core/async/with-timeout.ts';
 import { findImage, images } from '../../model/image.ts';
 import type { Image } from '../../model/image.ts';
 import { services } from '../../model/service.ts';
-import { referenceTo } from './reference.ts';
 import type { WorkerContext } from '../context.ts';
 import type { PrefetchResult } from '../metrics.ts';
 import { bytesOnDisk, disksOf, findLack } from './image-space.ts';
-import { newPullToken } from './pull-token.ts';
+import { newPullToken, referenceTo } from './pulls.ts';
 import { closeWithinMs } from '../settings.ts';
 import { Semaphore } from '../../core/async/semaphore.ts';
 
-/** An engine pulls three layers at a time, unless it is told otherwise: two images keep it busy. */
-const maxConcurrentFetches = 2;
+/** An engine pulls three layers at a time by default: two images keep it busy. */
+const maxConcurrentPrefetches = 2;
 
-/** A registry that restarts is back after the second, and a node that pulls for backends has done so after the last. */
+/** A restarted registry is back after the second pause, and the pulls of backends are over after the last. */
 const pausesMs = [2_000, 10_000, 60_000, 300_000];
 
-/** The images that this node pulls ahead, or is about to. */
+/** The prefetches of this node that are in progress or about to be retried. */
 export class Prefetcher implements AsyncDisposable {
   readonly #worker: WorkerContext;
-  readonly #permits = new Semaphore(maxConcurrentFetches);
+  readonly #permits = new Semaphore(maxConcurrentPrefetches);
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #over = new AbortController();
-  /** What the images that are just being fetched may still take. */
+  /** Disk space that the prefetches in progress may still need. */
   #promisedBytes = 0;
 
   constructor(worker: WorkerContext) {
     this.#worker = worker;
   }
 
-  /** Begins to fetch the image with this ID, unless that is under way. Goes on by itself; why it gives up is logged. */
+  /** Begins to prefetch the image with this ID, unless that is in progress. Continues in the background and logs its failure. */
   begin(id: string): void {
     if (!this.#worker.settings.prefetchEnabled || this.#over.signal.aborted || this.#underWay.has(id)) return;
     this.#underWay.set(
@@ -40,7 +39,7 @@ export class Prefetcher implements AsyncDisposable {
     );
   }
 
-  /** Stops what is under way. It is not gone on with later: what it was for is done by the next spawn. */
+  /** Cancels what is in progress. It is not resumed: the next spawn pulls the image. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#over.abort(new Error('The worker is closing'));
     await settledWithin({ ms: closeWithinMs }, async () => await Promise.all(this.#underWay.values()));
@@ -56,44 +55,44 @@ export class Prefetcher implements AsyncDisposable {
       } catch (error) {
         if (signal.aborted) return;
         if (pauseMs === undefined) {
-          log.warn({ err: error, image: id }, 'Image cannot be fetched ahead, its next spawn will fetch it');
+          log.warn({ err: error, image: id }, 'Cannot prefetch an image, its next spawn will pull it');
           metrics.prefetched('failed');
           return;
         }
-        log.debug({ err: error, image: id, pauseMs }, 'Image cannot be fetched ahead, trying again');
+        log.debug({ err: error, image: id, pauseMs }, 'Cannot prefetch an image, trying again');
       }
       await clock.sleep(pauseMs, signal).catch(() => {});
     }
   }
 
-  /** Looks at the store each time: what the job was about may have changed since. */
+  /** Reads the image and its service each time: they may have changed since the job was added. */
   async #attempt(id: string): Promise<PrefetchResult> {
     const { store, engine, settings, log } = this.#worker;
     const { signal } = this.#over;
     using _permit = await this.#permits.acquire(signal);
     const image = await store.get(images, id);
     if (!image || !(await this.#isSpawned(image))) {
-      log.info({ image: id }, 'Image is not fetched ahead, no environment spawns it any more');
+      log.info({ image: id }, 'Image is not prefetched, no environment spawns it any more');
       return 'unneeded';
     }
     const reference = referenceTo(settings.registryHost, image);
     if (await abortable(engine.images.has(reference), signal)) return 'present';
-    return await this.#pullIfRoom(image, reference);
+    return await this.#pullIfSpace(image, reference);
   }
 
   /**
-   * A disk that is too full is not looked at again: nothing of ours takes images away, and whoever makes room may be hours away.
-   * The next push or update begins anew, and a spawn pulls the image in any case: somebody asked for it.
+   * Does not retry if the disk is too full: the platform removes no images, and an operator may need hours to free space. The next
+   * push or update tries again, and a spawn pulls the image in any case.
    */
-  async #pullIfRoom(image: Image, reference: string): Promise<PrefetchResult> {
+  async #pullIfSpace(image: Image, reference: string): Promise<PrefetchResult> {
     const { engine, settings, log } = this.#worker;
     const disks = await disksOf(engine.imageFolders, settings.dataFolder);
-    // Nothing may come between the look and the promise: another image is fetched at the same time.
+    // No await between the check and the reservation: another image may be prefetched at the same time.
     const neededBytes = bytesOnDisk(image.sizeBytes);
-    const facts = { neededBytes: this.#promisedBytes + neededBytes, reserveBytes: settings.prefetchReserveBytes };
-    const lack = findLack(disks, facts);
+    const need = { neededBytes: this.#promisedBytes + neededBytes, reserveBytes: settings.prefetchReserveBytes };
+    const lack = findLack(disks, need);
     if (lack) {
-      log.warn({ image: image.id, ...lack }, 'Image is not fetched ahead, there is too little space for it');
+      log.warn({ image: image.id, ...lack }, 'Image is not prefetched, there is too little space for it');
       return 'no-space';
     }
     this.#promisedBytes += neededBytes;
@@ -122,10 +121,10 @@ export class Prefetcher implements AsyncDisposable {
       await withTimeout(limit, async (signal) => await pulls.prefetch(reference, newToken, signal));
     } catch (error) {
       if (!(error instanceof TimeoutError)) throw error;
-      log.warn({ reference, limitSeconds: settings.pullTimeoutSeconds }, 'Image takes too long to be fetched ahead');
+      log.warn({ reference, limitSeconds: settings.pullTimeoutSeconds }, 'Prefetch of an image exceeds its time limit');
       return 'failed';
     }
-    log.info({ reference, ms: clock.now().getTime() - startedAt.getTime() }, 'Image fetched ahead');
+    log.info({ reference, ms: clock.now().getTime() - startedAt.getTime() }, 'Image prefetched');
     return 'fetched';
   }
 }

@@ -1,12 +1,20 @@
+/** How this node pulls images: their references, the token for the registry, and the pulls in progress. */
 import type { PullProgress } from '../../contract/messages.ts';
 import { abortable } from '../../core/async/abortable.ts';
+import type { Backend } from '../../model/backend.ts';
+import type { Image } from '../../model/image.ts';
+import { serviceId } from '../../model/service.ts';
+import type { WorkerContext } from '../context.ts';
 import type { Images } from '../docker/images.ts';
+
+/** The registry checks the token when a pull begins, which may be up to the pull's time limit later; this much is spare. */
+const tokenSpareSeconds = 60;
 
 interface Pull {
   readonly done: Promise<void>;
   readonly controller: AbortController;
-  /** Whether it was begun before anybody asked for the image. */
-  readonly begunAhead: boolean;
+  /** Whether it began as a prefetch. */
+  readonly isPrefetch: boolean;
   /** Whether a backend waits for it, or did. */
   isNeeded: boolean;
   readonly waiters: Set<Waiter>;
@@ -22,7 +30,7 @@ interface Waiter {
 
 type NewToken = () => Promise<string>;
 
-/** A pull ahead of time has made way: a backend needs the engine to fetch another image. */
+/** A prefetch was cancelled because a backend needs the engine to pull another image. */
 export class PullYielded extends Error {
   override readonly name = 'PullYielded';
 
@@ -31,9 +39,31 @@ export class PullYielded extends Error {
   }
 }
 
+/** The reference by which the engine pulls and finds a backend's image. */
+export function imageReference(registryHost: string, { account, service, imageDigest }: Backend): string {
+  return referenceTo(registryHost, { repository: serviceId(account, service), digest: imageDigest });
+}
+
+/** The reference by which the engine pulls and finds an image. */
+export function referenceTo(
+  registryHost: string,
+  { repository, digest }: Pick<Image, 'repository' | 'digest'>,
+): string {
+  return `${registryHost}/${repository}@${digest}`;
+}
+
+/** A bearer token to pull from one repository, valid for as long as a pull may take. */
+export async function newPullToken({ grants, settings, clock }: WorkerContext, name: string): Promise<string> {
+  return await grants.issue(
+    { subject: `node:${settings.node}`, access: [{ type: 'repository', name, actions: ['pull'] }] },
+    settings.pullTimeoutSeconds + tokenSpareSeconds,
+    clock.now(),
+  );
+}
+
 /**
- * Pulls in flight, one for each image, shared by all who wait for it. An engine pulls a few layers at a time, whoever wants
- * them, so what nobody has asked for yet makes way for what a backend waits for.
+ * The pulls in progress. Callers that need the same image share its pull. An engine pulls only a few layers at a time, for whatever
+ * image, so a prefetch yields to the pull of an image that a backend needs.
  */
 export class Pulls {
   readonly #images: Pick<Images, 'pull'>;
@@ -44,8 +74,8 @@ export class Pulls {
   }
 
   /**
-   * Pulls an image for a backend, or waits for the pull that does. Rejects with the signal's reason when it aborts; when
-   * nobody waits any more, the engine stops fetching.
+   * Pulls an image for a backend, or waits for the pull in progress. Rejects with the signal's reason when it aborts; when no
+   * caller waits any more, the engine stops pulling.
    */
   async pull(reference: string, newToken: NewToken, waiter: Waiter): Promise<void> {
     waiter.signal.throwIfAborted();
@@ -53,23 +83,23 @@ export class Pulls {
     try {
       await this.#wait(reference, pull, waiter);
     } catch (error) {
-      // It may have begun long ago: its grant has run out, or what was away is back. Or it was just making way. All who
-      // waited have left it by now, so nobody joins it again.
-      if (!pull.begunAhead || waiter.signal.aborted) throw error;
+      // A prefetch may have begun long ago, so its token has expired or a failed service is back; or it was just yielding. Every
+      // waiting caller has left it by now, so the next attempt begins a new pull.
+      if (!pull.isPrefetch || waiter.signal.aborted) throw error;
       await this.#wait(reference, this.#join(reference, newToken), waiter);
     }
   }
 
-  /** Pulls an image that no backend waits for, as `pull` does. Rejects with `PullYielded` when backends wait for others. */
+  /** Pulls an image that no backend waits for, as `pull` does. Rejects with `PullYielded` if backends wait for other images. */
   async prefetch(reference: string, newToken: NewToken, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const shared = this.#byReference.get(reference);
     if (!shared && [...this.#byReference.values()].some(({ isNeeded }) => isNeeded)) throw new PullYielded();
-    await this.#wait(reference, shared ?? this.#begin(reference, newToken, false), { signal });
+    await this.#wait(reference, shared ?? this.#begin(reference, newToken, true), { signal });
   }
 
   #join(reference: string, newToken: NewToken): Pull {
-    const pull = this.#byReference.get(reference) ?? this.#begin(reference, newToken, true);
+    const pull = this.#byReference.get(reference) ?? this.#begin(reference, newToken, false);
     pull.isNeeded = true;
     for (const other of this.#byReference.values()) if (!other.isNeeded) other.controller.abort(new PullYielded());
     return pull;
@@ -82,11 +112,14 @@ export class Pulls {
       await abortable(pull.done, waiter.signal);
     } finally {
       pull.waiters.delete(waiter);
-      if (pull.waiters.size === 0) this.#end(reference, pull);
+      if (pull.waiters.size === 0) {
+        if (this.#byReference.get(reference) === pull) this.#byReference.delete(reference);
+        pull.controller.abort();
+      }
     }
   }
 
-  #begin(reference: string, newToken: NewToken, isNeeded: boolean): Pull {
+  #begin(reference: string, newToken: NewToken, isPrefetch: boolean): Pull {
     const controller = new AbortController();
     const { signal } = controller;
     const onProgress = (progress: PullProgress) => {
@@ -98,17 +131,12 @@ export class Pulls {
     const pull: Pull = {
       done,
       controller,
-      begunAhead: !isNeeded,
-      isNeeded,
+      isPrefetch,
+      isNeeded: !isPrefetch,
       waiters: new Set(),
       progress: undefined,
     };
     this.#byReference.set(reference, pull);
     return pull;
-  }
-
-  #end(reference: string, pull: Pull): void {
-    if (this.#byReference.get(reference) === pull) this.#byReference.delete(reference);
-    pull.controller.abort();
   }
 }

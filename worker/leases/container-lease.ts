@@ -1,36 +1,35 @@
 /**
- * The lease of a key as the container itself enforces it. Every keyed backend sees a folder of its own as `/.berth`, read-only:
- * `init` is the first process of its container (see `init/init.c`), and `lease` says until when that lets the program run. The
- * worker renews the file, so a container outlives neither its worker nor its engine for longer than its lease.
+ * The lease of a key, enforced by the container itself. Each backend with a key sees a folder of its own as `/.berth`, read-only:
+ * `init` is the first process of its container (see `init/init.c`), and lets the program run until the time in `lease`. The worker
+ * renews that file, so a container outlives its worker and its engine for no longer than its lease.
  *
  *     <lease folder>/
  *       init                 the init for this machine
  *       <backend>/init       a link to it
  *       <backend>/lease      "<soft> <hard> <signal>", replaced by rename
  *
- * Only where other processes share the store: in a store of one process no other one can give the key away.
+ * Used only if other processes share the store: otherwise no other process can assign the key again.
  */
-import { constants } from 'node:os';
+import { constants, uptime } from 'node:os';
 import { chmod, copyFile, link, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TerminationKind } from '../../contract/statuses.ts';
 import { ifPresent, systemCode } from '../../core/files/system-code.ts';
 import { draftOf } from '../../core/files/durable.ts';
 import { initHardStopBeforeMs, initSoftStopBeforeMs, leaseMs } from '../../model/key.ts';
-import { bootTimeMs } from './boot-time.ts';
 import type { WorkerDeps } from '../context.ts';
 import { EngineError } from '../docker/engine-error.ts';
 
-/** Which build of the init runs on which processor, by Node's names for these. */
+/** The build of the init for each processor, by Node's name for it. */
 const builds: Readonly<Record<string, string>> = { x64: 'init-amd64', arm64: 'init-arm64' };
 
-/** What a soft stop sends. */
+/** The signal of a soft stop. */
 const stopSignal = constants.signals.SIGTERM;
 
-/** `/proc/uptime` counts hundredths of a second, and the time of day may have been corrected a little since. */
+/** `/proc/uptime` counts hundredths of a second, and the time of day may have been corrected slightly since. */
 const toleranceMs = 100;
 
-/** The folders of this node's keyed backends. */
+/** The lease folders of this node's backends with a key. */
 export class ContainerLeases {
   readonly #folder: string;
   readonly #engineFolder: string;
@@ -38,14 +37,14 @@ export class ContainerLeases {
   /**
    * Use `openContainerLeases`.
    *
-   * @param engineFolder - the same folder as the engine sees it
+   * @param engineFolder - the engine's path of the same folder
    */
   constructor(folder: string, engineFolder: string) {
     this.#folder = folder;
     this.#engineFolder = engineFolder;
   }
 
-  /** The lease of a backend, whose folder may be there already. */
+  /** The lease of a backend, whose folder may exist already. */
   of(backend: string): ContainerLease {
     return new ContainerLease({
       folder: join(this.#folder, backend),
@@ -54,7 +53,7 @@ export class ContainerLeases {
     });
   }
 
-  /** Removes the folders of backends that need none any more. */
+  /** Removes the folders of all backends that do not need one. */
   async removeAllBut(isNeeded: (backend: string) => boolean): Promise<void> {
     for (const entry of await readdir(this.#folder, { withFileTypes: true })) {
       if (entry.isDirectory() && !isNeeded(entry.name)) await this.of(entry.name).remove();
@@ -62,7 +61,7 @@ export class ContainerLeases {
   }
 }
 
-/** Makes the lease folder of this node, with the init for its processor. Throws `EngineError` where the engine cannot use it. */
+/** Creates the lease folder of this node, with the init for its processor. Throws `EngineError` if the engine cannot use it. */
 export async function openContainerLeases({ settings, engine }: WorkerDeps): Promise<ContainerLeases> {
   const folder = settings.leaseFolder;
   const build = builds[process.arch];
@@ -80,7 +79,7 @@ export async function openContainerLeases({ settings, engine }: WorkerDeps): Pro
 
 /** The lease that one container enforces. */
 export class ContainerLease {
-  /** What the container sees as `/.berth`, under the engine's path. */
+  /** The engine's path of the folder that the container sees as `/.berth`. */
   readonly engineFolder: string;
   readonly #folder: string;
   readonly #init: string;
@@ -91,10 +90,10 @@ export class ContainerLease {
     this.#init = init;
   }
 
-  /** Makes the folder, if it is not there. The init of a container does not start its program before the first `renew`. */
+  /** Creates the folder if it does not exist. The init of a container starts its program only after the first `renew`. */
   async open(): Promise<void> {
     await mkdir(this.#folder, { recursive: true });
-    // Whatever the umask: images may run as any user.
+    // Independent of the umask: images may run as any user.
     await chmod(this.#folder, 0o755);
     await link(this.#init, join(this.#folder, 'init')).catch((error: unknown) => {
       if (systemCode(error) !== 'EEXIST') throw error;
@@ -102,9 +101,9 @@ export class ContainerLease {
   }
 
   /**
-   * Lets the program run until shortly before a lease of the usual length ends. The folder must be there, see `open`.
+   * Lets the program run until shortly before a lease of the usual length ends. The folder must exist, see `open`.
    *
-   * @param grantedAtMs - the boot time before the store was asked for the lease, in milliseconds
+   * @param grantedAtMs - the boot time in milliseconds, read before the store was asked for the lease
    */
   async renew(grantedAtMs: number): Promise<void> {
     const endsAtMs = grantedAtMs + leaseMs;
@@ -119,7 +118,7 @@ export class ContainerLease {
     }
   }
 
-  /** How the init ended a container that ended this long ago, or `undefined` if its lease had not run out by then. */
+  /** How the init ended a container that exited this long ago; `undefined` if its lease was not over by then. */
   async endedBy(endedAgoMs: number): Promise<TerminationKind | undefined> {
     const line = await ifPresent(readFile(join(this.#folder, 'lease'), 'utf8'));
     const [softMs, hardMs] = (line ?? '').split(' ').map(Number);
@@ -132,4 +131,12 @@ export class ContainerLease {
   async remove(): Promise<void> {
     await rm(this.#folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * Milliseconds since the machine started, including the time while it was suspended (CLOCK_BOOTTIME, in steps of 10 ms). Every
+ * container of the machine reads the same clock, and setting the time of day does not change it.
+ */
+export function bootTimeMs(): number {
+  return Math.floor(uptime() * 1000);
 }

@@ -3,15 +3,18 @@ import type { Store } from '../../core/store/store.ts';
 import type { TerminationKind } from '../../contract/statuses.ts';
 import { hardStopBeforeMs, softStopBeforeMs } from '../../model/key.ts';
 
-/** A timer that is this late was held up by more than a busy process: the process, or its machine, stood still. */
-const stoodStillMs = 2_000;
+/** A timer that is this late was delayed by more than a busy process: the process or its machine was frozen. */
+const frozenMs = 2_000;
 
-/** Time to renew after that: an attempt that fails since it was cut off, the pause after it, and one that succeeds. */
+/** Time to renew after that: an attempt that fails because its connection broke, the pause, and an attempt that succeeds. */
 const renewalAfterFreezeMs = 4_000;
 
+/** How soon `untilDue` notices that the machine was asleep. */
+const checkEveryMs = 1_000;
+
 /**
- * The moments at which backends must be stopped, softly and then hard, because a lease is about to end. There are none where no
- * other process shares the store: then a key can only be assigned anew in this process, which also runs its holder.
+ * The moments at which backends must be stopped, softly and then hard, because a lease is about to end. If no other process shares
+ * the store there are none: only this process, which runs the holder, can assign the key again.
  */
 export class LeaseDeadlines implements Disposable {
   readonly #clock: Clock;
@@ -27,10 +30,10 @@ export class LeaseDeadlines implements Disposable {
   }
 
   /**
-   * Prepares deadlines for a lease that begins now. Called before the store is asked for it, they are never later than the
-   * lease that it grants.
+   * Prepares deadlines for a lease that begins now. It must be called before the store is asked for the lease, so that they are
+   * never later than the lease that the store grants.
    *
-   * @returns what makes them count, in place of the ones before; to be called when the lease was granted
+   * @returns replaces the previous deadlines by these; to be called when the lease was granted
    */
   prepare(leaseLeftMs: number): () => void {
     if (!this.#isFencing) return () => {};
@@ -49,12 +52,12 @@ export class LeaseDeadlines implements Disposable {
     };
   }
 
-  /** As `Clock.after`. If this process stood still meanwhile, what holds a lease renews first. */
+  /** As `Clock.after`. If this process was frozen meanwhile, the holder gets time to renew first. */
   #after(delayMs: number, action: () => void): Disposable {
     const dueMs = this.#clock.now().getTime() + delayMs;
     let timer = this.#clock.after(delayMs, () => {
       const lateMs = this.#clock.now().getTime() - dueMs;
-      if (lateMs < stoodStillMs) action();
+      if (lateMs < frozenMs) action();
       else timer = this.#clock.after(renewalAfterFreezeMs, action);
     });
     return { [Symbol.dispose]: () => timer[Symbol.dispose]() };
@@ -63,6 +66,17 @@ export class LeaseDeadlines implements Disposable {
   [Symbol.dispose](): void {
     dispose(this.#timers);
     dispose(this.#candidates);
+  }
+}
+
+/**
+ * Waits until something is due. Timers stop while a machine sleeps and the time of day continues: then it is due at once. Rejects
+ * with the signal's reason when it aborts.
+ */
+export async function untilDue(clock: Clock, waitMs: number, signal: AbortSignal): Promise<void> {
+  const dueMs = clock.now().getTime() + waitMs;
+  for (let leftMs = waitMs; leftMs > 0 && clock.now().getTime() < dueMs; leftMs -= checkEveryMs) {
+    await clock.sleep(Math.min(leftMs, checkEveryMs), signal);
   }
 }
 

@@ -1,28 +1,27 @@
 /**
- * How the worker holds the keys of its backends. Where other processes share the store, it stops them before a lease ends that it
- * could not renew.
+ * Renews the keys of the worker's backends. If other processes share the store, a backend is stopped before a lease ends that could
+ * not be renewed.
  */
 import type { TerminationKind } from '../../contract/statuses.ts';
 import { withTimeout } from '../../core/async/with-timeout.ts';
 import { keyId, keys, leaseMs, renewEveryMs, renewKey, softStopBeforeMs } from '../../model/key.ts';
 import { isEnding } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
-import { bootTimeMs } from './boot-time.ts';
 import type { WorkerContext } from '../context.ts';
-import { LeaseDeadlines } from './lease-deadlines.ts';
+import { bootTimeMs } from './container-lease.ts';
 import type { ContainerLease } from './container-lease.ts';
-import { untilDue } from './until-due.ts';
+import { LeaseDeadlines, untilDue } from './lease-deadlines.ts';
 
-/** A renewal that failed is tried again soon: ten attempts fit in before the soft stop. */
+/** The pause after a failed renewal: ten attempts fit before the soft stop. */
 const renewAgainAfterMs = 2_000;
 
-/** A store that has not answered by then has failed; the next attempt must not wait for it. */
+/** The time limit of a renewal: the next attempt must not wait for a store that does not answer. */
 const renewalTimeoutMs = 5_000;
 
-/** How long a container that is found running may go on before its key is first renewed here: its lease may end any moment. */
+/** How long an adopted container may run before its key is first renewed here: its lease may end any moment. */
 const adoptedLeaseMs = softStopBeforeMs + renewEveryMs;
 
-/** A run, as far as its key goes. */
+/** The part of a run that concerns its key. */
 export interface KeyHolder {
   readonly id: string;
   readonly backend: Backend;
@@ -36,8 +35,8 @@ export interface KeyHolder {
 type Stop = (kind: TerminationKind) => void;
 
 /**
- * Renews the key of a run, if it has one, until the run is over. Resolves when the key is held for the first time. If the key
- * was given to another backend, or its lease comes to an end, calls `stop` and never resolves.
+ * Renews the key of a run, if it has one, until the run is over. Resolves after the first renewal. If the key was assigned to
+ * another backend, or its lease is about to end, calls `stop`, and may never resolve.
  */
 export async function keepKey(worker: WorkerContext, run: KeyHolder, stop: Stop): Promise<void> {
   const { account, service, key, fencingToken } = run.backend;
@@ -45,7 +44,8 @@ export async function keepKey(worker: WorkerContext, run: KeyHolder, stop: Stop)
   const held = Promise.withResolvers<void>();
   const id = keyId(account, service, key);
   void renewUntilOver(worker, run, { id, fencingToken, stop, onHeld: held.resolve }).catch((error: unknown) => {
-    if (!run.signal.aborted) worker.log.error({ err: error, backend: run.id }, 'Key is not renewed any more');
+    if (!run.signal.aborted)
+      worker.log.error({ err: error, backend: run.id }, 'Renewing a key failed, it is not renewed any more');
   });
   await held.promise;
 }
@@ -69,8 +69,8 @@ async function renewUntilOver(worker: WorkerContext, run: KeyHolder, holding: Ho
       wasHeld = true;
       holding.onHeld();
     } else if (renewal === 'lost') {
-      worker.log.warn({ backend: run.id }, 'Key was given to another backend');
-      // One that is ending anyway has until its last lease ends, if we know when: its successor waits for it.
+      worker.log.warn({ backend: run.id }, 'Key was assigned to another backend');
+      // A backend that is ending may continue until its last lease ends, if its end is known: its successor waits for it.
       const mayFinish = wasHeld && (run.stopKind !== undefined || isEnding(run.backend));
       if (!mayFinish) holding.stop('hard');
       await untilOver(run);
@@ -82,7 +82,7 @@ async function renewUntilOver(worker: WorkerContext, run: KeyHolder, holding: Ho
 
 async function renew(worker: WorkerContext, run: KeyHolder, holding: Holding): Promise<'held' | 'lost' | 'failed'> {
   const { store, clock, log } = worker;
-  const askedAtMs = bootTimeMs();
+  const requestedAtMs = bootTimeMs();
   const limit = { clock, ms: renewalTimeoutMs, signal: run.signal, message: 'The store did not answer in time' };
   try {
     const key = await withTimeout(limit, async () => {
@@ -90,10 +90,10 @@ async function renew(worker: WorkerContext, run: KeyHolder, holding: Holding): P
       return await store.update(keys, holding.id, (current) => renewKey(current, holding.fencingToken, now));
     });
     if (key?.fencingToken !== holding.fencingToken) return 'lost';
-    await run.containerLease?.renew(askedAtMs);
+    await run.containerLease?.renew(requestedAtMs);
     return 'held';
   } catch (error) {
-    if (!run.signal.aborted) log.warn({ err: error, backend: run.id }, 'Key cannot be renewed, trying again');
+    if (!run.signal.aborted) log.warn({ err: error, backend: run.id }, 'Cannot renew a key, trying again');
     return 'failed';
   }
 }

@@ -59,9 +59,9 @@ await describeWorker('addresses of backends', (fixture) => {
 });
 
 /** The three addresses that a network gives out next; it is moved to a place where its end does not come before them. */
-function addressesAhead(network: { takeAddress(): string }): [string, string, string] {
+function addressesAhead({ addresses }: { readonly addresses: { assign(): string } }): [string, string, string] {
   for (;;) {
-    const taken = parseAddress(network.takeAddress()) ?? 0;
+    const taken = parseAddress(addresses.assign()) ?? 0;
     if (taken % 256 <= 250) return [formatAddress(taken + 1), formatAddress(taken + 2), formatAddress(taken + 3)];
   }
 }

@@ -1,4 +1,4 @@
-/** What is done when a container's process has ended. */
+/** Handles the exit of a container's process. */
 import type { TerminationKind } from '../../contract/statuses.ts';
 import { finalize } from './finalize.ts';
 import type { WorkerContext } from '../context.ts';
@@ -6,24 +6,27 @@ import type { ContainerState } from '../docker/containers.ts';
 import type { Run } from './run.ts';
 
 /**
- * Looks whether the container of a run still lives, and ends the run if it does not. Throws if the engine does not answer.
+ * Inspects the container of a run, and finalizes the run if it has exited. Throws if the engine does not answer.
  *
- * @param saidCode - the exit code that the engine told, for a container that somebody has removed since
+ * @param reportedCode - the exit code from the engine's event, in case the container was removed since
  */
-export async function checkContainer(worker: WorkerContext, run: Run, saidCode?: number): Promise<void> {
+export async function checkContainer(worker: WorkerContext, run: Run, reportedCode?: number): Promise<void> {
   const { container } = run;
   if (!container || run.isFinalizing) return;
   const state = await worker.engine.containers.inspect(container.id);
-  // While the start-up goes on, another container may have taken its place.
+  // During the start-up, another container may have replaced it.
   if (run.container?.id !== container.id || state?.phase === 'running' || state?.phase === 'created') return;
   run.processDied();
   await run.endStartUp();
   if (run.container?.id !== container.id) return;
-  const exitCode = state?.exitCode ?? saidCode ?? null;
+  const exitCode = state?.exitCode ?? reportedCode ?? null;
   const failure = run.failure ?? (state?.outOfMemory ? outOfMemoryFailure(worker, run) : undefined);
   const fencedBy = state && (await howLeaseEnded(worker, run, state));
   if (fencedBy)
-    worker.log.warn({ backend: run.id, kind: fencedBy }, 'Container ended by itself: its key was not renewed');
+    worker.log.warn(
+      { backend: run.id, kind: fencedBy },
+      'The container enforced the lease of its key, which was not renewed',
+    );
   void finalize(worker, run, {
     exitCode,
     failure,
@@ -32,7 +35,7 @@ export async function checkContainer(worker: WorkerContext, run: Run, saidCode?:
   });
 }
 
-/** How the container's init ended it because the lease of its key had run out, if it did. */
+/** How the container's init ended it if the lease of its key was over; `undefined` if it was not. */
 async function howLeaseEnded(
   { machineClock }: WorkerContext,
   run: Run,
@@ -42,7 +45,7 @@ async function howLeaseEnded(
   return await run.containerLease?.endedBy(machineClock.now().getTime() - endedAt.getTime());
 }
 
-/** For people: the backend used more memory than it may. */
+/** The message for people that a backend exceeded its memory limit. */
 export function outOfMemoryFailure({ settings }: WorkerContext, { backend }: Run): string {
   const limit = backend.limits.memoryBytes ?? settings.defaultMemoryBytes;
   return limit === undefined ? 'Used more memory than there is' : `Used more than its memory limit of ${limit} bytes`;

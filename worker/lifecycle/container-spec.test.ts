@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { newBackend } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { containerSpec } from './container-spec.ts';
-import { mountName } from './mount.ts';
+import { mountName } from './mounts.ts';
 import type { WorkerSettings } from '../settings.ts';
 
 const settings: WorkerSettings = {

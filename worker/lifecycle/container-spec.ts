@@ -1,12 +1,12 @@
 import type { Backend, BackendLimits } from '../../model/backend.ts';
 import type { ContainerSpec } from '../docker/containers.ts';
-import { imageReference } from '../images/reference.ts';
+import { imageReference } from '../images/pulls.ts';
 import type { WorkerSettings } from '../settings.ts';
 
-/** The engine's own default, and the API document's. */
+/** The default of the engine and of the API. */
 const defaultCpuPeriodMicroseconds = 100_000;
 
-/** The kernel refuses less. */
+/** The minimum of the kernel. */
 const minCpuQuotaMicroseconds = 1_000;
 
 interface ContainerParts {
@@ -16,7 +16,7 @@ interface ContainerParts {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** What a backend's container is made of, all but its address. */
+/** The specification of a backend's container, without its address. */
 export function containerSpec(
   backend: Backend,
   settings: WorkerSettings,
@@ -39,12 +39,12 @@ export function containerSpec(
   };
 }
 
-/** What a backend may take of the node's memory; 0 where nothing limits it. */
+/** A backend's memory limit in bytes; 0 if it has none. */
 export function memoryLimitOf({ memoryBytes }: BackendLimits, { defaultMemoryBytes }: WorkerSettings): number {
   return memoryBytes ?? defaultMemoryBytes ?? 0;
 }
 
-/** The variables that override all others, whatever a request has set. */
+/** The variables of the platform, which override those of the user. */
 function platformVariables(backend: Backend): Record<string, string> {
   return {
     PORT: String(backend.port),

@@ -20,6 +20,6 @@ describe.skipIf(why !== undefined)(`the log of ends ${why ?? ''}`, () => {
     const linesOf = (id: string) => lines.filter(({ backend, msg }) => backend === id && /ended/.test(String(msg)));
     const byWorker = { msg: 'Backend ended', endedBy: 'worker', kind: 'hard', reason: 'external', exitCode: 137 };
     expect(linesOf(stopped)).toMatchObject([byWorker]);
-    expect(linesOf(lost)).toMatchObject([{ msg: 'Container of an ended backend is removed' }]);
+    expect(linesOf(lost)).toMatchObject([{ msg: 'Removing the container of an ended backend' }]);
   });
 });

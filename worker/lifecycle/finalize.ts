@@ -1,27 +1,27 @@
-/** The end of a backend: written, cleared up, forgotten. */
+/** The end of a backend on this node: writes it, and removes what is left. */
 import type { TerminationKind, TerminationReason } from '../../contract/statuses.ts';
 import { becomeTerminated, terminationOf, terminationFields } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { removeContainer } from './remove-container.ts';
 import type { WorkerContext } from '../context.ts';
-import { removeOwnMount } from './own-mounts.ts';
+import { removeOwnMount } from './mounts.ts';
 import type { Run } from './run.ts';
 
-/** How a run ended, where nobody had asked for it. */
+/** How a run ended, unless its stop was requested. */
 export interface Outcome {
   readonly exitCode: number | null;
-  /** What went wrong, for people. */
+  /** The cause, for people. */
   readonly failure?: string | undefined;
   readonly kind?: TerminationKind;
   readonly reason?: TerminationReason;
 }
 
-/** The engine may be away; the container does no harm meanwhile, so there is time. */
+/** The engine may be restarting. The container does not run, so there is no hurry. */
 const removeAgainAfterMs = 2_000;
 
 /**
- * The container of a run does not run, or never did: writes the end, removes what is left, and forgets the run. Only the first
- * call counts. Must not be awaited by the start-up itself.
+ * Writes the end of a run whose container has exited or was never started, removes what is left, and deletes the run. Only the
+ * first call counts. The start-up itself must not await it.
  */
 export function finalize(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
   return run.finalize(async () => {
@@ -29,7 +29,7 @@ export function finalize(worker: WorkerContext, run: Run, outcome: Outcome): Pro
       await finalizeOnce(worker, run, outcome);
     } catch (error) {
       if (worker.closing.aborted) return;
-      worker.log.error({ err: error, backend: run.id }, 'End of a backend failed, the next pass tries again');
+      worker.log.error({ err: error, backend: run.id }, 'Cannot finalize a backend, the next pass tries again');
       worker.runs.delete(run.id);
       run.finish();
     }
@@ -41,7 +41,7 @@ async function finalizeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
   const failure = outcome.failure ?? run.failure;
   run.processDied();
   await run.endStartUp();
-  // One that was not seen to start may run all the same, if the engine's answer was lost: it goes before its end is told.
+  // If the engine's answer was lost, the container may run: it is removed before the end is published.
   if (run.container && !run.container.started) await removeContainerOf(worker, run);
   run.containerGone();
   const wasReady = run.backend.readyAt !== undefined;
@@ -52,7 +52,7 @@ async function finalizeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
   });
   if (ended && wasLive)
     worker.log.info({ backend: run.id, endedBy: 'worker', ...terminationFields(ended) }, 'Backend ended');
-  else worker.log.info({ backend: run.id }, 'Container of an ended backend is removed');
+  else worker.log.info({ backend: run.id }, 'Removing the container of an ended backend');
   const last = ended?.history.at(-1);
   worker.metrics.terminated(last?.terminationReason ?? null);
   if (!wasReady) {
@@ -62,10 +62,10 @@ async function finalizeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
   if (run.container?.started) await removeContainerOf(worker, run);
   if (!run.container) await removeOwnMount(worker, run.id);
   await run.containerLease?.remove().catch((error: unknown) => {
-    worker.log.warn({ err: error, backend: run.id }, 'Lease folder cannot be removed, the next pass tries again');
+    worker.log.warn({ err: error, backend: run.id }, 'Cannot remove the lease folder, the next pass tries again');
   });
-  if (run.address !== undefined) worker.engine.network.releaseAddress(run.address);
-  worker.connections.forget(run.id);
+  if (run.address !== undefined) worker.engine.network.addresses.release(run.address);
+  worker.connections.delete(run.id);
   worker.runs.delete(run.id);
   run.finish();
 }
@@ -81,7 +81,7 @@ function withEnd(backend: Backend, outcome: Outcome, now: Date): Backend {
   );
 }
 
-/** A backend with the most memory that was seen in use. Unchanged if more was seen before. */
+/** A backend with this peak of memory usage, unless a higher one was written before. */
 export function withPeak(backend: Backend, peakMemoryBytes: number): Backend {
   return peakMemoryBytes > (backend.peakMemoryBytes ?? 0) ? { ...backend, peakMemoryBytes } : backend;
 }
@@ -95,7 +95,7 @@ async function removeContainerOf(worker: WorkerContext, run: Run): Promise<void>
       return;
     } catch (error) {
       worker.closing.throwIfAborted();
-      worker.log.warn({ err: error, backend: run.id }, 'Container cannot be removed, trying again');
+      worker.log.warn({ err: error, backend: run.id }, 'Cannot remove the container, trying again');
     }
     await worker.clock.sleep(removeAgainAfterMs, worker.closing);
   }

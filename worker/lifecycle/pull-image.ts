@@ -4,29 +4,35 @@ import { TimeoutError, withTimeout } from '../../core/async/with-timeout.ts';
 import { serviceId } from '../../model/service.ts';
 import type { WorkerContext } from '../context.ts';
 import { EngineError, isEngineError } from '../docker/engine-error.ts';
-import { newPullToken } from '../images/pull-token.ts';
+import { imageReference, newPullToken } from '../images/pulls.ts';
 import type { Run } from './run.ts';
-import { StartFailure } from './start-failure.ts';
 
-/** The engine is restarting, most likely. */
+/** A backend cannot start. The message is shown to its owner: one sentence without secrets. */
+export class StartFailure extends Error {
+  override readonly name = 'StartFailure';
+}
+
+/** The engine is probably restarting. */
 const engineAwayPauseMs = 500;
 
-/** Pulls a backend's image. Throws a `StartFailure` when that fails, or takes too long. */
-export async function pullImage(worker: WorkerContext, run: Run, reference: string): Promise<void> {
+/** Pulls a backend's image. Throws a `StartFailure` if that fails or exceeds its time limit. */
+export async function pullImage(worker: WorkerContext, run: Run): Promise<void> {
   const { clock, settings } = worker;
+  const reference = imageReference(settings.registryHost, run.backend);
   const startedAt = clock.now();
   const limit = { clock, ms: settings.pullTimeoutSeconds * 1000, signal: run.startUpSignal };
   try {
     using _pull = run.pull(clock);
     await withTimeout(limit, async (signal) => await pullUntilDone(worker, run, { reference, signal }));
-    worker.log.info({ backend: run.id, reference, ms: msSince(clock.now(), startedAt) }, 'Image pulled');
+    const ms = Math.max(clock.now().getTime() - startedAt.getTime(), 0);
+    worker.log.info({ backend: run.id, reference, ms }, 'Image pulled');
   } catch (error) {
     run.startUpSignal.throwIfAborted();
     throw new StartFailure(failureOf(error, settings.pullTimeoutSeconds), { cause: error });
   }
 }
 
-/** An engine that restarts in the middle does not end the backend. */
+/** Pulls again if the engine restarts meanwhile: that does not end the backend. */
 async function pullUntilDone(
   worker: WorkerContext,
   run: Run,
@@ -65,8 +71,4 @@ function failureOf(error: unknown, limitSeconds: number): string {
   if (error instanceof TimeoutError) return `The image could not be fetched within ${limitSeconds} seconds`;
   const why = error instanceof EngineError ? error.message : 'an error of the platform';
   return `The image could not be fetched: ${why}`;
-}
-
-function msSince(now: Date, then: Date): number {
-  return Math.max(now.getTime() - then.getTime(), 0);
 }

@@ -2,19 +2,18 @@ import type { LogRecord } from '../../contract/backend-streams.ts';
 import { readContainerLog } from '../logs/backend-log.ts';
 import type { WorkerContext } from '../context.ts';
 import { isEngineError } from '../docker/engine-error.ts';
-import { removeOwnMount } from './own-mounts.ts';
+import { removeOwnMount } from './mounts.ts';
 
-/** Twenty megabytes take a second. An engine that has not told them by now would hold up the end of the backend for ever. */
+/** Twenty megabytes take a second. Without a limit, an engine that stops sending would delay the end of the backend for ever. */
 const readLimitMs = 60_000;
 
 /**
- * Removes a backend's container, running or not, after keeping its log, then its own folder: a worker that dies in between does
- * the rest when it is started again. Throws when the
- * engine does not answer, and when the worker closes.
+ * Keeps the log of a backend's container, then removes the container, running or not, then the backend's own folder: a worker
+ * that dies in between completes this after its restart. Throws if the engine does not answer, and when the worker closes.
  */
 export async function removeContainer(worker: WorkerContext, backend: string, container: string): Promise<void> {
   const { containers } = worker.engine;
-  // What it would still write while its log is read would be lost.
+  // What it writes after its log was read would be lost.
   if ((await containers.inspect(container))?.phase === 'running') await containers.signal(container, 'SIGKILL');
   await keepLog(worker, backend);
   await containers.remove(container);
@@ -26,15 +25,16 @@ async function keepLog(worker: WorkerContext, backend: string): Promise<void> {
     await worker.keptLogs.keep(backend, () => readInTime(worker, backend), worker.closing);
   } catch (error) {
     worker.closing.throwIfAborted();
-    // It is there as long as its container is.
+    // The log exists as long as its container: try again later.
     if (isEngineError(error, 'unavailable')) throw error;
-    if (!isEngineError(error, 'no-container')) worker.log.warn({ err: error, backend }, 'Log cannot be kept');
+    if (!isEngineError(error, 'no-container')) worker.log.warn({ err: error, backend }, 'Cannot keep the log');
   }
 }
 
 async function* readInTime(worker: WorkerContext, backend: string): AsyncGenerator<LogRecord[], void, void> {
   const late = new AbortController();
-  const giveUp = () => late.abort(new Error('The engine does not tell the log in time'));
-  using _limit = worker.clock.after(readLimitMs, giveUp);
+  using _limit = worker.clock.after(readLimitMs, () =>
+    late.abort(new Error('The engine did not send the log in time')),
+  );
   yield* readContainerLog(worker, { backend, signal: AbortSignal.any([worker.closing, late.signal]) }, true);
 }

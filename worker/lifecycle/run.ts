@@ -2,45 +2,55 @@ import type { TerminationKind } from '../../contract/statuses.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Backend } from '../../model/backend.ts';
 import type { BackendChange } from '../../model/change-backend.ts';
+import type { WorkerContext } from '../context.ts';
 import type { ContainerLease } from '../leases/container-lease.ts';
-import type { Statuses } from './statuses.ts';
+import { Statuses } from './statuses.ts';
 
-/** A container that was made for a backend. */
+/** A container that was created for a backend. */
 export interface RunContainer {
   readonly id: string;
-  /** Whether its process was started: only then can it end. */
+  /** Whether its process was started: only then can it exit. */
   readonly started: boolean;
 }
 
 export interface RunParts {
   readonly statuses: Statuses;
-  /** The lease of its key, where its container enforces that itself. */
+  /** The lease of its key, if the container enforces it. */
   readonly containerLease?: ContainerLease | undefined;
-  /** Aborts when the worker closes: the run is over for this worker, its container goes on. */
+  /** Aborts when the worker closes: this worker then leaves the run, and the container continues. */
   readonly closing: AbortSignal;
-  /** Of a backend that an earlier worker took. */
-  readonly adopted?: { readonly at: Date; readonly pulledMs: number };
+  /** Set for a backend that an earlier worker claimed. */
+  readonly adopted?: { readonly at: Date; readonly pulledMs: number } | undefined;
+}
+
+/** Adds the run of a backend that this node has claimed or adopted. */
+export function newRun(worker: WorkerContext, backend: Backend, adopted?: RunParts['adopted']): Run {
+  const { closing, containerLeases } = worker;
+  const statuses = new Statuses(worker, backend.id, closing);
+  const containerLease = backend.key === undefined ? undefined : containerLeases?.of(backend.id);
+  const run = new Run(backend, { statuses, containerLease, closing, adopted });
+  worker.runs.set(run.id, run);
+  return run;
 }
 
 /**
- * One backend on this node, from the moment when the node takes it until nothing of it is left. Its life, in which any step but
- * the last two may be left out:
+ * One backend on this node, from its claim until nothing of it is left here. Its steps, of which all but the last two are optional:
  *
- *     startUp             its image is pulled, its container made and started, its port listens; `endStartUp` cancels what is left
- *     beginStop           this worker ends it, softly or hard; `hardenStop` makes a soft stop hard
- *     processDied         its process has ended, by itself or not
- *     finalize            its end is written, and what it leaves is cleared up
- *     containerGone       no container of it runs, nor will one: the next holder of its key may start
- *     finish              nothing is left of it here
+ *     startUp             its image is pulled, its container is created and started, its port opens; `endStartUp` cancels this
+ *     beginStop           this worker stops it, softly or hard; `hardenStop` makes a soft stop hard
+ *     processDied         its process has exited, for whatever reason
+ *     finalize            its end is written, and its container and folders are removed
+ *     containerGone       no container of it runs or will run: the next holder of its key may start
+ *     finish              nothing of it is left here
  */
 export class Run {
   readonly id: string;
   readonly containerLease: ContainerLease | undefined;
-  /** Since when this worker watches it, if an earlier one started it: what it missed in between is unknown. */
+  /** When this worker adopted it, if an earlier worker started it: what happened in between is unknown. */
   readonly watchedSince: Date | undefined;
-  /** Aborts when nothing is left of the backend, or the worker closes. */
+  /** Aborts when nothing of the backend is left here, or the worker closes. */
   readonly signal: AbortSignal;
-  /** Aborts earlier: as soon as there is no point in starting it. */
+  /** Aborts earlier: as soon as its start is cancelled. */
   readonly startUpSignal: AbortSignal;
 
   readonly #statuses: Statuses;
@@ -88,7 +98,7 @@ export class Run {
     return written;
   }
 
-  /** Resolves when nothing of the start-up goes on, and all that was asked for has been written, or given up. */
+  /** Resolves when the start-up is over and every requested write is done or has failed. */
   async settled(): Promise<void> {
     await this.#startUpOver;
     await this.#statuses.settled();
@@ -99,13 +109,13 @@ export class Run {
     this.#startUpOver = work;
   }
 
-  /** Cancels what goes on of the start-up. Resolves when nothing does. Must not be awaited by the start-up itself. */
+  /** Cancels the start-up, and resolves when it is over. The start-up itself must not await this. */
   async endStartUp(): Promise<void> {
     this.#startUp.abort();
     await this.#startUpOver;
   }
 
-  /** Its image is pulled until what this returns is disposed. That does not count as time to start. */
+  /** Its image is being pulled until the result is disposed. That time does not count as start time. */
   pull(clock: Clock): Disposable {
     const startedAt = clock.now();
     this.#isPulling = true;
@@ -121,7 +131,7 @@ export class Run {
     return this.#isPulling;
   }
 
-  /** How long its image has been pulled, up to now or by an earlier worker. */
+  /** For how long its image was pulled, by this worker and an earlier one. */
   get pulledMs(): number {
     return this.#pulledMs;
   }
@@ -147,7 +157,7 @@ export class Run {
     this.#container = { id, started: true };
   }
 
-  /** The most memory that was seen in use. */
+  /** The highest memory usage that was measured. */
   get peakMemoryBytes(): number {
     return this.#peakMemoryBytes;
   }
@@ -156,7 +166,7 @@ export class Run {
     this.#peakMemoryBytes = Math.max(this.#peakMemoryBytes, bytes);
   }
 
-  /** Why the worker itself had to end it, for people: the first reason counts. */
+  /** Why the worker stopped it, for people: the first reason counts. */
   get failure(): string | undefined {
     return this.#failure;
   }
@@ -165,7 +175,7 @@ export class Run {
     this.#failure ??= why;
   }
 
-  /** How it is being stopped, if it is. */
+  /** How it is being stopped, or `undefined` if it is not. */
   get stopKind(): TerminationKind | undefined {
     if (!this.#isStopping) return undefined;
     return this.#harden.signal.aborted ? 'hard' : 'soft';
@@ -185,7 +195,7 @@ export class Run {
     this.#harden.abort();
   }
 
-  /** Resolves when its process has ended. */
+  /** Resolves when its process has exited. */
   get died(): Promise<void> {
     return this.#died.promise;
   }
@@ -194,12 +204,12 @@ export class Run {
     this.#died.resolve();
   }
 
-  /** Whether its end is being written and cleared up. */
+  /** Whether `finalize` was called. */
   get isFinalizing(): boolean {
     return this.#finalized !== undefined;
   }
 
-  /** Only the first call counts; all resolve when that one's work is done. */
+  /** Only the work of the first call is done; every call resolves when it is done. */
   async finalize(work: () => Promise<void>): Promise<void> {
     this.#finalized ??= work();
     await this.#finalized;
@@ -209,7 +219,7 @@ export class Run {
     return this.#isGone;
   }
 
-  /** Resolves when no container of it runs, nor will one. */
+  /** Resolves when no container of it runs or will run. */
   get gone(): Promise<void> {
     return this.#gone.promise;
   }

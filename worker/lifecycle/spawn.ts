@@ -3,33 +3,31 @@ import { abortable } from '../../core/async/abortable.ts';
 import { settledWithin } from '../../core/async/with-timeout.ts';
 import { advance } from '../../model/backend.ts';
 import { leaseMs } from '../../model/key.ts';
-import { becomeReadyWhenListening } from './become-ready.ts';
-import { finalize } from './finalize.ts';
 import { containerSpec } from './container-spec.ts';
-import { imageReference } from '../images/reference.ts';
+import { finalize } from './finalize.ts';
 import type { WorkerContext } from '../context.ts';
 import type { ContainerSpec } from '../docker/containers.ts';
 import { EngineError, isEngineError } from '../docker/engine-error.ts';
 import { keepKey } from '../leases/leases.ts';
-import { openMount } from './mount.ts';
-import { pullImage } from './pull-image.ts';
+import { openMount } from './mounts.ts';
+import { StartFailure, pullImage } from './pull-image.ts';
+import { becomeReadyWhenListening } from './readiness.ts';
 import type { Run } from './run.ts';
-import { StartFailure } from './start-failure.ts';
 import { stopBackend } from './stop.ts';
 
-/** One mishap may follow another (no image, then no network), but not for ever. */
-const maxMishaps = 5;
+/** Upper bound on recoverable failures of one start, which may follow each other: no image, then no network. */
+const maxRecoveries = 5;
 
-/** Between two looks at a store that does not answer. */
+/** The pause between two reads of a store that does not answer. */
 const storeAwayPauseMs = 500;
 
-/** The engine is restarting, most likely. */
+/** The engine is probably restarting. */
 const engineAwayPauseMs = 500;
 
 /**
- * Starts a backend. Goes on by itself; how it ends stands in the run.
+ * Starts a backend, in the background. The run shows the result.
  *
- * @returns what resolves when the start needs no permit, or none for now: its container runs, or it waits for something else
+ * @returns resolves when the start needs no permit, now or any more: its container runs, or it waits for something else
  */
 export function beginSpawn(worker: WorkerContext, run: Run): Promise<void> {
   const { promise: needsNoPermit, resolve: onWait } = Promise.withResolvers<void>();
@@ -42,7 +40,7 @@ export function beginSpawn(worker: WorkerContext, run: Run): Promise<void> {
   return needsNoPermit;
 }
 
-/** @param onWait - called before each wait for something else than a permit */
+/** @param onWait - called before each wait for anything but a permit */
 async function spawn(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
   await run.containerLease?.open();
   const keyHeld = keepKey(worker, run, (kind) => stopBackend(worker, run, kind, 'keyexpired'));
@@ -59,7 +57,7 @@ function beginLoading({ clock }: WorkerContext, run: Run): void {
   void run.write((backend) => advance(backend, 'loading', now));
 }
 
-/** The backend that held the key before is still ending. When its last lease is over it may not act any more: no need to wait. */
+/** Waits until the previous holder of the key has ended, at most until its last lease is over: after that it must not act. */
 async function waitForPredecessor(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
   const { waitsFor } = run.backend;
   if (waitsFor === undefined) return;
@@ -69,20 +67,20 @@ async function waitForPredecessor(worker: WorkerContext, run: Run, onWait: () =>
   run.startUpSignal.throwIfAborted();
 }
 
-/** Resolves when a backend of this node or another one has ended. While the store is away, it may not have. */
+/** Resolves when a backend, of any node, has ended. While the store does not answer, it counts as running. */
 async function untilEnded({ watch, clock, log }: WorkerContext, id: string, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
       for await (const { live } of watch.follow(id, signal)) if (!live) return;
       return;
     } catch (error) {
-      log.warn({ err: error, backend: id }, 'Predecessor cannot be looked at');
+      log.warn({ err: error, backend: id }, 'Cannot read the previous holder of the key, trying again');
     }
     await clock.sleep(storeAwayPauseMs, signal);
   }
 }
 
-/** Whatever the documents say of those that held the key before: on one node no two containers run with the same key. */
+/** Waits for earlier holders of the key on this node, whatever their documents say: a node never runs two containers of a key. */
 async function waitForHolderHere(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
   for (let holder = holderBefore(worker, run); holder; holder = holderBefore(worker, run)) {
     onWait();
@@ -90,7 +88,7 @@ async function waitForHolderHere(worker: WorkerContext, run: Run, onWait: () => 
   }
 }
 
-/** A run of this node to which the key of another one was assigned earlier, and which is not gone yet. */
+/** A run of this node to which the same key was assigned earlier, and whose container is not gone yet. */
 function holderBefore({ runs }: WorkerContext, { backend }: Run): Run | undefined {
   const { account, service, key, fencingToken = 0 } = backend;
   if (key === undefined) return undefined;
@@ -100,7 +98,7 @@ function holderBefore({ runs }: WorkerContext, { backend }: Run): Run | undefine
   });
 }
 
-/** Makes the container and starts it, mending on the way what can be mended. */
+/** Creates and starts the container, and recovers from the failures from which that is possible. */
 async function startContainer(
   worker: WorkerContext,
   run: Run,
@@ -111,21 +109,21 @@ async function startContainer(
     leaseFolder: run.containerLease?.engineFolder,
     env: worker.containerEnv.open(run.backend),
   });
-  for (let mishaps = 0; ;) {
+  for (let recoveries = 0; ;) {
     try {
       await attemptStart(worker, run, { spec, keyHeld });
       return;
     } catch (error) {
       run.startUpSignal.throwIfAborted();
-      if (!isEngineError(error, 'unavailable')) mishaps += 1;
-      if (mishaps > maxMishaps) throw error;
+      if (!isEngineError(error, 'unavailable')) recoveries += 1;
+      if (recoveries > maxRecoveries) throw error;
       onWait();
-      await mend(worker, run, error);
+      await recoverFrom(worker, run, error);
     }
   }
 }
 
-/** The phase of a start for which a permit is needed: it takes much of the engine's and the machine's CPU. */
+/** The phase of a start that needs a permit: it uses much CPU, of the engine and the machine. */
 async function attemptStart(
   worker: WorkerContext,
   run: Run,
@@ -139,7 +137,7 @@ async function attemptStart(
   run.containerStarted(id);
 }
 
-/** Whether the container of an earlier attempt was started after all: an engine whose containerd went away may have said nothing. */
+/** Whether an earlier attempt started its container after all: if containerd fails meanwhile, the engine may not report it. */
 async function hasStarted(worker: WorkerContext, run: Run): Promise<boolean> {
   const { container } = run;
   const state = container && (await worker.engine.containers.inspect(container.id));
@@ -151,7 +149,7 @@ async function hasStarted(worker: WorkerContext, run: Run): Promise<boolean> {
 
 async function createContainer(worker: WorkerContext, run: Run, spec: Omit<ContainerSpec, 'address'>): Promise<string> {
   run.startUpSignal.throwIfAborted();
-  const address = run.address ?? worker.engine.network.takeAddress();
+  const address = run.address ?? worker.engine.network.addresses.assign();
   run.useAddress(address);
   const id = await worker.engine.containers.create({ ...spec, address });
   run.containerMade(id);
@@ -161,20 +159,20 @@ async function createContainer(worker: WorkerContext, run: Run, spec: Omit<Conta
   return id;
 }
 
-/** Throws what cannot be mended. */
-async function mend(worker: WorkerContext, run: Run, error: unknown): Promise<void> {
+/** Removes the cause of a failed attempt, or throws the error again if that is impossible. */
+async function recoverFrom(worker: WorkerContext, run: Run, error: unknown): Promise<void> {
   if (!(error instanceof EngineError)) throw error;
   switch (error.code) {
     case 'no-image':
-      await pullImage(worker, run, imageReference(worker.settings.registryHost, run.backend));
+      await pullImage(worker, run);
       return;
     case 'no-network':
       await worker.engine.network.ensure();
-      if (run.address !== undefined) worker.engine.network.releaseAddress(run.address);
+      if (run.address !== undefined) worker.engine.network.addresses.release(run.address);
       run.useAddress(undefined);
       return;
     case 'address-taken':
-      // Not given back: somebody else has it.
+      // Not released: another container has it.
       run.useAddress(undefined);
       return;
     case 'unavailable':

@@ -1,4 +1,4 @@
-/** How the worker writes the documents of its backends: in order, and again while the store is away. */
+/** Writes the documents of the worker's backends: in order, and repeatedly while the store does not answer. */
 import type { Bus } from '../../core/bus/bus.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
@@ -21,14 +21,14 @@ interface Pending {
   readonly reject: (error: unknown) => void;
 }
 
-/** How long to wait before writing again while the store is away. */
+/** The pauses between two attempts while the store does not answer. */
 const firstPauseMs = 100;
 const longestPauseMs = 3_000;
 
 /**
- * Writes the changes of one backend in the order in which they came. Those that come while a write is under way go together
- * in the next one, so a slow store never holds a container up. While the store is away it keeps trying; a change that fails by
- * itself is given up, and those beside it are written.
+ * Writes the changes of one backend in the order in which they were requested. Changes that are requested during a write share
+ * the next write, so a slow store never delays a container. While the store does not answer, each write is retried. A change that
+ * throws is dropped, and the others of its write are written.
  */
 export class Statuses {
   readonly #deps: StatusesDeps;
@@ -37,7 +37,7 @@ export class Statuses {
   #pending: Pending[] = [];
   #writing: Promise<void> | undefined;
 
-  /** @param closing - the worker stops: what cannot be written now is left to the next one */
+  /** @param closing - aborts when the worker closes: what is not written by then is left to the next worker */
   constructor(deps: StatusesDeps, id: string, closing: AbortSignal) {
     this.#deps = deps;
     this.#id = id;
@@ -45,9 +45,8 @@ export class Statuses {
   }
 
   /**
-   * Resolves when the change is durable, with the document as it then stands (`undefined`: there is none). Rejects when the
-   * worker closes before it could be written, and with what the change itself fails with, which is logged. Nobody needs to
-   * wait for it.
+   * Resolves when the change is durable, with the document after it (`undefined` if there is none). Rejects if the worker closes
+   * first, and with the error that the change throws, which is also logged. The result need not be awaited.
    */
   write(change: BackendChange): Promise<Backend | undefined> {
     const { promise, resolve, reject } = Promise.withResolvers<Backend | undefined>();
@@ -57,7 +56,7 @@ export class Statuses {
     return promise;
   }
 
-  /** Resolves when all that was asked for so far has been written, or given up. */
+  /** Resolves when every change that was requested so far is written or dropped. */
   async settled(): Promise<void> {
     await this.#writing;
   }
@@ -66,17 +65,17 @@ export class Statuses {
     while (this.#pending.length > 0) {
       const batch = this.#pending;
       this.#pending = [];
-      // Which of them fails, if any, shows when each is written alone.
+      // If a shared write fails, each change is written alone: only those that throw are dropped.
       if (!(await this.#writeBatch(batch))) for (const each of batch) await this.#writeOne(each);
     }
     this.#writing = undefined;
   }
 
-  /** Returns whether all could be written. */
+  /** Returns whether all changes were written. */
   async #writeBatch(batch: readonly Pending[]): Promise<boolean> {
     if (batch.length === 1) return false;
     try {
-      const written = await this.#writeWhenThere((backend) => batch.reduce((now, { change }) => change(now), backend));
+      const written = await this.#retryWrite((backend) => batch.reduce((now, { change }) => change(now), backend));
       for (const { resolve } of batch) resolve(written);
       return true;
     } catch {
@@ -86,15 +85,15 @@ export class Statuses {
 
   async #writeOne({ change, resolve, reject }: Pending): Promise<void> {
     try {
-      resolve(await this.#writeWhenThere(change));
+      resolve(await this.#retryWrite(change));
     } catch (error) {
-      if (!this.#closing.aborted) this.#deps.log.error({ err: error, backend: this.#id }, 'Change of a backend failed');
+      if (!this.#closing.aborted) this.#deps.log.error({ err: error, backend: this.#id }, 'Cannot change a backend');
       reject(error);
     }
   }
 
-  /** Writes as soon as the store is there. Throws what the change throws, and when the worker closes. */
-  async #writeWhenThere(change: BackendChange): Promise<Backend | undefined> {
+  /** Writes as soon as the store answers. Throws the error of the change, and when the worker closes. */
+  async #retryWrite(change: BackendChange): Promise<Backend | undefined> {
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
       try {
         const { backend } = await changeBackend(this.#deps, this.#id, change);
@@ -102,7 +101,7 @@ export class Statuses {
       } catch (error) {
         this.#closing.throwIfAborted();
         if (!(error instanceof StoreError && error.code === 'unavailable')) throw error;
-        this.#deps.log.warn({ err: error, backend: this.#id }, 'Status cannot be written, trying again');
+        this.#deps.log.warn({ err: error, backend: this.#id }, 'Cannot write the status, trying again');
       }
       await this.#deps.clock.sleep(pauseMs, this.#closing);
     }

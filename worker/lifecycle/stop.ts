@@ -1,4 +1,4 @@
-/** How backends are stopped: softly, then hard, and until they are gone. */
+/** Stops backends: softly, then hard, until their containers have exited. */
 import type { TerminationKind, TerminationReason } from '../../contract/statuses.ts';
 import { settledWithin } from '../../core/async/with-timeout.ts';
 import { beginStop, requestStop } from '../../model/backend.ts';
@@ -10,16 +10,13 @@ import type { StopSignal } from '../docker/containers.ts';
 import { checkContainer } from './container-exit.ts';
 import type { Run } from './run.ts';
 
-/** How long the store may hold up a stop: long enough that new connections learn of it first, when it answers at all. */
+/** How long a stop waits for the store: a store that answers has it by then, so no new connection is sent to the backend. */
 const storeHoldsUpMs = 2_000;
 
-/** An event may be lost: so often a container that was told to stop is looked at. */
-const lookEveryMs = 1_000;
+/** How often a container that is being stopped is inspected, because an event may be lost. */
+const inspectEveryMs = 1_000;
 
-/**
- * Begins to stop a backend, or makes a soft stop hard. Asked for again, it does nothing. It goes on by itself until nothing
- * is left.
- */
+/** Begins to stop a backend, or makes a soft stop hard; a repeated call does nothing. The stop continues in the background. */
 export function stopBackend(worker: WorkerContext, run: Run, kind: TerminationKind, reason: TerminationReason): void {
   if (run.isFinalizing || run.signal.aborted) return;
   if (run.stopKind) {
@@ -33,7 +30,7 @@ export function stopBackend(worker: WorkerContext, run: Run, kind: TerminationKi
   });
 }
 
-/** Does what stands in a backend's document: a stop that was asked for, or an end that somebody else has written. */
+/** Carries out what a backend's document says: a requested stop, or an end that another component has written. */
 export function applyStopRequest(worker: WorkerContext, run: Run, backend: Backend | undefined): void {
   if (!backend?.live) stopBackend(worker, run, 'hard', 'lost');
   else if (backend.stop) stopBackend(worker, run, backend.stop.kind, backend.stop.reason);
@@ -52,7 +49,7 @@ async function stop(worker: WorkerContext, run: Run, kind: TerminationKind, reas
     void finalize(worker, run, { exitCode: null });
     return;
   }
-  // A lease ends whether or not the store can be told. Otherwise nobody should be sent to what is about to end.
+  // A lease ends whether or not the store answers. Otherwise no client should be sent to a backend that is about to end.
   if (reason !== 'keyexpired') {
     await settledWithin({ clock: worker.clock, ms: storeHoldsUpMs, signal: run.signal }, async () => await written);
   }
@@ -64,7 +61,7 @@ async function stop(worker: WorkerContext, run: Run, kind: TerminationKind, reas
   await signalUntilGone(worker, run, 'SIGKILL');
 }
 
-/** Waits out the grace time, or until the stop becomes hard. */
+/** Waits for the exit until the grace time is over or the stop becomes hard. */
 async function isGoneInTime(worker: WorkerContext, run: Run): Promise<boolean> {
   const graceOver = new AbortController();
   using _timer = worker.clock.after(graceLeftMs(worker, run), () => graceOver.abort());
@@ -75,7 +72,7 @@ async function isGoneInTime(worker: WorkerContext, run: Run): Promise<boolean> {
   return run.signal.aborted;
 }
 
-/** A stop that an earlier worker began has used up part of its grace. */
+/** What is left of the grace time: an earlier worker may have begun the stop. */
 function graceLeftMs(worker: WorkerContext, run: Run): number {
   const graceMs = worker.settings.stopGraceSeconds * 1000;
   const begun = run.backend.history.findLast(({ status }) => status === 'terminating')?.time;
@@ -83,7 +80,7 @@ function graceLeftMs(worker: WorkerContext, run: Run): number {
   return Math.min(Math.max(graceMs - (worker.clock.now().getTime() - begun.getTime()), 0), graceMs);
 }
 
-/** Sends a signal until the engine has taken it; SIGKILL until the container is gone. */
+/** Sends SIGTERM until the engine accepts it, and SIGKILL until the container has exited. */
 async function signalUntilGone(
   worker: WorkerContext,
   run: Run,
@@ -95,25 +92,25 @@ async function signalUntilGone(
       await worker.engine.containers.signal(run.container?.id ?? '', signal);
       if (signal === 'SIGTERM') return;
     } catch (error) {
-      worker.log.warn({ err: error, backend: run.id, signal }, 'Container cannot be signalled, trying again');
+      worker.log.warn({ err: error, backend: run.id, signal }, 'Cannot signal the container, trying again');
     }
     if (await isGone(worker, run, run.signal)) return;
   }
 }
 
-/** Waits until the container is gone, at most as long as it takes to look once more. */
+/** Waits for the exit of the container until its next inspection is due, then inspects it. */
 async function isGone(worker: WorkerContext, run: Run, hurry: AbortSignal): Promise<boolean> {
-  await settledWithin({ clock: worker.clock, ms: lookEveryMs, signal: hurry }, async () => await run.died);
+  await settledWithin({ clock: worker.clock, ms: inspectEveryMs, signal: hurry }, async () => await run.died);
   if (run.signal.aborted) return true;
   if (!hurry.aborted) {
     await checkContainer(worker, run).catch((error: unknown) => {
-      worker.log.warn({ err: error, backend: run.id }, 'Container cannot be looked at, trying again');
+      worker.log.warn({ err: error, backend: run.id }, 'Cannot inspect the container, trying again');
     });
   }
   return run.isFinalizing;
 }
 
-/** The stop is asked for, and begun, in one step. An ended backend stays as it is. */
+/** Requests and begins the stop in one step. Leaves an ended backend as it is. */
 function begun(kind: TerminationKind, reason: TerminationReason, now: Date): BackendChange {
   return (backend) => (backend.live ? beginStop(requestStop(backend, kind, reason, now), now) : backend);
 }

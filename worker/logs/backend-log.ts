@@ -1,27 +1,26 @@
-/** The log of a backend, wherever it is: with its container while that is there, from then on in a file of this node. */
+/** Reads the log of a backend: from its container while that exists, afterwards from a file of this node. */
 import type { LogRecord } from '../../contract/backend-streams.ts';
 import type { WorkerContext } from '../context.ts';
 import { isEngineError } from '../docker/engine-error.ts';
-import { LogLines } from './log-lines.ts';
-import { LogReplays } from './log-replays.ts';
+import { LogLines, LogReplays } from './log-lines.ts';
 
 export interface LogReading {
   readonly backend: string;
-  /** The place after which to begin. Default: with the oldest line that is kept. */
+  /** The position after which to begin. Default: the oldest line that is kept. */
   readonly after?: string | undefined;
-  /** Ends the reading, which then throws. */
+  /** Ends the reading, which throws the reason. */
   readonly signal: AbortSignal;
 }
 
-/** Both streams of a container write at once: how much earlier a line may have begun than one that is before it. */
+/** How much earlier a line may have begun than the line before it: both streams of a container write at once. */
 const disorderSeconds = 10;
 
-/** The engine has lost track of a container, which it does where much is written, or is just removing it. */
-const lookAgainAfterMs = 200;
+/** The pause after the engine ended a log early: it loses track of a container that writes much, or is removing it. */
+const retryAfterMs = 200;
 
 /**
- * What is kept of a backend's log, then what its container writes, until that has ended. What is gone, or never was, is empty. The
- * first of what comes may be empty: it is there as soon as anybody knows of the log. Throws an `EngineError`.
+ * Yields the stored part of a backend's log, then follows its container until that exits. The log of an unknown backend is empty. The
+ * first batch may be empty: it comes as soon as the log is found. Throws an `EngineError`.
  */
 export async function* readBackendLog(
   worker: Pick<WorkerContext, 'engine' | 'clock' | 'keptLogs'>,
@@ -30,7 +29,7 @@ export async function* readBackendLog(
   let last = after;
   for (;;) {
     const state = await worker.engine.containers.inspect(worker.engine.containerName(backend));
-    // Looked for after the container, which goes only when its log is kept.
+    // Read after the container was inspected: a container is removed only after its log was kept.
     const kept = await worker.keptLogs.read(backend, last);
     if (kept) {
       yield* kept;
@@ -43,19 +42,19 @@ export async function* readBackendLog(
         last = records.at(-1)?.at ?? last;
         yield records;
       }
-      // Of one that has ended since, the rest may have been missed: it is looked for once more.
+      // If the container exited only since its inspection, the end of its log may be missing: read again.
       if (hasEnded) return;
     } catch (error) {
       if (!isEngineError(error, 'no-container')) throw error;
     }
-    await worker.clock.sleep(lookAgainAfterMs, signal);
+    await worker.clock.sleep(retryAfterMs, signal);
   }
 }
 
 /**
- * What the engine has kept of a container's log, and what follows.
+ * Yields what the engine has kept of a container's log, then follows it.
  *
- * @param hasEnded - whether the container has: then what it wrote last is a line, though no newline ends it
+ * @param hasEnded - whether the container has exited: its last output is then a line, even without a newline
  */
 export async function* readContainerLog(
   { engine }: Pick<WorkerContext, 'engine'>,
@@ -65,8 +64,8 @@ export async function* readContainerLog(
   const lines = new LogLines();
   const replays = new LogReplays();
   const isNew = ({ at }: LogRecord) => after === undefined || at > after;
-  for await (const entries of engine.logs.follow(backend, after && timeBefore(after), signal)) {
-    yield lines.take(hasEnded ? entries : entries.filter((entry) => replays.isNew(entry))).filter(isNew);
+  for await (const entries of engine.followLog(backend, after && timeBefore(after), signal)) {
+    yield lines.add(hasEnded ? entries : entries.filter((entry) => replays.isNew(entry))).filter(isNew);
   }
   if (hasEnded) yield lines.end().filter(isNew);
 }

@@ -8,19 +8,19 @@ import type { Log } from '../../core/log/log.ts';
 import { closeWithinMs } from '../settings.ts';
 import type { KeptLogSettings } from '../settings.ts';
 
-/** Keeping logs for an hour too long harms nobody. */
+/** A log may be kept for an hour longer than configured. */
 const sweepEveryMs = 60 * 60 * 1000;
 
-/** After a pass this much of the bound is in use, at most: so that not every log that is kept needs one. */
+/** A pass that trims leaves this share of the limit in use, so that not every further log needs a pass. */
 const shareLeft = 0.9;
 
-/** Disks give away whole blocks, and most logs are shorter than one. */
+/** File systems allocate whole blocks, and most logs are shorter than one. */
 const blockBytes = 4096;
 
-/** How finely the ages of logs are told apart before it is known which of them go: a week has 10,080. */
+/** The resolution at which ages are counted to find the logs to remove: a week has 10,080 steps. */
 const ageStepMs = 60_000;
 
-/** What is written first when a log is being kept. */
+/** The ending of the file that is written first when a log is kept. */
 export const draftEnding = '.draft';
 
 interface KeptFile {
@@ -28,7 +28,7 @@ interface KeptFile {
   readonly path: string;
   readonly bytes: number;
   readonly writtenMs: number;
-  /** By this they go, the lowest first. */
+  /** Files with the lowest order are removed first. */
   readonly order: number;
 }
 
@@ -39,24 +39,24 @@ export interface KeptLogSweepDeps {
 }
 
 /**
- * Takes away kept logs: those that were kept for long enough and, when all of them take more than they may, the oldest.
+ * Removes kept logs: those that have expired and, if all logs exceed the limit, the oldest.
  *
- * A pass over the folder measures what they take. In between, what is kept is added to that, and never anything taken off: it
- * may only seem to be too much, which costs a pass that measures it anew. There may be a million of them, so a pass remembers no
- * names but of those among which the last ones to go are.
+ * A pass over the folder measures their size. Between passes, the size of each kept log is added and nothing is subtracted: the sum
+ * may be too high, which costs only another pass. There may be a million logs, so a pass keeps in memory only the names of the step
+ * of age in which the last removed log is.
  */
 export class KeptLogSweep {
   readonly #deps: KeptLogSweepDeps;
   readonly #maxBytes: number;
   readonly #over = new AbortController();
-  /** Logs that are being written, with what they will take. */
+  /** Logs that are being written, with their future size on the disk. */
   readonly #writing = new Map<string, number>();
-  /** Logs that were written since the last pass began, in this order: a clock that was set back would have them go first. */
+  /** Logs that were written since the last pass began, in order: after the clock was set back, their times would be the oldest. */
   readonly #young = new Map<string, number>();
   #count = 0;
   #last: string | undefined;
   #bytes = 0;
-  /** What of that the pass under way may miss: what was being written when it began, or has come since. */
+  /** The part of it that the pass in progress may miss: logs that were being written when it began, or were written since. */
   #bytesSince = 0;
   #pass: Promise<void> | undefined;
   #isToRepeat = false;
@@ -67,12 +67,12 @@ export class KeptLogSweep {
     this.#maxBytes = deps.settings.totalBytes || Infinity;
   }
 
-  /** Sweeps now, now and then, and as soon as there is too much, until disposed. */
+  /** Sweeps now, regularly, and as soon as the limit is exceeded, until disposed. */
   begin(): AsyncDisposable {
     const { clock } = this.#deps;
-    const timer = clock.every(sweepEveryMs, () => this.#sweepOrTell());
+    const timer = clock.every(sweepEveryMs, () => this.#sweepOrLog());
     this.#timer = timer;
-    this.#sweepOrTell();
+    this.#sweepOrLog();
     return {
       [Symbol.asyncDispose]: async () => {
         timer[Symbol.dispose]();
@@ -83,12 +83,12 @@ export class KeptLogSweep {
     };
   }
 
-  /** A log is being written, until what this returns is disposed. Nobody takes it away meanwhile. */
+  /** Marks a log as being written until the result is disposed. It is not removed meanwhile. */
   write(backend: string, bytes: number): Disposable {
-    const taken = onDisk(bytes);
-    this.#writing.set(backend, taken);
-    this.#bytes += taken;
-    this.#bytesSince += taken;
+    const size = onDisk(bytes);
+    this.#writing.set(backend, size);
+    this.#bytes += size;
+    this.#bytesSince += size;
     return {
       [Symbol.dispose]: () => {
         this.#writing.delete(backend);
@@ -97,12 +97,12 @@ export class KeptLogSweep {
         this.#last = backend;
         if (!this.#timer || this.#bytes <= this.#maxBytes) return;
         if (this.#pass) this.#isToRepeat = true;
-        else this.#sweepOrTell();
+        else this.#sweepOrLog();
       },
     };
   }
 
-  /** Takes away what has been kept for long enough, and what is too much. */
+  /** Removes expired logs, and the oldest logs if the limit is exceeded. */
   sweep(): Promise<void> {
     this.#pass ??= this.#sweepUntilEnough().finally(() => {
       this.#pass = undefined;
@@ -110,12 +110,12 @@ export class KeptLogSweep {
     return this.#pass;
   }
 
-  #sweepOrTell(): void {
+  #sweepOrLog(): void {
     this.sweep().catch((error: unknown) => {
       if (this.#over.signal.aborted) return;
-      // Whatever it is, the next log will not have mended it: it is tried again after as much as a pass makes room for.
+      // The next log will not remove the cause: try again after as many bytes as a pass would have removed.
       this.#bytes = Math.min(this.#bytes, this.#maxBytes * shareLeft);
-      this.#deps.log.warn({ err: error }, 'Kept logs cannot be swept');
+      this.#deps.log.warn({ err: error }, 'Cannot sweep the kept logs');
     });
   }
 
@@ -140,12 +140,12 @@ export class KeptLogSweep {
     for (const [backend, count] of this.#young) if (count <= countBefore) this.#young.delete(backend);
   }
 
-  /** Takes away the oldest ones, and returns how many bytes that were. */
+  /** Removes the oldest logs, and returns their size in bytes. */
   async #trim(found: number, bytesByAge: ReadonlyMap<number, number>, nowMs: number): Promise<number> {
     const excess = found - this.#maxBytes * shareLeft;
     const lastAge = ageThatReaches(excess, bytesByAge);
     const removed = { logs: 0, bytes: 0, writtenUntil: new Date(0) };
-    const take = async (file: KeptFile) => {
+    const drop = async (file: KeptFile) => {
       await remove(file);
       removed.logs += 1;
       removed.bytes += file.bytes;
@@ -153,18 +153,18 @@ export class KeptLogSweep {
     };
     const lastOnes: KeptFile[] = [];
     for await (const file of this.#files(nowMs)) {
-      if (ageOf(file) < lastAge) await take(file);
+      if (ageOf(file) < lastAge) await drop(file);
       else if (ageOf(file) === lastAge) lastOnes.push(file);
     }
     lastOnes.sort((one, other) => one.order - other.order || one.writtenMs - other.writtenMs);
     for (const file of lastOnes) {
       if (removed.bytes >= excess) break;
-      if (file.name !== this.#last && !this.#writing.has(backendOf(file.name))) await take(file);
+      if (file.name !== this.#last && !this.#writing.has(backendOf(file.name))) await drop(file);
     }
     const { log, settings } = this.#deps;
     log.warn(
       { ...removed, limitBytes: settings.totalBytes },
-      'Kept logs took too much space, the oldest were removed early',
+      'Kept logs exceeded their limit, the oldest were removed early',
     );
     return removed.bytes;
   }
@@ -175,14 +175,14 @@ export class KeptLogSweep {
       this.#over.signal.throwIfAborted();
       const path = join(folder, name);
       const found = await lstat(path).catch(() => undefined);
-      // Looked up last, since it may just have begun.
+      // Checked after lstat: the writing may just have begun.
       if (!found?.isFile() || this.#writing.has(backendOf(name))) continue;
       const order = this.#orderOf(name, found, nowMs);
       yield { name, path, bytes: onDisk(found.size), writtenMs: found.mtimeMs, order };
     }
   }
 
-  /** Those whose time has not come were written under a clock that was ahead: nobody knows how old they are, so they go first. */
+  /** A file with a time in the future was written while the clock was ahead. Its age is unknown, so it is removed first. */
   #orderOf(name: string, { mtimeMs }: Stats, nowMs: number): number {
     const count = this.#young.get(name);
     if (count !== undefined) return nowMs + count;
@@ -190,7 +190,7 @@ export class KeptLogSweep {
   }
 }
 
-/** The age up to which there are this many bytes. */
+/** The step of age up to which files add up to this many bytes. */
 function ageThatReaches(bytes: number, bytesByAge: ReadonlyMap<number, number>): number {
   let reached = 0;
   for (const [age, more] of [...bytesByAge].sort(([one], [other]) => one - other)) {

@@ -12,22 +12,21 @@ import type { KeptLogSweepDeps } from './kept-log-sweep.ts';
 import type { KeptLogSettings } from '../settings.ts';
 import { Semaphore } from '../../core/async/semaphore.ts';
 
-/** Each holds its log in memory. When many backends end at once, the others wait a moment. */
-const maxAtATime = 8;
+/** Logs that are kept at a time: each is held in memory. If many backends end at once, the others wait. */
+const maxConcurrentKeeps = 8;
 
 /**
- * Logs of backends that have ended, a file each:
+ * The logs of backends that have ended, one file each:
  *
- *     <folder>/<backend>        lines of JSON, the last ones of the log
- *     <folder>/<backend>.draft  one that is being written, or was when the worker was killed
+ *     <folder>/<backend>        the last lines of the log, as lines of JSON
+ *     <folder>/<backend>.draft  a log that is being written, or was when the worker was killed
  *
- * A draft is written anew as long as there is the container, and swept like all others when there is none. What is kept for how
- * long, and how much of it, is in `kept-log-sweep.ts`.
+ * A draft is replaced while the container exists, and swept like every file afterwards. `kept-log-sweep.ts` limits age and size.
  */
 export class KeptLogs {
   readonly #settings: KeptLogSettings;
   readonly #reserve: DiskReserve | undefined;
-  readonly #permits = new Semaphore(maxAtATime);
+  readonly #permits = new Semaphore(maxConcurrentKeeps);
   readonly #sweep: KeptLogSweep;
 
   constructor(
@@ -38,13 +37,10 @@ export class KeptLogs {
     this.#sweep = new KeptLogSweep(deps);
   }
 
-  /**
-   * Keeps the end of a log, so that it is there after a power cut. Does nothing if it is kept already, or empty. Throws
-   * `ReserveError` when the disk is needed for the store.
-   */
+  /** Stores the end of a log durably, unless it is stored already or empty. Throws `ReserveError` if the store needs the disk. */
   async keep(backend: string, read: () => AsyncIterable<LogRecord[]>, signal: AbortSignal): Promise<void> {
     using _permit = await this.#permits.acquire(signal);
-    if (await isThere(this.#file(backend))) return;
+    if (await exists(this.#file(backend))) return;
     const { folder, maxBytes, totalBytes } = this.#settings;
     const tail = new Tail(Math.min(maxBytes, totalBytes || Infinity));
     for await (const records of read()) for (const record of records) tail.add(`${JSON.stringify(record)}\n`);
@@ -55,18 +51,18 @@ export class KeptLogs {
     await writeDurably(this.#file(backend), tail.text, `${this.#file(backend)}${draftEnding}`);
   }
 
-  /** What is kept of a log from a place on; `undefined` if nothing is. */
+  /** Reads a kept log after a position; `undefined` if the log is not kept. */
   async read(backend: string, after: string | undefined): Promise<AsyncGenerator<LogRecord[], void, void> | undefined> {
     const file = this.#file(backend);
-    return (await isThere(file)) ? readFrom(file, after) : undefined;
+    return (await exists(file)) ? readFrom(file, after) : undefined;
   }
 
-  /** Takes away, now and then, what has been kept for long enough, and the oldest logs when all take too much. Until disposed. */
+  /** Removes regularly, until disposed, expired logs, and the oldest logs if all of them take too much space. */
   beginSweeping(): AsyncDisposable {
     return this.#sweep.begin();
   }
 
-  /** Does so now. */
+  /** Removes them now. */
   async sweep(): Promise<void> {
     await this.#sweep.sweep();
   }
@@ -76,7 +72,7 @@ export class KeptLogs {
   }
 }
 
-/** The last of many texts, up to a number of bytes. */
+/** The last texts of a sequence, up to a number of bytes. */
 class Tail {
   readonly #maxBytes: number;
   #all: string[] = [];
@@ -121,11 +117,11 @@ async function* readFrom(file: string, after: string | undefined): AsyncGenerato
       yield after === undefined ? records : records.filter(({ at }) => at > after);
     }
   } catch (error) {
-    // It was just swept.
+    // The log was swept meanwhile.
     if (systemCode(error) !== 'ENOENT') throw error;
   }
 }
 
-async function isThere(file: string): Promise<boolean> {
+async function exists(file: string): Promise<boolean> {
   return (await ifPresent(stat(file))) !== undefined;
 }

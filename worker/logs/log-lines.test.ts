@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { logPosition, maxLineBytes } from '../../contract/backend-streams.ts';
 import { LogFrames } from '../docker/log-frames.ts';
 import type { LogEntry } from '../docker/log-frames.ts';
-import { LogLines } from './log-lines.ts';
-import { LogReplays } from './log-replays.ts';
+import { LogLines, LogReplays } from './log-lines.ts';
 
 /** A frame as the engine sends it. */
 function frame(text: string | Buffer, { second = 0, source = 1 } = {}): Buffer {
@@ -21,8 +20,8 @@ function linesOf(...frames: Buffer[]): string[] {
 
 function recordsOf(frames: readonly Buffer[]) {
   const lines = new LogLines();
-  const entries = new LogFrames().take(Buffer.concat(frames));
-  return [...lines.take(entries), ...lines.end()];
+  const entries = new LogFrames().add(Buffer.concat(frames));
+  return [...lines.add(entries), ...lines.end()];
 }
 
 describe('LogFrames', () => {
@@ -33,7 +32,7 @@ describe('LogFrames', () => {
       frame('\n'),
       frame('more', { second: 59 }),
     ]);
-    const whole = new LogFrames().take(bytes);
+    const whole = new LogFrames().add(bytes);
     expect(whole.map(({ source, text, endsLine }) => [source, text.toString(), endsLine])).toEqual([
       ['stdout', 'grüße 🙂', true],
       ['stderr', '', false],
@@ -47,7 +46,7 @@ describe('LogFrames', () => {
     for (let size = 1; size < 12; size += 1) {
       const frames = new LogFrames();
       const entries: LogEntry[] = [];
-      for (let at = 0; at < bytes.length; at += size) entries.push(...frames.take(bytes.subarray(at, at + size)));
+      for (let at = 0; at < bytes.length; at += size) entries.push(...frames.add(bytes.subarray(at, at + size)));
       expect(entries).toEqual(whole);
     }
   });
@@ -107,7 +106,7 @@ describe('LogReplays', () => {
   it('leaves out what an engine tells again, and nothing that the other output wrote meanwhile', () => {
     const told = [1, 2, 2, 3].map((second) => frame(`${second}\n`, { second }));
     const other = frame('other\n', { second: 2, source: 2 });
-    const entries = new LogFrames().take(Buffer.concat([...told, other, ...told, frame('4\n', { second: 4 })]));
+    const entries = new LogFrames().add(Buffer.concat([...told, other, ...told, frame('4\n', { second: 4 })]));
     const replays = new LogReplays();
     const kept = entries.filter((entry) => replays.isNew(entry)).map(({ text }) => text.toString());
     expect(kept).toEqual(['1', '2', '2', '3', 'other', '4']);

@@ -1,34 +1,34 @@
-/** From what the engine kept of a container's output to the lines of its log, each with its place. */
+/** Assembles the lines of a log from the entries that the engine kept of a container's output. */
 import { maxLineBytes } from '../../contract/backend-streams.ts';
 import type { LogRecord } from '../../contract/backend-streams.ts';
 import type { LogEntry } from '../docker/log-frames.ts';
 
-/** A character of UTF-8 has at most four bytes. */
+/** A UTF-8 character has at most four bytes. */
 const longestCharacterBytes = 4;
 
 const firstTime = '0000000000.000000000';
 
-/** Puts lines together as they come. Each has its place from the entries alone: read again, it has the same. */
+/** Assembles lines incrementally. The position of a line depends on the entries alone: read again, a line has the same position. */
 export class LogLines {
   readonly #open: Record<LogEntry['source'], OpenLine> = { stdout: newLine(), stderr: newLine() };
   #time = firstTime;
   #index = -1;
 
-  /** The lines that are whole by now. */
-  take(entries: readonly LogEntry[]): LogRecord[] {
+  /** Returns the lines that are complete with these entries. */
+  add(entries: readonly LogEntry[]): LogRecord[] {
     const records: LogRecord[] = [];
-    for (const entry of entries) this.#add(entry, records);
+    for (const entry of entries) this.#addEntry(entry, records);
     return records;
   }
 
-  /** What was begun and will have no end, since the container has ended. */
+  /** Returns the unfinished lines, once the container has exited. */
   end(): LogRecord[] {
     const records: LogRecord[] = [];
     for (const line of Object.values(this.#open)) if (line.bytes > 0) this.#finish(line, records);
     return records;
   }
 
-  #add(entry: LogEntry, records: LogRecord[]): void {
+  #addEntry(entry: LogEntry, records: LogRecord[]): void {
     const line = this.#open[entry.source];
     if (line.bytes === 0) line.time = entry.time;
     line.parts.push(entry.text);
@@ -56,7 +56,7 @@ export class LogLines {
     line.bytes = 0;
   }
 
-  /** Both streams of a container write at once, so the next line may have an earlier time. Its place is after this one. */
+  /** Both streams of a container write at once, so a line may have an earlier time than the previous one, but gets a later position. */
   #record(time: string, line: string): LogRecord {
     if (time > this.#time) {
       this.#time = time;
@@ -64,6 +64,24 @@ export class LogLines {
     }
     this.#index += 1;
     return { at: `${this.#time}-${String(this.#index).padStart(8, '0')}`, line };
+  }
+}
+
+/**
+ * Detects entries that an engine sends twice: when a container writes much, the engine may reread its file from the start. The times
+ * of one stream never decrease, so entries before the latest time, and up to it, are repetitions.
+ */
+export class LogReplays {
+  readonly #latest = { stdout: '', stderr: '' };
+  readonly #isReplayed = { stdout: false, stderr: false };
+
+  isNew({ source, time }: LogEntry): boolean {
+    const latest = this.#latest[source];
+    if (time < latest) this.#isReplayed[source] = true;
+    if (time > latest) this.#isReplayed[source] = false;
+    if (this.#isReplayed[source]) return false;
+    this.#latest[source] = time;
+    return true;
   }
 }
 
@@ -77,7 +95,7 @@ function newLine(): OpenLine {
   return { time: firstTime, parts: [], bytes: 0 };
 }
 
-/** The last place up to `end` at which no character is cut; of what is no text, `end` itself. */
+/** The last index up to `end` that cuts no character; `end` itself if the bytes are not UTF-8. */
 function characterStart(bytes: Buffer, end: number): number {
   for (let at = end; at > end - longestCharacterBytes; at -= 1) {
     const isInside = ((bytes[at] ?? 0) & 0xc0) === 0x80;

@@ -75,7 +75,7 @@ describe.skipIf(why !== undefined)(`the health of an engine ${why ?? ''}`, () =>
     expect([health.problem, changes]).toEqual([undefined, [false, true]]);
     // Once for each change, however often it was asked.
     expect(lines.map(({ level, msg }) => `${level}: ${msg}`)).toEqual([
-      'error: Docker Engine does not answer, no backends are taken until it does',
+      'error: Docker Engine does not answer, no backends are claimed until it does',
       'info: Docker Engine answers again',
     ]);
     expect(lines[0]?.err?.message).toContain('10 seconds');

@@ -1,13 +1,13 @@
-/** Whether the engine of this node answers: it is asked regularly, since one that has locked itself up does not say so. */
+/** Checks regularly whether the engine of this node answers: a deadlocked engine does not report it. */
 import { TimeoutError, withTimeout } from '../../core/async/with-timeout.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
 import { EngineError } from '../docker/engine-error.ts';
 import type { Engine } from '../docker/engine.ts';
 
-const askEveryMs = 5_000;
+const checkEveryMs = 5_000;
 
-/** A busy engine answers within a second or two; one that needs longer than this should not be given more to do. */
+/** A busy engine answers within a second or two; a slower one should get no more work. */
 const answerLimitMs = 10_000;
 
 export interface EngineHealthDeps {
@@ -16,25 +16,25 @@ export interface EngineHealthDeps {
   readonly log: Log;
 }
 
-/** Asks the engine, again and again, until disposed. It counts as answering until it does not. */
+/** Checks the engine until disposed. Before the first check, the engine counts as healthy. */
 export class EngineHealth implements AsyncDisposable {
   readonly #deps: EngineHealthDeps;
   readonly #over = new AbortController();
   readonly #listeners = new Set<() => void>();
-  readonly #asking: Promise<void>;
+  readonly #checking: Promise<void>;
   #problem: EngineError | undefined;
 
   constructor(deps: EngineHealthDeps) {
     this.#deps = deps;
-    this.#asking = this.#goOnAsking();
+    this.#checking = this.#checkRepeatedly();
   }
 
-  /** Why nothing can be started now; `undefined` while the engine answers. */
+  /** The reason why no backend can be started now; `undefined` while the engine answers. */
   get problem(): EngineError | undefined {
     return this.#problem;
   }
 
-  /** Is called each time the engine has stopped answering, or answers again. */
+  /** Calls the listener whenever the engine stops answering or answers again. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener);
   }
@@ -42,20 +42,20 @@ export class EngineHealth implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#listeners.clear();
     this.#over.abort();
-    await this.#asking;
+    await this.#checking;
   }
 
-  async #goOnAsking(): Promise<void> {
+  async #checkRepeatedly(): Promise<void> {
     for (;;) {
-      await this.#deps.clock.sleep(askEveryMs, this.#over.signal).catch(() => {});
+      await this.#deps.clock.sleep(checkEveryMs, this.#over.signal).catch(() => {});
       if (this.#over.signal.aborted) return;
-      const problem = await this.#ask();
+      const problem = await this.#check();
       if (this.#over.signal.aborted) return;
       if ((problem === undefined) !== (this.#problem === undefined)) this.#change(problem);
     }
   }
 
-  async #ask(): Promise<EngineError | undefined> {
+  async #check(): Promise<EngineError | undefined> {
     const { clock, engine } = this.#deps;
     try {
       const limit = { clock, ms: answerLimitMs, signal: this.#over.signal };
@@ -75,7 +75,7 @@ export class EngineHealth implements AsyncDisposable {
   #change(problem: EngineError | undefined): void {
     const { log } = this.#deps;
     this.#problem = problem;
-    if (problem) log.error({ err: problem }, 'Docker Engine does not answer, no backends are taken until it does');
+    if (problem) log.error({ err: problem }, 'Docker Engine does not answer, no backends are claimed until it does');
     else log.info('Docker Engine answers again');
     for (const listener of this.#listeners) listener();
   }

@@ -1,40 +1,39 @@
-/** How the worker tells that its node is alive, and what it does when it cannot. */
+/** Renews the lease of this node, and stops backends with a key when that fails. */
 import { upsert } from '../../core/store/upsert.ts';
 import { nodeHeartbeatMs, nodeLeaseMs, nodes } from '../../model/node.ts';
 import type { Node, NodeGateway } from '../../model/node.ts';
 import type { WorkerContext } from '../context.ts';
-import { LeaseDeadlines } from '../leases/lease-deadlines.ts';
+import { LeaseDeadlines, untilDue } from '../leases/lease-deadlines.ts';
 import { NodeReachability } from './node-reachability.ts';
 import { stopBackend } from '../lifecycle/stop.ts';
-import { untilDue } from '../leases/until-due.ts';
 
-/** A heartbeat that failed is tried again soon, so that one failure does not use up a sixth of the lease. */
+/** The pause after a failed heartbeat, so that a failure does not use up a sixth of the lease. */
 const beatAgainAfterMs = 2_000;
 
 /**
- * Tells now, and then regularly until disposed, that this node is alive. Throws if the first time fails.
+ * Writes a heartbeat of this node now, and then regularly until disposed. Throws if the first heartbeat fails.
  *
- * When a node counts as dead, its backends count as lost and their keys as free, whether or not each key was renewed. So the
- * backends that hold a key are stopped before the node's lease ends, too, where other processes share the store.
+ * When a node counts as dead, its backends count as lost and their keys as free, even if the keys were renewed. So if other
+ * processes share the store, the backends with a key are stopped before the node's lease ends, too.
  */
 export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway): Promise<AsyncDisposable> {
-  const isForAll = worker.settings.gateway !== undefined;
-  const place = isForAll ? { gateway } : { ownMachineGateway: gateway };
-  const about = { startedAt: await worker.store.now(), ...place };
+  const isPublic = worker.settings.gateway !== undefined;
+  const access = isPublic ? { gateway } : { ownMachineGateway: gateway };
+  const about = { startedAt: await worker.store.now(), ...access };
   const deadlines = new LeaseDeadlines(worker, (kind) => {
-    worker.log.error({ kind }, 'The node cannot tell that it is alive, stopping the backends that hold a key');
+    worker.log.error({ kind }, 'Cannot renew the lease of the node, stopping the backends that hold a key');
     for (const run of worker.runs.values()) {
       if (run.backend.key !== undefined) stopBackend(worker, run, kind, 'keyexpired');
     }
   });
   const over = new AbortController();
-  const reachability = new NodeReachability(worker, isForAll ? gateway : undefined);
-  const beatAndLook = async () => {
+  const reachability = new NodeReachability(worker, isPublic ? gateway : undefined);
+  const beatAndCheck = async () => {
     await beat(worker, deadlines, about);
-    await reachability.look();
+    await reachability.check();
   };
-  await beatAndLook();
-  const beating = goOnBeating(worker, beatAndLook, over.signal);
+  await beatAndCheck();
+  const beating = beatRepeatedly(worker, beatAndCheck, over.signal);
   return {
     [Symbol.asyncDispose]: async () => {
       over.abort();
@@ -44,7 +43,7 @@ export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway
   };
 }
 
-async function goOnBeating(worker: WorkerContext, beat: () => Promise<void>, signal: AbortSignal): Promise<void> {
+async function beatRepeatedly(worker: WorkerContext, beat: () => Promise<void>, signal: AbortSignal): Promise<void> {
   let pauseMs = nodeHeartbeatMs;
   for (;;) {
     await untilDue(worker.machineClock, pauseMs, signal).catch(() => {});

@@ -1,11 +1,11 @@
-/** A node's name is its own: a worker on another machine with the same one would take this node's backends for lost. */
+/** Ensures that the node's name is unique: a worker on another machine with the same name would treat this node's backends as lost. */
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
 import type { Store } from '../../core/store/store.ts';
 import { isAlive, nodeHeartbeatMs, nodes } from '../../model/node.ts';
 import type { WorkerSettings } from '../settings.ts';
 
-/** Somebody else runs a worker under the name of this node. The message says what to do. */
+/** Another machine runs a worker under the name of this node. The message says what to do. */
 export class NodeNameError extends Error {
   override readonly name = 'NodeNameError';
 
@@ -14,7 +14,7 @@ export class NodeNameError extends Error {
   }
 }
 
-/** Whoever lives tells so once in this time, also when one attempt has failed. */
+/** A live worker writes a heartbeat within this time, even if one attempt fails. */
 export const heardWithinMs = nodeHeartbeatMs + 5_000;
 
 export interface NameDeps {
@@ -25,15 +25,15 @@ export interface NameDeps {
 }
 
 /**
- * Throws a `NodeNameError` if a worker on another machine lives under this node's name. Takes no time where the last one was on
- * this machine, or is long gone; else it waits for a heartbeat, since that machine may just have become this one.
+ * Throws a `NodeNameError` if a worker on another machine uses this node's name. Returns at once if the last worker of that name was
+ * on this machine or has been dead for long. Otherwise waits for a heartbeat, since the node may just have moved to this machine.
  */
 export async function assertOwnName({ store, clock, log, settings }: NameDeps): Promise<void> {
   const { node, machine } = settings;
   const found = await store.get(nodes, node);
   if (!found || found.machine === undefined || found.machine === machine) return;
   if (!isAlive(found, await store.now())) return;
-  log.warn({ node }, 'The node was on another machine a moment ago, waiting for a sign of life from there');
+  log.warn({ node }, 'The node was on another machine a moment ago, waiting for a heartbeat from there');
   await clock.sleep(heardWithinMs);
   const again = await store.get(nodes, node);
   if (again?.machine === found.machine && again.leaseUntil > found.leaseUntil) throw new NodeNameError(node);

@@ -24,20 +24,20 @@ async function addNode(id: string, leaseUntil = new Date(Date.now() + 60_000)): 
   await store.insert(nodes, { id, cluster: id, leaseUntil, startedAt: leaseUntil, engineVersion: '' });
 }
 
-function lookFrom(gatewayHost: string | undefined) {
+function checkFrom(gatewayHost: string | undefined) {
   const told: string[] = [];
   const log = openLog('warn', { write: (line) => void told.push((JSON.parse(line) as { msg: string }).msg) });
   const settings = { node: 'here' } as WorkerSettings;
   const gateway = gatewayHost === undefined ? undefined : { host: gatewayHost, port: 7104 };
   const reachability = new NodeReachability({ store, log, settings }, gateway);
-  return { look: () => reachability.look(), told };
+  return { check: () => reachability.check(), told };
 }
 
 test('a node alone, or beside dead ones, hears nothing', async () => {
   await addNode('here');
   await addNode('long-gone', new Date(0));
-  const { look, told } = lookFrom(undefined);
-  await look();
+  const { check, told } = checkFrom(undefined);
+  await check();
   expect(told).toEqual([]);
 });
 
@@ -45,19 +45,19 @@ test.each([undefined, '127.0.0.1', 'localhost', '::1', 'host.docker.internal'])(
   'a node that tells others to reach it at %s hears once, when another one comes, what to set',
   async (host) => {
     await addNode('here');
-    const { look, told } = lookFrom(host);
-    await look();
+    const { check, told } = checkFrom(host);
+    await check();
     expect(told).toEqual([]);
     await addNode('there');
-    await look();
-    await look();
+    await check();
+    await check();
     expect(told).toEqual([expect.stringMatching(/set BERTH_ADVERTISED_HOST to the name or address/)]);
   },
 );
 
 test.each(['10.0.0.1', 'node-1.internal', '2001:db8::1'])('one that others reach at %s hears nothing', async (host) => {
   await addNode('there');
-  const { look, told } = lookFrom(host);
-  await look();
+  const { check, told } = checkFrom(host);
+  await check();
   expect(told).toEqual([]);
 });

@@ -1,19 +1,19 @@
-/** Whether other nodes have come beside this one, to whose machines nobody has told the way to this one's backends. */
+/** Detects nodes on other machines while this node has no advertised host. */
 import { isAlive, nodes } from '../../model/node.ts';
 import type { NodeGateway } from '../../model/node.ts';
 import type { WorkerContext } from '../context.ts';
 
-/** Names by which a machine calls itself, and by which no other one can call it. */
+/** Host names that lead every machine to itself. */
 const ownNames = /^(?:localhost|127\.[\d.]+|::1|host\.docker\.internal)$/;
 
-/** Whether processes on other machines can reach what runs behind a gateway, as far as its name tells. */
+/** Whether other machines may reach a gateway, judged by its host name. */
 export function isReachable(gateway: NodeGateway | undefined): boolean {
   return gateway !== undefined && !ownNames.test(gateway.host);
 }
 
 /**
- * Says what to do, once, when this node cannot be reached from other machines and another node lives. Each of the others may be
- * on this machine, too, so it is no more than a warning.
+ * Logs once what to do if other machines cannot reach this node and another node is alive. It is only a warning, because the other
+ * nodes may be on this machine.
  */
 export class NodeReachability {
   readonly #worker: Pick<WorkerContext, 'store' | 'log' | 'settings'>;
@@ -26,8 +26,8 @@ export class NodeReachability {
     this.#isDone = isReachable(gateway);
   }
 
-  /** Throws when the store does not answer. */
-  async look(): Promise<void> {
+  /** Throws if the store does not answer. */
+  async check(): Promise<void> {
     if (this.#isDone) return;
     const { store, log, settings } = this.#worker;
     const now = await store.now();

@@ -2,19 +2,19 @@ import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
 import type { Store } from '../../core/store/store.ts';
 
-/** Clocks that drift by 500 ppm, which is a lot, are 5 ms apart by then. A clock that was set is noticed by then, too. */
+/** Clocks that drift by 500 ppm, which is much, differ by 5 ms after this time. A clock that was set is noticed by then, too. */
 const compareEveryMs = 10_000;
 
 /**
- * The store's time on this node's timers: what a worker writes into documents, and compares with them, is dated by one clock on all
- * nodes, however wrong a node's own clock is. Where no other process shares the store, the store has the clock of its process.
+ * The store's time with this machine's timers. All nodes date and compare documents by the store's clock, however wrong their own
+ * clocks are. If no other process shares the store, the store uses the clock of its process.
  */
 export class StoreClock implements Clock, Disposable {
   readonly #machine: Clock;
   readonly #store: Store;
   readonly #log: Log;
   readonly #comparing: Disposable;
-  /** By how much the store's clock is ahead of the machine's. */
+  /** How far the store's clock is ahead of the machine's. */
   #aheadMs = 0;
 
   private constructor({ clock, store, log }: { clock: Clock; store: Store; log: Log }) {
@@ -24,7 +24,7 @@ export class StoreClock implements Clock, Disposable {
     this.#comparing = clock.every(compareEveryMs, () => void this.#compareOrWarn());
   }
 
-  /** Compares the two clocks, and then regularly until disposed. Throws `StoreError` if the store does not answer. */
+  /** Compares the two clocks now, and then regularly until disposed. Throws `StoreError` if the store does not answer. */
   static async open(deps: { clock: Clock; store: Store; log: Log }): Promise<StoreClock> {
     using opening = new DisposableStack();
     const clock = opening.use(new StoreClock(deps));
@@ -62,7 +62,7 @@ export class StoreClock implements Clock, Disposable {
     try {
       await this.#compare();
     } catch (error) {
-      this.#log.debug({ err: error }, 'Clock of the store cannot be read');
+      this.#log.debug({ err: error }, 'Cannot read the clock of the store');
     }
   }
 }

@@ -1,23 +1,23 @@
-/** How this node goes on with backends that are its own already: after a restart, or when something was missed. */
+/** Adopts backends that are assigned to this node and have no run here: after a restart, or when a message was lost. */
 import { backends, isEnding, rank } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
-import { becomeReadyWhenListening } from '../lifecycle/become-ready.ts';
+import { becomeReadyWhenListening } from '../lifecycle/readiness.ts';
 import { finalize } from '../lifecycle/finalize.ts';
-import { newRun } from '../lifecycle/new-run.ts';
 import type { WorkerContext } from '../context.ts';
 import type { ListedContainer } from '../docker/containers.ts';
 import { checkContainer } from '../lifecycle/container-exit.ts';
 import { keepKey } from '../leases/leases.ts';
+import { newRun } from '../lifecycle/run.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { beginSpawn } from '../lifecycle/spawn.ts';
 import { applyStopRequest, stopBackend } from '../lifecycle/stop.ts';
 
-/** Looks after a backend of this node from now on, if it lives, with the container that was found for it, if any. */
+/** Adopts a backend if it is live, assigned to this node and has no run yet, with the container that was found for it. */
 export async function adopt(worker: WorkerContext, id: string, container: ListedContainer | undefined): Promise<void> {
-  if (isLookedAfter(worker, id)) return;
-  // Read now: while nobody here looks after it, nobody ends it either.
+  if (hasRun(worker, id)) return;
+  // Read now, after the container was found: without a run, this node does not end it.
   const backend = await worker.store.get(backends, id);
-  if (!backend?.live || backend.node !== worker.settings.node || isLookedAfter(worker, id)) return;
+  if (!backend?.live || backend.node !== worker.settings.node || hasRun(worker, id)) return;
   const now = worker.clock.now();
   const run = newRun(worker, backend, { at: now, pulledMs: pulledMsIn(backend, now) });
   worker.log.info({ backend: run.id, status: backend.status, container: container?.phase }, 'Backend adopted');
@@ -28,14 +28,14 @@ export async function adopt(worker: WorkerContext, id: string, container: Listed
   try {
     await adoptStarted(worker, run, container);
   } catch (error) {
-    // Half adopted is not looked after: the next pass begins anew.
+    // The next pass begins anew.
     worker.runs.delete(run.id);
     run.finish();
     throw error;
   }
 }
 
-function isLookedAfter(worker: WorkerContext, id: string): boolean {
+function hasRun(worker: WorkerContext, id: string): boolean {
   return worker.runs.has(id) || worker.claiming.has(id);
 }
 
@@ -50,7 +50,7 @@ async function adoptStarted(worker: WorkerContext, run: Run, container: ListedCo
   run.containerStarted(container.id);
   const state = await worker.engine.containers.inspect(container.id);
   run.useAddress(state?.address ?? run.backend.address?.host);
-  if (run.address !== undefined) worker.engine.network.keepAddress(run.address);
+  if (run.address !== undefined) worker.engine.network.addresses.reserve(run.address);
   if (state?.phase !== 'running') {
     await checkContainer(worker, run);
     return;
@@ -64,12 +64,13 @@ async function adoptStarted(worker: WorkerContext, run: Run, container: ListedCo
 function resumeWaiting(worker: WorkerContext, run: Run): void {
   run.startUp(
     becomeReadyWhenListening(worker, run).catch((error: unknown) => {
-      if (!run.startUpSignal.aborted) worker.log.error({ err: error, backend: run.id }, 'Backend cannot become ready');
+      if (!run.startUpSignal.aborted)
+        worker.log.error({ err: error, backend: run.id }, 'Adopted backend did not become ready');
     }),
   );
 }
 
-/** How long an earlier worker spent fetching the image: all of `loading`, which is little else. */
+/** How long an earlier worker pulled the image: the whole of `loading`, which is little else. */
 function pulledMsIn(backend: Backend, now: Date): number {
   const timeOf = (status: string) => backend.history.find((entry) => entry.status === status)?.time.getTime();
   const loading = timeOf('loading');

@@ -1,4 +1,4 @@
-/** Level-triggered: what the store and the engine hold is compared with what this worker does, and mended. */
+/** Level-triggered: compares the store and the engine with the runs of this worker, and repairs the differences. */
 import { backends } from '../../model/backend.ts';
 import { adopt } from './adopt.ts';
 import { removeContainer } from '../lifecycle/remove-container.ts';
@@ -8,11 +8,11 @@ import { checkContainer } from '../lifecycle/container-exit.ts';
 import { claimWaiting } from '../scheduling/claim.ts';
 import { applyStopRequest } from '../lifecycle/stop.ts';
 
-/** One pass over everything. Throws when the store or the engine does not answer. */
+/** Makes one pass over all containers and backends. Throws if the store or the engine does not answer. */
 export async function reconcile(worker: WorkerContext): Promise<void> {
-  // In this order: a container is made after its backend was taken, so a container without a live backend is left over.
+  // In this order: a container is created after its backend was claimed, so a container without a live backend is a leftover.
   const containers = await worker.engine.containers.list();
-  await checkDead(worker, containers);
+  await checkExitedAmong(worker, containers);
   const leftOver = await findLeftOver(worker, containers);
   await killAll(worker, leftOver);
   await reconcileBackends(worker, containers);
@@ -21,12 +21,12 @@ export async function reconcile(worker: WorkerContext): Promise<void> {
   await claimWaiting(worker);
 }
 
-/** Finds containers that have ended while nobody listened. Throws when the engine does not answer. */
-export async function findDead(worker: WorkerContext): Promise<void> {
-  await checkDead(worker, await worker.engine.containers.list());
+/** Finalizes runs whose container exited without an event. Throws if the engine does not answer. */
+export async function checkExited(worker: WorkerContext): Promise<void> {
+  await checkExitedAmong(worker, await worker.engine.containers.list());
 }
 
-async function checkDead(worker: WorkerContext, containers: readonly ListedContainer[]): Promise<void> {
+async function checkExitedAmong(worker: WorkerContext, containers: readonly ListedContainer[]): Promise<void> {
   const running = new Set(containers.filter(({ phase }) => phase === 'running').map(({ id }) => id));
   for (const run of worker.runs.values()) {
     if (run.container?.started && !running.has(run.container.id)) await checkContainer(worker, run);
@@ -40,14 +40,14 @@ async function reconcileBackends(worker: WorkerContext, containers: readonly Lis
     equals: { node: worker.settings.node, live: true },
   });
   const containerOf = new Map(containers.map((container) => [container.backend, container]));
-  // Of two with the same key, the one that held it first may still run: it is adopted before the next one is started.
+  // Of two backends with the same key, the earlier holder may still run: it is adopted before the next one is started.
   for (const backend of ours.toSorted((one, other) => (one.fencingToken ?? 0) - (other.fencingToken ?? 0))) {
     before.delete(backend.id);
     const run = worker.runs.get(backend.id);
     if (run) applyStopRequest(worker, run, backend);
-    else await oneByOne(worker, backend.id, () => adopt(worker, backend.id, containerOf.get(backend.id)));
+    else await logFailure(worker, backend.id, () => adopt(worker, backend.id, containerOf.get(backend.id)));
   }
-  // What was ours and is not among the live ones any more: ended by somebody else, or deleted.
+  // Runs whose backend is no longer live here: another component ended or deleted it.
   for (const id of before) {
     const run = worker.runs.get(id);
     if (run && !run.isFinalizing) applyStopRequest(worker, run, await worker.store.get(backends, id));
@@ -67,34 +67,34 @@ async function findLeftOver(
   return leftOver;
 }
 
-/** Before anything is started: a container that is left over may have the key of the next backend. */
+/** Kills leftover containers before any backend is started: a leftover may hold the key of the next backend. */
 async function killAll(worker: WorkerContext, leftOver: readonly ListedContainer[]): Promise<void> {
   for (const { id, backend, phase } of leftOver) {
     if (phase !== 'running') continue;
-    worker.log.warn({ backend, container: id }, 'Container was left over, killing it');
-    await oneByOne(worker, backend, () => worker.engine.containers.signal(id, 'SIGKILL'));
+    worker.log.warn({ backend, container: id }, 'Killing a leftover container');
+    await logFailure(worker, backend, () => worker.engine.containers.signal(id, 'SIGKILL'));
   }
 }
 
 async function removeAll(worker: WorkerContext, leftOver: readonly ListedContainer[]): Promise<void> {
   for (const { id, backend } of leftOver) {
-    worker.log.warn({ backend, container: id }, 'Container was left over, removing it');
-    await oneByOne(worker, backend, () => removeContainer(worker, backend, id));
+    worker.log.warn({ backend, container: id }, 'Removing a leftover container');
+    await logFailure(worker, backend, () => removeContainer(worker, backend, id));
   }
 }
 
-/** Removes lease folders that a crash has left. */
+/** Removes the lease folders that a crash has left. */
 async function removeLeases(worker: WorkerContext, containers: readonly ListedContainer[]): Promise<void> {
   const isContained = new Set(containers.map(({ backend }) => backend));
   const isNeeded = (backend: string) => worker.runs.has(backend) || isContained.has(backend);
   await worker.containerLeases?.removeAllBut(isNeeded);
 }
 
-/** One that cannot be handled must not keep the others waiting; the next pass tries it again. */
-async function oneByOne(worker: WorkerContext, backend: string, handle: () => Promise<void>): Promise<void> {
+/** Logs a failure, so that one backend does not hold up the others; the next pass tries again. */
+async function logFailure(worker: WorkerContext, backend: string, handle: () => Promise<void>): Promise<void> {
   try {
     await handle();
   } catch (error) {
-    worker.log.warn({ err: error, backend }, 'Backend cannot be looked after, the next pass tries again');
+    worker.log.warn({ err: error, backend }, 'Cannot reconcile a backend, the next pass tries again');
   }
 }

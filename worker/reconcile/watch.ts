@@ -1,19 +1,19 @@
-/** How the worker learns that containers have ended. */
+/** Follows the engine's events to notice that containers have exited. */
 import type { WorkerContext } from '../context.ts';
 import type { ContainerEvent } from '../docker/events.ts';
 import { checkContainer, outOfMemoryFailure } from '../lifecycle/container-exit.ts';
-import { findDead } from './reconcile.ts';
+import { checkExited } from './reconcile.ts';
 
 /** Follows the engine's events until disposed. Resolves when the stream is open for the first time. */
 export async function beginWatching(worker: WorkerContext): Promise<AsyncDisposable> {
   const opened = Promise.withResolvers<void>();
   const over = new AbortController();
-  const following = worker.engine.events.follow(
+  const following = worker.engine.followEvents(
     {
       onOpen: () => {
         opened.resolve();
-        // What ended before the stream was open is looked up.
-        findDead(worker).catch((error: unknown) => logFailure(worker, error));
+        // Containers that exited before the stream was open.
+        checkExited(worker).catch((error: unknown) => logFailure(worker, error));
       },
       onEvent: (event) => {
         onEvent(worker, event).catch((error: unknown) => logFailure(worker, error));
@@ -37,13 +37,12 @@ async function onEvent(worker: WorkerContext, event: ContainerEvent): Promise<vo
     await checkContainer(worker, run, event.exitCode);
     return;
   }
-  // Whichever process was killed: a backend that has exceeded its limit ends, by itself or by us.
+  // Whichever process the kernel killed: a backend that exceeded its limit ends.
   run.fail(outOfMemoryFailure(worker, run));
   worker.log.warn({ backend: run.id }, 'Backend exceeded its memory limit');
   await worker.engine.containers.signal(event.container, 'SIGKILL');
 }
 
 function logFailure(worker: WorkerContext, error: unknown): void {
-  if (!worker.closing.aborted)
-    worker.log.warn({ err: error }, 'Containers cannot be looked at, the next pass tries again');
+  if (!worker.closing.aborted) worker.log.warn({ err: error }, 'Cannot inspect containers, the next pass tries again');
 }

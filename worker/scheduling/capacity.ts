@@ -1,4 +1,4 @@
-/** What this node has room for: so many backends, and so much memory that they may come to need together. */
+/** The capacity of this node: a number of backends, and an amount of memory that their limits may add up to. */
 import type { BackendLimits } from '../../model/backend.ts';
 import type { WorkerContext } from '../context.ts';
 import { memoryLimitOf } from '../lifecycle/container-spec.ts';
@@ -6,28 +6,28 @@ import { memoryLimitOf } from '../lifecycle/container-spec.ts';
 type Node = Pick<WorkerContext, 'engine' | 'runs' | 'settings' | 'claiming'>;
 
 /**
- * The limits of all backends may add up to so many times the memory of the machine. A limit says what a backend takes at worst:
- * few come near it, and hardly ever at the same time.
+ * The limits of all backends may add up to this multiple of the machine's memory. A limit is the worst case: few backends come near
+ * theirs, and hardly ever at the same time.
  */
 const memoryShare = 2;
 
-/** Memory that this node offers to its backends, all together; infinite where that is not limited. */
+/** The memory in bytes that this node offers to all its backends together; infinite if it is not limited. */
 export function offeredMemory({ engine, settings }: Pick<Node, 'engine' | 'settings'>): number {
   return settings.offeredMemoryBytes ?? (engine.memoryBytes * memoryShare || Infinity);
 }
 
-/** Memory that the backends of this node may take, all together. */
+/** The memory in bytes that the limits of this node's backends add up to. */
 export function promisedMemory({ runs, claiming, settings }: Omit<Node, 'engine'>): number {
   const all = [...Array.from(runs.values(), ({ backend }) => backend), ...claiming.values()];
   return all.reduce((bytes, { limits }) => bytes + memoryLimitOf(limits, settings), 0);
 }
 
-/** Whether there is room for anything. */
+/** Whether this node has any capacity left. */
 export function hasCapacity(node: Node): boolean {
   return isBelowMaxBackends(node) && promisedMemory(node) < offeredMemory(node);
 }
 
-/** Whether there is room for a backend with these limits. */
+/** Whether this node has capacity for a backend with these limits. */
 export function hasCapacityFor(node: Node, limits: BackendLimits): boolean {
   return isBelowMaxBackends(node) && promisedMemory(node) + memoryLimitOf(limits, node.settings) <= offeredMemory(node);
 }

@@ -1,44 +1,44 @@
-/** How this node takes backends that wait for one. */
+/** Claims backends that wait for a node. */
 import { advance, assign, backends } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { changeBackend } from '../../model/change-backend.ts';
-import { newRun } from '../lifecycle/new-run.ts';
 import type { WorkerContext } from '../context.ts';
-import { hasCapacity, hasCapacityFor } from './capacity.ts';
+import { newRun } from '../lifecycle/run.ts';
 import { beginSpawn } from '../lifecycle/spawn.ts';
+import { hasCapacity, hasCapacityFor } from './capacity.ts';
 
-/** So many that wait are looked at in a pass: far more than can be started before the next one. */
-const lookedAt = 200;
+/** Waiting backends that one pass reads: far more than can be started before the next pass. */
+const maxWaitingRead = 200;
 
-/** Whether this node takes backends now: its engine answers, and it has room. */
+/** Whether this node accepts backends now: its engine answers, and it has capacity. */
 export function acceptsBackends(worker: WorkerContext): boolean {
   return worker.engineHealth.problem === undefined && hasCapacity(worker);
 }
 
-/** Whether this node takes a backend like this now. */
+/** Whether this node accepts a backend with these limits now. */
 export function accepts(worker: WorkerContext, { limits }: Backend): boolean {
   return worker.engineHealth.problem === undefined && hasCapacityFor(worker, limits);
 }
 
 /**
- * Takes a backend, if it still waits, and starts it; there must be room for it. Resolves when the start needs no permit, or none
- * for now; it goes on by itself. Throws when the store does not answer.
+ * Claims a backend if it still waits, and starts it; the node must have capacity for it. Resolves when the start needs no permit,
+ * now or any more; it continues in the background. Throws if the store does not answer.
  */
 export async function claim(worker: WorkerContext, backend: Backend): Promise<void> {
   const { id } = backend;
   if (worker.runs.has(id) || worker.claiming.has(id) || worker.closing.aborted) return;
   worker.claiming.set(id, backend);
-  let taken: Backend | undefined;
+  let claimed: Backend | undefined;
   try {
     const { node } = worker.settings;
     const now = worker.clock.now();
-    ({ backend: taken } = await changeBackend(worker, id, (current) => {
+    ({ backend: claimed } = await changeBackend(worker, id, (current) => {
       const assigned = assign(current, node);
-      // One write for both, unless it must wait for its key first.
+      // Both changes in one write, unless the backend must first wait for its key.
       return assigned === current || assigned.waitsFor !== undefined ? assigned : advance(assigned, 'loading', now);
     }));
-    if (!taken?.live || taken.node !== node || worker.closing.aborted) return;
-    newRun(worker, taken);
+    if (!claimed?.live || claimed.node !== node || worker.closing.aborted) return;
+    newRun(worker, claimed);
   } finally {
     worker.claiming.delete(id);
   }
@@ -47,17 +47,17 @@ export async function claim(worker: WorkerContext, backend: Backend): Promise<vo
 }
 
 /**
- * Takes the oldest backends of the cluster that no node has taken, as far as there are room and permits to start them. One that does not fit holds
- * up none that does. The queue is only a notification. Throws when the store does not answer.
+ * Claims the oldest backends of the cluster that no node has claimed, as far as capacity and permits allow. A backend that does not
+ * fit delays none that does. Throws if the store does not answer.
  *
- * @returns whether some may be left that this node could not take now
+ * @returns whether backends may be left that this node could not claim now
  */
 export async function claimWaiting(worker: WorkerContext): Promise<boolean> {
   if (!acceptsBackends(worker) || freeStarts(worker) <= 0) return true;
   const waiting = await worker.store.find(backends, {
     index: 'waiting',
     equals: { live: true, cluster: worker.settings.cluster, node: null },
-    limit: lookedAt,
+    limit: maxWaitingRead,
   });
   let isLeft = false;
   for (const backend of waiting) {
@@ -67,13 +67,13 @@ export async function claimWaiting(worker: WorkerContext): Promise<boolean> {
     }
     if (freeStarts(worker) <= 0) return true;
     claim(worker, backend).catch((error: unknown) => {
-      worker.log.warn({ err: error, backend: backend.id }, 'Waiting backend cannot be taken');
+      worker.log.warn({ err: error, backend: backend.id }, 'Cannot claim a waiting backend');
     });
   }
   return isLeft;
 }
 
-/** How many backends more can start at once. Those that are just being taken are about to. */
+/** How many more backends can start at once. Each backend that is being claimed is about to need a permit. */
 function freeStarts({ starts, claiming }: WorkerContext): number {
   return starts.available - claiming.size;
 }

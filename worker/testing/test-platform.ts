@@ -184,7 +184,7 @@ export class TestPlatform implements AsyncDisposable {
   async leaveCreated(backend: string, imageDigest: string): Promise<void> {
     const { containers, network } = this.engine.engine;
     const image = `${this.images.host}/acme/draw@${imageDigest}`;
-    const about = { backend, image, address: network.takeAddress(), env: {}, labels: {} };
+    const about = { backend, image, address: network.addresses.assign(), env: {}, labels: {} };
     await containers.create({ ...about, pidsLimit: 64, capabilities: [] });
   }
 

@@ -1,4 +1,4 @@
-/** What each pass of the sweep measures of a running backend, and the limit that follows from it. */
+/** Measures running backends with each sweep, and enforces their limit of CPU time. */
 import { withPeak } from '../lifecycle/finalize.ts';
 import type { WorkerContext } from '../context.ts';
 import type { Run } from '../lifecycle/run.ts';
@@ -6,24 +6,24 @@ import { stopBackend } from '../lifecycle/stop.ts';
 import { findCgroup, readUsage } from './cgroup.ts';
 import type { CgroupFolders } from './cgroup.ts';
 
-/** A new peak is written when it is this much higher than the one before: a few writes in a life, not one a second. */
+/** A peak is written when it is this much higher than the previous one: a few writes per backend, not one a second. */
 const peakStep = 1.25;
 
-/** Measures backends, remembering where the kernel shows each one. */
+/** Checks the usage of backends, and caches their control groups. */
 export class CpuLimits {
   readonly #worker: WorkerContext;
   readonly #writing = new WeakSet<Run>();
-  readonly #cgroups = new WeakMap<Run, CgroupFolders | 'unseen'>();
+  readonly #cgroups = new WeakMap<Run, CgroupFolders | 'invisible'>();
 
   constructor(worker: WorkerContext) {
     this.#worker = worker;
   }
 
-  /** Notes the peak of a backend's memory, and stops it when its CPU time is used up. Throws what the engine throws. */
+  /** Records a backend's peak memory usage, and stops the backend when its CPU time is used up. Throws an `EngineError`. */
   async check(run: Run): Promise<void> {
     const cgroup = await this.#cgroupOf(run);
     const usage = cgroup && (await readUsage(cgroup));
-    if (usage) this.#notePeak(run, usage.memoryBytes);
+    if (usage) this.#recordPeak(run, usage.memoryBytes);
     const limitSeconds = run.backend.limits.cpuTimeSeconds;
     if (limitSeconds === undefined || run.stopKind !== undefined || !run.container?.started) return;
     const usedNanoseconds =
@@ -33,10 +33,10 @@ export class CpuLimits {
     stopBackend(this.#worker, run, 'hard', 'external');
   }
 
-  #notePeak(run: Run, memoryBytes: number): void {
+  #recordPeak(run: Run, memoryBytes: number): void {
     run.memoryUsed(memoryBytes);
     const isWorthWriting = run.peakMemoryBytes > peakStep * (run.backend.peakMemoryBytes ?? 0);
-    // While the store is away one write waits for it, not one a second.
+    // While the store does not answer, only one write waits for it.
     if (!isWorthWriting || this.#writing.has(run)) return;
     const peak = run.peakMemoryBytes;
     this.#writing.add(run);
@@ -52,9 +52,9 @@ export class CpuLimits {
     if (known === undefined) {
       const state = await this.#worker.engine.containers.inspect(run.container.id);
       if (!state || state.pid === 0) return undefined;
-      known = (await findCgroup(state.pid, run.container.id)) ?? 'unseen';
+      known = (await findCgroup(state.pid, run.container.id)) ?? 'invisible';
       this.#cgroups.set(run, known);
     }
-    return known === 'unseen' ? undefined : known;
+    return known === 'invisible' ? undefined : known;
   }
 }

@@ -1,4 +1,4 @@
-/** What backends use, for whoever listens: once a second, and measured once however many listen. */
+/** The live usage of backends, once a second. All listeners of a backend share one measurement. */
 import type { MetricsRecord } from '../../contract/backend.ts';
 import { abortable } from '../../core/async/abortable.ts';
 import type { Engine } from '../docker/engine.ts';
@@ -6,16 +6,16 @@ import type { ContainerUsage } from '../docker/stats.ts';
 import type { Run } from '../lifecycle/run.ts';
 
 export class LiveStats {
-  readonly #engine: Pick<Engine, 'stats'>;
+  readonly #engine: Pick<Engine, 'followStats'>;
   readonly #sources = new Map<Run, Source>();
 
-  constructor(engine: Pick<Engine, 'stats'>) {
+  constructor(engine: Pick<Engine, 'followStats'>) {
     this.#engine = engine;
   }
 
   /**
-   * Records of what a backend uses, until it has ended. The first of what comes, as soon as the engine answers, is empty. Whoever
-   * is slow misses records. Throws an `EngineError`, and the signal's reason when that aborts.
+   * Yields records of a backend's usage until it has ended. The first batch is empty and comes as soon as the engine answers. A slow
+   * listener misses records. Throws an `EngineError`, and the signal's reason when it aborts.
    */
   async *follow(run: Run, signal: AbortSignal): AsyncGenerator<MetricsRecord[], void, void> {
     const source = this.#join(run);
@@ -48,7 +48,7 @@ export class LiveStats {
   }
 }
 
-/** The measuring of one backend. */
+/** The measurement of one backend. */
 class Source {
   listeners = 0;
   /** Rejects if the engine does not answer. */
@@ -57,9 +57,9 @@ class Source {
   readonly #over = new AbortController();
   #next = Promise.withResolvers<MetricsRecord | undefined>();
 
-  constructor(engine: Pick<Engine, 'stats'>, run: Run) {
+  constructor(engine: Pick<Engine, 'followStats'>, run: Run) {
     this.opened = this.#opened.promise;
-    // Whoever listens hears of it; there may be nobody at the moment.
+    // Listeners handle it; there may be none at the moment.
     this.opened.catch(() => {});
     void run.died.then(() => this.stop());
     void this.#read(engine, run);
@@ -71,17 +71,17 @@ class Source {
   }
 
   stop(): void {
-    this.#over.abort(new Error('Nobody listens, or there is nothing to hear any more'));
+    this.#over.abort(new Error('No listener is left, or the backend has ended'));
   }
 
-  async #read(engine: Pick<Engine, 'stats'>, run: Run): Promise<void> {
+  async #read(engine: Pick<Engine, 'followStats'>, run: Run): Promise<void> {
     const signal = AbortSignal.any([this.#over.signal, run.signal]);
     try {
-      const usages = await engine.stats.follow(run.id, signal);
+      const usages = await engine.followStats(run.id, signal);
       this.#opened.resolve();
       let before: ContainerUsage | undefined;
       for await (const usage of usages) {
-        if (before) this.#tell(metricsRecord(run.id, before, usage));
+        if (before) this.#publish(metricsRecord(run.id, before, usage));
         before = usage;
       }
       this.#end(undefined);
@@ -90,7 +90,7 @@ class Source {
     }
   }
 
-  #tell(record: MetricsRecord): void {
+  #publish(record: MetricsRecord): void {
     const { resolve } = this.#next;
     this.#next = Promise.withResolvers();
     resolve(record);
@@ -108,7 +108,7 @@ class Source {
   }
 }
 
-/** What was used between two looks, and at the second of them. */
+/** The CPU time used between two measurements, and the memory at the second one. */
 function metricsRecord(backend: string, before: ContainerUsage, now: ContainerUsage): MetricsRecord {
   return {
     backend_id: backend,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { imageFoldersIn } from './image-folders.ts';
+import { imageFoldersIn } from './images.ts';
 
 test('images are below the root of the engine, with its own store of them', () => {
   const DriverStatus = [
