@@ -6,7 +6,7 @@ import { eventually, polite } from './testing/test-platform.ts';
 const soon = { timeout: 10_000 };
 
 await describeWorker('a worker', (fixture) => {
-  it('takes a backend from scheduled to ready, and ends it when asked', async () => {
+  it('brings a backend from scheduled to ready, and ends it on request', async () => {
     const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) });
     await fixture.platform.until(id, 'ready');
     expect(await statusesOf(fixture.platform, id)).toEqual(['scheduled', 'loading', 'starting', 'waiting', 'ready']);
@@ -24,7 +24,7 @@ await describeWorker('a worker', (fixture) => {
     expect(fixture.platform.images.subjects).toEqual(new Set([`node:${fixture.platform.node}`]));
   });
 
-  it('takes as many as it has room for, and the next when one has ended', async () => {
+  it('claims as many backends as it has capacity for, and the next when one has ended', async () => {
     await using full = await openWorkerFixture({ maxBackends: 2 });
     const imageDigest = await full.platform.images.add(polite);
     const ids = await Promise.all([0, 1, 2, 3].map((i) => full.platform.schedule({ imageDigest }, i < 3)));
@@ -42,13 +42,13 @@ await describeWorker('a worker', (fixture) => {
     }
   });
 
-  it('takes a backend that nobody told it of', async () => {
+  it('claims a backend without a job', async () => {
     const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) }, false);
     expect((await fixture.platform.until(id, 'ready')).status).toBe('ready');
     await fixture.platform.end(id);
   });
 
-  it('counts what it does', async () => {
+  it('exports metrics of its work', async () => {
     const failing = await fixture.platform.schedule({ imageDigest: `sha256:${'0'.repeat(64)}` });
     const swept = await fixture.platform.schedule({
       imageDigest: await fixture.platform.images.add(polite),
@@ -62,7 +62,7 @@ await describeWorker('a worker', (fixture) => {
       /^berth_backends\{status="ready"\} 0$/m,
       /^berth_docker_errors_total\{op="image-pull"\} [1-9]/m,
     ];
-    // A worker counts an end when it has written it.
+    // A worker counts an end after it has written it.
     for (const figure of figures) await expect.poll(() => fixture.platform.metrics.metrics(), soon).toMatch(figure);
   });
 

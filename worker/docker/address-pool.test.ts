@@ -5,14 +5,14 @@ import { parseSubnet } from './subnets.ts';
 const subnet = parseSubnet('10.1.2.0/29');
 
 describe('AddressPool', () => {
-  it('gives out each address once, without those of the network itself', () => {
+  it('assigns each address once, without those of the network itself', () => {
     const pool = new AddressPool(subnet, ['10.1.2.1'], 0);
     const all = Array.from({ length: 5 }, () => pool.assign());
     expect(all).toEqual(['10.1.2.2', '10.1.2.3', '10.1.2.4', '10.1.2.5', '10.1.2.6']);
     expect(() => pool.assign()).toThrow('All addresses');
   });
 
-  it('gives an address out again only after all others', () => {
+  it('assigns an address again only after all others', () => {
     const pool = new AddressPool(subnet, ['10.1.2.1'], 0);
     const first = pool.assign();
     pool.release(first);
@@ -25,7 +25,7 @@ describe('AddressPool', () => {
     ]);
   });
 
-  it('keeps clear of addresses that are in use, and ignores foreign ones', () => {
+  it('skips reserved addresses, and ignores addresses outside the subnet', () => {
     const pool = new AddressPool(subnet, ['10.1.2.1', '10.1.2.2'], 0);
     pool.reserve('10.1.2.3');
     pool.reserve('192.168.0.4');
@@ -34,7 +34,7 @@ describe('AddressPool', () => {
     expect(pool.assign()).toBe('10.1.2.4');
   });
 
-  it('begins anywhere', () => {
+  it('begins at a random address', () => {
     const wide = parseSubnet('10.0.0.0/20');
     const firsts = new Set(Array.from({ length: 20 }, () => new AddressPool(wide, []).assign()));
     expect(firsts.size).toBeGreaterThan(10);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { engineError } from './engine-error.ts';
 
-/** As dockerode throws what an engine answers. */
+/** An error as dockerode throws it for an answer of the engine. */
 function answered(statusCode: number, message: string): Error {
   return Object.assign(new Error(`(HTTP code ${statusCode}) server error - ${message}`), {
     statusCode,

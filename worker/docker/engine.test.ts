@@ -14,7 +14,7 @@ import { openEngine } from './engine.ts';
 
 const log = silentLog();
 
-/** Something that says of itself what an engine says. */
+/** A server that describes itself as an engine does. */
 async function openPretender(version: object, info: object): Promise<AsyncDisposable & { host: string }> {
   const server = createServer((request, response) => {
     response.setHeader('content-type', 'application/json');
@@ -50,12 +50,12 @@ describe('openEngine', () => {
     ],
   ] as const;
 
-  it.each(refusals)('refuses %s, and says what to do', async (_what, version, info, sentence) => {
+  it.each(refusals)('refuses %s with a message that says what to do', async (_what, version, info, sentence) => {
     await using pretender = await openPretender(version, info);
     await expect(openEngine({ host: pretender.host, node: 'n', disguise, log })).rejects.toThrow(sentence);
   });
 
-  it('says when nobody answers', async () => {
+  it('reports that no engine answers', async () => {
     await expect(openEngine({ host: 'unix:///no/such.sock', node: 'n', disguise, log })).rejects.toThrow(
       'No Docker Engine answers at unix:///no/such.sock',
     );
@@ -87,7 +87,7 @@ describe.skipIf(why !== undefined)(`containers ${why ?? ''}`, () => {
     await platform?.[Symbol.asyncDispose]();
   });
 
-  it('live from created to removed, and what is done twice does no harm', async () => {
+  it('are created, run and are removed, and repeated calls do no harm', async () => {
     const left = await containers.create(spec);
     const id = await containers.create(spec);
     expect(await containers.inspect(left)).toBeUndefined();
@@ -95,7 +95,7 @@ describe.skipIf(why !== undefined)(`containers ${why ?? ''}`, () => {
     await containers.start(id).catch((error: { code?: string }) => expect(error.code).toBe('adjusted'));
     await containers.start(await containers.create(spec));
     const [running] = await containers.list();
-    if (!running) throw new Error('It does not run');
+    if (!running) throw new Error('The container does not run');
     expect(await containers.inspect(running.id)).toMatchObject({ phase: 'running', address: spec.address });
     expect(await containers.cpuNanoseconds(running.id)).toBeGreaterThan(0);
     await containers.signal(running.id, 'SIGKILL');
@@ -108,7 +108,7 @@ describe.skipIf(why !== undefined)(`containers ${why ?? ''}`, () => {
     expect(await containers.inspect(running.id)).toBeUndefined();
   });
 
-  it('cannot be made of an image that is not here', async () => {
+  it('cannot be created from a missing image', async () => {
     const image = `${platform.images.host}/acme/draw@sha256:${'1'.repeat(64)}`;
     await expect(containers.create({ ...spec, image })).rejects.toMatchObject({ code: 'no-image' });
   });
@@ -122,7 +122,7 @@ describe.skipIf(why !== undefined)(`containers ${why ?? ''}`, () => {
     await expect(start(newBackendId())).rejects.toMatchObject({ code: 'address-taken' });
   });
 
-  it('are on a network that is kept when the engine is opened again', async () => {
+  it('are on a network that persists when the engine is opened again', async () => {
     const { docker } = platform.engine;
     const before = await docker.getNetwork(`berth-${platform.node}`).inspect();
     const host = process.env['DOCKER_HOST'];

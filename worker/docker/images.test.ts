@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { imageFoldersIn } from './images.ts';
 
-test('images are below the root of the engine, with its own store of them', () => {
+test('with the image store of the engine, images are in its root folder', () => {
   const DriverStatus = [
     ['Backing Filesystem', 'extfs'],
     ['Supports d_type', 'true'],
@@ -9,12 +9,12 @@ test('images are below the root of the engine, with its own store of them', () =
   expect(imageFoldersIn({ DockerRootDir: '/srv/docker', DriverStatus })).toEqual(['/srv/docker']);
 });
 
-test('with that of containerd, they are there or in its own folder', () => {
+test('with the image store of containerd, images are in either folder', () => {
   const DriverStatus = [['driver-type', 'io.containerd.snapshotter.v1']];
   const folders = ['/var/lib/docker', '/var/lib/containerd'];
   expect(imageFoldersIn({ DockerRootDir: '/var/lib/docker', DriverStatus })).toEqual(folders);
 });
 
-test('an engine that does not say has them nowhere', () => {
+test('without a root folder in its description, an engine has no known image folder', () => {
   expect(imageFoldersIn({ DriverStatus: null })).toEqual([]);
 });

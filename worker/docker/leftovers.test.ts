@@ -13,7 +13,7 @@ import type { DataFolderIdentity } from './labels.ts';
 
 const why = await whyNoTests();
 
-describe.skipIf(why !== undefined)(`what a data folder leaves that was replaced ${why ?? ''}`, () => {
+describe.skipIf(why !== undefined)(`what a replaced data folder leaves behind ${why ?? ''}`, () => {
   let platform: TestPlatform;
   let image: string;
   const opened: AsyncDisposable[] = [];
@@ -40,7 +40,7 @@ describe.skipIf(why !== undefined)(`what a data folder leaves that was replaced 
     await platform?.[Symbol.asyncDispose]();
   });
 
-  /** The engine as a platform opens it at its start. */
+  /** Opens the engine as a platform does at its start. */
   async function open(node: string, dataFolder: Partial<DataFolderIdentity> = {}): Promise<Engine> {
     const all = { place: `/dev/none:/${randomUUID()}`, id: randomUUID(), isAlive: async () => false, ...dataFolder };
     const engine = await openEngine({ host: testEngineHost, node, dataFolder: all, disguise, log: silentLog() });
@@ -57,7 +57,7 @@ describe.skipIf(why !== undefined)(`what a data folder leaves that was replaced 
       await containers.start(id);
       return id;
     };
-    // An engine that cannot raise its limits says so once.
+    // An engine that cannot raise its limits reports this once.
     return await start().catch(start);
   }
 
@@ -77,7 +77,7 @@ describe.skipIf(why !== undefined)(`what a data folder leaves that was replaced 
 
   const newNode = () => `left-${randomUUID().slice(0, 8)}`;
 
-  it('goes when a platform starts whose data folder is at its place', async () => {
+  it('is removed when a platform starts whose data folder is at the same place', async () => {
     const place = `/dev/none:/${randomUUID()}`;
     const before = await open(newNode(), { place });
     const container = await startContainer(before);
@@ -86,7 +86,7 @@ describe.skipIf(why !== undefined)(`what a data folder leaves that was replaced 
     expect(await has(await startContainer(after), after)).toEqual([true, true]);
   });
 
-  it('stays while a process has that folder, wherever it was moved', async () => {
+  it('stays while a process uses that folder, even if it was moved', async () => {
     const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
     const living = await open(newNode(), { place, id });
     const container = await startContainer(living);
@@ -94,7 +94,7 @@ describe.skipIf(why !== undefined)(`what a data folder leaves that was replaced 
     expect(await has(container, living)).toEqual([true, true]);
   });
 
-  it('is not what a platform with a data folder elsewhere has, nor another node of the same folder', async () => {
+  it('does not include containers of a data folder elsewhere, or of another node of the same folder', async () => {
     const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
     const elsewhere = await open(newNode());
     const beside = await open(newNode(), { place, id });
@@ -104,7 +104,7 @@ describe.skipIf(why !== undefined)(`what a data folder leaves that was replaced 
     expect(await has(containers[1], beside)).toEqual([true, true]);
   });
 
-  it('of a node that has kept its name is left to the worker, which asks the store', async () => {
+  it('is left to the worker, which reads the store, if the node kept its name', async () => {
     const [place, node] = [`/dev/none:/${randomUUID()}`, newNode()];
     const before = await open(node, { place });
     const container = await startContainer(before);

@@ -10,7 +10,7 @@ import {
 } from './subnets.ts';
 
 describe('subnets', () => {
-  it('are read and written in CIDR notation', () => {
+  it('are parsed and formatted in CIDR notation', () => {
     expect(formatSubnet(parseSubnet('10.64.31.7/20'))).toBe('10.64.16.0/20');
     expect(formatSubnet(parseSubnet('255.255.255.255/32'))).toBe('255.255.255.255/32');
     for (const wrong of ['10.0.0.0', '10.0.0/8', '10.0.0.256/8', '10.0.0.0/33', 'fd00::/8', '']) {
@@ -18,7 +18,7 @@ describe('subnets', () => {
     }
   });
 
-  it('have addresses that are numbers', () => {
+  it('represent addresses as numbers', () => {
     expect(parseAddress('192.0.2.7')).toBe(3_221_225_991);
     expect(formatAddress(3_221_225_991)).toBe('192.0.2.7');
   });
@@ -29,7 +29,7 @@ describe('subnets', () => {
     expect(overlap(parseSubnet('10.9.16.0/20'), parseSubnet('10.9.32.0/20'))).toBe(false);
   });
 
-  it('are tried in an order of the node, free ones first', () => {
+  it('are tried in an order that depends on the node, free ones first', () => {
     const reachable = [parseSubnet('10.0.0.0/9')];
     const candidates = candidateSubnets('node-1', reachable);
     expect(candidates).toHaveLength(4096);
@@ -39,7 +39,7 @@ describe('subnets', () => {
     expect(candidateSubnets('node-2', [])[0]).not.toEqual(candidateSubnets('node-1', [])[0]);
   });
 
-  it('are found in the routes of Linux', () => {
+  it('are parsed from the routes of Linux', () => {
     const text = [
       'Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT',
       'eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0',

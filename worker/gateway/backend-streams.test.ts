@@ -19,7 +19,7 @@ import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/tes
 import type { TestPlatform } from '../testing/test-platform.ts';
 import type { Worker } from '../worker.ts';
 
-it('is sent no faster than it is taken', async () => {
+it('is sent no faster than the client reads', async () => {
   const batches = 1_000;
   const pulled: Record<string, number> = {};
   async function* source(of: string) {
@@ -42,7 +42,7 @@ it('is sent no faster than it is taken', async () => {
   const [standing, reading] = await Promise.all([get('/standing'), get('/reading')]);
   reading.resume();
   await once(reading, 'end');
-  // Both had the same time.
+  // Both had the same time to send.
   expect(pulled['/reading']).toBe(batches);
   expect(pulled['/standing']).toBeLessThan(batches / 4);
   standing.destroy();
@@ -53,7 +53,7 @@ const why = await whyNoTests();
 /** Requests to the engine that follow a log. */
 const following = /^GET \/containers\/\S+\/logs/;
 
-describe.skipIf(why !== undefined)(`what a node answers about its backends ${why ?? ''}`, () => {
+describe.skipIf(why !== undefined)(`the streams of a node's backends ${why ?? ''}`, () => {
   let gate: EngineGate;
   let platform: TestPlatform;
   let worker: Worker;
@@ -92,7 +92,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     return records;
   }
 
-  /** The first records of a log that goes on. */
+  /** The first records of a log that continues. */
   async function firstOf(count: number, answer: IncomingMessage): Promise<LogRecord[]> {
     const records: LogRecord[] = [];
     for await (const line of linesOf(answer)) if (records.push(logRecord.parse(JSON.parse(line))) === count) break;
@@ -102,7 +102,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
   const logOf = async (backend: string, after?: string) => await recordsOf(await askForLog(backend, after));
   const run = async (script: string) => await platform.schedule({ imageDigest: await platform.images.add(script) });
 
-  it('tells the same of a log while it is written and after it is kept, whatever stands in it', async () => {
+  it('sends the same log while it is written and after it is kept, whatever its content', async () => {
     const id = await run(
       [
         String.raw`printf 'grüße 🙂\n\033[31mred\033[0m\r\n\377\376\000\n\none\rtwo\n'`,
@@ -136,14 +136,14 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     const places = records.map(({ at }) => at);
     expect(places).toEqual([...new Set(places)].sort());
     await eventually(async () => (await platform.stateOf(id)) === undefined || undefined);
-    // With the long line, it is more than is kept.
+    // With the long line, the log is longer than what is kept.
     const kept = await logOf(id);
     expect(kept.length).toBeGreaterThan(10);
     expect(kept).toEqual(records.slice(-kept.length));
     expect(await logOf(id, places.at(-3))).toEqual(records.slice(-2));
   });
 
-  it('goes on after any place, as if it had never stopped', async () => {
+  it('continues after any position, as if it had never stopped', async () => {
     const id = await run('for i in 1 2 3 4 5 6 7 8 9; do echo out $i; echo error $i >&2; done; ' + polite);
     await platform.until(id, 'ready');
     const whole = recordsOf(await askForLog(id));
@@ -157,7 +157,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     for (const [i, { at }] of records.entries()) expect(await logOf(id, at)).toEqual(records.slice(i + 1));
   });
 
-  it('follows a flood to its last line, and keeps the end of it', { timeout: 120_000 }, async () => {
+  it('follows a log that grows fast to its last line, and keeps its end', { timeout: 120_000 }, async () => {
     const id = await run(
       'httpd -p $PORT; sleep 0.5; yes 0123456789012345678901234567890123456789 | head -c 40000000; echo; echo last',
     );
@@ -171,14 +171,14 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
       count += 1;
     }
     expect(last?.line).toBe('last');
-    // What the engine has thrown away before it was read is lost, but not all of it.
+    // What the engine discarded before it was read is lost, but not everything.
     expect(count).toBeGreaterThan(10_000);
     const kept = await logOf(id);
     expect(kept.at(-1)).toEqual(last);
     expect(kept.length).toBeGreaterThan(10_000);
   });
 
-  it('measures a backend once for all who listen, and not at all when nobody does', async () => {
+  it('measures a backend once for all listeners, and not at all without listeners', async () => {
     const id = await run('httpd -p $PORT; while :; do :; done');
     const { limits } = await platform.until(id, 'ready');
     expect(limits.memoryBytes).toBeUndefined();
@@ -189,7 +189,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     expect(gate.asked(measuring)).toBe(before + 1);
     expect(second).toEqual(first);
     expect(first.backend_id).toBe(id);
-    // One core of those that the machine has, all of the time, or what others leave of it.
+    // One core of the machine all the time, or what other processes leave of it.
     expect(first.cpu_used).toBeGreaterThan(0.05e9);
     expect(first.cpu_used).toBeLessThanOrEqual(first.sys_cpu);
     expect(first.mem_limit).toBeGreaterThan(first.mem_used);
@@ -202,12 +202,12 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     const third = await askForMetrics(id);
     await nextRecord(third);
     await platform.end(id);
-    // It ends with the backend, and then there is nothing.
+    // The stream ends with the backend, and later streams are empty.
     for await (const line of linesOf(third)) metricsRecord.parse(JSON.parse(line));
     expect(await recordsOf(await askForMetrics(id))).toEqual([]);
   });
 
-  it('leaves the engine alone as soon as whoever asked has left', async () => {
+  it('closes its request to the engine as soon as the client disconnects', async () => {
     const id = await run(polite);
     await platform.until(id, 'ready');
     const answers = await Promise.all([askForLog(id), askForLog(id)]);
@@ -219,7 +219,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     await platform.end(id);
   });
 
-  it('follows a backend for so many at a time, and for others when those have left', async () => {
+  it('follows a backend for a limited number of clients at a time', async () => {
     const id = await run(polite);
     await platform.until(id, 'ready');
     const answers = await Promise.all(Array.from({ length: maxStreamsOfBackend }, () => askForLog(id)));
@@ -234,7 +234,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     await platform.end(id);
   });
 
-  it('says of what is gone, or never was, that there is nothing', async () => {
+  it('sends an empty stream for an unknown or deleted backend', async () => {
     expect(await logOf('neverwas')).toEqual([]);
     const silent = await run(polite);
     await platform.until(silent, 'ready');
@@ -242,7 +242,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     expect(await logOf(silent)).toEqual([]);
   });
 
-  it('answers nothing else, and not for another node', async () => {
+  it('refuses all other requests, and requests to another node', async () => {
     const statusOf = async (path: string, node?: string) => {
       const answer = await ask(path, node === undefined ? {} : { node });
       answer.resume();
@@ -254,7 +254,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     expect(await statusOf('/backends/one/log', 'another')).toBe(421);
   });
 
-  it('says that it cannot tell while its engine is away', async () => {
+  it('answers 503 while its engine does not answer', async () => {
     const id = await run(`echo there; ${polite}`);
     await platform.until(id, 'ready');
     gate.close();
@@ -266,7 +266,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     await platform.end(id);
   });
 
-  it('keeps the log of a container whose backend somebody else has ended while there was no worker', async () => {
+  it('keeps the log of a container whose backend another component ended while no worker ran', async () => {
     const id = await run(`echo there; ${polite}`);
     await platform.until(id, 'ready');
     await worker[Symbol.asyncDispose]();
@@ -276,7 +276,7 @@ describe.skipIf(why !== undefined)(`what a node answers about its backends ${why
     expect((await logOf(id)).map(({ line }) => line)).toEqual(['there']);
   });
 
-  it('breaks what is open when it closes: it does not look like the end of a log', async () => {
+  it('resets open streams when it closes, which does not look like the end of a log', async () => {
     const id = await run(`echo there; ${polite}`);
     await platform.until(id, 'ready');
     const reading = recordsOf(await askForLog(id)).then(

@@ -31,7 +31,7 @@ interface TestGateway extends AsyncDisposable {
   readonly gateway: Gateway;
   readonly clock: ManualClock;
   readonly runs: Map<string, Run>;
-  /** Looks after a backend that listens on a port of loopback. */
+  /** Adds the run of a backend that listens on a loopback port. */
   run(id: string, port: number, change?: BackendChange): Run;
 }
 
@@ -117,7 +117,7 @@ async function until(holds: () => boolean): Promise<void> {
   await eventually(async () => holds() || undefined);
 }
 
-test('only what runs here is connected to, and only for who has the secret', async () => {
+test('only backends that run here are reachable, and only with the secret', async () => {
   await using node = await openTestGateway();
   await using program = await listen((socket) => void socket.end('hello'));
   node.gateway.open();
@@ -142,20 +142,20 @@ test('only what runs here is connected to, and only for who has the secret', asy
   await until(() => program.sockets.size === 0);
 });
 
-test('a container that takes no connection is a bad gateway', async () => {
+test('a container that accepts no connection is a bad gateway', async () => {
   await using node = await openTestGateway();
   node.gateway.open();
   node.run('deaf', 1);
   expect((await connectTo(node.gateway, 'deaf')).status).toBe(502);
 });
 
-test('what comes before the worker knows its backends waits', async () => {
+test('requests wait until the worker has adopted its backends', async () => {
   await using node = await openTestGateway();
   await using program = await listen((socket) => void socket.end('hello'));
   const early = connectTo(node.gateway, 'there');
   let isAnswered = false;
   void early.then(() => (isAnswered = true));
-  // Long enough for a handshake and what is answered at once.
+  // Long enough for a handshake and an immediate answer.
   const link = await linkConnect({ ...node.gateway.address, secret, signal: AbortSignal.timeout(5_000) });
   link.end('This is no HTTP\r\n\r\n');
   expect(await text(link)).toContain('400');
@@ -183,7 +183,7 @@ test('each side may end before the other', async () => {
   await until(() => program.sockets.size === 0);
 });
 
-test('what breaks on one side breaks on the other', async () => {
+test('an error on one side resets the other', async () => {
   await using node = await openTestGateway();
   await using program = await listen((socket) => socket.resume());
   node.gateway.open();
@@ -196,7 +196,7 @@ test('what breaks on one side breaks on the other', async () => {
   expect(((await broken) as [NodeJS.ErrnoException])[0].code).toBe('ECONNRESET');
 });
 
-test('a backend that has ended has a while to say its last, then its tunnels are cut', async () => {
+test('after the end of a backend its tunnels stay open for a moment, then they are reset', async () => {
   await using node = await openTestGateway();
   await using program = await listen((socket) => socket.resume());
   node.gateway.open();
@@ -236,7 +236,7 @@ describe.skipIf(why !== undefined)(`a gateway before a real engine ${why ?? ''}`
     return { status, body: await text(socket) };
   }
 
-  it('lets in to a container, goes on after a restart of the worker, and says when the backend has ended', async () => {
+  it('connects to a container, also after a restart of the worker, and answers 404 when the backend has ended', async () => {
     const imageDigest = await platform.images.add(
       'echo hello > hello.txt; trap "exit 0" TERM; httpd -p $PORT; sleep 999 & wait',
     );

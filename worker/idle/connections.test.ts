@@ -6,7 +6,7 @@ const at = (ms: number) => new Date(Date.UTC(2026, 0, 1) + ms);
 const ours = (backend: string) => backend.startsWith('our');
 
 describe('Connections', () => {
-  it('counts a backend as connected while any proxy says so', () => {
+  it('counts a backend as connected while any proxy reports it', () => {
     const connections = new Connections(ours);
     connections.report('a', { 'our-1': 2 }, at(0));
     connections.report('b', { 'our-1': 1 }, at(0));
@@ -17,7 +17,7 @@ describe('Connections', () => {
     expect(connections.closedAt('our-1')).toEqual(at(200));
   });
 
-  it('forgets a proxy that is silent, and what it told; its connections count as closed then', () => {
+  it('removes a silent proxy with its reports; its connections then count as closed', () => {
     const connections = new Connections(ours);
     connections.report('dead', { 'our-1': 1 }, at(0));
     connections.report('alive', {}, at(proxySilentAfterMs - 1));
@@ -29,7 +29,7 @@ describe('Connections', () => {
     expect(connections.reportedSince).toEqual(at(0));
   });
 
-  it('knows until when all proxies have told, which is as far as anybody can be swept', () => {
+  it('returns the time until which all proxies have reported, up to which the sweep may judge', () => {
     const connections = new Connections(ours);
     expect(connections.reportedUntil).toBeUndefined();
     connections.report('a', {}, at(1_000));
@@ -40,7 +40,7 @@ describe('Connections', () => {
     expect(connections.reportedUntil).toEqual(at(3_000));
   });
 
-  it('knows since when it hears anybody, and that it hears nobody', () => {
+  it('returns since when a proxy reports, and nothing while none does', () => {
     const connections = new Connections(ours);
     expect(connections.reportedSince).toBeUndefined();
     connections.report('a', {}, at(0));
@@ -52,14 +52,14 @@ describe('Connections', () => {
     expect(connections.reportedSince).toEqual(at(61_000));
   });
 
-  it('starts anew after a gap even if nobody has looked in between', () => {
+  it('begins again after a gap, even if no sweep ran in between', () => {
     const connections = new Connections(ours);
     connections.report('a', {}, at(0));
     connections.report('a', {}, at(60_000));
     expect(connections.reportedSince).toEqual(at(60_000));
   });
 
-  it('keeps nothing of a backend that has ended while somebody was connected', () => {
+  it('keeps nothing of a backend that ended while a client was connected', () => {
     const running = new Set(['one', 'other']);
     const connections = new Connections((backend) => running.has(backend));
     connections.report('a', { one: 1, other: 1 }, at(0));
@@ -72,7 +72,7 @@ describe('Connections', () => {
     expect(connections.closedAt('other')).toEqual(at(1_000));
   });
 
-  it('keeps nothing of backends that run elsewhere', () => {
+  it('keeps nothing of backends that run on other nodes', () => {
     const connections = new Connections(ours);
     connections.report('a', { theirs: 1 }, at(0));
     connections.report('a', {}, at(1));

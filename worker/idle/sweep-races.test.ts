@@ -23,7 +23,7 @@ const maxIdleSeconds = 5;
 const rounds = 40;
 const stepMs = 50;
 
-/** A connect that was answered: when it asked, and what the store then said. */
+/** An answered connect: its time, and the document that the store returned. */
 interface Answer {
   readonly askedAt: Date;
   readonly backend: Backend | undefined;
@@ -44,7 +44,7 @@ describe('connects beside the sweep', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('never sweep a backend to which a connection was given out within its idle time', async () => {
+  it('never sweep a backend whose URL a client got within its idle time', async () => {
     const seen = { swept: 0, spared: 0, refused: 0 };
     for (let seed = 1; seed <= rounds; seed++) {
       const { swept, answers, spared } = await playRound({ store, bus, seed });
@@ -52,18 +52,18 @@ describe('connects beside the sweep', () => {
       const sweptAt = swept.history.find(({ status }) => status === 'terminating')?.time.getTime() ?? 0;
       const idleMs = sweptAt - Math.max(...given.map(({ askedAt }) => askedAt.getTime()));
       expect({ seed, ...swept.history.at(-1) }).toMatchObject({ terminationReason: 'swept', lastStatus: 'ready' });
-      // A touch may stand for a tenth of the idle time.
+      // A touch may count for a tenth of the idle time.
       expect({ seed, isInTime: idleMs >= 0.9 * maxIdleSeconds * 1000 }).toEqual({ seed, isInTime: true });
       seen.swept += 1;
       seen.spared += spared;
       seen.refused += answers.length - given.length;
     }
-    // All that can happen did.
+    // Every possible outcome occurred.
     expect(Object.values(seen)).not.toContain(0);
   });
 });
 
-/** Connects around the end of each idle time, until the backend was swept all the same. Both sides' writes are slow. */
+/** Connects around the end of each idle time, until the backend is swept. The writes of both sides are slow. */
 async function playRound({ store, bus, seed }: { store: Store; bus: Bus; seed: number }) {
   const random = randomFrom(seed);
   const clock = new ManualClock();
@@ -123,7 +123,7 @@ async function watchedBackend(on: { store: Store; bus: Bus; clock: ManualClock; 
     offeredMemory: () => 0,
     promisedMemory: () => 0,
   });
-  // No container: its end is written, and nothing is asked of an engine.
+  // There is no container: the end is written without a call to an engine.
   const worker = {
     store,
     bus,
@@ -138,7 +138,7 @@ async function watchedBackend(on: { store: Store; bus: Bus; clock: ManualClock; 
   return { worker, run: newRun(worker, backend) };
 }
 
-/** A store whose writes begin late, and which counts the sweeps that were given up for a touch. */
+/** A store whose writes are delayed, and which counts the sweeps that a touch prevented. */
 function slowStore(store: Store, clock: ManualClock, delayMs: () => number) {
   let spared = 0;
   const writing = new Set<Promise<unknown>>();
@@ -171,7 +171,7 @@ function slowStore(store: Store, clock: ManualClock, delayMs: () => number) {
   return {
     store: slow,
     spared: () => spared,
-    /** The disk knows nothing of the clock: resolves when it has caught up. */
+    /** The disk does not follow the test clock: resolves when all writes are done. */
     written: async () => {
       while (writing.size > 0) await Promise.all(writing);
     },

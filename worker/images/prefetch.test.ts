@@ -19,10 +19,10 @@ const why = await whyNoTests();
 
 const repository = 'acme/draw';
 
-/** How the engine is asked to fetch an image. */
+/** The request to the engine to pull an image. */
 const pulling = /^POST \S*\/images\/create/;
 
-describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}`, () => {
+describe.skipIf(why !== undefined)(`prefetching on a real engine ${why ?? ''}`, () => {
   let gate: EngineGate;
   let platform: TestPlatform;
   let worker: Worker | undefined;
@@ -56,7 +56,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     return digest;
   }
 
-  /** Lets environments of these names spawn the tags that are named so. */
+  /** Creates environments with these names that spawn the tags of the same names. */
   async function spawnTags(tags: readonly string[]): Promise<void> {
     const createdAt = await platform.store.now();
     const { cluster } = platform;
@@ -88,7 +88,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
   const has = async (digest: string) =>
     await platform.engine.engine.images.has(`${platform.images.host}/${repository}@${digest}`);
 
-  it('has an image before its first backend comes, fetched once', async () => {
+  it('pulls an image once, before its first backend needs it', async () => {
     await open();
     const digest = await addImage('latest');
     await spawnTags(['latest']);
@@ -105,7 +105,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await platform.end(id);
   });
 
-  it('leaves alone what nothing spawns any more', async () => {
+  it('skips an image that no environment spawns any more', async () => {
     await open();
     const old = await addImage('latest');
     const next = await addImage('latest');
@@ -119,20 +119,20 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     expect(await has(old)).toBe(false);
   });
 
-  it('does not even look where it is turned off', async () => {
+  it('does nothing if it is turned off', async () => {
     await open({ settings: { prefetchEnabled: false } });
     const digest = await addImage('latest');
     await spawnTags(['latest']);
     const id = await platform.schedule({ imageDigest: digest });
     await platform.until(id, 'ready');
     await notify('latest', digest);
-    // Its job comes after the notification, and takes longer.
+    // Its job is added after the notification, and takes longer.
     await platform.end(id);
     expect(gate.asked(/^GET \S*\/images\/\S+\/json/)).toBe(0);
   });
 
-  it('prefetches two at a time, and holds up neither terminations nor the starts of backends', async () => {
-    // Its time stands still, so that nothing is found in the store instead.
+  it('prefetches two images at a time, and delays neither stops nor starts of backends', async () => {
+    // With a stopped clock, so that no pass over the store finds the backends.
     const clock = new ManualClock(new Date());
     const ample = { startTimeoutSeconds: 3_600, pullTimeoutSeconds: 3_600 };
     await open({ clock, settings: { maxConcurrentStarts: 1, ...ample } });
@@ -146,7 +146,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await untilReady(running);
     const release = Promise.withResolvers<void>();
     platform.images.holdLayers(release.promise);
-    // More than there are places for the jobs of a node.
+    // More jobs than a node handles at a time.
     const tags = Array.from({ length: 18 }, (_, i) => `v${i}`);
     await spawnTags(tags);
     for (const tag of tags) await notify(tag, await addImage(tag));
@@ -160,7 +160,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await untilCounted('fetched', tags.length);
   });
 
-  it('is joined by a backend that needs the image, and makes way for one that needs another', async () => {
+  it('is shared with a backend that needs the image, and yields to a backend that needs another image', async () => {
     await open();
     const [wanted, other] = [await addImage('wanted'), await platform.images.add(polite)];
     await spawnTags(['wanted']);
@@ -169,7 +169,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await notify('wanted', wanted);
     await untilHeld(1);
     const joining = await platform.schedule({ imageDigest: wanted });
-    // It finds out that it lacks the image.
+    // The start fails because the image is missing.
     await eventually(async () => (gate.asked(/^POST \S*\/containers\/create/) > 0 ? true : undefined));
     first.resolve();
     await platform.until(joining, 'ready');
@@ -182,17 +182,17 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await notify('next', next);
     await untilHeld(1);
     const passing = await platform.schedule({ imageDigest: other });
-    // The third is the backend's, and the second has gone.
+    // The third pull is the backend's, and the second was cancelled.
     await eventually(async () => (gate.asked(pulling) === 3 && gate.openAfter(pulling) === 1 ? true : undefined));
     second.resolve();
     await platform.until(passing, 'ready');
-    // It is gone on with later.
+    // The prefetch is retried later.
     await untilCounted('fetched', 2);
     expect(await has(next)).toBe(true);
     await Promise.all([platform.end(joining), platform.end(passing)]);
   });
 
-  it('gives up an image that the registry does not give, after pauses that grow', async () => {
+  it('fails after increasing pauses if the registry does not serve the image', async () => {
     const clock = new ManualClock(new Date());
     await open({ clock });
     const digest = await addImage('latest', `sha256:${'0'.repeat(64)}`);
@@ -212,9 +212,9 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await untilFailed(5);
   });
 
-  it('leaves a disk alone that is too full, says so once, and refuses no backend for it', async () => {
-    const told: Record<string, unknown>[] = [];
-    const log = openLog('warn', { write: (line) => void told.push(JSON.parse(line) as Record<string, unknown>) });
+  it('skips an image for which the disk is too full, logs this once, and still spawns its backends', async () => {
+    const logged: Record<string, unknown>[] = [];
+    const log = openLog('warn', { write: (line) => void logged.push(JSON.parse(line) as Record<string, unknown>) });
     await open({ log, settings: { prefetchReserveBytes: Number.MAX_SAFE_INTEGER } });
     const digest = await addImage('latest');
     await spawnTags(['latest']);
@@ -223,7 +223,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     const [folder] = platform.engine.engine.imageFolders;
     const image = imageId(repository, 'latest', digest);
     const facts = { image, folder, neededBytes: 4, reserveBytes: Number.MAX_SAFE_INTEGER };
-    expect(told).toEqual([
+    expect(logged).toEqual([
       expect.objectContaining({ level: 'warn', freeBytes: expect.any(Number) as number, ...facts }),
     ]);
     expect(await has(digest)).toBe(false);
@@ -232,10 +232,10 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     await platform.end(id);
   });
 
-  it('counts what is just being fetched, and prefetches what it left as soon as there is room', async () => {
+  it('counts prefetches in progress, and prefetches a skipped image once there is space', async () => {
     await open({ settings: { prefetchReserveBytes: 0 } });
     const { bavail, bsize } = await statfs(platform.engine.engine.imageFolders[0] ?? '');
-    // One of them fits, and two do not: an image needs four times its size.
+    // One image fits, two do not: an image needs four times its size.
     const sizeBytes = Math.floor((bavail * bsize * 0.6) / 4);
     const first = await addImage('first', undefined, sizeBytes);
     const second = await addImage('second', undefined, sizeBytes);
@@ -254,7 +254,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     expect(await has(second)).toBe(true);
   });
 
-  it('prefetches where nothing is known of the disk of the engine', async () => {
+  it('prefetches if the disk of the engine is unknown', async () => {
     const engine = { ...platform.engine.engine, imageFolders: [] };
     await open({ engine, settings: { prefetchReserveBytes: Number.MAX_SAFE_INTEGER } });
     const digest = await addImage('latest');
@@ -264,7 +264,7 @@ describe.skipIf(why !== undefined)(`fetching ahead on a real engine ${why ?? ''}
     expect(await has(digest)).toBe(true);
   });
 
-  it('stops with the worker', async () => {
+  it('is cancelled when the worker closes', async () => {
     await open({ settings: { pullTimeoutSeconds: 300 } });
     const digest = await addImage('latest');
     await spawnTags(['latest']);

@@ -3,7 +3,7 @@ import type { PullProgress } from '../../contract/messages.ts';
 import type { PullOptions } from '../docker/images.ts';
 import { PullYielded, Pulls } from './pulls.ts';
 
-/** An engine's images, whose pulls a test ends. */
+/** The images of an engine whose pulls end when the test says so. */
 function heldImages() {
   const pulls: { reference: string; options: PullOptions; done: PromiseWithResolvers<void> }[] = [];
   const pull = (reference: string, options: PullOptions) => {
@@ -19,7 +19,7 @@ const token = () => Promise.resolve('token');
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('Pulls', () => {
-  it('pulls an image once for all who wait, and again for who comes later', async () => {
+  it('pulls an image once for all waiting callers, and again for a later caller', async () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const { signal } = new AbortController();
@@ -37,7 +37,7 @@ describe('Pulls', () => {
     expect(images.pulls).toHaveLength(3);
   });
 
-  it('stops when nobody waits any more, and not before', async () => {
+  it('stops when the last caller stops waiting, and not before', async () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const [one, other] = [new AbortController(), new AbortController()];
@@ -74,7 +74,7 @@ describe('Pulls', () => {
     expect(seen).toHaveLength(4);
   });
 
-  it('fails for all who wait', async () => {
+  it('fails for all waiting callers', async () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const { signal } = new AbortController();
@@ -84,13 +84,13 @@ describe('Pulls', () => {
     for (const pull of waiting) await expect(pull).rejects.toThrow('no such manifest');
   });
 
-  it('makes way for backends with what was begun ahead, unless one of them waits for it', async () => {
+  it('cancels a prefetch when a backend needs another image, unless a backend waits for it', async () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const { signal } = new AbortController();
     const ahead = [pulls.prefetch('a', token, signal), pulls.prefetch('b', token, signal)];
     await settle();
-    // The second one finds its image just making way for the first.
+    // The prefetch of the second image is just yielding to the first.
     const needed = [pulls.pull('b', token, { signal }), pulls.pull('a', token, { signal })];
     await expect(ahead[0]).rejects.toThrow(PullYielded);
     expect(images.pulls.slice(0, 2).map(({ options }) => options.signal.aborted)).toEqual([true, false]);
@@ -105,7 +105,7 @@ describe('Pulls', () => {
     await again;
   });
 
-  it('does not fail a backend for what was begun ahead, but begins once more', async () => {
+  it('pulls again when a prefetch that a backend waits for fails', async () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const { signal } = new AbortController();

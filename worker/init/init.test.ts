@@ -11,7 +11,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 
 interface Build {
   readonly name: 'amd64' | 'arm64';
-  /** What runs it here: nothing where the machine is of its kind, an emulator elsewhere. */
+  /** The emulator that runs it; none if the machine has this architecture. */
   readonly emulator: readonly string[];
 }
 
@@ -21,7 +21,7 @@ afterAll(async () => {
   await Promise.all(folders.map((folder) => rm(folder, { recursive: true })));
 });
 
-/** The build for the other kind of machine is tested where an emulator is installed, which takes 400 MB. */
+/** The build for another architecture is tested if an emulator, which takes 400 MB, is installed. */
 const builds: Build[] = [
   ...buildFor('amd64', 'x64', '/usr/bin/qemu-x86_64-static'),
   ...buildFor('arm64', 'arm64', '/usr/bin/qemu-aarch64-static'),
@@ -76,7 +76,7 @@ for (const build of builds) {
       },
     );
 
-    test('reaps processes that lost their parent', async () => {
+    test('reaps orphaned processes', async () => {
       const script =
         '(sh -c "sleep 0.1; kill -USR1 $$" &) ; trap "ps -o stat= --ppid $PPID | grep -c Z; exit" USR1; while :; do sleep 0.05; done';
       const init = await start(build, ['sh', '-c', script]);
@@ -99,12 +99,12 @@ for (const build of builds) {
       expect(uptime() - startedAt).toBeLessThan(30);
     });
 
-    test('ends a program that stands still when the lease ends', async () => {
+    test('ends a stopped program when the lease ends', async () => {
       const init = await start(build, ['sh', '-c', 'echo up; kill -STOP $$'], { lease: { softMs: 300, hardMs: 600 } });
       expect(await ended(init)).toMatchObject({ code: 137, stdout: 'up\n' });
     });
 
-    test('lets a program go on whose lease is renewed, and ends it when that stops', async () => {
+    test('lets a program run while its lease is renewed, and ends it when the renewals stop', async () => {
       const init = await start(build, ['sh', '-c', 'echo up; while :; do sleep 0.05; done'], {
         lease: { softMs: 500, hardMs: 30_000 },
       });
@@ -144,13 +144,13 @@ for (const build of builds) {
       expect(await ended(init)).toMatchObject({ code: 137, stdout: '' });
     });
 
-    test('does not start a program whose lease another clock has written', async () => {
+    test('does not start a program whose lease was written by another clock', async () => {
       const init = await start(build, ['echo', 'started'], { lease: { softMs: 30_000, hardMs: 500_000 } });
       expect(await ended(init)).toMatchObject({ code: 125, stdout: '' });
       expect(init.errors()).toContain('is not the clock of its node');
     });
 
-    test('keeps to the last lease that it could read', async () => {
+    test('enforces the last lease that it could read', async () => {
       const init = await start(build, ['sh', '-c', 'trap "" TERM; echo up; while :; do sleep 0.05; done'], {
         lease: { softMs: 500, hardMs: 1_000 },
       });
@@ -197,7 +197,7 @@ interface Lease {
 
 interface StartOptions {
   readonly lease?: Lease;
-  /** What the lease file holds, in place of a lease. `undefined`: there is no file. */
+  /** The content of the lease file in place of a lease. `undefined`: no file. */
   readonly line?: string | undefined;
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;

@@ -34,7 +34,7 @@ describe.skipIf(why !== undefined)(`a container that enforces the lease of its k
     return await platform.until(id, 'terminated');
   }
 
-  /** What a script writes in the container of a backend. */
+  /** The output of a script in the container of a backend. */
   async function outputOf(script: string, isKeyed: boolean): Promise<string[]> {
     const served = `(${script}) > /www/index.html 2>&1; exec httpd -f -p $PORT -h /www`;
     const id = await schedule({ Cmd: ['/bin/sh', '-c', served] }, isKeyed);
@@ -55,7 +55,7 @@ describe.skipIf(why !== undefined)(`a container that enforces the lease of its k
     await platform.end(id);
   });
 
-  it('says what is wrong with an image without a command', async () => {
+  it('reports that an image has no command', async () => {
     expect((await ended(await schedule({}))).history.at(-1)).toMatchObject({
       failure: 'The container did not start: No command specified',
     });
@@ -72,7 +72,7 @@ describe.skipIf(why !== undefined)(`a container that enforces the lease of its k
     });
   });
 
-  it('sees the environment that it would see without', async () => {
+  it('sees the same environment as without its own init', async () => {
     const own = /^(?:SESSION_BACKEND_|HOSTNAME=)/;
     const [keyed, keyless] = await Promise.all([outputOf('env', true), outputOf('env', false)]);
     const others = (lines: string[]) => lines.filter((line) => !own.test(line)).toSorted();
@@ -87,7 +87,7 @@ describe.skipIf(why !== undefined)(`a container that enforces the lease of its k
     expect(lines.every((line) => line.includes('Read-only file system'))).toBe(true);
   });
 
-  it('leaves no folder behind when its backend has ended', async () => {
+  it('has its folder removed when its backend has ended', async () => {
     const id = await schedule({ Cmd: ['/bin/httpd', '-f', '-p', '8080'] });
     await platform.until(id, 'ready');
     const folder = join(platform.folder, 'leases');
@@ -98,7 +98,7 @@ describe.skipIf(why !== undefined)(`a container that enforces the lease of its k
 });
 
 describe('the lease that a container enforces', () => {
-  it('is read back to say how the container ended', async () => {
+  it('shows afterwards how the container ended', async () => {
     await using platform = await openFolder();
     const lease = platform.leases.of('backend');
     await lease.open();
@@ -112,7 +112,7 @@ describe('the lease that a container enforces', () => {
     expect(await lease.endedBy(0)).toBe('hard');
   });
 
-  it('goes with the folders of backends that need none', async () => {
+  it('is removed with the folders of backends that need none', async () => {
     await using platform = await openFolder();
     for (const lease of ['one', 'two'].map((id) => platform.leases.of(id))) {
       await lease.open();

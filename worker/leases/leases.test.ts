@@ -19,7 +19,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   let platform: TestPlatform;
   let clock: ManualClock;
   let worker: Worker;
-  /** Puts the worker's store out of reach: all of it, or one collection. */
+  /** Makes the worker's store, or one collection of it, unreachable. */
   let away: { isOff: boolean; collection?: string };
   beforeEach(async () => {
     platform = await openTestPlatform();
@@ -45,7 +45,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
       ({ backend, phase }) => backend === id && phase === 'running',
     );
 
-  /** Lets the time of the worker pass, a little at a time, until something is so. */
+  /** Advances the worker's clock in small steps until a condition holds. */
   async function passUntil<T>(ask: () => Promise<T | undefined>): Promise<T> {
     return await eventually(async () => {
       await clock.advance(20);
@@ -53,7 +53,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     });
   }
 
-  /** Lets that much time of the worker pass, with time enough for a renewal in between: the store answers, and the lease is written. */
+  /** Advances the worker's clock in steps, each with enough real time to renew: the store answers and the lease is written. */
   async function pass(ms: number): Promise<void> {
     for (let passedMs = 0; passedMs < ms; passedMs += 250) {
       await clock.advance(250);
@@ -70,7 +70,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     return id;
   }
 
-  it('is renewed as long as the backend runs', async () => {
+  it('is renewed while the backend runs', async () => {
     const id = await readyBackend(polite);
     const name = keyId('acme', 'draw', 'room');
     const before = (await platform.store.get(keys, name))?.leaseUntil.getTime() ?? Infinity;
@@ -85,7 +85,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     expect((await platform.store.get(nodes, platform.node))?.cluster).toBe(platform.cluster);
   });
 
-  it('ends the backend softly before it ends itself, though nothing can be written', async () => {
+  it('stops the backend softly before the lease ends, although nothing can be written', async () => {
     const id = await readyBackend(polite);
     away.isOff = true;
     await clock.advance(leaseMs - softStopBeforeMs - renewEveryMs - 1_000);
@@ -104,7 +104,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     ]);
   });
 
-  it('ends a backend by force when it does not obey in time', async () => {
+  it('kills a backend that does not stop in time', async () => {
     const id = await readyBackend(stubborn);
     away.isOff = true;
     await clock.advance(leaseMs - hardStopBeforeMs - renewEveryMs - 1_000);
@@ -119,7 +119,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'keyexpired' });
   });
 
-  it('survives a store that is away for less', async () => {
+  it('survives a shorter outage of the store', async () => {
     const id = await readyBackend(polite);
     for (let round = 0; round < 3; round += 1) {
       away.isOff = true;
@@ -132,7 +132,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     expect(await isRunning(id)).toBe(true);
   });
 
-  it('does not help a backend whose node counts as dead: it is ended before that', async () => {
+  it('does not protect a backend from a dead node: the backend is stopped before its node counts as dead', async () => {
     const keyed = await readyBackend(polite);
     const keyless = await platform.schedule({ imageDigest: await platform.images.add(polite) });
     await passUntil(async () => ((await platform.get(keyless)).readyAt ? true : undefined));
@@ -150,7 +150,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     await platform.end(keyless);
   });
 
-  it('is renewed first when the worker stood still, and ends nothing that it still holds', async () => {
+  it('is renewed first after the worker was frozen, and stops no backend that still holds its key', async () => {
     const id = await readyBackend(polite);
     await clock.freeze(leaseMs);
     await pass(leaseMs);
@@ -158,7 +158,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     expect(await isRunning(id)).toBe(true);
   });
 
-  it('ends the backend soon after the worker stood still, if it cannot be renewed then', async () => {
+  it('stops the backend soon after the worker was frozen, if it cannot be renewed then', async () => {
     const id = await readyBackend(stubborn);
     away.isOff = true;
     await clock.freeze(leaseMs);
@@ -173,7 +173,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'keyexpired' });
   });
 
-  it('ends no backend because the store cannot be written, where no other process shares the store', async () => {
+  it('stops no backend for an outage of the store if no other process shares the store', async () => {
     await worker[Symbol.asyncDispose]();
     await openWorker({ isShared: false });
     const id = await readyBackend(polite);
@@ -189,7 +189,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     expect(await platform.get(id)).toMatchObject({ status: 'ready', live: true });
   });
 
-  it('ends the backend at once when the key was given to another one', async () => {
+  it('stops the backend at once when its key was assigned to another backend', async () => {
     const id = await readyBackend(stubborn);
     await platform.claim('room');
     await clock.advance(renewEveryMs);
@@ -201,7 +201,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'keyexpired' });
   });
 
-  it('is needed to start: a backend whose key was given to another one before never runs', async () => {
+  it('is needed to start: a backend whose key was assigned to another one never runs', async () => {
     const late = await platform.claim('room');
     const holder = await readyBackend(polite);
     const id = await platform.schedule({ imageDigest: await platform.images.add(polite), ...late });
@@ -215,7 +215,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     expect(await platform.get(holder)).toMatchObject({ status: 'ready', live: true });
   });
 
-  it('lets a backend that is ending anyway finish, with its successor named', async () => {
+  it('lets an ending backend finish although its key has a successor', async () => {
     const id = await readyBackend(stubborn);
     await platform.stop(id, 'soft');
     await passUntil(async () => ((await platform.get(id)).status === 'terminating' ? true : undefined));

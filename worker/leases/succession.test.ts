@@ -24,7 +24,7 @@ describe.skipIf(why !== undefined)(`the next holder of a key ${why ?? ''}`, () =
     await platform?.[Symbol.asyncDispose]();
   });
 
-  /** A backend that holds the key `room`, as a connect schedules it that finds the key free. */
+  /** Schedules a backend that holds the key `room`, as a connect does that finds the key free. */
   async function nextHolder(): Promise<string> {
     return await platform.schedule({ imageDigest, ...(await platform.claim('room')) });
   }
@@ -36,7 +36,7 @@ describe.skipIf(why !== undefined)(`the next holder of a key ${why ?? ''}`, () =
     });
   }
 
-  /** Waits until a backend without a key runs, which was scheduled last: any other one that may start has started by then. */
+  /** Waits until a backend without a key runs that was scheduled last: every other backend that may start has started by then. */
   async function untilOthersStart(): Promise<void> {
     const id = await platform.schedule({ imageDigest });
     const list = () => platform.engine.engine.containers.list();
@@ -57,7 +57,7 @@ describe.skipIf(why !== undefined)(`the next holder of a key ${why ?? ''}`, () =
     });
   }
 
-  it('starts when the one before has gone from this node, though the store says that it ended long ago', async () => {
+  it('starts when the previous holder is gone from this node, even if the store says that it ended long ago', async () => {
     await using _worker = await platform.openWorker({ clock });
     const first = await nextHolder();
     await untilReady(first);
@@ -68,7 +68,7 @@ describe.skipIf(why !== undefined)(`the next holder of a key ${why ?? ''}`, () =
     expect(await startsAndEnds(first, second)).toEqual([`start ${first}`, `die ${first}`, `start ${second}`]);
   });
 
-  it('starts after a restart of the worker when the one before has gone, too', async () => {
+  it('starts when the previous holder is gone, also after a restart of the worker', async () => {
     let first: string;
     {
       await using _worker = await platform.openWorker({ clock });
@@ -84,17 +84,17 @@ describe.skipIf(why !== undefined)(`the next holder of a key ${why ?? ''}`, () =
     expect(await startsAndEnds(first, second)).toEqual([`start ${first}`, `die ${first}`, `start ${second}`]);
   });
 
-  it('need not wait for the next pass: an end that another part writes stops the backend at once', async () => {
+  it('does not wait for the next pass: an end that another component writes stops the backend at once', async () => {
     await using _worker = await platform.openWorker({ clock });
     const first = await nextHolder();
     await untilReady(first);
     await platform.declareLost(first);
     await platform.bus.publish(backendChanged, { backend: first, status: 'terminated' });
-    // The clock stands still, and with it every pass.
+    // The clock is stopped, and so is every pass.
     expect(await eventually(() => isRemoved(platform, first))).toBe(true);
   });
 
-  it('finds its node alive: a heartbeat is due as soon as the time of day has passed it', async () => {
+  it('finds its node alive: a heartbeat is due as soon as the time of day has reached it', async () => {
     await using _worker = await platform.openWorker({ clock });
     const leaseUntil = async () => (await platform.store.get(nodes, platform.node))?.leaseUntil.getTime() ?? 0;
     const before = await leaseUntil();

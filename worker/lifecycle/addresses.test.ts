@@ -5,7 +5,7 @@ import { describeWorker, leftBehind, openWorkerFixture } from '../testing/fixtur
 import { polite } from '../testing/test-platform.ts';
 
 await describeWorker('addresses of backends', (fixture) => {
-  it('gives no address twice in a row', async () => {
+  it('assigns no address twice in a row', async () => {
     const imageDigest = await fixture.platform.images.add(polite);
     const hosts = new Set<string | undefined>();
     for (let round = 0; round < 3; round += 1) {
@@ -16,7 +16,7 @@ await describeWorker('addresses of backends', (fixture) => {
     expect(hosts.size).toBe(3);
   });
 
-  it('runs many at once, each at an address of its own', async () => {
+  it('gives each of many concurrent backends its own address', async () => {
     const imageDigest = await fixture.platform.images.add(polite);
     const ids = await Promise.all(Array.from({ length: 12 }, () => fixture.platform.schedule({ imageDigest })));
     const all = await Promise.all(ids.map((id) => fixture.platform.until(id, 'ready')));
@@ -24,7 +24,7 @@ await describeWorker('addresses of backends', (fixture) => {
     await Promise.all(ids.map((id) => fixture.platform.end(id)));
   });
 
-  it('makes its network anew when somebody has taken it', async () => {
+  it('creates its network again after it was removed', async () => {
     await using other = await openWorkerFixture();
     const { engine, docker } = other.platform.engine;
     await docker.getNetwork(engine.network.name).remove();
@@ -32,14 +32,14 @@ await describeWorker('addresses of backends', (fixture) => {
     expect((await other.platform.until(id, 'ready')).status).toBe('ready');
   });
 
-  it('takes another address when somebody has the one it chose', async () => {
+  it('uses another address if a container has the assigned one', async () => {
     await using other = await openWorkerFixture();
     const { engine, docker } = other.platform.engine;
     const [next, squatted, after] = addressesAhead(engine.network);
     const imageDigest = await other.platform.images.add(polite);
     const first = await other.platform.schedule({ imageDigest });
     expect((await other.platform.until(first, 'ready')).address?.host).toBe(next);
-    // Behind the worker's back, at the address that comes next.
+    // Without the worker, at the next address.
     const squatter = await docker.createContainer({
       Image: (await other.platform.containerOf(first).inspect()).Image,
       Env: ['PORT=8080'],
@@ -58,7 +58,7 @@ await describeWorker('addresses of backends', (fixture) => {
   });
 });
 
-/** The three addresses that a network gives out next; it is moved to a place where its end does not come before them. */
+/** The next three addresses of a network, which is first advanced so that its end does not come before them. */
 function addressesAhead({ addresses }: { readonly addresses: { assign(): string } }): [string, string, string] {
   for (;;) {
     const taken = parseAddress(addresses.assign()) ?? 0;

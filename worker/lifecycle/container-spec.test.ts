@@ -37,11 +37,11 @@ function backendWith(more: Partial<Backend>): Backend {
 }
 
 describe('containerSpec', () => {
-  it('names the image by digest, at the registry of this platform', () => {
+  it('names the image by digest, in the registry of this platform', () => {
     expect(containerSpec(backendWith({}), settings, {}).image).toBe(`registry:5000/acme/draw@sha256:${'a'.repeat(64)}`);
   });
 
-  it('lets the platform win over the user', () => {
+  it('lets variables of the platform override those of the user', () => {
     const env = { PORT: '1', SESSION_BACKEND_KEY: 'forged', SESSION_BACKEND_FENCING_TOKEN: '9', MORE: 'x' };
     const keyed = containerSpec(backendWith({ env, key: 'k', fencingToken: 7 }), settings, {});
     expect(keyed.env).toEqual({
@@ -53,7 +53,7 @@ describe('containerSpec', () => {
     });
   });
 
-  it('takes the share of a CPU from percent and period, and the memory from the platform where nothing was asked', () => {
+  it('computes the CPU quota from percent and period, and uses the memory limit of the platform by default', () => {
     const cpuOf = (limits: Backend['limits']) => containerSpec(backendWith({ limits }), settings, {}).cpu;
     expect(cpuOf({})).toBeUndefined();
     expect(cpuOf({ cpuPeriodPercent: 50 })).toEqual({ periodMicroseconds: 100_000, quotaMicroseconds: 50_000 });
@@ -73,7 +73,7 @@ describe('containerSpec', () => {
 describe('mountName', () => {
   const nameOf = (more: Partial<Backend>) => mountName(backendWith(more));
 
-  it('is a plain name, whatever the key or the path', () => {
+  it('is a plain name for any key or path', () => {
     for (const text of ['../../etc', '/etc', '..', 'a\0b', '--privileged', 'ü'.repeat(200)]) {
       expect(nameOf({ mount: true, key: text })).toMatch(/^[a-f0-9]{64}$/);
       expect(nameOf({ mount: text })).toMatch(/^[a-f0-9]{64}$/);

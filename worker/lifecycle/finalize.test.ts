@@ -5,8 +5,8 @@ import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/tes
 
 const why = await whyNoTests();
 
-describe.skipIf(why !== undefined)(`the log of ends ${why ?? ''}`, () => {
-  it('says which part of the platform ended a backend, and why', async () => {
+describe.skipIf(why !== undefined)(`the log line about the end of a backend ${why ?? ''}`, () => {
+  it('names the component that ended it, and the reason', async () => {
     const lines: Record<string, unknown>[] = [];
     const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
     await using platform = await openTestPlatform();

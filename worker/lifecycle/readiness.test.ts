@@ -15,13 +15,13 @@ async function listenOn(port: number): Promise<{ server: Server; connections: ()
   return { server, connections: () => connections };
 }
 
-/** Resolves when a connection was refused: an attempt that began earlier has been refused too. */
+/** Resolves when a connection was refused: every earlier attempt was refused by then, too. */
 async function refused(port: number): Promise<void> {
   await new Promise<void>((resolve) => connect(port, '127.0.0.1').once('error', () => resolve()));
 }
 
 describe('untilListening', () => {
-  it('notices, with one connection that the application sees', async () => {
+  it('resolves after one connection, the only one that the application sees', async () => {
     const port = await freePort();
     const listening = untilListening({ host: '127.0.0.1', port }, systemClock, new AbortController().signal);
     await refused(port);
@@ -31,7 +31,7 @@ describe('untilListening', () => {
     expect(connections()).toBe(1);
   });
 
-  it('ends when nobody wants to know any more', async () => {
+  it('rejects when its signal aborts', async () => {
     const controller = new AbortController();
     const port = await freePort();
     const listening = untilListening({ host: '127.0.0.1', port }, systemClock, controller.signal);

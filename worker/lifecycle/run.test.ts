@@ -23,7 +23,7 @@ const backend = newBackend(
   new Date(),
 );
 
-/** Of a backend whose document is not written. */
+/** The run of a backend whose document is not written. */
 function newRun(closing = new AbortController().signal): Run {
   const log = silentLog();
   const deps = { store: {} as Store, bus: openInProcessBus({ log }), clock: systemClock, log };
@@ -39,7 +39,7 @@ test('a stop is soft until it is made hard', () => {
   expect([run.stopKind, run.hardStop.aborted]).toEqual(['hard', true]);
 });
 
-test('a start-up that is ended is waited for, and cannot go on', async () => {
+test('endStartUp cancels the start-up and waits for it', async () => {
   const run = newRun();
   const steps: string[] = [];
   const { promise: cancelled, resolve } = Promise.withResolvers<void>();
@@ -51,7 +51,7 @@ test('a start-up that is ended is waited for, and cannot go on', async () => {
   expect(run.signal.aborted).toBe(false);
 });
 
-test('the time of pulls adds up, and only while one goes on is the image being pulled', async () => {
+test('the times of pulls add up, and isPulling is true only during a pull', async () => {
   const clock = new ManualClock();
   const run = newRun();
   for (const ms of [300, 500]) {
@@ -62,7 +62,7 @@ test('the time of pulls adds up, and only while one goes on is the image being p
   expect([run.isPulling, run.pulledMs]).toEqual([false, 800]);
 });
 
-test('the first failure and the highest use of memory are kept', () => {
+test('the first failure and the peak of memory usage are kept', () => {
   const run = newRun();
   run.fail('first');
   run.fail('second');
@@ -70,7 +70,7 @@ test('the first failure and the highest use of memory are kept', () => {
   expect([run.failure, run.peakMemoryBytes]).toEqual(['first', 30]);
 });
 
-test('an end is written once, and a run that is finished is gone', async () => {
+test('a run is finalized once, and its container is gone when it is finished', async () => {
   const run = newRun();
   let times = 0;
   const finalize = () => run.finalize(async () => void (times += 1));

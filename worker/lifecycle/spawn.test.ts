@@ -38,7 +38,7 @@ await describeWorker('the start of a backend', (fixture) => {
     await fixture.platform.end(id);
   });
 
-  it('leaves a container no privileges, and no way to a neighbour', async () => {
+  it('leaves a container no privileges, and no access to other containers', async () => {
     const imageDigest = await fixture.platform.images.add(`cat /proc/self/status > status.txt; ${polite}`);
     const [one, other] = await Promise.all([
       fixture.platform.schedule({ imageDigest }),
@@ -63,7 +63,7 @@ await describeWorker('the start of a backend', (fixture) => {
     await Promise.all([fixture.platform.end(one), fixture.platform.end(other)]);
   });
 
-  it('tells a container nothing of the IDs of its neighbours, by no name that Docker has for them', async () => {
+  it('reveals no IDs of other backends to a container, by any name in the DNS of Docker', async () => {
     const imageDigest = await fixture.platform.images.add(polite);
     const [one, other] = await Promise.all([
       fixture.platform.schedule({ imageDigest }),
@@ -74,10 +74,10 @@ await describeWorker('the start of a backend', (fixture) => {
     const execution = await fixture.platform
       .containerOf(one)
       .exec({ Cmd: ['nslookup', neighbour?.host ?? ''], AttachStdout: true, AttachStderr: true, Tty: true });
-    const told = await text(await execution.start({ Tty: true }));
-    // Docker does tell a name.
-    expect(told).toContain('name = berth-');
-    expect(told).not.toContain(other);
+    const output = await text(await execution.start({ Tty: true }));
+    // Docker's DNS does return a name.
+    expect(output).toContain('name = berth-');
+    expect(output).not.toContain(other);
     const { Name, Config, NetworkSettings } = await fixture.platform.containerOf(other).inspect();
     expect(JSON.stringify([Name, Config.Hostname, Config.Domainname, NetworkSettings.Networks])).not.toContain(other);
     await Promise.all([fixture.platform.end(one), fixture.platform.end(other)]);
@@ -110,7 +110,7 @@ await describeWorker('the start of a backend', (fixture) => {
     await Promise.all(ids.map((id) => fixture.platform.end(id)));
   });
 
-  it('says why an image could not be fetched', async () => {
+  it('reports why an image could not be pulled', async () => {
     const id = await fixture.platform.schedule({ imageDigest: `sha256:${'0'.repeat(64)}` });
     const ended = await fixture.platform.until(id, 'terminated');
     expect(ended.history.at(-1)).toMatchObject({
@@ -122,7 +122,7 @@ await describeWorker('the start of a backend', (fixture) => {
     });
   });
 
-  it('says why a container did not start', async () => {
+  it('reports why a container did not start', async () => {
     const imageDigest = await fixture.platform.images.addConfigured({
       Cmd: ['/bin/true'],
       User: 'nobody-of-this-name',
@@ -145,12 +145,12 @@ await describeWorker('the start of a backend', (fixture) => {
     const ready = await fixture.platform.until(id, 'ready');
     const upAt = Number((await fetchText(fixture.platform, id, '/up.txt')).split(' ')[0]);
     const readyUptime = uptime() - (Date.now() - (ready.readyAt?.getTime() ?? 0)) / 1000;
-    // Both are told in hundredths of a second, cut off.
+    // Both are truncated to hundredths of a second.
     expect(readyUptime).toBeGreaterThan(upAt - 0.02);
     await fixture.platform.end(id);
   });
 
-  it('starts a successor only when its predecessor has ended', async () => {
+  it('starts a successor only when the previous holder has ended', async () => {
     const imageDigest = await fixture.platform.images.add(polite);
     const first = await fixture.platform.schedule({ imageDigest, ...(await fixture.platform.claim('shared')) });
     await fixture.platform.until(first, 'ready');
@@ -169,7 +169,7 @@ await describeWorker('the start of a backend', (fixture) => {
     await fixture.platform.end(second);
   });
 
-  it('does not start a backend whose key was given to another one', async () => {
+  it('does not start a backend whose key was assigned to another one', async () => {
     const imageDigest = await fixture.platform.images.add(polite);
     const stale = await fixture.platform.claim('contested');
     await fixture.platform.claim('contested');
@@ -190,7 +190,7 @@ await describeWorker('the start of a backend', (fixture) => {
     isCut = true;
     const id = await other.schedule({ imageDigest, ...(await other.claim('k')) });
     const { time } = (await other.until(id, 'starting')).history.at(-1) ?? {};
-    // Several times as long as a start takes.
+    // Several times as long as a start.
     await eventually(async () => (Date.now() - (time?.getTime() ?? 0) > 1_000 ? true : undefined));
     expect(await other.engine.engine.containers.list()).toMatchObject([{ backend: id, phase: 'created' }]);
     isCut = false;
@@ -217,7 +217,7 @@ await describeWorker('the start of a backend', (fixture) => {
     ]);
   });
 
-  it('does not count the time for which the platform stood still', async () => {
+  it('does not count the time for which the platform was frozen', async () => {
     const clock = new ManualClock(new Date());
     await using slow = await openWorkerFixture({ startTimeoutSeconds: 10 }, clock);
     const id = await slow.platform.schedule({
@@ -232,7 +232,7 @@ await describeWorker('the start of a backend', (fixture) => {
     expect(history.at(-1)).toMatchObject({ terminationReason: 'startuptimeout' });
   });
 
-  it('does not count the time that a pull takes, and gives it a limit of its own', async () => {
+  it('does not count the time of a pull, which has a limit of its own', async () => {
     await using slow = await openWorkerFixture({ startTimeoutSeconds: 1, pullTimeoutSeconds: 3 });
     const never = Promise.withResolvers<void>();
     slow.platform.images.holdLayers(never.promise);
@@ -245,7 +245,7 @@ await describeWorker('the start of a backend', (fixture) => {
     });
   });
 
-  it('mounts a folder that outlives the backend, and never leaves the folder of mounts', async () => {
+  it('mounts a folder that outlives the backend, and never one outside the mount folder', async () => {
     await using other = await openWorkerFixture({ mountFolder: join(fixture.platform.folder, 'mounts') });
     const imageDigest = await other.platform.images.add(`cat /data/note > note.txt; echo kept > /data/note; ${polite}`);
     const key = '../../../etc';
@@ -258,7 +258,7 @@ await describeWorker('the start of a backend', (fixture) => {
     expect(await readdir(join(fixture.platform.folder, 'mounts'))).toEqual([expect.stringMatching(/^[a-f0-9]{64}$/)]);
   });
 
-  it('removes the folder of a backend without a key after its container, and what an earlier worker left', async () => {
+  it('removes the folder of a backend without a key after its container, and folders that an earlier worker left', async () => {
     const mountFolder = join(fixture.platform.folder, 'own-mounts');
     const left = join(mountFolder, 'backends', 'abcdefghij12');
     await mkdir(join(left, 'nested'), { recursive: true });
@@ -275,7 +275,7 @@ await describeWorker('the start of a backend', (fixture) => {
     await eventually(async () => ((await readdir(join(mountFolder, 'backends'))).length === 0 ? true : undefined));
   });
 
-  it('refuses a mount where none is configured', async () => {
+  it('refuses a mount if no mount folder is configured', async () => {
     const id = await fixture.platform.schedule({
       imageDigest: await fixture.platform.images.add(polite),
       mount: '../x',

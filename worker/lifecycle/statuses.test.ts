@@ -33,7 +33,7 @@ describe('Statuses', () => {
   let store: Store;
   let bus: Bus;
   let away: { isOff: boolean };
-  let told: BackendStatus[];
+  let published: BackendStatus[];
   let clock: ManualClock;
   let closing: AbortController;
   let statuses: Statuses;
@@ -42,8 +42,8 @@ describe('Statuses', () => {
     store = await openSqliteStore({ folder, collections: [backends], log });
     await store.insert(backends, newBackend(plan, now));
     bus = openInProcessBus({ log });
-    told = [];
-    await bus.subscribe(backendChanged, ({ status }) => told.push(status));
+    published = [];
+    await bus.subscribe(backendChanged, ({ status }) => published.push(status));
     away = { isOff: false };
     const cut = steered(store, { onCall: unreachableWhile(() => away.isOff) });
     clock = new ManualClock();
@@ -57,22 +57,22 @@ describe('Statuses', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('writes changes in their order, and tells what came of them', async () => {
+  it('writes changes in order, and publishes the results', async () => {
     void statuses.write((backend) => advance(backend, 'loading', now));
     void statuses.write((backend) => advance(backend, 'starting', now));
     const written = await statuses.write((backend) => advance(backend, 'waiting', now));
     expect(written?.history.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'starting', 'waiting']);
-    await vi.waitFor(() => expect(told.at(-1)).toBe('waiting'));
+    await vi.waitFor(() => expect(published.at(-1)).toBe('waiting'));
     expect(await store.get(backends, plan.id)).toEqual(written);
   });
 
-  it('tells nothing when nothing changed', async () => {
+  it('publishes nothing when nothing changed', async () => {
     await statuses.write((backend) => backend);
     await statuses.write((backend) => advance(backend, 'loading', now));
-    await vi.waitFor(() => expect(told).toEqual(['loading']));
+    await vi.waitFor(() => expect(published).toEqual(['loading']));
   });
 
-  it('writes when the store is back what it could not write before', async () => {
+  it('writes pending changes when the store is back', async () => {
     away.isOff = true;
     const loading = statuses.write((backend) => advance(backend, 'loading', now));
     const ended = statuses.write((backend) =>
@@ -86,7 +86,7 @@ describe('Statuses', () => {
     expect((await ended)?.history.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'terminated']);
   });
 
-  it('gives up a change that fails by itself, and writes those beside it', async () => {
+  it('drops a change that throws, and writes the others', async () => {
     const first = statuses.write((backend) => advance(backend, 'loading', now));
     const wrong = statuses.write(() => {
       throw new TypeError('A bug');
@@ -100,7 +100,7 @@ describe('Statuses', () => {
     expect((await statuses.write((backend) => advance(backend, 'waiting', now)))?.status).toBe('waiting');
   });
 
-  it('gives up when the worker closes', async () => {
+  it('rejects when the worker closes', async () => {
     away.isOff = true;
     const written = statuses.write((backend) => advance(backend, 'loading', now));
     await clock.advance(1_000);

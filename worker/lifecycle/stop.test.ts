@@ -6,11 +6,11 @@ import { backends, touch } from '../../model/backend.ts';
 import { describeWorker, isRemoved, leftBehind, statusesOf } from '../testing/fixture.ts';
 import { eventually, polite } from '../testing/test-platform.ts';
 
-/** Serves its folder, and does not listen when told to end. */
+/** Serves its folder, and ignores SIGTERM. */
 const stubborn = 'trap "" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
 
-await describeWorker('the end of a backend', (fixture) => {
-  it('ends a backend at once whose image is being pulled', async () => {
+await describeWorker('stopping a backend', (fixture) => {
+  it('ends a backend at once while its image is being pulled', async () => {
     const before = fixture.platform.images.layerRequests;
     const release = Promise.withResolvers<void>();
     fixture.platform.images.holdLayers(release.promise);
@@ -24,14 +24,14 @@ await describeWorker('the end of a backend', (fixture) => {
     expect(ended.history.at(-1)).toMatchObject({ exitCode: null, terminationReason: 'external' });
   });
 
-  it('tells the exit code of a container that ends by itself', async () => {
+  it('records the exit code of a container that exits by itself', async () => {
     const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add('exit 3') });
     const ended = await fixture.platform.until(id, 'terminated');
     expect(ended.history.at(-1)).toMatchObject({ terminationKind: null, terminationReason: null, exitCode: 3 });
     expect(await fixture.platform.until(id, 'terminated')).toMatchObject({ live: false });
   });
 
-  it('makes a soft stop hard when it is asked to, and after the grace time by itself', async () => {
+  it('makes a soft stop hard on request, and after the grace time', async () => {
     const imageDigest = await fixture.platform.images.add(stubborn);
     const [asked, patient] = await Promise.all([
       fixture.platform.schedule({ imageDigest }),
@@ -53,7 +53,7 @@ await describeWorker('the end of a backend', (fixture) => {
     }
   });
 
-  it('carries out a stop that nobody told it of', async () => {
+  it('carries out a stop without a job', async () => {
     const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) });
     await fixture.platform.until(id, 'ready');
     await fixture.platform.stop(id, 'soft', false);
@@ -69,7 +69,7 @@ await describeWorker('the end of a backend', (fixture) => {
     await eventually(() => isRemoved(fixture.platform, id));
   });
 
-  it('stops its copy of a backend that was ended by somebody else', async () => {
+  it('stops a backend that another component has ended', async () => {
     const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) });
     await fixture.platform.until(id, 'ready');
     await fixture.platform.declareLost(id);
@@ -77,7 +77,7 @@ await describeWorker('the end of a backend', (fixture) => {
     expect((await statusesOf(fixture.platform, id)).slice(5)).toEqual(['terminated']);
   });
 
-  it('ends a backend for memory, even if only a child of it was killed', async () => {
+  it('ends a backend for memory, even if only a child process was killed', async () => {
     const id = await fixture.platform.schedule({
       imageDigest: await fixture.platform.images.add(
         'httpd -p $PORT; sleep 0.3; (tail /dev/zero); while sleep 1; do :; done',
@@ -93,7 +93,7 @@ await describeWorker('the end of a backend', (fixture) => {
     });
   });
 
-  it('ends a backend whose CPU time is used up, and notes its peak of memory', async () => {
+  it('ends a backend whose CPU time is used up, and records its peak memory usage', async () => {
     const id = await fixture.platform.schedule({
       imageDigest: await fixture.platform.images.add('httpd -p $PORT; while :; do :; done'),
       limits: { cpuTimeSeconds: 1, cpuPeriodPercent: 60 },
@@ -104,7 +104,7 @@ await describeWorker('the end of a backend', (fixture) => {
     expect(ended.peakMemoryBytes).toBeGreaterThan(50_000);
   });
 
-  it('sweeps an idle backend, but none that is connected, just touched, or unheard of', async () => {
+  it('sweeps an idle backend, but none that is connected or just touched, and none while no proxy reports', async () => {
     const imageDigest = await fixture.platform.images.add(polite);
     const [idle, connected, touched] = await Promise.all(
       [0, 1, 2].map(() => fixture.platform.schedule({ imageDigest, maxIdleSeconds: 2 })),
@@ -112,7 +112,7 @@ await describeWorker('the end of a backend', (fixture) => {
     if (!idle || !connected || !touched) throw new Error('unreachable');
     await Promise.all([idle, connected, touched].map((id) => fixture.platform.until(id, 'ready')));
     const readyAt = (await fixture.platform.get(idle)).readyAt?.getTime() ?? 0;
-    // Nobody is heard yet: nobody is swept, however long that lasts.
+    // No proxy has reported yet: no backend is swept, however long that lasts.
     await eventually(async () => (Date.now() - readyAt > 3_500 ? true : undefined));
     expect((await fixture.platform.get(idle)).status).toBe('ready');
     const heardAt = Date.now();

@@ -13,15 +13,15 @@ const block = 4096;
 const hourMs = 3_600_000;
 let folder: string;
 let clock: ManualClock;
-/** What was told of logs that were removed early. */
-let told: { msg: string; logs: number; bytes: number; limitBytes: number; writtenUntil: string }[];
+/** The log lines about logs that were removed early. */
+let logged: { msg: string; logs: number; bytes: number; limitBytes: number; writtenUntil: string }[];
 let open: AsyncDisposableStack;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'berth-logs-'));
-  // It stands still, and files have the time of the machine: nothing shall be written in its future.
+  // The clock is stopped, and files have the machine's time, which must not be in the future of the clock.
   clock = new ManualClock(new Date(Date.now() + hourMs));
-  told = [];
+  logged = [];
   open = new AsyncDisposableStack();
 });
 afterEach(async () => {
@@ -30,11 +30,11 @@ afterEach(async () => {
 });
 
 function openLogs(totalBytes: number): KeptLogs {
-  const log = openLog('warn', { write: (line) => void told.push(JSON.parse(line) as (typeof told)[number]) });
+  const log = openLog('warn', { write: (line) => void logged.push(JSON.parse(line) as (typeof logged)[number]) });
   return new KeptLogs({ settings: { folder, maxBytes: 1024 * 1024, seconds: 24 * 3600, totalBytes }, clock, log });
 }
 
-/** Logs that are swept by themselves, when their first pass is over. */
+/** Opens logs with regular sweeps, and waits for the first pass. */
 async function openSwept(totalBytes: number): Promise<KeptLogs> {
   const logs = openLogs(totalBytes);
   open.use(logs.beginSweeping());
@@ -46,12 +46,12 @@ async function* logOf(bytes: number): AsyncGenerator<LogRecord[]> {
   yield [{ at: '1767225600.000000000-00000000', line: 'a'.repeat(bytes) }];
 }
 
-/** Keeps a log that takes a block, or more. */
+/** Keeps a log of one block or more. */
 async function keep(logs: KeptLogs, backend: string, bytes = 100): Promise<void> {
   await logs.keep(backend, () => logOf(bytes), never);
 }
 
-/** Leaves a file of one block, written so long before now. */
+/** Leaves a file of one block that was written this long ago. */
 async function leave(name: string, agoMs: number): Promise<void> {
   const time = new Date(clock.now().getTime() - agoMs);
   await writeFile(join(folder, name), 'a log');
@@ -65,19 +65,19 @@ async function takenBytes(): Promise<number> {
   return sizes.reduce((sum, size) => sum + Math.ceil(size / block) * block, 0);
 }
 
-test('of too many logs the oldest go, drafts included, and it is told how many', async () => {
+test('if there are too many logs, the oldest are removed, drafts included, and their number is logged', async () => {
   for (let i = 0; i < 20; i += 1) await leave(`log-${i}${i === 15 ? '.draft' : ''}`, i * 1_000);
   await mkdir(join(folder, 'no-log'));
   await openLogs(10 * block).sweep();
   const left = Array.from({ length: 9 }, (_, i) => `log-${i}`);
   expect(await kept()).toEqual([...left, 'no-log']);
   const writtenUntil = new Date(clock.now().getTime() - 9_000).toISOString();
-  expect(told).toEqual([
+  expect(logged).toEqual([
     expect.objectContaining({ level: 'warn', logs: 11, bytes: 11 * block, limitBytes: 10 * block, writtenUntil }),
   ]);
 });
 
-test('ages from seconds to days are told apart', async () => {
+test('ages from seconds to days are distinguished', async () => {
   for (const [name, agoMs] of Object.entries({ now: 0, second: 1_000, hour: hourMs, day: 23 * hourMs })) {
     await leave(name, agoMs);
   }
@@ -85,21 +85,21 @@ test('ages from seconds to days are told apart', async () => {
   expect(await kept()).toEqual(['now', 'second']);
 });
 
-test('what fits stays, and without a limit everything does', async () => {
+test('logs within the limit stay, and without a limit all logs stay', async () => {
   for (let i = 0; i < 10; i += 1) await leave(`log-${i}`, 0);
   await openLogs(10 * block).sweep();
   await openLogs(0).sweep();
   expect(await kept()).toHaveLength(10);
-  expect(told).toEqual([]);
+  expect(logged).toEqual([]);
 });
 
-test('of logs that are equally old no more go than have to', async () => {
+test('of logs with the same age, no more are removed than necessary', async () => {
   for (let i = 0; i < 50; i += 1) await leave(`log-${i}`, hourMs);
   await openLogs(20 * block).sweep();
   expect(await kept()).toHaveLength(18);
 });
 
-test('the limit holds between the hours, from what is there at the start on, without a pass for each log', async () => {
+test('the limit holds between the regular passes, from the first log on, without a pass for each log', async () => {
   for (let i = 0; i < 95; i += 1) await leave(`before-${i}`, 2 * hourMs);
   const logs = await openSwept(100 * block);
   expect(await kept()).toHaveLength(95);
@@ -109,16 +109,16 @@ test('the limit holds between the hours, from what is there at the start on, wit
   }
   await logs.sweep();
   expect(await takenBytes()).toBeLessThanOrEqual(100 * block);
-  // The last ones, and no gap between them.
+  // The latest logs, without a gap.
   const left = await kept();
   expect(left).toEqual(Array.from(left, (_, i) => `log-${299 - i}`).sort());
   expect(left.length).toBeGreaterThanOrEqual(90);
-  // Each makes room for ten or more.
-  expect(told.length).toBeLessThanOrEqual(31);
-  expect(told.reduce((sum, { logs: count }) => sum + count, 0)).toBe(395 - left.length);
+  // Each pass makes room for ten or more.
+  expect(logged.length).toBeLessThanOrEqual(31);
+  expect(logged.reduce((sum, { logs: count }) => sum + count, 0)).toBe(395 - left.length);
 });
 
-test('what is being written is not taken away, whatever stands there of it', async () => {
+test('a log that is being written is not removed, nor is its draft', async () => {
   for (const name of ['one', 'one.draft', 'other.draft']) await leave(name, 48 * hourMs);
   const sweep = new KeptLogSweep({
     settings: { folder, seconds: 24 * 3600, totalBytes: block },
@@ -133,13 +133,13 @@ test('what is being written is not taken away, whatever stands there of it', asy
   expect(await kept()).toEqual([]);
 });
 
-test('the limit holds where many logs are kept at once, however low it is, and none of them fails', async () => {
+test('the limit holds if many logs are kept at once, however low it is, and no keep fails', async () => {
   const logs = await openSwept(block);
   await Promise.all(Array.from({ length: 200 }, (_, i) => keep(logs, `log-${i}`, i * 100)));
   await expect.poll(takenBytes).toBeLessThanOrEqual(block);
 });
 
-test('a log longer than all of them may be is kept in part', async () => {
+test('a log longer than the limit of all logs is kept in part', async () => {
   const logs = await openSwept(2 * block);
   await logs.keep(
     'one',
@@ -151,8 +151,8 @@ test('a log longer than all of them may be is kept in part', async () => {
   expect(await takenBytes()).toBe(2 * block);
 });
 
-test('the log that was kept last stays, under a clock that was set back, too', async () => {
-  // Written by a clock that was ahead.
+test('the log that was kept last stays, even after the clock was set back', async () => {
+  // Written while the clock was ahead.
   for (let i = 0; i < 3; i += 1) await leave(`ahead-${i}`, -hourMs);
   clock = new ManualClock(new Date(Date.now() - 2 * hourMs));
   const logs = await openSwept(3 * block);
@@ -167,7 +167,7 @@ test('the log that was kept last stays, under a clock that was set back, too', a
   expect((await kept()).filter((name) => name.startsWith('ahead'))).toEqual([]);
 });
 
-test('a single log that fills the limit stays until the next one comes', async () => {
+test('a single log that fills the limit stays until the next log is kept', async () => {
   const logs = await openSwept(block);
   for (const name of ['one', 'two', 'three']) {
     await keep(logs, name);
@@ -175,7 +175,7 @@ test('a single log that fills the limit stays until the next one comes', async (
   }
 });
 
-test('a pass that is under way ends when sweeping does', async () => {
+test('a pass in progress ends when sweeping ends', async () => {
   for (let i = 0; i < 500; i += 1) await leave(`log-${i}`, i);
   const logs = openLogs(block);
   const sweeping = logs.beginSweeping();
@@ -183,5 +183,5 @@ test('a pass that is under way ends when sweeping does', async () => {
   await sweeping[Symbol.asyncDispose]();
   await expect(pass).rejects.toThrow('closing');
   expect(await kept()).toHaveLength(500);
-  expect(told).toEqual([]);
+  expect(logged).toEqual([]);
 });

@@ -36,7 +36,7 @@ async function linesOf(logs: KeptLogs, backend: string, after?: string): Promise
   return all;
 }
 
-test('a log is kept, whole or from a place on', async () => {
+test('a kept log is read as a whole or after a position', async () => {
   const logs = openLogs();
   expect(await linesOf(logs, 'one')).toBeUndefined();
   await logs.keep('one', () => logOf(3, 'grüße\n🙂\u0000'), never);
@@ -45,7 +45,7 @@ test('a log is kept, whole or from a place on', async () => {
   expect(await linesOf(logs, 'one', place(2))).toEqual([]);
 });
 
-test('no log is kept at the cost of what is kept free for the store', async () => {
+test('no log is kept in the space that is reserved for the store', async () => {
   const clock = new ManualClock();
   const reserve = new DiskReserve({ folder, reserveBytes: Number.MAX_SAFE_INTEGER, clock });
   const settings = { folder: join(folder, 'logs'), maxBytes: 1024, seconds: 60, totalBytes: 0 };
@@ -55,7 +55,7 @@ test('no log is kept at the cost of what is kept free for the store', async () =
   expect(await readdir(join(folder, 'logs')).catch(() => [])).toEqual([]);
 });
 
-test('of a long log the last lines are kept, up to a limit', async () => {
+test('the last lines of a long log are kept, up to a limit', async () => {
   const logs = openLogs(10_000);
   await logs.keep('one', () => logOf(5_000), never);
   const { size } = await stat(join(folder, 'logs', 'one'));
@@ -64,7 +64,7 @@ test('of a long log the last lines are kept, up to a limit', async () => {
   expect((await linesOf(logs, 'one'))?.at(-1)?.at).toBe(place(4_999));
 });
 
-test('an empty log leaves nothing behind, and what is kept is not read again', async () => {
+test('an empty log creates no file, and a kept log is not read again', async () => {
   const logs = openLogs();
   await logs.keep('empty', () => logOf(0), never);
   expect(await readdir(folder)).toEqual([]);
@@ -73,10 +73,10 @@ test('an empty log leaves nothing behind, and what is kept is not read again', a
   expect(await linesOf(logs, 'one')).toHaveLength(1);
 });
 
-test('who is killed while writing keeps it all the next time', async () => {
+test('a draft of a killed worker is replaced by the whole log', async () => {
   const logs = openLogs();
   await logs.keep('before', () => logOf(1), never);
-  // What a worker leaves that dies before the rename.
+  // Left by a worker that died before the rename.
   await writeFile(join(folder, 'logs', 'one.draft'), '{"at":"half a rec'.repeat(1_000));
   expect(await linesOf(logs, 'one')).toBeUndefined();
   await logs.keep('one', () => logOf(2), never);
@@ -84,7 +84,7 @@ test('who is killed while writing keeps it all the next time', async () => {
   expect((await readdir(join(folder, 'logs'))).sort()).toEqual(['before', 'one']);
 });
 
-test('a log that breaks in the middle is not kept in part', async () => {
+test('a log that fails in the middle is not kept in part', async () => {
   const logs = openLogs();
   async function* broken(): AsyncGenerator<LogRecord[]> {
     yield* logOf(3);
@@ -94,7 +94,7 @@ test('a log that breaks in the middle is not kept in part', async () => {
   expect(await linesOf(logs, 'one')).toBeUndefined();
 });
 
-test('what was kept for long enough goes, drafts included', async () => {
+test('expired logs are removed, drafts included', async () => {
   const now = new Date();
   const logs = openLogs(undefined, new ManualClock(now));
   await logs.sweep();
@@ -106,9 +106,9 @@ test('what was kept for long enough goes, drafts included', async () => {
   expect(await readdir(join(folder, 'logs'))).toEqual(['young']);
 });
 
-test('a log that cannot be written leaves nothing behind', async () => {
+test('a log that cannot be written leaves no draft', async () => {
   const logs = openLogs();
-  // Nothing can be renamed to a folder.
+  // A file cannot replace a folder.
   const reading = async function* () {
     yield* logOf(1);
     await mkdir(join(folder, 'logs', 'one'), { recursive: true });

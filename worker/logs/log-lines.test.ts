@@ -25,7 +25,7 @@ function recordsOf(frames: readonly Buffer[]) {
 }
 
 describe('LogFrames', () => {
-  it('takes the same from a log wherever it is cut', () => {
+  it('parses the same entries wherever the log is cut', () => {
     const bytes = Buffer.concat([
       frame('grüße 🙂\n'),
       frame('', { source: 2 }),
@@ -53,24 +53,24 @@ describe('LogFrames', () => {
 });
 
 describe('LogLines', () => {
-  it('puts a line together that the engine has cut in the middle of a character', () => {
+  it('joins a line that the engine has cut in the middle of a character', () => {
     const smile = Buffer.from('🙂');
     expect(linesOf(frame(smile.subarray(0, 2)), frame(Buffer.concat([smile.subarray(2), Buffer.from('\n')])))).toEqual([
       '🙂',
     ]);
   });
 
-  it('keeps the two streams apart, also where one writes in the middle of a line of the other', () => {
+  it('keeps the two streams apart, even if one writes in the middle of a line of the other', () => {
     const frames = [frame('out '), frame('error\n', { source: 2 }), frame('and more\n')];
     expect(linesOf(...frames)).toEqual(['error', 'out and more']);
   });
 
-  it('ends with what no newline ended', () => {
+  it('ends with an unfinished line', () => {
     expect(linesOf(frame('one\n'), frame('two'))).toEqual(['one', 'two']);
     expect(linesOf(frame('one\r\n'), frame('\r\n'), frame('a\rb\n'))).toEqual(['one', '', 'a\rb']);
   });
 
-  it('splits what is longer than 64 KiB, and nothing else', () => {
+  it('splits lines longer than 64 KiB, and no others', () => {
     const exact = 'a'.repeat(maxLineBytes);
     expect(linesOf(frame(`${exact}\n`))).toEqual([exact]);
     expect(linesOf(frame(`${exact}b\n`))).toEqual([exact, 'b']);
@@ -78,14 +78,14 @@ describe('LogLines', () => {
     expect(linesOf(...parts, frame('\n')).map(({ length }) => length)).toEqual(Array<number>(16).fill(maxLineBytes));
   });
 
-  it('splits between characters, and what is no text where it must', () => {
+  it('splits between characters, and binary data at the limit', () => {
     const pieces = linesOf(frame(`a${'🙂'.repeat(maxLineBytes / 4)}\n`));
     expect(pieces.map((piece) => Buffer.byteLength(piece))).toEqual([maxLineBytes - 3, 4]);
     expect(pieces.join('')).not.toContain('\ufffd');
     expect(linesOf(frame(Buffer.alloc(maxLineBytes + 1, 0x80)))).toHaveLength(2);
   });
 
-  it('gives each line a place after the one before, the same whenever it is read', () => {
+  it('assigns increasing positions to lines, the same whenever the log is read', () => {
     const log = [
       frame('one\n', { second: 10 }),
       frame('earlier\n', { second: 9, source: 2 }),
@@ -97,16 +97,16 @@ describe('LogLines', () => {
     expect(places).toEqual([...new Set(places)].sort());
     expect(places).toHaveLength(7);
     for (const place of places) expect(logPosition.safeParse(place).success).toBe(true);
-    // What the engine leaves out changes nothing for what is later.
+    // Entries that the engine omits do not change later positions.
     expect(recordsOf(log.slice(3)).map(({ at }) => at)).toEqual(places.slice(3));
   });
 });
 
 describe('LogReplays', () => {
-  it('leaves out what an engine tells again, and nothing that the other output wrote meanwhile', () => {
-    const told = [1, 2, 2, 3].map((second) => frame(`${second}\n`, { second }));
+  it('drops entries that an engine repeats, and no entries of the other stream', () => {
+    const sent = [1, 2, 2, 3].map((second) => frame(`${second}\n`, { second }));
     const other = frame('other\n', { second: 2, source: 2 });
-    const entries = new LogFrames().add(Buffer.concat([...told, other, ...told, frame('4\n', { second: 4 })]));
+    const entries = new LogFrames().add(Buffer.concat([...sent, other, ...sent, frame('4\n', { second: 4 })]));
     const replays = new LogReplays();
     const kept = entries.filter((entry) => replays.isNew(entry)).map(({ text }) => text.toString());
     expect(kept).toEqual(['1', '2', '2', '3', 'other', '4']);

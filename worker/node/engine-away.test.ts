@@ -10,7 +10,7 @@ import type { Worker } from '../worker.ts';
 
 const why = await whyNoTests();
 
-describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while ${why ?? ''}`, () => {
+describe.skipIf(why !== undefined)(`a worker whose engine is down for a while ${why ?? ''}`, () => {
   let gate: EngineGate;
   let platform: TestPlatform;
   let worker: Worker;
@@ -28,7 +28,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
 
   const containerOf = (id: string) => platform.containerOf(id);
 
-  it('finds out what ended meanwhile', async () => {
+  it('notices containers that exited meanwhile', async () => {
     const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
     await platform.until(id, 'ready');
     gate.close();
@@ -40,7 +40,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
     expect(ended.history.at(-1)).toMatchObject({ terminationReason: null, exitCode: 137 });
   });
 
-  it('goes on starting and stopping when it is back', async () => {
+  it('continues starts and stops when the engine is back', async () => {
     const imageDigest = await platform.images.add(polite);
     const running = await platform.schedule({ imageDigest });
     await platform.until(running, 'ready');
@@ -56,7 +56,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
     await platform.end(late);
   });
 
-  it('goes on with a pull when it is back', async () => {
+  it('repeats a pull when the engine is back', async () => {
     const release = Promise.withResolvers<void>();
     platform.images.holdLayers(release.promise);
     const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
@@ -68,7 +68,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
     await platform.end(id);
   });
 
-  it('cuts a start in the middle, and no container is left over from it', async () => {
+  it('cancels a start in the middle, and leaves no container behind', async () => {
     const imageDigest = await platform.images.add(polite);
     await platform.pull(imageDigest);
     const id = await platform.schedule({ imageDigest });
@@ -82,7 +82,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
     await platform.end(id);
   });
 
-  it('goes on with a container that was started by an attempt without an answer', async () => {
+  it('continues with a container that an attempt without an answer has started', async () => {
     const { engine } = platform.engine;
     let startedFirst: string | undefined;
     const start = engine.containers.start.bind(engine.containers);
@@ -100,9 +100,9 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
     await platform.end(id);
   });
 
-  it('does not tell the end of a backend that may have started, before it is gone', async () => {
+  it('does not publish the end of a backend that may have started before its container is removed', async () => {
     const imageDigest = await platform.images.add(polite);
-    // The first one finds out which limits this engine can set.
+    // The first start finds out which limits this engine can set.
     const first = await platform.schedule({ imageDigest });
     await platform.until(first, 'ready');
     await platform.end(first);
@@ -111,7 +111,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine goes away for a while 
     gate.close();
     await platform.stop(id, 'hard');
     await platform.until(id, 'hard-terminating');
-    // As it is when the engine's answer was lost on the way.
+    // As if the engine's answer was lost.
     await containerOf(id)
       .start()
       .catch(() => {});

@@ -41,7 +41,7 @@ describe.skipIf(why !== undefined)(`the health of an engine ${why ?? ''}`, () =>
     await gate?.[Symbol.asyncDispose]();
   });
 
-  /** Until the health has changed this often. */
+  /** Resolves when the health has changed this often. */
   const untilChanged = async (times: number) => {
     await eventually(async () => {
       if (changes.length >= times) return true;
@@ -50,7 +50,7 @@ describe.skipIf(why !== undefined)(`the health of an engine ${why ?? ''}`, () =>
     });
   };
 
-  it('is felt again and again, and nothing is said while it is there', async () => {
+  it('is checked repeatedly, and nothing is logged while the engine answers', async () => {
     for (let asked = 1; asked <= 5; asked += 1) {
       await clock.advance(5_000);
       await eventually(async () => answers === asked || undefined);
@@ -58,7 +58,7 @@ describe.skipIf(why !== undefined)(`the health of an engine ${why ?? ''}`, () =>
     expect([health.problem, changes, lines]).toEqual([undefined, [], []]);
   });
 
-  it('is missed when networks are never told, though all else is answered, and felt when they are', async () => {
+  it('is bad while requests for networks get no answer, although all other requests do, and good again afterwards', async () => {
     gate.silence(/^GET \/networks\?/);
     await untilChanged(1);
     expect(health.problem?.message).toMatch(
@@ -73,7 +73,7 @@ describe.skipIf(why !== undefined)(`the health of an engine ${why ?? ''}`, () =>
     gate.open();
     await untilChanged(2);
     expect([health.problem, changes]).toEqual([undefined, [false, true]]);
-    // Once for each change, however often it was asked.
+    // Once for each change, however often it was checked.
     expect(lines.map(({ level, msg }) => `${level}: ${msg}`)).toEqual([
       'error: Docker Engine does not answer, no backends are claimed until it does',
       'info: Docker Engine answers again',
@@ -81,7 +81,7 @@ describe.skipIf(why !== undefined)(`the health of an engine ${why ?? ''}`, () =>
     expect(lines[0]?.err?.message).toContain('10 seconds');
   });
 
-  it('is missed at once when nobody is there', async () => {
+  it('is bad at once if no engine listens', async () => {
     gate.close();
     await clock.advance(5_000);
     await eventually(async () => changes.length > 0 || undefined);

@@ -9,10 +9,10 @@ import type { Worker } from '../worker.ts';
 
 const why = await whyNoTests();
 
-/** What an engine 20.10 that has locked itself up leaves without an answer: all that touches networks. */
+/** The requests that a deadlocked engine 20.10 does not answer: all that concern networks. */
 const lockedUp = /^(?:\w+ \/networks|POST \/containers\/\w+\/(?:start|stop|kill)|DELETE \/containers)/;
 
-describe.skipIf(why !== undefined)(`a worker whose engine falls silent ${why ?? ''}`, () => {
+describe.skipIf(why !== undefined)(`a worker whose engine stops answering ${why ?? ''}`, () => {
   let gate: EngineGate;
   let platform: TestPlatform;
   let worker: Worker;
@@ -38,7 +38,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine falls silent ${why ?? 
     });
   };
 
-  it('says so, leaves what is new to other nodes, and goes on by itself when the engine answers', async () => {
+  it('reports it, leaves new backends to other nodes, and continues when the engine answers', async () => {
     const imageDigest = await platform.images.add(polite);
     await platform.pull(imageDigest);
     await worker.ping();
@@ -46,7 +46,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine falls silent ${why ?? 
     await untilItSays(/has not answered for 10 seconds/);
     const notified = await platform.schedule({ imageDigest });
     const unnotified = await platform.schedule({ imageDigest }, false);
-    // Each pass over all backends begins with a list: one whole pass has gone by.
+    // Each pass over all backends begins with a list of containers: one whole pass has been made.
     const passes = gate.asked(/^GET \/containers\/json/);
     await eventually(async () => gate.asked(/^GET \/containers\/json/) > passes + 1 || undefined);
     for (const id of [notified, unnotified]) {
@@ -59,7 +59,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine falls silent ${why ?? 
     await Promise.all([notified, unnotified].map((id) => platform.end(id)));
   });
 
-  it('closes all the same, in the middle of a start', async () => {
+  it('closes in the middle of a start', async () => {
     const imageDigest = await platform.images.add(polite);
     await platform.pull(imageDigest);
     gate.silence();
@@ -73,8 +73,8 @@ describe.skipIf(why !== undefined)(`a worker whose engine falls silent ${why ?? 
   });
 });
 
-describe.skipIf(why !== undefined)(`calls to an engine that falls silent ${why ?? ''}`, () => {
-  it('end in time, so that a backend can be ended whose start has no answer', async () => {
+describe.skipIf(why !== undefined)(`calls to an engine that stops answering ${why ?? ''}`, () => {
+  it('time out, so that a backend can be ended whose start gets no answer', async () => {
     await using gate = await openEngineGate(testEngineHost);
     await using platform = await openTestPlatform(gate.host, { silenceMs: 500 });
     await using _worker = await platform.openWorker();

@@ -36,7 +36,7 @@ async function beat(machine: string, leaseUntil = new Date(Date.now() + nodeLeas
   await upsert(store, nodes, node.id, () => node);
 }
 
-/** Asks, and when the answer has to wait for a heartbeat, lets that time pass; `meanwhile` happens in it. */
+/** Asserts the name, and if that waits for a heartbeat, advances the clock by that time; `meanwhile` runs in between. */
 async function ask(meanwhile = async () => {}): Promise<unknown> {
   const settings = { node: 'node-1', machine: 'here' };
   const isWaiting = Promise.withResolvers<void>();
@@ -51,7 +51,7 @@ async function ask(meanwhile = async () => {}): Promise<unknown> {
   return await asked;
 }
 
-test('a name that nobody has, that was ours, or whose machine is long gone, is ours at once', async () => {
+test('a name is available at once if it is unused, was ours, or its machine has been dead for long', async () => {
   const startedAt = clock.now();
   const settings = { node: 'node-1', machine: 'here' };
   await assertOwnName({ store, clock, log: silentLog(), settings });
@@ -62,14 +62,14 @@ test('a name that nobody has, that was ours, or whose machine is long gone, is o
   expect(clock.now()).toEqual(startedAt);
 });
 
-test('a name that another machine has is refused, in words that say what to set', async () => {
+test('a name that another machine uses is refused with a message that says what to set', async () => {
   await beat('there');
   const problem = await ask(async () => await beat('there', new Date(Date.now() + 2 * nodeLeaseMs)));
   expect(problem).toBeInstanceOf(NodeNameError);
   expect((problem as Error).message).toContain('set BERTH_NODE to a name that no other node has');
 });
 
-test('a machine that does not tell any more that it lives leaves its name to this one', async () => {
+test('the name of a machine without heartbeats is available', async () => {
   await beat('there');
   expect(await ask()).toBeUndefined();
 });

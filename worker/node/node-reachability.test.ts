@@ -25,39 +25,42 @@ async function addNode(id: string, leaseUntil = new Date(Date.now() + 60_000)): 
 }
 
 function checkFrom(gatewayHost: string | undefined) {
-  const told: string[] = [];
-  const log = openLog('warn', { write: (line) => void told.push((JSON.parse(line) as { msg: string }).msg) });
+  const logged: string[] = [];
+  const log = openLog('warn', { write: (line) => void logged.push((JSON.parse(line) as { msg: string }).msg) });
   const settings = { node: 'here' } as WorkerSettings;
   const gateway = gatewayHost === undefined ? undefined : { host: gatewayHost, port: 7104 };
   const reachability = new NodeReachability({ store, log, settings }, gateway);
-  return { check: () => reachability.check(), told };
+  return { check: () => reachability.check(), logged };
 }
 
-test('a node alone, or beside dead ones, hears nothing', async () => {
+test('a node alone, or beside dead nodes, logs nothing', async () => {
   await addNode('here');
   await addNode('long-gone', new Date(0));
-  const { check, told } = checkFrom(undefined);
+  const { check, logged } = checkFrom(undefined);
   await check();
-  expect(told).toEqual([]);
+  expect(logged).toEqual([]);
 });
 
 test.each([undefined, '127.0.0.1', 'localhost', '::1', 'host.docker.internal'])(
-  'a node that tells others to reach it at %s hears once, when another one comes, what to set',
+  'a node with the advertised host %s logs once, when another node joins, what to set',
   async (host) => {
     await addNode('here');
-    const { check, told } = checkFrom(host);
+    const { check, logged } = checkFrom(host);
     await check();
-    expect(told).toEqual([]);
+    expect(logged).toEqual([]);
     await addNode('there');
     await check();
     await check();
-    expect(told).toEqual([expect.stringMatching(/set BERTH_ADVERTISED_HOST to the name or address/)]);
+    expect(logged).toEqual([expect.stringMatching(/set BERTH_ADVERTISED_HOST to the name or address/)]);
   },
 );
 
-test.each(['10.0.0.1', 'node-1.internal', '2001:db8::1'])('one that others reach at %s hears nothing', async (host) => {
-  await addNode('there');
-  const { check, told } = checkFrom(host);
-  await check();
-  expect(told).toEqual([]);
-});
+test.each(['10.0.0.1', 'node-1.internal', '2001:db8::1'])(
+  'a node with the advertised host %s logs nothing',
+  async (host) => {
+    await addNode('there');
+    const { check, logged } = checkFrom(host);
+    await check();
+    expect(logged).toEqual([]);
+  },
+);

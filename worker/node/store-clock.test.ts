@@ -12,7 +12,7 @@ import type { Worker } from '../worker.ts';
 
 const log = silentLog();
 
-test('tells the time of the store, also after the machine’s clock was set and while the store is away', async () => {
+test('returns the time of the store, also after the machine’s clock was set and while the store does not answer', async () => {
   const clock = new ManualClock();
   const startMs = clock.now().getTime();
   let isAway = false;
@@ -50,7 +50,7 @@ describe.skipIf(why !== undefined)(`on a node whose clock is wrong ${why ?? ''}`
     const store = steered(platform.store, { isShared: true });
     const clock = { ...bound(), now: () => new Date(Date.now() + shiftMs) };
     await using _worker: Worker = await platform.openWorker({ store, clock });
-    // Longer than the sweep takes to come by.
+    // Longer than the period of the sweep.
     const imageDigest = await platform.images.add('sleep 2; exec httpd -f -p $PORT');
     const scheduledAt = Date.now();
     const id = await platform.schedule({ imageDigest, lifetimeLimitSeconds: 1 });

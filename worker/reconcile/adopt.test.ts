@@ -8,7 +8,7 @@ import type { TestPlatform } from '../testing/test-platform.ts';
 
 const why = await whyNoTests();
 
-describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () => {
+describe.skipIf(why !== undefined)(`a restarted worker ${why ?? ''}`, () => {
   let platform: TestPlatform;
   beforeEach(async () => {
     platform = await openTestPlatform();
@@ -20,7 +20,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
   const containers = () => platform.engine.engine.containers.list();
   const containerOf = (id: string) => platform.containerOf(id);
 
-  it('goes on with a backend that runs, without it noticing', async () => {
+  it('adopts a running backend, which does not notice it', async () => {
     const imageDigest = await platform.images.add(polite);
     let id: string;
     {
@@ -33,7 +33,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
     await using _second = await platform.openWorker();
     expect(await platform.get(id)).toEqual(before);
     expect(await containers()).toEqual([{ ...container, phase: 'running' }]);
-    // And looks after it: it is swept, and its end is seen.
+    // The backend is swept, and its end is noticed.
     const ended = await eventually(async () => {
       await platform.bus.publish(connectionsOpen, { proxy: 'p', open: {} });
       const backend = await platform.get(id);
@@ -42,7 +42,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
     expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'swept', exitCode: 0 });
   });
 
-  it('writes what an earlier one could not write any more', async () => {
+  it('writes what an earlier worker could not write any more', async () => {
     const first = await platform.openWorker();
     const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
     const { address } = await platform.until(id, 'ready');
@@ -58,7 +58,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
     expect(ready.address).toEqual(address);
   });
 
-  it('tells how a backend ended meanwhile', async () => {
+  it('records how a backend ended meanwhile', async () => {
     const imageDigest = await platform.images.add(
       'httpd -p $PORT; while ! test -e /www/go; do sleep 0.02; done; exit 7',
     );
@@ -74,14 +74,14 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
     await containerOf(exited).wait();
     await containerOf(vanished).remove({ force: true });
     await using _second = await platform.openWorker();
-    const told = await platform.until(exited, 'terminated');
-    expect(told.history.at(-1)).toMatchObject({ terminationReason: null, exitCode: 7, lastStatus: 'ready' });
+    const ended = await platform.until(exited, 'terminated');
+    expect(ended.history.at(-1)).toMatchObject({ terminationReason: null, exitCode: 7, lastStatus: 'ready' });
     const lost = await platform.until(vanished, 'terminated');
     expect(lost.history.at(-1)).toMatchObject({ terminationReason: 'lost', exitCode: null });
     await eventually(async () => ((await containers()).length === 0 ? true : undefined));
   });
 
-  it('removes a container that has no live backend', async () => {
+  it('removes a container without a live backend', async () => {
     const first = await platform.openWorker();
     const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
     await platform.until(id, 'ready');
@@ -91,7 +91,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
     expect(await containers()).toEqual([]);
   });
 
-  it('starts what an earlier one had taken and not started', async () => {
+  it('starts a backend that an earlier worker claimed and did not start', async () => {
     const imageDigest = await platform.images.add(polite);
     const now = new Date();
     const taken = await platform.schedule({ imageDigest }, false);
@@ -108,7 +108,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
     expect(await containers()).toHaveLength(2);
   });
 
-  it('waits on for a port that is not open yet', async () => {
+  it('continues to wait for a port that is not open yet', async () => {
     const imageDigest = await platform.images.add(
       'while ! test -e /www/go; do sleep 0.02; done; httpd -p $PORT; while sleep 1; do :; done',
     );
@@ -123,7 +123,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
     expect((await platform.until(id, 'ready')).address?.host).toMatch(/^10\./);
   });
 
-  it('goes on with a stop that was under way', async () => {
+  it('continues a stop in progress', async () => {
     const first = await platform.openWorker({ settings: { stopGraceSeconds: 60 } });
     const id = await platform.schedule({
       imageDigest: await platform.images.add('trap "" TERM; httpd -p $PORT; while sleep 0.05; do :; done'),
@@ -142,7 +142,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
     ]);
   });
 
-  it('stops a backend whose key was given to another one meanwhile', async () => {
+  it('stops a backend whose key was assigned to another one meanwhile', async () => {
     const first = await platform.openWorker();
     const id = await platform.schedule({
       imageDigest: await platform.images.add(polite),
@@ -156,7 +156,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
     expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'keyexpired', terminationKind: 'hard' });
   });
 
-  it('does not let a backend finish whose key was given away, when nobody knows how long its lease lasts', async () => {
+  it('does not let a backend finish whose key was assigned to another one, if the end of its lease is unknown', async () => {
     const first = await platform.openWorker({ settings: { stopGraceSeconds: 60 } });
     const script = 'trap "" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
     const id = await platform.schedule({
@@ -173,7 +173,7 @@ describe.skipIf(why !== undefined)(`a worker that comes back ${why ?? ''}`, () =
     expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'external' });
   });
 
-  it('closes in the middle of anything, and the next one brings it to its end', async () => {
+  it('closes in the middle of any step, and the next worker completes it', async () => {
     const imageDigest = await platform.images.add(polite);
     const ids: string[] = [];
     for (const moment of ['scheduled', 'loading', 'starting', 'waiting', 'ready'] as const) {

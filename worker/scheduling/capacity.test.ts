@@ -32,14 +32,14 @@ function nodeOf(running: readonly Backend[], taken: readonly Backend[], settings
   } as Parameters<typeof hasCapacity>[0];
 }
 
-describe('the room of a node', () => {
-  it('is twice the memory of its machine, unless somebody says how much', () => {
+describe('the capacity of a node', () => {
+  it('is twice the memory of its machine, unless configured', () => {
     expect(offeredMemory(nodeOf([], [], {}))).toBe(2000 * mib);
     expect(offeredMemory(nodeOf([], [], { offeredMemoryBytes: 5 * mib }))).toBe(5 * mib);
     expect(offeredMemory({ ...nodeOf([], [], {}), engine: { memoryBytes: 0 } as Engine })).toBe(Infinity);
   });
 
-  it('is used up by the limits of what runs and of what is being taken', () => {
+  it('is used up by the limits of backends that run or are being claimed', () => {
     const node = nodeOf([backendOf(300 * mib), backendOf()], [backendOf(50 * mib)], { offeredMemoryBytes: 500 * mib });
     expect(promisedMemory(node)).toBe(450 * mib);
     expect(hasCapacityFor(node, { memoryBytes: 50 * mib })).toBe(true);
@@ -49,14 +49,14 @@ describe('the room of a node', () => {
     expect(hasCapacity(nodeOf([backendOf(500 * mib)], [], { offeredMemoryBytes: 500 * mib }))).toBe(false);
   });
 
-  it('is limited by their number, too', () => {
+  it('is also limited by the number of backends', () => {
     const node = nodeOf([backendOf()], [backendOf()], { maxBackends: 2 });
     expect(hasCapacity(node)).toBe(false);
     expect(hasCapacityFor(node, { memoryBytes: 1 })).toBe(false);
     expect(hasCapacity(nodeOf([backendOf()], [backendOf()], { maxBackends: 3 }))).toBe(true);
   });
 
-  it('has no end where memory is not limited', () => {
+  it('is infinite if memory is not limited', () => {
     const crowd = Array.from({ length: 100 }, () => backendOf(1e12));
     expect(hasCapacityFor(nodeOf(crowd, [], { offeredMemoryBytes: Infinity }), { memoryBytes: 1e12 })).toBe(true);
   });
@@ -65,7 +65,7 @@ describe('the room of a node', () => {
 const why = await whyNoTests();
 
 describe.skipIf(why !== undefined)(`a node whose memory is promised ${why ?? ''}`, () => {
-  it('takes what fits, past what does not, and that when there is room again', async () => {
+  it('claims backends that fit before those that do not, and these when there is capacity again', async () => {
     await using small = await openWorkerFixture({ offeredMemoryBytes: 300 * mib });
     const { platform } = small;
     const imageDigest = await platform.images.add(polite);
@@ -86,11 +86,11 @@ describe.skipIf(why !== undefined)(`a node whose memory is promised ${why ?? ''}
     for (const id of [large, fits]) await platform.end(id);
   });
 
-  it('tells the others of what it has no room for, and the one that has takes it at once', async () => {
+  it('publishes backends for which it has no capacity, and a node with capacity claims them at once', async () => {
     const node = `test-${randomBytes(5).toString('hex')}`;
     await using small = await openWorkerFixture({ offeredMemoryBytes: 100 * mib });
     const { platform } = small;
-    // Its time stands still and nobody notifies it: it looks at the store when it is told, and not by itself.
+    // With a stopped clock and no jobs, it reads the store only when a message arrives.
     const clock = new ManualClock(new Date());
     await using queue = openInProcessQueue({ clock, log: silentLog() });
     await using other = await openTestEngine(node);

@@ -4,15 +4,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A way to the engine that a test can close, as if the engine were restarting, or make silent, as if it had locked itself up. */
+/** A proxy to the engine that a test can close, as if the engine were restarting, or silence, as if the engine were deadlocked. */
 export interface EngineGate extends AsyncDisposable {
-  /** In the form of `DOCKER_HOST`. */
+  /** As in `DOCKER_HOST`. */
   readonly host: string;
-  /** Cuts what is open, and lets nothing new in. */
+  /** Closes all connections, and refuses new ones. */
   close(): void;
-  /** Takes every request from now on, and hands on none whose `<method> <path>` matches: they get no answer. */
+  /** Accepts all requests, but does not forward those whose `<method> <path>` matches: they get no answer. */
   silence(what?: RegExp): void;
-  /** As before `close` or `silence`. What was silenced is cut, as when a silent engine is killed. */
+  /** Undoes `close` or `silence`. Silenced connections are closed, as when a silent engine is killed. */
   open(): void;
   /** How many requests have come whose `<method> <path>` matches. */
   asked(what: RegExp): number;
@@ -20,11 +20,11 @@ export interface EngineGate extends AsyncDisposable {
   openAfter(what: RegExp): number;
 }
 
-/** @param target - where the engine listens: `unix:///path` */
+/** @param target - the socket of the engine: `unix:///path` */
 export async function openEngineGate(target: string): Promise<EngineGate> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-gate-'));
   const path = join(folder, 'docker.sock');
-  /** With the last request that came, if any. */
+  /** The open sockets, each with its last request, if any. */
   const sockets = new Map<Socket, string>();
   const silent = new Set<Socket>();
   let isOpen = true;
@@ -39,7 +39,7 @@ export async function openEngineGate(target: string): Promise<EngineGate> {
     for (const [from, to] of bothWays(socket, engine)) {
       sockets.set(from, '');
       from.on('data', (chunk: Buffer) => {
-        // The head of a request comes in one piece, with a connection to itself while it has no answer.
+        // The head of a request arrives in one chunk, and its connection carries no other request until the answer.
         const [line] = /^[A-Z]+ \S+(?= HTTP)/.exec(chunk.toString('latin1')) ?? [];
         if (from === socket && line !== undefined) {
           requests.push(line);

@@ -1,4 +1,4 @@
-/** A worker at work on a platform of its own, and what can be seen of its backends from outside. */
+/** A worker on a platform of its own, and what a test observes of its backends. */
 import { afterAll, beforeAll, describe } from 'vitest';
 import type { BackendStatus } from '../../contract/statuses.ts';
 import type { Clock } from '../../core/clock/clock.ts';
@@ -15,7 +15,7 @@ export interface WorkerFixture {
 
 export interface OwnedWorkerFixture extends WorkerFixture, AsyncDisposable {}
 
-/** Opens a platform with a worker of these settings. */
+/** Opens a platform and a worker with these settings. */
 export async function openWorkerFixture(
   settings: Partial<WorkerSettings> = {},
   clock: Clock = systemClock,
@@ -27,7 +27,7 @@ export async function openWorkerFixture(
   return { platform, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Describes what a worker does on a real engine, where there is one: all tests share a platform, which is there when they run. */
+/** Describes a worker on a real engine, if there is one. All tests share a platform, which is open while they run. */
 export async function describeWorker(what: string, describeTests: (fixture: WorkerFixture) => void): Promise<void> {
   const why = await whyNoTests();
   describe.skipIf(why !== undefined)(`${what} on a real engine ${why ?? ''}`, () => {
@@ -36,7 +36,7 @@ export async function describeWorker(what: string, describeTests: (fixture: Work
     afterAll(async () => await opened?.[Symbol.asyncDispose]());
     describeTests({
       get platform() {
-        if (!opened) throw new Error('The platform is there once the tests run');
+        if (!opened) throw new Error('The platform is open only while tests run');
         return opened.platform;
       },
     });
@@ -47,7 +47,7 @@ export async function statusesOf(platform: TestPlatform, id: string): Promise<Ba
   return (await platform.get(id)).history.map(({ status }) => status);
 }
 
-/** `undefined` as long as the container is there, for `eventually`. */
+/** `undefined` while the container exists, for `eventually`. */
 export async function isRemoved(platform: TestPlatform, id: string): Promise<true | undefined> {
   return await platform
     .containerOf(id)
@@ -58,14 +58,14 @@ export async function isRemoved(platform: TestPlatform, id: string): Promise<tru
     );
 }
 
-/** What a backend serves at a path. */
+/** Fetches a path from a backend. */
 export async function fetchText(platform: TestPlatform, id: string, path: string): Promise<string> {
   const { address } = await platform.get(id);
   const response = await fetch(`http://${address?.host}:${address?.port}${path}`);
   return await response.text();
 }
 
-/** The backends that still count as running when all containers are gone. */
+/** The live backends of the node once all its containers are removed. */
 export async function leftBehind({ engine, store, node }: TestPlatform): Promise<Backend[]> {
   await eventually(async () => ((await engine.engine.containers.list()).length === 0 ? true : undefined));
   return await store.find(backends, { index: 'byNode', equals: { node, live: true } });

@@ -1,4 +1,4 @@
-/** The engine for tests, with everything that a test leaves on it taken away again. */
+/** The engine for tests. Whatever a test leaves on it is removed. */
 import { createHash } from 'node:crypto';
 import Docker from 'dockerode';
 import { silentLog } from '../../core/log/log.ts';
@@ -6,7 +6,7 @@ import { openEngine } from '../docker/engine.ts';
 import type { Engine, EngineOptions } from '../docker/engine.ts';
 import { nodeLabel } from '../docker/labels.ts';
 
-/** Where the engine for tests listens. */
+/** The socket of the engine for tests. */
 export const testEngineHost = process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock';
 
 const connection = { socketPath: testEngineHost.slice('unix://'.length) };
@@ -23,14 +23,14 @@ export async function whyNoEngine(): Promise<string | undefined> {
 
 export interface TestEngine extends AsyncDisposable {
   readonly engine: Engine;
-  /** For what the worker has no words for: looking closely, and breaking things. */
+  /** For tests that inspect or break what the worker's interface does not offer. */
   readonly docker: Docker;
   removeContainers(): Promise<void>;
   /** Removes the images that came from a registry. */
   removeImages(registryHost: string): Promise<void>;
 }
 
-/** As good as any: in tests nobody guesses IDs. */
+/** Any function will do: in tests no client guesses IDs. */
 export function disguise(backend: string): string {
   return createHash('sha256').update(backend).digest('base64url');
 }
@@ -38,7 +38,7 @@ export function disguise(backend: string): string {
 /**
  * Opens the engine for a node of its own. Disposing removes that node's containers and network.
  *
- * @param host - another way to the same engine
+ * @param host - another socket of the same engine
  */
 export async function openTestEngine(
   node: string,

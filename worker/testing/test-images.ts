@@ -1,4 +1,4 @@
-/** Images of busybox in a real registry, behind a proxy that counts what the engine asks for, and can hold it. */
+/** Images of busybox in a real registry, behind a proxy that counts the requests of the engine and can delay them. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
@@ -75,27 +75,27 @@ export class TestImages implements AsyncDisposable {
     return this.#proxy.host;
   }
 
-  /** What the registry accepts. */
+  /** Issues tokens that the registry accepts. */
   get grants(): RegistryGrants {
     return this.#registry.grants;
   }
 
-  /** How often the engine has asked for a layer that an image has for itself. */
+  /** The number of requests for a layer that only one image has. */
   get layerRequests(): number {
     return this.#proxy.layerRequests;
   }
 
-  /** Such requests that are being held now. */
+  /** The number of such requests that are being delayed. */
   get heldRequests(): number {
     return this.#proxy.heldRequests;
   }
 
-  /** Subjects of the grants that came. */
+  /** The subjects of the tokens in requests. */
   get subjects(): ReadonlySet<string> {
     return this.#proxy.subjects;
   }
 
-  /** Such requests are not answered before this resolves. */
+  /** Delays such requests until this resolves. */
   holdLayers(until: Promise<void>): void {
     this.#proxy.until = until;
   }
@@ -105,7 +105,7 @@ export class TestImages implements AsyncDisposable {
     return await this.addConfigured({ Cmd: ['/bin/sh', '-c', script] });
   }
 
-  /** The same, with other things in the image's configuration. */
+  /** The same, with other values in the image's configuration. */
   async addConfigured(more: Readonly<Record<string, unknown>>): Promise<string> {
     const own = await pushLayer(this.#registry, (tar) => void tar.entry({ name: 'own' }, randomBytes(16)));
     this.#proxy.ownLayers.add(own.digest);
@@ -148,7 +148,7 @@ async function pushLayer(registry: TestRegistry, fill: (tar: Pack) => void): Pro
   return { ...(await pushBlob(registry, repository, gzipSync(bytes))), diffId: sha256(bytes) };
 }
 
-/** Stands between the engine and the registry. */
+/** A proxy between the engine and the registry. */
 class LayerProxy implements AsyncDisposable {
   readonly subjects = new Set<string>();
   readonly ownLayers = new Set<string>();

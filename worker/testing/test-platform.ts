@@ -33,7 +33,7 @@ import type { Worker } from '../worker.ts';
 import { staticBusybox } from '../../test/kit/packages/docker-packages.ts';
 import { TestImages } from './test-images.ts';
 
-/** A program for a backend: serves, and ends when it is asked to. */
+/** A program for a backend: serves its folder, and exits on SIGTERM. */
 export const polite = 'trap "exit 0" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
 
 export interface TestWorkerOptions {
@@ -44,7 +44,7 @@ export interface TestWorkerOptions {
   readonly engine?: Engine;
   readonly log?: Log;
   readonly queue?: Queue;
-  /** Of a second worker: the platform's are of the first. */
+  /** For a second worker: the platform's metrics belong to the first. */
   readonly metrics?: Registry;
 }
 
@@ -60,7 +60,7 @@ const log = process.env['BERTH_TEST_LOG'] === undefined ? silentLog() : openLog(
 /**
  * A platform with a node of its own.
  *
- * @param engineHost - another way to the engine
+ * @param engineHost - another socket of the engine
  */
 export async function openTestPlatform(
   engineHost?: string,
@@ -141,7 +141,7 @@ export class TestPlatform implements AsyncDisposable {
     });
   }
 
-  /** Stores a new backend; unless told otherwise, adds its job too. */
+  /** Stores a new backend, and by default adds its job. */
   async schedule(plan: Partial<BackendPlan> & { imageDigest: string }, notify = true): Promise<string> {
     const backend = newBackend({ ...this.#emptyPlan(), ...plan }, await this.store.now());
     await this.store.insert(backends, backend);
@@ -150,14 +150,14 @@ export class TestPlatform implements AsyncDisposable {
     return id;
   }
 
-  /** Asks for a stop; unless told otherwise, notifies the node too. */
+  /** Requests a stop, and by default notifies the node. */
   async stop(id: string, kind: TerminationKind, notify = true): Promise<void> {
     const now = await this.store.now();
     await this.store.update(backends, id, (backend) => requestStop(backend, kind, 'external', now));
     if (notify) await this.queue.add(nodeQueue(this.node), stopJob, { backend: id }, { id: `stop-${id}` });
   }
 
-  /** Assigns a key anew, as a connect does. */
+  /** Claims a key, as a connect does. */
   async claim(key: string): Promise<{ id: string; key: string; fencingToken: number }> {
     const id = newBackendId();
     const now = await this.store.now();
@@ -166,7 +166,7 @@ export class TestPlatform implements AsyncDisposable {
     return { id, key, fencingToken: claimed.fencingToken };
   }
 
-  /** Ends a backend as somebody does who believes that its node is dead. */
+  /** Ends a backend as the orphan reaper does when its node counts as dead. */
   async declareLost(id: string): Promise<void> {
     const now = await this.store.now();
     await this.store.update(backends, id, (backend) => becomeLost(backend, now));
@@ -180,7 +180,7 @@ export class TestPlatform implements AsyncDisposable {
     await this.engine.engine.images.pull(`${this.images.host}/acme/draw@${imageDigest}`, { token, signal });
   }
 
-  /** Leaves a container as a worker does that dies between making and starting it. */
+  /** Leaves a container as a worker does that dies between creating and starting it. */
   async leaveCreated(backend: string, imageDigest: string): Promise<void> {
     const { containers, network } = this.engine.engine;
     const image = `${this.images.host}/acme/draw@${imageDigest}`;
@@ -200,12 +200,12 @@ export class TestPlatform implements AsyncDisposable {
     return backend;
   }
 
-  /** The container of a backend, for what the worker has no words for. */
+  /** The container of a backend, for what the worker's interface does not offer. */
   containerOf(id: string) {
     return this.engine.docker.getContainer(this.engine.engine.containerName(id));
   }
 
-  /** What the worker would see of the container of a backend. */
+  /** The state of a backend's container as the worker sees it. */
   async stateOf(id: string) {
     return await this.engine.engine.containers.inspect(this.engine.engine.containerName(id));
   }
@@ -256,13 +256,13 @@ export class TestPlatform implements AsyncDisposable {
   }
 }
 
-/** Asks until there is an answer, for at most half a minute. */
+/** Repeats a query until it returns a value, for at most half a minute. */
 export async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
   const deadline = Date.now() + 30_000;
   for (;;) {
     const answer = await ask();
     if (answer !== undefined) return answer;
-    if (Date.now() > deadline) throw new Error('What was waited for did not happen');
+    if (Date.now() > deadline) throw new Error('The expected condition was not met in time');
     await systemClock.sleep(5);
   }
 }

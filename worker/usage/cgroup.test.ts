@@ -18,7 +18,7 @@ describe('parseCgroup', () => {
     });
   });
 
-  it('finds nothing in nothing', () => {
+  it('finds nothing in an empty text', () => {
     expect(parseCgroup('')).toBeUndefined();
   });
 });
