@@ -6,12 +6,14 @@ import { proxyErrors, proxyErrorHeader } from '../contract/proxy-errors.ts';
 import { settings } from '../main/config/config.ts';
 import { registryErrors } from '../registry/error-catalogue.ts';
 import { apiText } from './api-table.ts';
+import { clientContractText } from './client-contract.ts';
 import { openApiText } from './openapi.ts';
 
 const root = join(import.meta.dirname, '..');
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
 
 const documents = {
+  'client/contract.ts': clientContractText(version),
   'docs/api.md': apiText(),
   'docs/configuration.md': configurationText(),
   'docs/errors.md': errorsText(),

@@ -15,17 +15,24 @@ const withBody: readonly ServiceErrorCode[] = ['BadRequest', 'PayloadTooLarge', 
 
 /** The document, as text. */
 export function openApiText(version: string): string {
+  return `${JSON.stringify(openApiDocument(version), undefined, 2)}\n`;
+}
+
+/** The document, of all endpoints or of some. */
+export function openApiDocument(
+  version: string,
+  described: Readonly<Record<string, Endpoint>> = allEndpoints,
+): ReturnType<typeof createDocument> {
   const paths: ZodOpenApiPathsObject = {};
-  for (const [name, endpoint] of Object.entries(allEndpoints)) {
+  for (const [name, endpoint] of Object.entries(described)) {
     paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operation(name, endpoint) };
   }
-  const document = createDocument({
+  return createDocument({
     openapi: '3.1.0',
     info: { title: 'Berth service API', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
     components: { securitySchemes: { accessToken: { type: 'http', scheme: 'bearer' } } },
     paths,
   });
-  return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 
 const accessTexts: Readonly<Record<string, string>> = {

@@ -20,6 +20,7 @@ const mayImport: Readonly<Record<string, RegExp>> = {
   worker: /^(?:contract|core|model|worker)\//,
   proxy: /^(?:contract|core|model|proxy)\//,
   main: /^(?:(?:contract|core|model|main)\/|(?:registry|api|worker|proxy)\/index\.ts$)/,
+  client: /^(?:contract|client)\//,
   setup: /^(?:contract|core|main|setup)\//,
   examples: /^examples\//,
 };
@@ -88,6 +89,11 @@ test.each(Object.entries(foldersMayImport))(
 test('the contract imports zod and nothing else from outside, so that it runs in a browser', () => {
   const outside = imports.filter(({ file, target }) => folderOf(file) === 'contract' && isPackage(target));
   expect(new Set(outside.map(({ target }) => packageOf(target)))).toEqual(new Set(['zod']));
+});
+
+test('the client imports no package, so that it runs in a browser', () => {
+  const outside = imports.filter(({ file, target }) => folderOf(file) === 'client' && isPackage(target));
+  expect(outside.filter(({ file }) => file !== 'client/build.ts')).toEqual([]);
 });
 
 test('every vendor has one door', () => {

@@ -1,0 +1,303 @@
+/** The client of the service API. */
+import type {
+  Backend,
+  BackendListItem,
+  BackendStatus,
+  ConnectRequest,
+  ConnectResponse,
+  Endpoints,
+  Image,
+  Metrics,
+  RunningBackend,
+  Service,
+  ServiceErrorCode,
+} from './contract.ts';
+import { BerthError } from './errors.ts';
+import { pagesOf } from './pages.ts';
+import type { ListOptions } from './pages.ts';
+import { followEvents } from './streams.ts';
+import type { StreamOptions } from './streams.ts';
+import { newTimeLimit } from './time.ts';
+import { Transport } from './transport.ts';
+import type { CallInput, EndpointName, SendOptions, TransportOptions } from './transport.ts';
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** How long one attempt may take. Default: that of the client. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export interface WaitOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** How long to wait in all. Default: until the platform gives up. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export interface EnvironmentOptions extends CallOptions {
+  /** Default: `default`. */
+  readonly environment?: string | undefined;
+}
+
+/** A line of a backend's log. */
+export interface LogLine {
+  /** Its position in the log: the option `after` of a later `logs` continues there. */
+  readonly id: string;
+  readonly line: string;
+}
+
+/** Services are named `<account>/<service>`, as their images are. Backends are named by their ID, `backend_id` of a connect. */
+export class BerthClient {
+  readonly #transport: Transport;
+
+  constructor(options: TransportOptions) {
+    this.#transport = new Transport(options);
+  }
+
+  /**
+   * Gets a connection URL to the backend that holds a key, or to a new backend.
+   *
+   * With a key, the call is repeated when no response arrives: the second request finds the backend of the first (and reports
+   * `spawned: false`). Without a key it is not repeated, because each request would start a backend.
+   */
+  async connect(
+    service: string,
+    request: ConnectRequest = {},
+    { environment, signal, timeoutMs }: EnvironmentOptions = {},
+  ): Promise<ConnectResponse> {
+    const send = { signal, timeoutMs, repeatable: request.key !== undefined };
+    const path = servicePath(service);
+    if (environment === undefined) return await this.#transport.json('connect', { path, body: request }, send);
+    return await this.#transport.json('connectEnvironment', { path: { ...path, environment }, body: request }, send);
+  }
+
+  /** The current status of a backend. Needs no access token. */
+  async status(backend: string, options?: CallOptions): Promise<BackendStatus> {
+    return await this.#transport.json('backendStatus', { path: { backend_id: backend } }, options);
+  }
+
+  /**
+   * The past statuses of a backend, then each new status until it is `terminated`. Needs no access token. Reconnects by itself; no
+   * status arrives twice.
+   */
+  async *statuses(
+    backend: string,
+    { signal, after }: StreamOptions = {},
+  ): AsyncGenerator<BackendStatus, void, undefined> {
+    let last: BackendStatus | undefined;
+    const isComplete = async () => last?.status === 'terminated';
+    const stream = {
+      name: 'backendStatusStream',
+      input: { path: { backend_id: backend } },
+      isComplete,
+      signal,
+      after,
+    } as const;
+    for await (const { data } of followEvents(this.#transport, stream)) {
+      last = JSON.parse(data) as BackendStatus;
+      yield last;
+    }
+  }
+
+  /**
+   * Waits until a backend is ready, and returns that status. Rejects with the code `BackendEnded` when it ends before, and `TimedOut`
+   * when the time is over. Needs no access token.
+   */
+  async waitUntilReady(backend: string, options: WaitOptions = {}): Promise<BackendStatus> {
+    return await this.#waitFor(backend, options, (status) => {
+      if (status.status === 'ready') return true;
+      if (isEnding(status)) throw endedError(backend, status);
+      return false;
+    });
+  }
+
+  /** Waits until a backend is `terminated`, and returns that status. Needs no access token. */
+  async waitUntilTerminated(backend: string, options: WaitOptions = {}): Promise<BackendStatus> {
+    return await this.#waitFor(backend, options, ({ status }) => status === 'terminated');
+  }
+
+  /** The log of a backend: the stored lines, then each new line until it has ended. Reconnects by itself; no line arrives twice. */
+  async *logs(backend: string, { signal, after }: StreamOptions = {}): AsyncGenerator<LogLine, void, undefined> {
+    const isComplete = this.#endOfStream(backend, signal);
+    const stream = {
+      name: 'backendLogs',
+      input: { path: { backend_id: backend } },
+      isComplete,
+      signal,
+      after,
+    } as const;
+    for await (const { id = '', data } of followEvents(this.#transport, stream)) yield { id, line: data };
+  }
+
+  /** The resource usage of a backend, every second until it has ended. Reconnects by itself. */
+  async *metrics(backend: string, { signal, after }: StreamOptions = {}): AsyncGenerator<Metrics, void, undefined> {
+    const isComplete = this.#endOfStream(backend, signal);
+    const stream = {
+      name: 'backendMetrics',
+      input: { path: { backend_id: backend } },
+      isComplete,
+      signal,
+      after,
+    } as const;
+    for await (const { data } of followEvents(this.#transport, stream)) yield JSON.parse(data) as Metrics;
+  }
+
+  /** Stops a backend: with SIGTERM, or by force if `hard` is true. Resolves when the signal was sent, before the backend has ended. */
+  async stop(
+    backend: string,
+    { hard, signal, timeoutMs }: CallOptions & { readonly hard?: boolean } = {},
+  ): Promise<void> {
+    const body = hard === undefined ? {} : { hard };
+    await this.#change(
+      'terminate',
+      { path: { backend_id: backend }, body },
+      { signal, timeoutMs, doneBefore: 'BackendNotRunning' },
+    );
+  }
+
+  /** A backend and its status history. */
+  async backend(backend: string, options?: CallOptions): Promise<Backend> {
+    return await this.#transport.json('backend', { path: { backend_id: backend } }, options);
+  }
+
+  /** The backends of a service, newest first; `start` and `end` limit the time of their creation. */
+  backends(
+    service: string,
+    options: ListOptions & { readonly start?: Date; readonly end?: Date } = {},
+  ): AsyncGenerator<BackendListItem, void, undefined> {
+    const path = servicePath(service);
+    const times = { start: options.start?.toISOString(), end: options.end?.toISOString() };
+    return pagesOf(options, async (page, send) => {
+      const answer = await this.#transport.json('serviceBackends', { path, query: { ...times, ...page } }, send);
+      return { items: answer.backends, next: answer.next_cursor };
+    });
+  }
+
+  /** The running backends of an account, newest first. */
+  runningBackends(account: string, options: ListOptions = {}): AsyncGenerator<RunningBackend, void, undefined> {
+    return pagesOf(options, async (query, send) => {
+      const answer = await this.#transport.json('accountBackends', { path: { account }, query }, send);
+      return { items: answer.running_backends, next: answer.next_cursor };
+    });
+  }
+
+  /** The names of an account's services, without the account. */
+  services(account: string, options: ListOptions = {}): AsyncGenerator<string, void, undefined> {
+    return pagesOf(options, async (query, send) => {
+      const answer = await this.#transport.json('listServices', { path: { account }, query }, send);
+      return { items: answer.services, next: answer.next_cursor };
+    });
+  }
+
+  /** A service and its environments. */
+  async service(service: string, options?: CallOptions): Promise<Service> {
+    return await this.#transport.json('service', { path: servicePath(service) }, options);
+  }
+
+  /** Creates a service. */
+  async createService(service: string, { signal, timeoutMs }: CallOptions = {}): Promise<void> {
+    const { account, service: name } = servicePath(service);
+    const input = { path: { account }, body: { name } };
+    await this.#change('createService', input, { signal, timeoutMs, doneBefore: 'ServiceExists' });
+  }
+
+  /** The images of a service, newest first. */
+  images(service: string, options: ListOptions = {}): AsyncGenerator<Image, void, undefined> {
+    const path = servicePath(service);
+    return pagesOf(options, async (query, send) => {
+      const answer = await this.#transport.json('serviceImages', { path, query }, send);
+      return { items: answer.images, next: answer.next_cursor };
+    });
+  }
+
+  /** Sets the image that new backends run by default: a tag or a digest. */
+  async setImage(
+    service: string,
+    image: string,
+    { environment, signal, timeoutMs }: EnvironmentOptions = {},
+  ): Promise<void> {
+    const send = { signal, timeoutMs, repeatable: true };
+    const path = servicePath(service);
+    const body = { image_tag: image };
+    if (environment === undefined) await this.#transport.json('update', { path, body }, send);
+    else await this.#transport.json('updateEnvironment', { path: { ...path, environment }, body }, send);
+  }
+
+  /** Calls any endpoint that answers with JSON, by its name in the OpenAPI document. */
+  async call<Name extends EndpointName>(
+    name: Name,
+    input: CallInput<Name>,
+    options?: SendOptions,
+  ): Promise<Endpoints[Name]['answer']> {
+    return await this.#transport.json(name, input, options);
+  }
+
+  /** Sends a change. If no response arrives, it is repeated: the error `doneBefore` then means that the change was made before. */
+  async #change<Name extends EndpointName>(
+    name: Name,
+    input: CallInput<Name>,
+    { signal, timeoutMs, doneBefore }: CallOptions & { readonly doneBefore: ServiceErrorCode },
+  ): Promise<void> {
+    let mayBeDone = false;
+    try {
+      await this.#transport.json(name, input, {
+        signal,
+        timeoutMs,
+        repeatable: true,
+        onLost: () => (mayBeDone = true),
+      });
+    } catch (error) {
+      if (!(mayBeDone && error instanceof BerthError && error.code === doneBefore)) throw error;
+    }
+  }
+
+  async #waitFor(
+    backend: string,
+    { signal, timeoutMs }: WaitOptions,
+    isReached: (status: BackendStatus) => boolean,
+  ): Promise<BackendStatus> {
+    const limit = newTimeLimit(`The backend ${backend} has not reached the status within ${timeoutMs} ms`, signal);
+    if (timeoutMs !== undefined) limit.restart(timeoutMs);
+    try {
+      for await (const status of this.statuses(backend, { signal: limit.signal })) if (isReached(status)) return status;
+      throw new BerthError('UnexpectedResponse', `The statuses of the backend ${backend} ended early`);
+    } finally {
+      limit.end();
+    }
+  }
+
+  /**
+   * Whether a stream of logs or metrics is complete when the server has ended it. A server that is being stopped also ends streams,
+   * even one of a backend that has ended. So a stream is complete when it brought nothing new after the backend had ended.
+   */
+  #endOfStream(backend: string, signal: AbortSignal | undefined): (hadEvents: boolean) => Promise<boolean> {
+    let hasEnded = false;
+    return async (hadEvents) => {
+      if (hasEnded && !hadEvents) return true;
+      hasEnded ||= await this.status(backend, { signal }).then(
+        ({ status }) => status === 'terminated',
+        (error: unknown) => {
+          if (error instanceof BerthError && error.code === 'BackendNotFound') return true;
+          throw error;
+        },
+      );
+      return false;
+    };
+  }
+}
+
+function servicePath(name: string): { account: string; service: string } {
+  const [account = '', service = '', ...rest] = name.split('/');
+  if (account === '' || service === '' || rest.length > 0) {
+    throw new TypeError(`service: ${JSON.stringify(name)} is not of the form <account>/<service>`);
+  }
+  return { account, service };
+}
+
+function isEnding({ status }: BackendStatus): boolean {
+  return status === 'terminating' || status === 'hard-terminating' || status === 'terminated';
+}
+
+function endedError(backend: string, { termination_reason: reason }: BackendStatus): BerthError {
+  const why = reason ? ` (${reason})` : '';
+  return new BerthError('BackendEnded', `The backend ${backend} ended before it was ready${why}`);
+}

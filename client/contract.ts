@@ -1,0 +1,591 @@
+/** Generated from `contract/` by `npm run generate`; do not edit. */
+
+/** A stable code of an error that the API returns. */
+export type ServiceErrorCode =
+  | 'BadRequest'
+  | 'Unauthorized'
+  | 'Forbidden'
+  | 'QuotaExceeded'
+  | 'NotFound'
+  | 'AccountNotFound'
+  | 'UserNotFound'
+  | 'TokenNotFound'
+  | 'ServiceNotFound'
+  | 'EnvironmentNotFound'
+  | 'BackendNotFound'
+  | 'SpawnTokenNotFound'
+  | 'ImageNotFound'
+  | 'KeyNotHeld'
+  | 'MethodNotAllowed'
+  | 'NotAcceptable'
+  | 'RequestTimeout'
+  | 'ServiceExists'
+  | 'EnvironmentExists'
+  | 'TooManyEnvironments'
+  | 'LastOwner'
+  | 'NoImage'
+  | 'BackendNotRunning'
+  | 'MountsDisabled'
+  | 'PayloadTooLarge'
+  | 'UnsupportedMediaType'
+  | 'HeadTooLarge'
+  | 'TooManyRequests'
+  | 'InternalError'
+  | 'ImagesElsewhere'
+  | 'Unavailable'
+  | 'InsufficientStorage';
+
+export type CreateTokenRequest = {
+  name: string;
+  /** What the token allows */
+  scopes: Scope[];
+  /** The only services that the token is valid for. Default: all services of the account */
+  services?: ServiceName[] | undefined;
+  /** For how long the token is valid. Default: until it is revoked */
+  expires_in_seconds?: number | undefined;
+};
+
+/** What an access token allows */
+export type Scope = 'read' | 'connect' | 'push' | 'deploy' | 'manage';
+
+/** Name of a service, unique in its account */
+export type ServiceName = string;
+
+export type ConnectRequest = {
+  key?: Key | undefined;
+  /** Sent to the backend as `x-verified-username` */
+  user?: string | undefined;
+  /** Sent to the backend as JSON in `x-verified-user-data` */
+  auth?: {
+    [name: string]: Json;
+  } | undefined;
+  spawn?: boolean | SpawnConfig | undefined;
+};
+
+/** A key, unique among the running backends of a service (v1: lock) */
+export type Key = string;
+
+export type SpawnConfig = {
+  tag?: ImageReference | undefined;
+  cluster?: ClusterName | undefined;
+  lifetime_limit_seconds?: number | undefined;
+  max_idle_seconds?: number | undefined;
+  executable?: ExecutableConfig | undefined;
+};
+
+/** A tag or an image digest (`sha256:<hex>`) */
+export type ImageReference = string;
+
+/** Name of a cluster of nodes */
+export type ClusterName = string;
+
+export type ExecutableConfig = {
+  mount?: true | string | undefined;
+  /** Environment variables of the container */
+  env?: {
+    [name: string]: string;
+  } | undefined;
+  resource_limits?: ResourceLimits | undefined;
+};
+
+export type ResourceLimits = {
+  /** When exceeded, the backend is terminated */
+  memory_limit_bytes?: number | undefined;
+  /** Percentage of each window that the backend may use; 100 is one core */
+  cpu_period_percent?: number | undefined;
+  /** The window in microseconds */
+  cpu_period?: number | undefined;
+  /** CPU seconds the backend may use */
+  cpu_time_limit?: number | undefined;
+};
+
+export type TerminateRequest = {
+  /** Stop the container by force instead of sending SIGTERM */
+  hard?: boolean | undefined;
+};
+
+export type CreateServiceRequest = {
+  name: ServiceName;
+};
+
+/** The default image of new backends */
+export type UpdateRequest = {
+  image_tag: ImageReference;
+};
+
+export type Visibility = {
+  /** Whether the images can be pulled without a token */
+  public: boolean;
+};
+
+export type Json = string | number | boolean | null | Json[] | {
+  [name: string]: Json;
+};
+
+export type CreatedAccessToken = {
+  /** The token itself. It is shown this once */
+  token: string;
+  /** Names the token in other requests. It is no secret */
+  id: string;
+  name: string;
+  /** The first characters of the secret */
+  hint: string;
+  kind: 'access' | 'deploy';
+  scopes: Scope[];
+  /** The only services that it is valid for; null: all */
+  services: string[] | null;
+  /** The user that it acts for; null: it belongs to the account */
+  user_email: string | null;
+  created_at: Timestamp;
+  expires_at: Timestamp | null;
+  revoked_at: Timestamp | null;
+  /** The last use, exact to a minute */
+  last_used_at: Timestamp | null;
+};
+
+/** ISO 8601 in UTC */
+export type Timestamp = string;
+
+/** The response to every refused request */
+export type ErrorResponse = {
+  error: {
+    /** A stable code from the catalogue */
+    code: string;
+    /** One sentence that says what to do */
+    message: string;
+    /** The HTTP status */
+    status: number;
+    /** The request ID, which is in the log too */
+    id: string;
+  };
+};
+
+export type AccessToken = {
+  /** Names the token in other requests. It is no secret */
+  id: string;
+  name: string;
+  /** The first characters of the secret */
+  hint: string;
+  kind: 'access' | 'deploy';
+  scopes: Scope[];
+  /** The only services that it is valid for; null: all */
+  services: string[] | null;
+  /** The user that it acts for; null: it belongs to the account */
+  user_email: string | null;
+  created_at: Timestamp;
+  expires_at: Timestamp | null;
+  revoked_at: Timestamp | null;
+  /** The last use, exact to a minute */
+  last_used_at: Timestamp | null;
+};
+
+export type Ok = {
+  status: 'ok';
+};
+
+export type ConnectResponse = {
+  backend_id: string;
+  url: string;
+  token: string;
+  secret_token: string;
+  ready_url: string;
+  status_url: string;
+  status: BackendStatusName;
+  spawned: boolean;
+  /** Only if the backend was spawned with `require_bearer_token`: each request to `url` needs it, as `Authorization: Bearer <token>` */
+  bearer_token?: string | undefined;
+};
+
+/** Status of a backend */
+export type BackendStatusName = 'scheduled' | 'loading' | 'starting' | 'waiting' | 'ready' | 'terminating' | 'hard-terminating' | 'terminated';
+
+export type BackendStatus = {
+  status: BackendStatusName;
+  time: Timestamp;
+  termination_kind?: TerminationKind | null | undefined;
+  termination_reason?: TerminationReason | null | undefined;
+  /** Whether the container exited with a non-zero code */
+  exit_error?: boolean | undefined;
+};
+
+/** How a backend was stopped */
+export type TerminationKind = 'soft' | 'hard';
+
+/** Why a backend was stopped */
+export type TerminationReason = 'swept' | 'external' | 'startuptimeout' | 'keyexpired' | 'lost';
+
+export type Backend = {
+  account_name: string;
+  cluster_name: string;
+  created_at: Timestamp;
+  environment_name: string;
+  id: string;
+  image_digest: string;
+  key: string | null;
+  service_name: string;
+  /** The highest memory usage measured so far, 0 before the first measurement */
+  max_mem_bytes: number;
+  statuses: StatusEntry[];
+};
+
+export type StatusEntry = {
+  status: BackendStatusName;
+  time: Timestamp;
+  last_status?: BackendStatusName | undefined;
+  termination_kind?: TerminationKind | null | undefined;
+  termination_reason?: TerminationReason | null | undefined;
+  /** The same as `termination_reason`, spelled as in the API document */
+  terminatation_reason?: TerminationReason | null | undefined;
+  exit_code?: number | null | undefined;
+};
+
+export type Metrics = {
+  backend_id: string;
+  /** CPU time of the container since the previous record, in nanoseconds */
+  cpu_used: number;
+  /** CPU time of the host since the previous record, in nanoseconds: the sum of all cores, busy or idle */
+  sys_cpu: number;
+  /** Memory in use, without reclaimable page cache, in bytes */
+  mem_used: number;
+  /** The memory limit in bytes, or the memory of the host if there is no limit */
+  mem_limit: number;
+  /** `mem_limit` minus `mem_used` */
+  mem_available: number;
+};
+
+export type BackendListItem = {
+  account_name: string;
+  cluster_name: string;
+  created_at: Timestamp;
+  environment_name: string;
+  id: string;
+  image_digest: string;
+  key: string | null;
+  service_name: string;
+  /** The highest memory usage measured so far, 0 before the first measurement */
+  max_mem_bytes: number;
+  ready_timestamp: Timestamp | null;
+  status: BackendStatus;
+};
+
+export type RunningBackend = {
+  account_name: string;
+  cluster_name: string;
+  created_at: Timestamp;
+  environment_name: string;
+  id: string;
+  image_digest: string;
+  key: string | null;
+  service_name: string;
+  status: BackendStatus;
+};
+
+export type Service = {
+  account_name: string;
+  created_at: Timestamp;
+  environments: Environment[];
+  /** The name with which to tag an image before `docker push` */
+  image_name: string;
+  last_image_digest: string | null;
+  last_image_upload_time: Timestamp | null;
+  last_spawned_at: Timestamp | null;
+  name: string;
+};
+
+export type Environment = {
+  cluster: string;
+  created_at: Timestamp;
+  image_tag: string;
+  last_spawned_at: Timestamp | null;
+  name: string;
+};
+
+export type Image = {
+  digest: string;
+  git_commit?: {
+    branch?: string | undefined;
+    hash?: string | undefined;
+    message?: string | undefined;
+    repository?: string | undefined;
+  } | undefined;
+  repository: string;
+  tag: string;
+  upload_time: Timestamp;
+};
+
+/** The endpoints: parameters of the path, the query, the body of a request, and the body of a response. */
+export interface Endpoints {
+  /** Create an access token, which may allow no more than the caller may do */
+  createToken: {
+    path: {
+      account: string;
+    };
+    query: undefined;
+    body: CreateTokenRequest;
+    answer: CreatedAccessToken;
+  };
+  /** Access tokens of an account, newest first: all for an owner, those that act for the caller otherwise */
+  listTokens: {
+    path: {
+      account: string;
+    };
+    query: {
+      /** The most items on the page */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page */
+      cursor?: string | undefined;
+    };
+    body: undefined;
+    answer: {
+      tokens: AccessToken[];
+      /** The start of the next page; absent on the last page */
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Revoke an access token: within a second, no process accepts it, and its open streams end */
+  revokeToken: {
+    path: {
+      account: string;
+      token_id: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Ok;
+  };
+  /** Get a connection URL to the backend that holds a key, or to a new backend */
+  connect: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: ConnectRequest;
+    answer: ConnectResponse;
+  };
+  /** Connect with the defaults of an environment */
+  connectEnvironment: {
+    path: {
+      account: string;
+      service: string;
+      environment: string;
+    };
+    query: undefined;
+    body: ConnectRequest;
+    answer: ConnectResponse;
+  };
+  /** The current status of a backend */
+  backendStatus: {
+    path: {
+      backend_id: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: BackendStatus;
+  };
+  /** The past statuses of a backend, then each new status until the backend has ended */
+  backendStatusStream: {
+    path: {
+      backend_id: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: BackendStatus;
+  };
+  /** A backend and its status history */
+  backend: {
+    path: {
+      backend_id: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Backend;
+  };
+  /** The log of a backend: the stored lines, then each new line until the backend has ended */
+  backendLogs: {
+    path: {
+      backend_id: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: string;
+  };
+  /** The resource usage of a backend, every second until the backend has ended */
+  backendMetrics: {
+    path: {
+      backend_id: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Metrics;
+  };
+  /** Stop a backend */
+  terminate: {
+    path: {
+      backend_id: string;
+    };
+    query: undefined;
+    body: TerminateRequest;
+    answer: Ok;
+  };
+  /** Backends of a service, newest first */
+  serviceBackends: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: {
+      /** The most items on the page */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page */
+      cursor?: string | undefined;
+      start?: string | undefined;
+      end?: string | undefined;
+    };
+    body: undefined;
+    answer: {
+      backends: BackendListItem[];
+      /** The start of the next page; absent on the last page */
+      next_cursor?: string | undefined;
+    };
+  };
+  /** All running backends of an account, newest first */
+  accountBackends: {
+    path: {
+      account: string;
+    };
+    query: {
+      /** The most items on the page */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page */
+      cursor?: string | undefined;
+    };
+    body: undefined;
+    answer: {
+      running_backends: RunningBackend[];
+      /** The start of the next page; absent on the last page */
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Create a service */
+  createService: {
+    path: {
+      account: string;
+    };
+    query: undefined;
+    body: CreateServiceRequest;
+    answer: Ok;
+  };
+  /** Names of the services of an account */
+  listServices: {
+    path: {
+      account: string;
+    };
+    query: {
+      /** The most items on the page */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page */
+      cursor?: string | undefined;
+    };
+    body: undefined;
+    answer: {
+      services: string[];
+      /** The start of the next page; absent on the last page */
+      next_cursor?: string | undefined;
+    };
+  };
+  /** A service */
+  service: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Service;
+  };
+  /** Images pushed for a service, newest first */
+  serviceImages: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: {
+      /** The most items on the page */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page */
+      cursor?: string | undefined;
+    };
+    body: undefined;
+    answer: {
+      images: Image[];
+      /** The start of the next page; absent on the last page */
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Set the image that new backends run by default */
+  update: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: UpdateRequest;
+    answer: Ok;
+  };
+  /** Set the image that new backends of an environment run by default */
+  updateEnvironment: {
+    path: {
+      account: string;
+      service: string;
+      environment: string;
+    };
+    query: undefined;
+    body: UpdateRequest;
+    answer: Ok;
+  };
+  /** Whether the images of a service can be pulled without a login */
+  visibility: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Visibility;
+  };
+  /** Allow or forbid pulling the images of a service without a login */
+  setVisibility: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: Visibility;
+    answer: Ok;
+  };
+}
+
+/** How each endpoint is called. */
+export const endpoints = {
+  createToken: { method: 'POST', path: '/v2/account/{account}/token', needsToken: true },
+  listTokens: { method: 'GET', path: '/v2/account/{account}/tokens', needsToken: true },
+  revokeToken: { method: 'POST', path: '/v2/account/{account}/token/{token_id}/revoke', needsToken: true },
+  connect: { method: 'POST', path: '/v2/service/{account}/{service}/connect', needsToken: true },
+  connectEnvironment: { method: 'POST', path: '/v2/service/{account}/{service}/{environment}/connect', needsToken: true },
+  backendStatus: { method: 'GET', path: '/v2/backend/{backend_id}/status', needsToken: false },
+  backendStatusStream: { method: 'GET', path: '/v2/backend/{backend_id}/status/stream', needsToken: false },
+  backend: { method: 'GET', path: '/v2/backend/{backend_id}', needsToken: true },
+  backendLogs: { method: 'GET', path: '/v2/backend/{backend_id}/logs/stream', needsToken: true },
+  backendMetrics: { method: 'GET', path: '/v2/backend/{backend_id}/metrics/stream', needsToken: true },
+  terminate: { method: 'POST', path: '/v2/backend/{backend_id}/terminate', needsToken: true },
+  serviceBackends: { method: 'GET', path: '/v2/service/{account}/{service}/backends', needsToken: true },
+  accountBackends: { method: 'GET', path: '/v2/account/{account}/backends', needsToken: true },
+  createService: { method: 'POST', path: '/v2/account/{account}/service', needsToken: true },
+  listServices: { method: 'GET', path: '/v2/account/{account}/services', needsToken: true },
+  service: { method: 'GET', path: '/v2/service/{account}/{service}', needsToken: true },
+  serviceImages: { method: 'GET', path: '/v2/service/{account}/{service}/images', needsToken: true },
+  update: { method: 'POST', path: '/v2/service/{account}/{service}/update', needsToken: true },
+  updateEnvironment: { method: 'POST', path: '/v2/service/{account}/{service}/{environment}/update', needsToken: true },
+  visibility: { method: 'GET', path: '/v2/service/{account}/{service}/visibility', needsToken: true },
+  setVisibility: { method: 'POST', path: '/v2/service/{account}/{service}/visibility', needsToken: true },
+} as const satisfies Record<keyof Endpoints, { method: string; path: string; needsToken: boolean }>;

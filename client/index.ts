@@ -1,0 +1,9 @@
+/** A client of Berth's service API for browsers and Node, without dependencies. */
+export { BerthClient } from './client.ts';
+export type { CallOptions, EnvironmentOptions, LogLine, WaitOptions } from './client.ts';
+export type * from './contract.ts';
+export { BerthError } from './errors.ts';
+export type { BerthErrorDetails, ClientErrorCode } from './errors.ts';
+export type { ListOptions } from './pages.ts';
+export type { StreamOptions } from './streams.ts';
+export type { CallInput, EndpointName, SendOptions, TransportOptions as ClientOptions } from './transport.ts';

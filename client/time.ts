@@ -1,0 +1,50 @@
+/** Time limits and waits, which abort signals end early. */
+import { BerthError } from './errors.ts';
+
+/** A time limit that is also over when a signal aborts. */
+export interface TimeLimit {
+  /** Aborts with a `BerthError` of the code `TimedOut`, or with the reason of the other signal. */
+  readonly signal: AbortSignal;
+  /** Starts the time, or starts it anew. */
+  restart(limitMs: number): void;
+  pause(): void;
+  /** Ends the limit for good. */
+  end(): void;
+}
+
+/** A time limit whose time has not started. */
+export function newTimeLimit(message: string, signal: AbortSignal | undefined): TimeLimit {
+  const controller = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const forward = () => controller.abort(signal?.reason);
+  if (signal?.aborted) forward();
+  signal?.addEventListener('abort', forward, { once: true });
+  return {
+    signal: controller.signal,
+    restart: (limitMs) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => controller.abort(new BerthError('TimedOut', message)), limitMs);
+    },
+    pause: () => clearTimeout(timer),
+    end: () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', forward);
+    },
+  };
+}
+
+/** Waits. Rejects with the reason of the signal when that aborts. */
+export async function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const onAbort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    }, ms);
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}

@@ -1,0 +1,181 @@
+/** Requests to the API: one attempt, and when to repeat it. */
+import { endpoints } from './contract.ts';
+import type { Endpoints } from './contract.ts';
+import { BerthError, errorOf } from './errors.ts';
+import { newTimeLimit, wait } from './time.ts';
+
+export interface TransportOptions {
+  /** The address of the API, as in `https://berth.example`. */
+  readonly url: string;
+  /** An access token. Not needed for statuses. */
+  readonly token?: string | undefined;
+  /** How long one attempt may take. Default: 30 s. */
+  readonly timeoutMs?: number | undefined;
+  /** How often a request is repeated, where that is safe, and a broken stream is reopened in a row. Default: 5. */
+  readonly retries?: number | undefined;
+  /** The wait before the first repetition; it doubles each time. Default: 250 ms. */
+  readonly retryDelayMs?: number | undefined;
+  /** Default: the `fetch` of the browser or of Node. */
+  readonly fetch?: typeof fetch | undefined;
+}
+
+export type EndpointName = keyof Endpoints;
+
+/** What a call sends. What the endpoint does not need may be left out. */
+export interface CallInput<Name extends EndpointName> {
+  readonly path: Endpoints[Name]['path'];
+  readonly query?: Endpoints[Name]['query'] | undefined;
+  readonly body?: Endpoints[Name]['body'] | undefined;
+}
+
+export interface SendOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** How long one attempt may take. Default: that of the client. */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * Whether the request may be handled twice, so that it can be repeated when no response arrives. Default: whether it only reads.
+   * A request that the API refuses with 429 or 503 has not been handled: it is repeated in any case.
+   */
+  readonly repeatable?: boolean | undefined;
+  /** Called before a request is repeated of which no response arrived: it may have been handled. */
+  readonly onLost?: (() => void) | undefined;
+}
+
+export interface PreparedRequest {
+  readonly url: string;
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+const longestDelayMs = 10_000;
+
+/** A server that asks for a longer wait is not about to come back: the application should decide. */
+const longestRetryAfterMs = 60_000;
+
+/** Sends requests to one API. */
+export class Transport {
+  readonly #url: string;
+  readonly #token: string | undefined;
+  readonly #fetch: typeof fetch;
+  readonly timeoutMs: number;
+  readonly retries: number;
+  readonly #retryDelayMs: number;
+
+  constructor(options: TransportOptions) {
+    this.#url = checkedUrl(options.url);
+    this.#token = options.token;
+    // Browsers refuse to call `fetch` as a method of another object.
+    this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
+    this.timeoutMs = options.timeoutMs ?? 30_000;
+    this.retries = options.retries ?? 5;
+    this.#retryDelayMs = options.retryDelayMs ?? 250;
+  }
+
+  /** Calls an endpoint and reads the JSON of its response. Repeats the request where that is safe. */
+  async json<Name extends EndpointName>(
+    name: Name,
+    input: CallInput<Name>,
+    { signal, timeoutMs = this.timeoutMs, repeatable = endpoints[name].method === 'GET', onLost }: SendOptions = {},
+  ): Promise<Endpoints[Name]['answer']> {
+    const prepared = this.prepare(name, input);
+    for (let attempt = 1; ; attempt += 1) {
+      const limit = newTimeLimit(`No response within ${timeoutMs} ms`, signal);
+      try {
+        limit.restart(timeoutMs);
+        return (await readJson(await this.send(prepared, limit.signal))) as Endpoints[Name]['answer'];
+      } catch (error) {
+        signal?.throwIfAborted();
+        const problem = problemOf(error, limit.signal);
+        const mayRepeat = isRefused(problem) || (repeatable && isTemporary(problem));
+        if (!mayRepeat || attempt > this.retries || (problem.retryAfterMs ?? 0) > longestRetryAfterMs) throw problem;
+        if (!isRefused(problem)) onLost?.();
+        await wait((problem.retryAfterMs ?? 0) + this.backOffMs(attempt), signal);
+      } finally {
+        limit.end();
+      }
+    }
+  }
+
+  /** A request to an endpoint, ready to be sent. Throws `TypeError` for a name that cannot stand in a path. */
+  prepare<Name extends EndpointName>(name: Name, { path, query, body }: CallInput<Name>): PreparedRequest {
+    const { method, needsToken, path: template } = endpoints[name];
+    return {
+      url: this.#url + filledPath(template, path) + queryText(query),
+      method,
+      headers: {
+        accept: 'application/json',
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(needsToken && this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    };
+  }
+
+  /** Sends a request once, and resolves with the response when its head has arrived. Rejects with the error that it reports. */
+  async send({ url, ...request }: PreparedRequest, signal: AbortSignal): Promise<Response> {
+    // A redirect would turn POST into GET, and might lead elsewhere.
+    const response = await this.#fetch(url, { ...request, redirect: 'manual', signal });
+    if (!response.ok) throw await errorOf(response);
+    return response;
+  }
+
+  /** How long to wait after a number of failures in a row: longer each time, and not the same time in all clients. */
+  backOffMs(failures: number, firstMs = this.#retryDelayMs): number {
+    const doubledMs = firstMs * 2 ** Math.max(0, failures - 1);
+    return Math.min(longestDelayMs, doubledMs) * (0.5 + Math.random() / 2);
+  }
+}
+
+/** The error of an attempt. `limit` is the signal of its time limit. */
+export function problemOf(error: unknown, limit: AbortSignal): BerthError {
+  if (limit.aborted && limit.reason instanceof BerthError) return limit.reason;
+  if (error instanceof BerthError) return error;
+  return new BerthError('Unreachable', 'No response from the API. Check the address and the network', { cause: error });
+}
+
+/** Whether the API has refused a request without handling it, and asks for it again. */
+function isRefused({ status, retryAfterMs }: BerthError): boolean {
+  return (status === 429 || status === 503) && retryAfterMs !== undefined;
+}
+
+/** Whether the same request may succeed later. */
+export function isTemporary({ code, status }: BerthError): boolean {
+  return code === 'Unreachable' || code === 'TimedOut' || (status !== undefined && temporary.has(status));
+}
+
+/** Time-outs, limits, and proxies whose server restarts. */
+const temporary: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
+
+async function readJson(response: Response): Promise<unknown> {
+  if (!/^application\/json\b/.test(response.headers.get('content-type') ?? '')) {
+    throw new BerthError('UnexpectedResponse', 'The response is not JSON. Check the address of the API', {
+      status: response.status,
+    });
+  }
+  return await response.json();
+}
+
+function checkedUrl(text: string): string {
+  const { protocol, username, password, search, hash } = new URL(text);
+  if (protocol !== 'https:' && protocol !== 'http:') throw new TypeError('url: Use an address with https: or http:');
+  if (username || password || search || hash) throw new TypeError('url: Use an address without a password, ? and #');
+  return text.replace(/\/+$/, '');
+}
+
+function filledPath(template: string, values: Readonly<Record<string, string>>): string {
+  return template.replaceAll(/\{(\w+)\}/g, (_braces, name: string) => {
+    const value = values[name] ?? '';
+    // `fetch` would remove these from the path, which would become that of another endpoint.
+    if (value === '' || value === '.' || value === '..') {
+      throw new TypeError(`${name}: ${JSON.stringify(value)} is not a valid name`);
+    }
+    return encodeURIComponent(value);
+  });
+}
+
+function queryText(query: object | undefined): string {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) given.set(name, String(value));
+  return given.size === 0 ? '' : `?${given.toString()}`;
+}
