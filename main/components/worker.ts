@@ -8,7 +8,7 @@ import type { ComponentDeps } from '../drivers.ts';
 import { placeOf } from '../process/listeners.ts';
 import { dataFolderIdentity, showPresence } from '../process/data-folder-identity.ts';
 import { listenProblem } from '../process/listen-problem.ts';
-import { keptLogSeconds } from '../config/kept-log-settings.ts';
+import { keptLogSeconds } from '../config/retention-settings.ts';
 import { guardMountFolder, mountFolder } from '../process/mount-folder.ts';
 import { superviseWorker } from '../process/worker-supervisor.ts';
 import type { WorkerSupervisor } from '../process/worker-supervisor.ts';

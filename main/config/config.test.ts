@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { keptLogSeconds } from './kept-log-settings.ts';
+import { keptLogSeconds } from './retention-settings.ts';
 import { loadConfig } from './config.ts';
 
 test.each([

@@ -11,16 +11,13 @@ import {
   readSettings,
   text,
   whole,
-  wordList,
   yesOrNo,
 } from '../../core/config/settings.ts';
 import type { Setting, SettingValues } from '../../core/config/settings.ts';
-import { gcSettings, yearSeconds } from './gc-settings.ts';
+import { backendSettings } from './backend-settings.ts';
 import { driverSettings } from './driver-settings.ts';
-import { prefetchSettings } from './prefetch-settings.ts';
-import { historySettings } from './history-settings.ts';
-import { keptLogSettings } from './kept-log-settings.ts';
 import { registrySettings } from './registry-settings.ts';
+import { retentionSettings } from './retention-settings.ts';
 
 export const settings = {
   dataFolder: {
@@ -166,82 +163,8 @@ export const settings = {
     defaultText: 'twice the memory of the machine',
     help: 'The highest sum of the memory limits of this node’s backends. A backend that does not fit waits for another node or for free capacity. 0: no limit.',
   },
-  startTimeoutSeconds: {
-    variable: 'BERTH_START_TIMEOUT_SECONDS',
-    schema: whole({ min: 1, max: 3600, or: 300 }),
-    defaultText: '`300`',
-    help: 'How long a backend may take to become ready, without the time for pulling its image.',
-  },
-  pullTimeoutSeconds: {
-    variable: 'BERTH_PULL_TIMEOUT_SECONDS',
-    schema: whole({ min: 1, max: 24 * 3600, or: 900 }),
-    defaultText: '`900`',
-    help: 'How long a node may take to pull an image.',
-  },
-  ...prefetchSettings,
-  stopGraceSeconds: {
-    variable: 'BERTH_STOP_GRACE_SECONDS',
-    schema: whole({ min: 1, max: 3600, or: 30 }),
-    defaultText: '`30`',
-    help: 'How long a backend may continue after SIGTERM before it is killed.',
-  },
-  defaultMaxIdleSeconds: {
-    variable: 'BERTH_DEFAULT_MAX_IDLE_SECONDS',
-    schema: whole({ min: 1, max: yearSeconds, or: 300 }),
-    defaultText: '`300`',
-    help: 'How long a backend continues after its last connection was closed, if the connect request does not set it.',
-  },
-  maxIdleSecondsLimit: {
-    variable: 'BERTH_MAX_IDLE_SECONDS_LIMIT',
-    schema: whole({ min: 1, max: yearSeconds, or: yearSeconds }),
-    defaultText: '`31536000` (a year)',
-    help: 'The highest `max_idle_seconds` that a connect request may set.',
-  },
-  defaultLifetimeSeconds: {
-    variable: 'BERTH_DEFAULT_LIFETIME_SECONDS',
-    schema: whole({ min: 0, max: yearSeconds, or: 0 }),
-    defaultText: '`0` (no limit)',
-    help: 'How long a backend may run in total, from `ready`, if the connect request does not set it. 0: no limit.',
-  },
-  lifetimeSecondsLimit: {
-    variable: 'BERTH_LIFETIME_SECONDS_LIMIT',
-    schema: whole({ min: 1, max: yearSeconds, or: yearSeconds }),
-    defaultText: '`31536000` (a year)',
-    help: 'The highest `lifetime_limit_seconds` that a connect request may set.',
-  },
-  defaultMemoryBytes: {
-    variable: 'BERTH_DEFAULT_MEMORY_BYTES',
-    schema: whole({ min: 6 * 1024 * 1024, max: Number.MAX_SAFE_INTEGER, or: 1024 * 1024 * 1024 }),
-    defaultText: '`1073741824` (1 GiB)',
-    help: 'Memory limit of a backend, if the connect request does not set it.',
-  },
-  pidsLimit: {
-    variable: 'BERTH_PIDS_LIMIT',
-    schema: whole({ min: 1, max: 1_000_000, or: 512 }),
-    defaultText: '`512`',
-    help: 'The most processes and threads that a backend may have.',
-  },
-  capabilities: {
-    variable: 'BERTH_CAPABILITIES',
-    schema: wordList(/^[A-Z_]+$/, 'Use names of capabilities without CAP_, separated by commas'),
-    defaultText: 'none',
-    help: 'Linux capabilities that backends keep, for example `CHOWN,SETUID,SETGID`. All others are dropped.',
-  },
-  containerRuntime: {
-    variable: 'BERTH_CONTAINER_RUNTIME',
-    schema: optionalText(z.string().regex(/^[\w.-]+$/, 'Use the name of a runtime of the Docker Engine')),
-    defaultText: 'the Docker Engine’s default',
-    help: 'The OCI runtime for backends, for example `runsc`.',
-  },
-  mountFolder: {
-    variable: 'BERTH_MOUNT_FOLDER',
-    schema: optionalText(z.string().regex(/^(?:\/|off$)/, 'Use an absolute path, or "off"')),
-    defaultText: '`mounts` in the data folder',
-    help: 'The folder of this machine in which each backend that requests `mount` gets its own folder; `off` refuses mounts. Only the user that runs the platform may enter it. If it is a separate file system, mount it `nosuid,nodev`.',
-  },
-  ...historySettings,
-  ...keptLogSettings,
-  ...gcSettings,
+  ...backendSettings,
+  ...retentionSettings,
   dockerHost: {
     variable: 'DOCKER_HOST',
     schema: optionalText(z.string().regex(/^unix:\/\/\//, 'Only unix:// sockets are supported')),

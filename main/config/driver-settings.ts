@@ -1,8 +1,9 @@
 /** The driver of each port, and its address. */
 import { z } from 'zod';
+import type { ZodType } from 'zod';
+import { RedisUrlError, parseRedisUrl } from '../../core/bus/redis-url.ts';
 import { oneOf, optionalText, text, whole } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
-import { redisUrl } from './redis-url.ts';
 
 export const driverSettings = {
   store: {
@@ -66,3 +67,15 @@ export const driverSettings = {
     help: 'URL of Redis, for `BERTH_QUEUE=bullmq` and `BERTH_BUS=redis`: `redis://…`, `rediss://…` (TLS), sentinels, a cluster or a socket, see [deployment](deployment.md#a-redis-of-your-own).',
   },
 } satisfies Record<string, Setting<unknown>>;
+
+/** A Redis URL. Its error messages do not contain its secrets. */
+function redisUrl(): ZodType<string, string> {
+  return z.string().superRefine((url, context) => {
+    try {
+      parseRedisUrl(url);
+    } catch (error) {
+      if (!(error instanceof RedisUrlError)) throw error;
+      context.addIssue({ code: 'custom', message: error.message });
+    }
+  });
+}
