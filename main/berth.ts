@@ -3,13 +3,11 @@ import { flushCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import { openLog } from '../core/log/log.ts';
 import { loadConfig } from './config/config.ts';
-import { isUserError } from './process/user-error.ts';
 import { openPlatform } from './platform.ts';
 import type { Platform } from './platform.ts';
 import { parseRoles } from './config/roles.ts';
 import type { Roles } from './config/roles.ts';
-import { stopSignal } from './process/signals.ts';
-import { sizeThreadPool } from './process/thread-pool.ts';
+import { runProgram, sizeThreadPool, stopSignal } from './process/program.ts';
 
 const usage = `Usage: berth start [--json] [--no-install]
        berth serve [--roles ROLES] [--json]
@@ -70,14 +68,10 @@ async function main(args: string[]): Promise<number> {
     process.stderr.write(usage);
     return values.help ? 0 : 2;
   }
-  try {
+  return await runProgram(async () => {
     if (command === 'serve') return await serve(parseRoles(values.roles), values.json);
     return await runTask(command, words, values);
-  } catch (error) {
-    if (!isUserError(error)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    return 1;
-  }
+  });
 }
 
 function isTaken(command: string, words: readonly string[], values: Options): boolean {

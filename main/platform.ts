@@ -5,7 +5,6 @@ import type { ReadinessChecks } from '../core/http/operations.ts';
 import type { Log } from '../core/log/log.ts';
 import { openMetrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
-import { failuresIn, together } from './process/close.ts';
 import type { Config } from './config/config.ts';
 import { openListeners } from './process/listeners.ts';
 import type { PlatformUrls } from './process/listeners.ts';
@@ -139,4 +138,23 @@ function readinessChecks(
 /** Whether this process stores documents or blobs on its own disk. */
 function keepsFiles({ store, blobs }: Config, roles: Roles): boolean {
   return store === 'sqlite' || (blobs === 'files' && roles.has('registry'));
+}
+
+/** Closes parts concurrently. If parts fail, the others are closed all the same, and their errors are thrown at the end. */
+function together(...parts: readonly (AsyncDisposable | undefined)[]): AsyncDisposable {
+  return {
+    [Symbol.asyncDispose]: async () => {
+      const closed = await Promise.allSettled(parts.map(async (part) => await part?.[Symbol.asyncDispose]()));
+      const failures = closed.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
+      if (failures.length > 1) throw new AggregateError(failures, 'Several components did not close');
+      if (failures.length === 1) throw failures[0];
+    },
+  };
+}
+
+/** The single errors in what a stack of disposables, or `together`, has thrown. */
+function failuresIn(error: unknown): unknown[] {
+  if (error instanceof SuppressedError) return [...failuresIn(error.suppressed), ...failuresIn(error.error)];
+  if (error instanceof AggregateError) return error.errors.flatMap(failuresIn);
+  return [error];
 }

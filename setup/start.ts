@@ -4,17 +4,14 @@
  */
 import { readFile } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
-import { constants } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openLog } from '../core/log/log.ts';
 import { loadConfig } from '../main/config/config.ts';
 import type { Config } from '../main/config/config.ts';
-import { isUserError } from '../main/process/user-error.ts';
 import { openWholePlatform } from '../main/platform.ts';
 import type { WholePlatform } from '../main/platform.ts';
-import { stopSignal } from '../main/process/signals.ts';
-import { sizeThreadPool } from '../main/process/thread-pool.ts';
+import { runProgram, signalExitCode, sizeThreadPool, stopSignal } from '../main/process/program.ts';
 import { runCommand } from './command.ts';
 import { ensureDockerEngine } from './docker-engine.ts';
 import type { DockerEngine } from './docker-engine.ts';
@@ -47,13 +44,7 @@ async function main(args: string[], environment: NodeJS.ProcessEnv): Promise<num
     (options ? process.stdout : process.stderr).write(usage);
     return options ? 0 : 2;
   }
-  try {
-    return await start(options, environment);
-  } catch (error) {
-    if (!isUserError(error)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    return 1;
-  }
+  return await runProgram(() => start(options, environment));
 }
 
 interface Options {
@@ -89,7 +80,7 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
   // Checked before anything is installed, so that a misspelt variable is reported at once.
   loadConfig(environment);
   const engine = await ensureDockerEngine({ terminal, environment, mayInstall: options.install });
-  if (interrupted.signal.aborted) return exitCodeOf(await stopped);
+  if (interrupted.signal.aborted) return signalExitCode(await stopped);
   const config = loadConfig({
     BERTH_LOG_LEVEL: 'warn', // Lines about each request would hide the output of this program.
     ...environment,
@@ -99,7 +90,7 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
     return await openWholePlatform({ config, log: openLog(config.logLevel) });
   });
   const sample = await startSample({ platform, config, engine, terminal, signal: interrupted.signal });
-  if (interrupted.signal.aborted) return exitCodeOf(await stopped);
+  if (interrupted.signal.aborted) return signalExitCode(await stopped);
   flushCompileCache();
   const result = { platform, sample };
   terminal.say(summaryForPeople(result, terminal));
@@ -149,8 +140,4 @@ async function pushAndConnect(options: SampleOptions, dockerHost: string): Promi
     await fetchPage(session, signal);
     return session.url;
   });
-}
-
-function exitCodeOf(signal: NodeJS.Signals): number {
-  return 128 + constants.signals[signal];
 }

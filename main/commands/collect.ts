@@ -1,9 +1,8 @@
 /** `berth collect [--dry-run] [--json]` and `berth verify [--repair] [--json]`. */
 import { gcEvent, verificationEvent } from '../../registry/index.ts';
-import { gcLine, verificationLine } from './gc-report.ts';
-import { writeEvent } from './command-request.ts';
-import type { CommandRequest } from './command-request.ts';
-import { askForTask } from './task-client.ts';
+import type { GcEvent, GcSummary, VerificationEvent, VerificationSummary } from '../../registry/index.ts';
+import { askForTask, writeEvent } from './task-client.ts';
+import type { CommandRequest } from './task-client.ts';
 
 /** Collects garbage. Returns the exit code: 1 if the collection was not completed. */
 export async function collectCommand(asked: CommandRequest & { readonly dryRun: boolean }): Promise<number> {
@@ -27,4 +26,78 @@ export async function verifyCommand(asked: CommandRequest & { readonly repair: b
     writeEvent(asked, line, event && verificationLine(event));
   }
   return isGood ? 0 : 1;
+}
+
+const mebibyte = 1024 * 1024;
+
+/** Describes an event of a garbage collection in a sentence. */
+function gcLine(event: GcEvent, isDry: boolean): string {
+  if (event.type === 'collected') return event.dry_run ? drySummary(event) : summary(event);
+  const what = [counted(event.manifests, 'manifest'), counted(event.tags, 'tag'), counted(event.blobs, 'blob')];
+  return `${event.repository}: ${isDry ? 'would lose' : 'lost'} ${listed(what)} (${size(event.bytes)})`;
+}
+
+/** Describes an event of a verification in a sentence. */
+function verificationLine(event: VerificationEvent): string {
+  if (event.type === 'verified') return verified(event);
+  return `${event.repaired ? 'repaired' : 'problem'}: ${event.kind} ${event.digest}: ${event.message}`;
+}
+
+function summary(done: GcSummary): string {
+  const { marked, removed } = done;
+  const lines = [
+    `Collected in ${counted(done.repositories, 'repository', 'repositories') || 'no repository'}: ${whatWent(done)}.`,
+    `Removed ${counted(removed.blobs, 'blob') || 'no blob'} (${size(removed.bytes)}).`,
+  ];
+  if (marked.blobs > 0 && done.removal_wait_ms > 0) {
+    const minutes = Math.ceil(done.removal_wait_ms / 60_000);
+    lines.push(
+      `${counted(marked.blobs, 'blob')} (${size(marked.bytes)}) that no repository uses can be removed in ` +
+        `${counted(minutes, 'minute')}, by the running platform or by the next collection.`,
+    );
+  }
+  return lines.join('\n');
+}
+
+function drySummary(done: GcSummary): string {
+  const { marked, repositories } = done;
+  return [
+    `Garbage collection would remove, in ${counted(repositories, 'repository', 'repositories') || 'no repository'}: ${whatWent(done)}.`,
+    `In the end it would free ${counted(marked.blobs, 'blob') || 'no blob'} (${size(marked.bytes)}). Nothing was changed.`,
+  ].join('\n');
+}
+
+function whatWent({ manifests, tags, links, uploads }: GcSummary): string {
+  return listed([
+    counted(manifests, 'manifest'),
+    counted(tags, 'tag'),
+    counted(links, 'link to a blob', 'links to blobs'),
+    counted(uploads, 'abandoned upload'),
+  ]);
+}
+
+function verified({ blobs, bytes, manifests, tags, repositories, problems, repaired }: VerificationSummary): string {
+  const what = listed([
+    blobs > 0 ? `${counted(blobs, 'blob')} (${size(bytes)})` : '',
+    counted(manifests, 'manifest'),
+    counted(tags, 'tag'),
+  ]);
+  const where = counted(repositories, 'repository', 'repositories') || 'no repository';
+  const found = counted(problems, 'problem');
+  return `Checked ${what} in ${where}: ${found === '' ? 'no problem' : `${found}, ${repaired} repaired`}.`;
+}
+
+/** A number with its noun; an empty text for 0. */
+function counted(count: number, one: string, many = `${one}s`): string {
+  return count === 0 ? '' : `${count} ${count === 1 ? one : many}`;
+}
+
+function listed(parts: readonly string[]): string {
+  const present = parts.filter(Boolean);
+  if (present.length === 0) return 'nothing';
+  return present.length === 1 ? present.join('') : `${present.slice(0, -1).join(', ')} and ${present.at(-1)}`;
+}
+
+function size(bytes: number): string {
+  return `${(bytes / mebibyte).toFixed(1)} MiB`;
 }

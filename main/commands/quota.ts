@@ -3,9 +3,8 @@ import { ConfigError } from '../../core/config/settings.ts';
 import { parseSize, sizeText } from '../../core/text/size-text.ts';
 import { quotaEvent } from '../../registry/index.ts';
 import type { QuotaEvent } from '../../registry/index.ts';
-import { askForTask } from './task-client.ts';
-import type { CommandRequest } from './command-request.ts';
-import { writeEvent } from './command-request.ts';
+import { askForTask, writeEvent } from './task-client.ts';
+import type { CommandRequest } from './task-client.ts';
 
 /** Shows the quota of all accounts or of one, or sets that of one. Returns the exit code: 1 if there is no such account. */
 export async function quotaCommand(asked: CommandRequest & { readonly words: readonly string[] }): Promise<number> {

@@ -29,6 +29,13 @@ export interface TaskRequest {
   readonly signal: AbortSignal;
 }
 
+/** The options that all tasks share. */
+export interface CommandRequest extends Omit<TaskRequest, 'name' | 'query'> {
+  /** Whether to write the events themselves, as lines of JSON. */
+  readonly json: boolean;
+  readonly write: (line: string) => void;
+}
+
 /** The wildcard addresses, and the address at which a process that listens on them is reached. */
 const reachableAt: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
@@ -101,4 +108,16 @@ async function openHere({ config, log }: TaskRequest, { path }: DataFolder, open
 
 function operationsUrl({ operationsHost, operationsPort }: Config): string {
   return `http://${hostPort(reachableAt[operationsHost] ?? operationsHost, operationsPort)}`;
+}
+
+/** Writes one event of a task: as JSON, or as a sentence for people. */
+export function writeEvent({ json, write }: CommandRequest, line: unknown, sentence: string | undefined): void {
+  if (json) write(JSON.stringify(line));
+  else write(sentence ?? messageOf(line));
+}
+
+/** The error message of a process that failed. */
+function messageOf(line: unknown): string {
+  const isError = typeof line === 'object' && line !== null && 'message' in line;
+  return isError ? String(line.message) : `Unknown event: ${JSON.stringify(line)}`;
 }
