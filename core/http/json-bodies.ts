@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock/clock.ts';
 import { sizeText } from '../text/size-text.ts';
+import { bodyBytes } from './linger.ts';
 
 /** A body that takes longer has lost its client: at half a megabit a second, 1 MiB arrives in this time. */
 const maxBodyMs = 20_000;
@@ -51,7 +52,7 @@ export class JsonBodies {
 
   /** The value in a request's body: no fields where the body is empty. Throws `BodyError`; the rest of the body is unread then. */
   async read(request: IncomingMessage, { maxBytes, account }: BodyOptions): Promise<unknown> {
-    if (!hasBody(request)) return {};
+    if (bodyBytes(request) === 0) return {};
     assertJson(request);
     const body = new Body(maxBytes, (bytes) => this.#hold(account, bytes));
     try {
@@ -143,10 +144,6 @@ class Body {
     this.#buffer = larger;
     return true;
   }
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 function assertJson({ headers }: IncomingMessage): void {

@@ -54,8 +54,8 @@ export async function answerEarly(
   });
 }
 
-/** How much a client said that it sends; `Infinity` if it did not say. */
-function bodyBytes({ headers }: IncomingMessage): number {
+/** The length of a request body as announced; `Infinity` if it is not. */
+export function bodyBytes({ headers }: IncomingMessage): number {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : Infinity;
 }
 

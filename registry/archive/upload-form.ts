@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import multer from 'multer';
 import type { Options, StorageEngine } from 'multer';
 import { z } from 'zod';
+import { bodyBytes } from '../../core/http/linger.ts';
 import { ApiError } from '../../model/api-error.ts';
 
 /** The field of the form that holds the archive. */
@@ -39,9 +40,7 @@ export async function receiveForm<T>(
 ): Promise<Received<T>> {
   const type = (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
   if (type === 'multipart/form-data') return await receiveMultipart(request, response, read);
-  const { 'transfer-encoding': encoding, 'content-length': length } = request.headers;
-  const hasBody = encoding !== undefined || Number(length ?? 0) > 0;
-  if (hasBody && !archiveTypes.includes(type)) {
+  if (bodyBytes(request) > 0 && !archiveTypes.includes(type)) {
     throw new ApiError(
       'UnsupportedMediaType',
       `Send a form (multipart/form-data) with the field "${fieldName}", or the archive as ${archiveTypes[0]}`,

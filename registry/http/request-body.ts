@@ -25,11 +25,6 @@ export async function readBody(
   return Buffer.concat(chunks, sizeBytes);
 }
 
-/** Whether a request announces a non-empty body. */
-export function hasBody(request: IncomingMessage): boolean {
-  return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0;
-}
-
 /** Passes on a body of exactly `sizeBytes`. Throws `size-invalid` for any other, after it has passed on what fits. */
 export async function* exactly(sizeBytes: number, body: ByteSource): AsyncGenerator<readonly Uint8Array[], void> {
   let left = sizeBytes;

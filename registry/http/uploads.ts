@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import { bodyBytes } from '../../core/http/linger.ts';
 import { withMinimumRate } from '../../core/http/minimum-rate.ts';
 import { findSource, linkedBlobSize } from '../content/blob-links.ts';
 import { publishUpload, shareBlob } from '../content/blob-publish.ts';
@@ -19,7 +20,7 @@ import { isOverLimit } from '../quota/quota.ts';
 import { answer } from './answer.ts';
 import { parseChunkRange } from './byte-range.ts';
 import { mayMount } from './caller.ts';
-import { exactly, hasBody } from './request-body.ts';
+import { exactly } from './request-body.ts';
 import { singleParameter } from './request-target.ts';
 
 type RepositoryRequest = AuthorizedRequest<{ readonly repository: string }>;
@@ -57,7 +58,7 @@ export async function finishUpload(context: RegistryContext, incoming: UploadReq
   const { sizeBytes } = await openUpload(context, caller.subject, target);
   const chunkBytes = checkChunk(request, target, sizeBytes);
   const chunk = { ...target, sizeBytes, algorithm: algorithmOf(digest), chunkBytes };
-  if (hasBody(request)) await receive(context, request, chunk);
+  if (bodyBytes(request) > 0) await receive(context, request, chunk);
   await publish(context, { ...target, digest });
   if (await context.store.delete(uploadSessions, target.uploadId)) context.quota.endUpload(target.repository);
   answerBlob(incoming, target.repository, digest);
@@ -100,7 +101,7 @@ async function pushWhole(context: RegistryContext, incoming: RepositoryRequest, 
   await context.blobs.createUpload(uploadId);
   try {
     const upload = { repository, uploadId, sizeBytes: 0, algorithm: algorithmOf(digest) };
-    if (hasBody(incoming.request)) await receive(context, incoming.request, upload);
+    if (bodyBytes(incoming.request) > 0) await receive(context, incoming.request, upload);
     await publish(context, { repository, uploadId, digest });
   } catch (error) {
     await discardUpload(context, { repository, uploadId });

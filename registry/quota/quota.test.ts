@@ -25,7 +25,7 @@ const begin = async (registry: TestRegistry, path = uploads) => {
   return { ...answer, location: String(answer.headers.location) };
 };
 
-const refusal = ({ status, code, body }: Answer) => [status, code, body.toString()];
+const errorIn = ({ status, code, body }: Answer) => [status, code, body.toString()];
 const quotaExceeded = (used: string) => [
   403,
   'DENIED',
@@ -46,7 +46,7 @@ async function* repeat() {
   for (;;) yield randomBytes(16_384);
 }
 
-const refusals = async ({ metrics }: TestRegistry, reason: string) =>
+const errorCount = async ({ metrics }: TestRegistry, reason: string) =>
   Number(new RegExp(`refusals_total{reason="${reason}"} (\\d+)`).exec(await metrics.metrics())?.[1] ?? 0);
 
 test('all repositories of an account share its limit', async () => {
@@ -54,13 +54,13 @@ test('all repositories of an account share its limit', async () => {
   expect((await push(registry, randomBytes(600))).status).toBe(201);
   const bytes = randomBytes(400);
   expect((await push(registry, bytes, 'acme/other')).status).toBe(201);
-  expect(refusal(await push(registry, randomBytes(1), 'acme/third'))).toEqual(quotaExceeded('1000 bytes'));
-  expect(refusal(await begin(registry))).toEqual(quotaExceeded('1000 bytes'));
+  expect(errorIn(await push(registry, randomBytes(1), 'acme/third'))).toEqual(quotaExceeded('1000 bytes'));
+  expect(errorIn(await begin(registry))).toEqual(quotaExceeded('1000 bytes'));
   expect(await leftovers(registry)).toEqual([]);
   const stranger = registry.basic('other', await registry.addToken('other', ['push']));
   const theirs = { method: 'POST', headers: { authorization: stranger }, body: bytes };
   expect((await registry.send(`/v2/other/x/blobs/uploads/?digest=${sha256(bytes)}`, theirs)).status).toBe(201);
-  expect(await refusals(registry, 'quota-exceeded')).toBe(2);
+  expect(await errorCount(registry, 'quota-exceeded')).toBe(2);
 });
 
 test('the same bytes count once, pushed again or mounted', async () => {
@@ -77,7 +77,7 @@ test('the same bytes count once, pushed again or mounted', async () => {
   const mount = `/v2/acme/e/blobs/uploads/?mount=${sha256(bytes)}&from=acme/a`;
   expect((await registry.as(mount, { method: 'POST' })).status).toBe(201);
   await registry.clock.advance(60_000);
-  expect(refusal(await begin(registry))).toEqual(quotaExceeded('1000 bytes'));
+  expect(errorIn(await begin(registry))).toEqual(quotaExceeded('1000 bytes'));
 });
 
 test('a blob that is mounted from another account counts', async () => {
@@ -95,22 +95,22 @@ test('a blob that is mounted from another account counts', async () => {
   const token = await registry.grants.issue({ subject: 'acme', access }, 60, registry.clock.now());
   const mount = `/v2/acme/a/blobs/uploads/?mount=${digest}&from=other/x`;
   const refused = await registry.send(mount, { method: 'POST', headers: { authorization: `Bearer ${token}` } });
-  expect(refusal(refused)).toEqual(quotaExceeded('400 bytes'));
+  expect(errorIn(refused)).toEqual(quotaExceeded('400 bytes'));
 });
 
 test('an announced length is refused before the body; an unannounced one as soon as the body exceeds the limit', async () => {
   await using registry = await openLimited({ accountBytes: 1000 });
   const announced = await begin(registry);
   const patch = await registry.as(announced.location, { method: 'PATCH', body: randomBytes(1001) });
-  expect(refusal(patch)).toEqual(quotaExceeded('0 bytes'));
+  expect(errorIn(patch)).toEqual(quotaExceeded('0 bytes'));
   expect((await registry.as(announced.location)).code).toBe('BLOB_UPLOAD_UNKNOWN');
 
   for (const method of ['PATCH', 'PUT']) {
     const streamed = await begin(registry);
     const path = method === 'PUT' ? `${streamed.location}?digest=${sha256('')}` : streamed.location;
-    const before = await refusals(registry, 'quota-exceeded');
+    const before = await errorCount(registry, 'quota-exceeded');
     await registry.as(path, { method, body: endless() }).catch(() => {});
-    expect(await refusals(registry, 'quota-exceeded')).toBe(before + 1);
+    expect(await errorCount(registry, 'quota-exceeded')).toBe(before + 1);
     const finite = await begin(registry);
     const body = Readable.from([randomBytes(900), randomBytes(200)], { objectMode: false });
     expect((await registry.as(finite.location, { method: 'PATCH', body })).code).toBe('DENIED');
@@ -125,10 +125,10 @@ test('the bytes of open uploads count until they end', async () => {
   expect((await registry.as(first.location, { method: 'PATCH', body: randomBytes(600) })).status).toBe(202);
   const second = await begin(registry, '/v2/acme/other/blobs/uploads/');
   const patch = async () => await registry.as(second.location, { method: 'PATCH', body: randomBytes(500) });
-  expect(refusal(await patch())).toEqual(quotaExceeded('600 bytes'));
+  expect(errorIn(await patch())).toEqual(quotaExceeded('600 bytes'));
   // In another process, usage is measured, with the same result.
   await registry.restart();
-  expect(refusal(await push(registry, randomBytes(500)))).toEqual(quotaExceeded('600 bytes'));
+  expect(errorIn(await push(registry, randomBytes(500)))).toEqual(quotaExceeded('600 bytes'));
   expect((await registry.as(first.location, { method: 'DELETE' })).status).toBe(204);
   expect((await push(registry, randomBytes(1000))).status).toBe(201);
 });
@@ -194,7 +194,7 @@ test('an account may have its own limit, smaller, larger or none, which takes ef
   };
   const begun = await begin(registry);
   await allow(500);
-  expect(refusal(await push(registry, randomBytes(501)))).toEqual([
+  expect(errorIn(await push(registry, randomBytes(501)))).toEqual([
     403,
     'DENIED',
     expect.stringContaining('acme has 0 bytes of 500 bytes'),
@@ -203,7 +203,7 @@ test('an account may have its own limit, smaller, larger or none, which takes ef
   await allow(2000);
   expect((await push(registry, randomBytes(1500))).status).toBe(201);
   await allow(undefined);
-  expect(refusal(await begin(registry))).toEqual(quotaExceeded('1.5 KiB'));
+  expect(errorIn(await begin(registry))).toEqual(quotaExceeded('1.5 KiB'));
   await allow(0);
   expect((await push(registry, randomBytes(5000))).status).toBe(201);
   const stranger = registry.basic('other', await registry.addToken('other', ['push']));
@@ -216,7 +216,7 @@ test('an account with its own limit is limited even if the others are not', asyn
   expect((await push(registry, randomBytes(600))).status).toBe(201);
   await registry.store.update(accounts, 'acme', (account) => withMaxStored(account, 1000));
   await registry.clock.advance(3_000);
-  expect(refusal(await push(registry, randomBytes(401)))).toEqual(quotaExceeded('600 bytes'));
+  expect(errorIn(await push(registry, randomBytes(401)))).toEqual(quotaExceeded('600 bytes'));
   expect((await push(registry, randomBytes(400))).status).toBe(201);
 });
 
@@ -233,7 +233,7 @@ test('manifests count', async () => {
   const [stored, ...more] = await registry.store.find(manifests, { index: 'byRepository' });
   expect(more).toEqual([]);
   await registry.clock.advance(60_000);
-  expect(refusal(await put('y'.repeat(700)))).toEqual(quotaExceeded(`${stored?.bytes.byteLength} bytes`));
+  expect(errorIn(await put('y'.repeat(700)))).toEqual(quotaExceeded(`${stored?.bytes.byteLength} bytes`));
 });
 
 test('a client can push soon after it has deleted content', async () => {
@@ -248,13 +248,13 @@ test('a client can push soon after it has deleted content', async () => {
 test('a blob has a maximum size, announced or not, in one request or many', async () => {
   await using registry = await openLimited({ blobBytes: 1000 });
   const tooLarge = [413, 'DENIED', expect.stringContaining('make smaller layers: at most 1000 bytes')];
-  expect(refusal(await push(registry, randomBytes(1001)))).toEqual(tooLarge);
+  expect(errorIn(await push(registry, randomBytes(1001)))).toEqual(tooLarge);
   const chunked = await begin(registry);
   expect((await registry.as(chunked.location, { method: 'PATCH', body: randomBytes(600) })).status).toBe(202);
-  expect(refusal(await registry.as(chunked.location, { method: 'PATCH', body: randomBytes(401) }))).toEqual(tooLarge);
+  expect(errorIn(await registry.as(chunked.location, { method: 'PATCH', body: randomBytes(401) }))).toEqual(tooLarge);
   const streamed = await begin(registry);
   await registry.as(streamed.location, { method: 'PATCH', body: endless() }).catch(() => {});
-  expect(await refusals(registry, 'blob-too-large')).toBe(3);
+  expect(await errorCount(registry, 'blob-too-large')).toBe(3);
   expect(await leftovers(registry)).toEqual([]);
   expect((await push(registry, randomBytes(1000))).status).toBe(201);
 });

@@ -23,7 +23,7 @@ const kinds: Record<string, (repository: Repository) => Promise<Document>> = {
     }),
   'descriptors with data': async (repository) =>
     await repository.image({ config: { ...(await repository.blob('{}', types.config)), data: 'e30=' } }),
-  'fields that nobody knows': async (repository) =>
+  'unknown fields': async (repository) =>
     await repository.image({ 'org.example.field': { deep: [1, null, { a: 'b' }] }, annotations: { 'a.$b': 'c' } }),
   'layers that stand elsewhere': async (repository) =>
     await repository.image({
@@ -62,7 +62,7 @@ const kinds: Record<string, (repository: Repository) => Promise<Document>> = {
       await repository.blob('{}', 'application/vnd.buildkit.cacheconfig.v0'),
     ],
   }),
-  'a type that nobody knows': async () => ({ mediaType: 'application/vnd.example.thing.v3+json', anything: [true] }),
+  'an unknown type': async () => ({ mediaType: 'application/vnd.example.thing.v3+json', anything: [true] }),
 };
 
 onAllDrivers((fixture) => {

@@ -1,4 +1,4 @@
-/** Image archives for tests: of `docker save` and OCI layouts, right ones and such as nobody should send. */
+/** Image archives for tests: of `docker save` and OCI layouts, valid and invalid ones. */
 import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { pack } from 'tar-stream';
