@@ -1,4 +1,4 @@
-/** Waits for a promise, but no longer than until the signal aborts: then it rejects with the signal's reason. */
+/** Waits for a promise until the signal aborts, then rejects with the signal's reason. */
 export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(signal.reason as Error);
@@ -11,7 +11,7 @@ export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Pr
   }
 }
 
-/** What a source gives, until the signal aborts: then it throws the reason at once, even while the source gives nothing. */
+/** Iterates a source until the signal aborts, then throws the signal's reason at once, even while the source is silent. */
 export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   signal.throwIfAborted();
   const iterator = source[Symbol.asyncIterator]();
@@ -31,7 +31,7 @@ export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSi
     }
   } finally {
     signal.removeEventListener('abort', onAbort);
-    // Not awaited: after an abort, a generator that still waits for its own source would hold this up.
+    // Not awaited: after an abort, a generator may still wait for its own source.
     iterator.return?.().catch(() => {});
   }
 }

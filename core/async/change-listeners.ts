@@ -1,37 +1,36 @@
 import type { Clock } from '../clock/clock.ts';
 import { abortable } from './abortable.ts';
 
-/** Listens for changes of one thing. Disposing stops that. */
+/** Listens for changes of one ID until it is disposed. */
 export interface ChangeListener extends Disposable {
   /**
-   * Resolves when there was a change since the last call, which may be at once, and at the latest after `limitMs`. Rejects with the
-   * signal's reason when it aborts.
+   * Resolves after a change since the last call, or after `limitMs`. Rejects with the signal's reason when it aborts.
    */
   next(limitMs: number, signal: AbortSignal): Promise<void>;
 }
 
 /**
- * Waiting for changes that are announced, but perhaps not all of them: a waiter looks at the truth when it is woken, and every so
- * often all the same. It begins to listen before it looks, so that it misses nothing in between.
+ * Notifies waiters of changes. Notifications may be lost, so a waiter also reads the store periodically. It starts to listen before
+ * it reads, so that it misses no change in between.
  */
 export class ChangeListeners {
   readonly #clock: Clock;
-  readonly #wakersOf = new Map<string, Set<() => void>>();
+  readonly #listeners = new Map<string, Set<() => void>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Wakes all that listen for changes of this thing. */
+  /** Wakes all listeners of an ID. */
   notify(id: string): void {
-    for (const wake of this.#wakersOf.get(id) ?? []) wake();
+    for (const wake of this.#listeners.get(id) ?? []) wake();
   }
 
   listen(id: string): ChangeListener {
     let changed = Promise.withResolvers<void>();
     const wake = () => changed.resolve();
-    const wakers = this.#wakersOf.get(id) ?? new Set();
-    this.#wakersOf.set(id, wakers.add(wake));
+    const wakers = this.#listeners.get(id) ?? new Set();
+    this.#listeners.set(id, wakers.add(wake));
     return {
       next: async (limitMs, signal) => {
         using _limit = this.#clock.after(limitMs, wake);
@@ -40,7 +39,7 @@ export class ChangeListeners {
       },
       [Symbol.dispose]: () => {
         wakers.delete(wake);
-        if (wakers.size === 0 && this.#wakersOf.get(id) === wakers) this.#wakersOf.delete(id);
+        if (wakers.size === 0 && this.#listeners.get(id) === wakers) this.#listeners.delete(id);
       },
     };
   }

@@ -1,16 +1,16 @@
-/** Runs tasks of one key one after another, in the order in which they were added, and tasks of different keys side by side. */
+/** Runs tasks of one key one after another, in the order in which they were added, and tasks of different keys concurrently. */
 export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Runs a task after those that were added under the same key before, however they end. Without any, begins at once. */
+  /** Runs a task after the earlier tasks of its key have settled; at once if there are none. */
   async run<Result>(key: string, task: () => Promise<Result>): Promise<Result> {
     const last = this.#last.get(key);
-    const mine = last === undefined ? task() : last.then(task, task);
-    this.#last.set(key, mine);
+    const current = last === undefined ? task() : last.then(task, task);
+    this.#last.set(key, current);
     try {
-      return await mine;
+      return await current;
     } finally {
-      if (this.#last.get(key) === mine) this.#last.delete(key);
+      if (this.#last.get(key) === current) this.#last.delete(key);
     }
   }
 }

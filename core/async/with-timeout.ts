@@ -1,24 +1,24 @@
 import type { Clock } from '../clock/clock.ts';
 import { abortable } from './abortable.ts';
 
-/** Work did not end in time. It may still go on. */
+/** Work did not finish in time. It may still be running. */
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError';
 }
 
 export interface TimeLimit {
   readonly ms: number;
-  /** Default: the process's own timers, which keep it alive: for what is waited for while the process closes. */
+  /** Default: timers that keep the process alive, for work that is awaited while the process closes. */
   readonly clock?: Pick<Clock, 'after'>;
-  /** Ends the waiting earlier. */
+  /** Ends the wait early. */
   readonly signal?: AbortSignal | undefined;
-  /** Of the `TimeoutError`. */
+  /** The message of the `TimeoutError`. */
   readonly message?: string;
 }
 
 /**
- * Waits for work for a limited time. Rejects with a `TimeoutError` when that is over, and with the reason of the limit's signal
- * when it aborts. What the work results in after that is dropped, so it must return nothing that has to be closed.
+ * Waits for work for a limited time. Rejects with a `TimeoutError` after that, and with the reason of the limit's signal when it
+ * aborts. A later result is dropped, so the work must not return anything that has to be closed.
  *
  * @param work - receives a signal that aborts when its result is no longer awaited
  */
@@ -30,7 +30,7 @@ export async function withTimeout<T>(limit: TimeLimit, work: (signal: AbortSigna
   return await abortable(work(over), over);
 }
 
-/** As `withTimeout`, for work whose result does not matter to the caller. Never rejects. */
+/** Waits for work as `withTimeout` does, and ignores its result. Never rejects. */
 export async function settledWithin(limit: TimeLimit, work: (signal: AbortSignal) => Promise<unknown>): Promise<void> {
   await withTimeout(limit, work).catch(() => {});
 }

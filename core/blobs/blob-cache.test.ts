@@ -29,10 +29,10 @@ class Elsewhere {
   }
 
   /** Asks as a driver does. @returns the bytes of the copy, if there is one. */
-  async askFor(cache: BlobCache, info = this.info): Promise<Buffer | undefined> {
+  async fetchChunk(cache: BlobCache, info = this.info): Promise<Buffer | undefined> {
     await using copy = await cache.open(this.digest, info);
     if (copy) return await copied(copy);
-    cache.miss(this.digest, info, () => this.read());
+    cache.recordMiss(this.digest, info, () => this.read());
     return undefined;
   }
 
@@ -44,7 +44,9 @@ class Elsewhere {
 
 /** Asks until there is a copy. */
 async function untilCopied(cache: BlobCache, blob: Elsewhere | undefined): Promise<void> {
-  await expect.poll(async () => (await blob?.askFor(cache))?.equals(blob?.bytes ?? Buffer.alloc(0)), soon).toBe(true);
+  await expect
+    .poll(async () => (await blob?.fetchChunk(cache))?.equals(blob?.bytes ?? Buffer.alloc(0)), soon)
+    .toBe(true);
 }
 
 async function openFixture(maxBytes = 10 * mebibyte) {
@@ -67,11 +69,11 @@ test('A blob is copied when it is asked for the second time, and served from its
   await using fixture = await openFixture();
   await using cache = await fixture.open();
   const blob = new Elsewhere(3 * mebibyte + 17);
-  expect(await blob.askFor(cache)).toBeUndefined();
+  expect(await blob.fetchChunk(cache)).toBeUndefined();
   expect(blob.reads).toBe(0);
   await untilCopied(cache, blob);
   expect(blob.reads).toBe(1);
-  expect(await blob.askFor(cache)).toEqual(blob.bytes);
+  expect(await blob.fetchChunk(cache)).toEqual(blob.bytes);
   expect([blob.reads, (await fixture.files()).length]).toEqual([1, 1]);
 });
 
@@ -79,7 +81,7 @@ test('Small blobs, and one that would take more than half of the room, are not c
   await using fixture = await openFixture(4 * mebibyte);
   await using cache = await fixture.open();
   const [small, large, middle] = [mebibyte - 1, 2 * mebibyte + 1, mebibyte].map((size) => new Elsewhere(size));
-  for (let asked = 0; asked < 5; asked += 1) for (const blob of [small, large]) await blob?.askFor(cache);
+  for (let asked = 0; asked < 5; asked += 1) for (const blob of [small, large]) await blob?.fetchChunk(cache);
   await untilCopied(cache, middle);
   expect([small?.reads, large?.reads]).toEqual([0, 0]);
 });
@@ -89,7 +91,7 @@ test('No copy is made at the cost of what is kept free for the store', async () 
   const reserve = new DiskReserve({ folder: '/', reserveBytes: Number.MAX_SAFE_INTEGER, clock: fixture.clock });
   await using cache = await fixture.open({ reserve });
   const blob = new Elsewhere(mebibyte);
-  for (let asked = 0; asked < 5; asked += 1) expect(await blob.askFor(cache)).toBeUndefined();
+  for (let asked = 0; asked < 5; asked += 1) expect(await blob.fetchChunk(cache)).toBeUndefined();
   await cache[Symbol.asyncDispose]();
   expect([blob.reads, await fixture.files()]).toEqual([0, []]);
 });
@@ -100,8 +102,8 @@ test('A copy of another generation is not served, and goes when there is one of 
   const blob = new Elsewhere(mebibyte);
   await untilCopied(cache, blob);
   const renewed = { ...blob.info, generation: '2' };
-  expect(await blob.askFor(cache, renewed)).toBeUndefined();
-  await expect.poll(async () => await blob.askFor(cache, renewed), soon).toEqual(blob.bytes);
+  expect(await blob.fetchChunk(cache, renewed)).toBeUndefined();
+  await expect.poll(async () => await blob.fetchChunk(cache, renewed), soon).toEqual(blob.bytes);
   expect(await fixture.files()).toHaveLength(1);
 });
 
@@ -115,11 +117,11 @@ test('What was not used for longest makes room', async () => {
   };
   for (const blob of blobs) await next(blob);
   const [first, second] = blobs;
-  expect(await first?.askFor(cache)).toBeDefined();
+  expect(await first?.fetchChunk(cache)).toBeDefined();
   await next(new Elsewhere(mebibyte));
   expect((await fixture.files()).length).toBe(4);
-  expect(await first?.askFor(cache)).toBeDefined();
-  expect(await second?.askFor(cache)).toBeUndefined();
+  expect(await first?.fetchChunk(cache)).toBeDefined();
+  expect(await second?.fetchChunk(cache)).toBeUndefined();
 });
 
 test('A blob that is gone takes its copy with it', async () => {
@@ -127,7 +129,7 @@ test('A blob that is gone takes its copy with it', async () => {
   await using cache = await fixture.open();
   const blob = new Elsewhere(mebibyte);
   await untilCopied(cache, blob);
-  await cache.forget(blob.digest);
+  await cache.remove(blob.digest);
   expect(await fixture.files()).toEqual([]);
 });
 
@@ -137,10 +139,10 @@ test('No copy is used for longer than a day', async () => {
   const blob = new Elsewhere(mebibyte);
   await untilCopied(cache, blob);
   await fixture.clock.advance(23 * 3_600_000);
-  expect(await blob.askFor(cache)).toBeDefined();
+  expect(await blob.fetchChunk(cache)).toBeDefined();
   await fixture.clock.advance(2 * 3_600_000);
   await expect.poll(fixture.files, soon).toEqual([]);
-  expect(await blob.askFor(cache)).toBeUndefined();
+  expect(await blob.fetchChunk(cache)).toBeUndefined();
 });
 
 test('A copy that fails leaves nothing behind, is told, and is made the next time', async () => {
@@ -154,7 +156,7 @@ test('A copy that fails leaves nothing behind, is told, and is made the next tim
         this.destroy(new Error('The server has gone'));
       },
     });
-  for (const _time of [1, 2]) cache.miss(blob.digest, blob.info, failing);
+  for (const _time of [1, 2]) cache.recordMiss(blob.digest, blob.info, failing);
   await expect.poll(() => fixture.lines.length, soon).toBe(1);
   expect(JSON.parse(fixture.lines[0] ?? '')).toMatchObject({
     msg: 'Cannot keep a copy of a blob',
@@ -172,13 +174,13 @@ test('Closing breaks off a copy, and the next process goes on with those that ar
     await using cache = await fixture.open();
     await untilCopied(cache, blob);
     const waiting = () => new Readable({ read: () => resolve() });
-    for (const _time of [1, 2]) cache.miss(endless.digest, endless.info, waiting);
+    for (const _time of [1, 2]) cache.recordMiss(endless.digest, endless.info, waiting);
     await begun;
   }
   expect(fixture.lines).toEqual([]);
   expect(await fixture.files()).toHaveLength(1);
   await using cache = await fixture.open();
-  expect(await blob.askFor(cache)).toEqual(blob.bytes);
+  expect(await blob.fetchChunk(cache)).toEqual(blob.bytes);
   expect(blob.reads).toBe(1);
 });
 
@@ -201,11 +203,11 @@ test('Processes that share a folder share its copies, and leave them alone when 
   const blob = new Elsewhere(mebibyte);
   await untilCopied(one, blob);
   await using other = await fixture.open();
-  expect(await blob.askFor(one)).toEqual(blob.bytes);
-  expect(await blob.askFor(other)).toEqual(blob.bytes);
+  expect(await blob.fetchChunk(one)).toEqual(blob.bytes);
+  expect(await blob.fetchChunk(other)).toEqual(blob.bytes);
   expect(blob.reads).toBe(1);
-  await one.forget(blob.digest);
-  expect(await blob.askFor(other)).toBeUndefined();
+  await one.remove(blob.digest);
+  expect(await blob.fetchChunk(other)).toBeUndefined();
 });
 
 test('Processes that share a folder keep to one limit together, also while they copy at the same time', async () => {

@@ -1,9 +1,7 @@
 /**
- * Copies of blobs of elsewhere on a disk of this machine. An image is pushed once and pulled by every node: the second pull
- * of a blob makes a copy worth its bytes, and later ones are served at the speed of a file.
- *
- * They are a shortcut and nothing more: whether there is a blob, and of which generation, is asked where it belongs. All
- * processes that are given the same folder share its copies, and the limit of what these may take.
+ * Copies of remote blobs on a local disk. An image is pushed once and pulled by every node, so the second pull of a blob makes a
+ * copy, and later pulls read the file. Whether a blob exists, and in which generation, is still read from the server. Processes
+ * with the same folder share its copies and its size limit.
  */
 import { statfs } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
@@ -16,58 +14,58 @@ import { CopiesFolder } from './copies-folder.ts';
 
 export interface BlobCacheOptions {
   readonly folder: string;
-  /** What all copies together may take, those of other processes included. */
+  /** Limit of all copies together, including those of other processes. */
   readonly maxBytes: number;
-  /** How much of the disk stays free, because others write there, too. Default: a tenth. */
+  /** The share of the disk that stays free for other writers. Default: a tenth. */
   readonly freeShare?: number;
-  /** Of that disk: no copy is made at its cost. Default: none. */
+  /** The reserve of that disk, which copies do not use. Default: none. */
   readonly reserve?: DiskReserve;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** How often copies that are too old are looked for. */
-const tidyEveryMs = 3_600_000;
+/** How often expired copies are removed. */
+const expireEveryMs = 3_600_000;
 
-/** Smaller ones come as quickly from elsewhere as from a file. */
+/** The server returns smaller blobs as fast as a file does. */
 const minCopyBytes = 1024 * 1024;
 
-/** A copy of a single blob does not push out all others. */
+/** The largest share of the cache that one copy may use. */
 const maxShare = 0.5;
 
-/** How many blobs are remembered as missed once. */
+/** How many blobs are remembered after their first miss. */
 const maxRemembered = 10_000;
 
 export class BlobCache implements AsyncDisposable {
   readonly #options: BlobCacheOptions;
   readonly #copies: CopiesFolder;
   readonly #missedOnce = new Set<string>();
-  /** A process makes one copy at a time: pulls that wait for a blob come first. */
+  /** A process makes one copy at a time, because clients that wait for a blob have priority. */
   #copying: Promise<void> | undefined;
-  readonly #tidying: PeriodicTask;
+  readonly #expiry: PeriodicTask;
   readonly #closing = new AbortController();
 
   private constructor(options: BlobCacheOptions, copies: CopiesFolder) {
     this.#options = options;
     this.#copies = copies;
-    this.#tidying = new PeriodicTask(options.clock, tidyEveryMs, async () => await this.#tidy());
+    this.#expiry = new PeriodicTask(options.clock, expireEveryMs, async () => await this.#removeExpired());
   }
 
-  /** Begins with the copies that are there. Throws `BlobsError` `unavailable` if the folder cannot be used. */
+  /** Opens a folder with the copies in it. Throws `BlobsError` `unavailable` if the folder cannot be used. */
   static async open(options: BlobCacheOptions): Promise<BlobCache> {
     return new BlobCache(options, await CopiesFolder.open(options.folder, options.clock));
   }
 
-  /** The copy of a blob, if there is one of this generation; dispose it. */
+  /** Opens the copy of this generation of a blob, if it exists; dispose it. */
   async open(digest: string, blob: BlobInfo): Promise<OpenBlob | undefined> {
-    if (!this.#isWorthIt(blob)) return undefined;
-    // A pull that cannot have the copy gets the blob from where it belongs.
+    if (!this.#isCacheable(blob)) return undefined;
+    // If the copy cannot be read, the caller reads the blob from the server.
     return await this.#copies.read(digest, blob).catch(() => undefined);
   }
 
-  /** Notes that there was no copy; the second time one is made, beside whatever else goes on. */
-  miss(digest: string, blob: BlobInfo, read: () => Readable): void {
-    if (!this.#isWorthIt(blob)) return;
+  /** Records that there is no copy of a blob. The second miss starts a copy in the background. */
+  recordMiss(digest: string, blob: BlobInfo, read: () => Readable): void {
+    if (!this.#isCacheable(blob)) return;
     if (!this.#missedOnce.has(digest)) {
       if (this.#missedOnce.size >= maxRemembered) this.#missedOnce.clear();
       this.#missedOnce.add(digest);
@@ -80,18 +78,18 @@ export class BlobCache implements AsyncDisposable {
     });
   }
 
-  /** A blob is gone where it belongs. */
-  async forget(digest: string): Promise<void> {
+  /** Removes the copies of a blob that was deleted. */
+  async remove(digest: string): Promise<void> {
     await this.#copies.removeAll(digest).catch(() => {});
   }
 
-  /** Breaks off what is being copied. */
+  /** Aborts the current copy. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
-    await Promise.all([this.#copying, this.#tidying[Symbol.asyncDispose]()]);
+    await Promise.all([this.#copying, this.#expiry[Symbol.asyncDispose]()]);
   }
 
-  #isWorthIt({ sizeBytes }: BlobInfo): boolean {
+  #isCacheable({ sizeBytes }: BlobInfo): boolean {
     return sizeBytes >= minCopyBytes && sizeBytes <= this.#options.maxBytes * maxShare;
   }
 
@@ -99,23 +97,23 @@ export class BlobCache implements AsyncDisposable {
   async #copy(digest: string, blob: BlobInfo, read: () => Readable): Promise<void> {
     const { signal } = this.#closing;
     try {
-      await this.#copies.make({ digest, blob, read, signal, makeRoom: async () => await this.#makeRoom(blob) });
+      await this.#copies.make({ digest, blob, read, signal, freeSpace: async () => await this.#freeSpace(blob) });
     } catch (error) {
       if (!signal.aborted) this.#options.log.warn({ err: error, digest }, 'Cannot keep a copy of a blob');
     }
   }
 
-  /** Removes what was not used for longest. @returns whether there is room now for this blob, whose room is taken already. */
-  async #makeRoom({ sizeBytes }: BlobInfo): Promise<boolean> {
+  /** Removes the least recently used copies. @returns whether this blob, whose space is already allocated, fits now. */
+  async #freeSpace({ sizeBytes }: BlobInfo): Promise<boolean> {
     const files = await this.#copies.list();
     let totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
-    const isRoom = async () => totalBytes <= this.#options.maxBytes && (await this.#isFree(sizeBytes));
+    const fits = async () => totalBytes <= this.#options.maxBytes && (await this.#isFree(sizeBytes));
     for (const file of files) {
-      if ((await isRoom()) || !file.isWhole) break;
+      if ((await fits()) || !file.isWhole) break;
       await this.#copies.remove(file.name);
       totalBytes -= file.sizeBytes;
     }
-    return await isRoom();
+    return await fits();
   }
 
   async #isFree(sizeBytes: number): Promise<boolean> {
@@ -125,11 +123,11 @@ export class BlobCache implements AsyncDisposable {
   }
 
   /** Never rejects. */
-  async #tidy(): Promise<void> {
+  async #removeExpired(): Promise<void> {
     try {
-      await this.#copies.tidy();
+      await this.#copies.removeExpired();
     } catch (error) {
-      this.#options.log.warn({ err: error }, 'Cannot remove old copies of blobs');
+      this.#options.log.warn({ err: error }, 'Cannot remove expired copies of blobs');
     }
   }
 }

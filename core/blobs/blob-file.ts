@@ -6,7 +6,7 @@ import { BlobsError } from './blobs.ts';
 import type { ByteRange, OpenBlob } from './blobs.ts';
 import { fileErrors } from './file-errors.ts';
 import type { ReadBuffers } from './read-buffers.ts';
-import { keptQuiet, send } from './send.ts';
+import { ignoreErrors, send } from './send.ts';
 import { ifPresent } from '../files/system-code.ts';
 
 export interface BlobFile extends OpenBlob {
@@ -14,7 +14,7 @@ export interface BlobFile extends OpenBlob {
   readonly stats: Stats;
 }
 
-/** Opens a file that holds a blob; dispose it. `undefined` if there is none. Rejects with what the system says. */
+/** Opens the file of a blob; dispose it. `undefined` if it does not exist. Rejects with system errors. */
 export async function openBlobFile(path: string, buffers: ReadBuffers): Promise<BlobFile | undefined> {
   const file = await ifPresent(open(path, 'r'));
   if (!file) return undefined;
@@ -35,8 +35,8 @@ export async function openBlobFile(path: string, buffers: ReadBuffers): Promise<
 }
 
 /**
- * Writes a range of a file to a stream, part by part: while one part is sent, a thread of the pool reads the next. The stream
- * stays open. Rejects with what the stream fails with when it is destroyed.
+ * Writes a range of a file to a stream in parts. While one part is sent, a pool thread reads the next one. Leaves the stream open.
+ * Rejects with the stream's error when it is destroyed.
  */
 export async function copyFile(
   file: FileHandle,
@@ -47,11 +47,11 @@ export async function copyFile(
   try {
     await copyThrough(used, { file, range, to, buffers });
   } catch (error) {
-    // A part may still be on its way to the stream.
-    for (const buffer of used) buffers.letGo(buffer);
+    // The stream may still read from a buffer.
+    for (const buffer of used) buffers.discard(buffer);
     throw error;
   }
-  for (const buffer of used) buffers.giveBack(buffer);
+  for (const buffer of used) buffers.release(buffer);
 }
 
 interface Copy {
@@ -61,14 +61,14 @@ interface Copy {
   readonly buffers: ReadBuffers;
 }
 
-/** Uses up to two buffers, by turns. */
+/** Uses up to two buffers alternately. */
 async function copyThrough(used: Buffer[], { file, range, to, buffers }: Copy): Promise<void> {
   const { start, end } = range;
-  using _quiet = keptQuiet(to);
+  using _quiet = ignoreErrors(to);
   let sent = Promise.resolve();
   let turn = 0;
   for (let at = start; at <= end; turn = 1 - turn) {
-    const buffer = (used[turn] ??= buffers.take());
+    const buffer = (used[turn] ??= buffers.acquire());
     const length = Math.min(buffer.length, end + 1 - at);
     const position = at;
     const reading = fileErrors(async () => await file.read(buffer, 0, length, position));

@@ -1,12 +1,12 @@
 /**
- * Copies of blobs in a folder that all processes of a machine share:
+ * Copies of blobs in a folder that the processes of a machine share:
  *
  *     <folder>/
- *     ├── sha256-9f86d081….66a1b2…    a copy, whole: its digest and its generation
- *     └── 3fc1a0….part                one that is being made, as large from the start as it will be
+ *     ├── sha256-9f86d081….66a1b2…    a complete copy: its digest and its generation
+ *     └── 3fc1a0….part                a copy in progress, which has its final size from the start
  *
- * A copy gets its name in one step, after its bytes are on the disk. Its time of change is when it was made, its time of access
- * when it was used last. What a process leaves half made that dies goes after an hour.
+ * A copy is renamed in one step, after its bytes are on the disk. Its modification time is when it was made, its access time when
+ * it was last used. Incomplete copies of processes that died are removed after an hour.
  */
 import { randomUUID } from 'node:crypto';
 import { open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
@@ -29,14 +29,14 @@ export interface CopyFile {
   readonly usedAt: Date;
 }
 
-/** A disk may spoil what is on it: no copy is trusted for longer than this. */
+/** Disks can corrupt data, so no copy is used for longer than this. */
 const maxAgeMs = 24 * 3_600_000;
 
-/** What has not grown for this long grows no more: a server that sends this slowly is taken for dead long before. */
+/** An incomplete copy that has not grown for this long is abandoned: reads from the server time out much earlier. */
 const maxPartAgeMs = 3_600_000;
 
-/** The time of last use is noted no more often than this: nothing depends on minutes, and each note is a write. */
-const noteUseEveryMs = 60_000;
+/** The access time is updated at most this often: minutes do not matter, and each update is a write. */
+const updateAccessEveryMs = 60_000;
 
 const partSuffix = '.part';
 
@@ -50,15 +50,15 @@ export class CopiesFolder {
     this.#clock = clock;
   }
 
-  /** Makes the folder if it is missing. Throws `BlobsError` `unavailable` if it cannot be used. */
+  /** Opens a folder, and creates it if it is missing. Throws `BlobsError` `unavailable` if it cannot be used. */
   static async open(path: string, clock: Clock): Promise<CopiesFolder> {
     await fileErrors(async () => await makeDurableFolder(path));
     const folder = new CopiesFolder(path, clock);
-    await fileErrors(async () => await folder.tidy());
+    await fileErrors(async () => await folder.removeExpired());
     return folder;
   }
 
-  /** The copy of a blob of this generation, if there is one that can be trusted; dispose it. */
+  /** Opens the copy of this generation of a blob, if it exists, is complete and has not expired; dispose it. */
   async read(digest: string, { generation, sizeBytes }: BlobInfo): Promise<OpenBlob | undefined> {
     const name = nameOf(digest, generation);
     const path = join(this.#folder, name);
@@ -70,28 +70,28 @@ export class CopiesFolder {
       await this.remove(name);
       return undefined;
     }
-    // Another process may just have removed it, and a full disk can still be read.
-    if (this.#ageMs(usedAt) > noteUseEveryMs) await utimes(path, this.#clock.now(), madeAt).catch(() => {});
+    // This fails if another process has just removed the file, or the disk is full. The copy can be read anyway.
+    if (this.#ageMs(usedAt) > updateAccessEveryMs) await utimes(path, this.#clock.now(), madeAt).catch(() => {});
     return file;
   }
 
-  /** What takes room, copies before the half-made ones, and those first that were not used for longest. */
+  /** All files, complete copies first, least recently used first. Removes expired files. */
   async list(): Promise<CopyFile[]> {
     const files: CopyFile[] = [];
-    // One after the other: those who wait for a blob come first.
+    // Sequentially, because clients that wait for a blob have priority.
     for (const name of await readdir(this.#folder)) {
       const found = await ifPresent(stat(join(this.#folder, name)));
       if (!found?.isFile()) continue;
       const isWhole = !name.endsWith(partSuffix);
-      const isOver = this.#ageMs(found.mtime) > (isWhole ? maxAgeMs : maxPartAgeMs);
-      if (isOver) await this.remove(name);
+      const isExpired = this.#ageMs(found.mtime) > (isWhole ? maxAgeMs : maxPartAgeMs);
+      if (isExpired) await this.remove(name);
       else files.push({ name, sizeBytes: found.size, isWhole, usedAt: found.atime });
     }
     return files.toSorted((a, b) => Number(b.isWhole) - Number(a.isWhole) || a.usedAt.getTime() - b.usedAt.getTime());
   }
 
-  /** Removes what is too old. */
-  async tidy(): Promise<void> {
+  /** Removes expired files. */
+  async removeExpired(): Promise<void> {
     await this.list();
   }
 
@@ -99,35 +99,35 @@ export class CopiesFolder {
     await rm(join(this.#folder, name), { force: true });
   }
 
-  /** Removes all copies of a blob, of whatever generation; but for one, if that is named. */
-  async removeAll(digest: string, but?: string): Promise<void> {
-    const kept = but === undefined ? undefined : nameOf(digest, but);
+  /** Removes the copies of all generations of a blob, except one if it is named. */
+  async removeAll(digest: string, except?: string): Promise<void> {
+    const kept = except === undefined ? undefined : nameOf(digest, except);
     for (const name of await readdir(this.#folder)) {
       if (name.startsWith(nameOf(digest, '')) && name !== kept) await this.remove(name);
     }
   }
 
   /**
-   * Makes a copy. Its room is taken first, so that processes that do so at a time see each other; `makeRoom` resolves to whether
-   * that leaves enough. Rejects with what the source, the disk or the signal fails with; then nothing stays.
+   * Makes a copy. Its space is allocated first, so that concurrent processes count it; then `freeSpace` resolves to whether it
+   * fits. Rejects with the error of the source, the disk or the signal, and leaves no file then.
    */
-  async make({ digest, blob, read, makeRoom, signal }: Making): Promise<void> {
+  async make({ digest, blob, read, freeSpace, signal }: Making): Promise<void> {
     const part = join(this.#folder, `${randomUUID()}${partSuffix}`);
     try {
       {
         await using file = await open(part, 'wx', 0o600);
         await file.truncate(blob.sizeBytes);
-        if (!(await makeRoom())) return;
+        if (!(await freeSpace())) return;
         let bytes = 0;
         for await (const chunk of addAbortSignal(signal, read()) as AsyncIterable<Buffer>) {
-          // From where the chunk before ended.
+          // Appends to the previous chunk.
           await file.writeFile(chunk);
           bytes += chunk.length;
         }
-        if (bytes !== blob.sizeBytes) throw new Error(`It has ${bytes} bytes, not ${blob.sizeBytes}`);
+        if (bytes !== blob.sizeBytes) throw new Error(`The blob has ${bytes} bytes instead of ${blob.sizeBytes}`);
         const now = this.#clock.now();
         await file.utimes(now, now);
-        // Otherwise a power cut may leave the name and the size, and not the bytes.
+        // Without it, a power cut may keep the name and the size, but not the bytes.
         await file.sync();
       }
       await rename(part, join(this.#folder, nameOf(digest, blob.generation)));
@@ -146,7 +146,7 @@ interface Making {
   readonly digest: string;
   readonly blob: BlobInfo;
   readonly read: () => Readable;
-  readonly makeRoom: () => Promise<boolean>;
+  readonly freeSpace: () => Promise<boolean>;
   readonly signal: AbortSignal;
 }
 

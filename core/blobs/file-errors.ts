@@ -2,10 +2,10 @@ import { BlobsError } from './blobs.ts';
 import { ReserveError } from '../files/disk-reserve.ts';
 import { systemCode } from '../files/system-code.ts';
 
-/** What the system says when a disk, a quota or the largest possible file is full. */
+/** Error codes for a full disk, an exhausted quota and a file of the largest possible size. */
 const noSpaceCodes = ['ENOSPC', 'EDQUOT', 'EFBIG'];
 
-/** Runs something that uses files; what the system refuses becomes a `BlobsError`. Other errors come through. */
+/** Turns system errors into `BlobsError`s. */
 export async function fileErrors<R>(action: () => Promise<R>): Promise<R> {
   try {
     return await action();
@@ -19,10 +19,10 @@ export async function fileErrors<R>(action: () => Promise<R>): Promise<R> {
   }
 }
 
-/** Bytes could not be made durable: what was received cannot be relied upon any more. */
+/** Bytes could not be made durable: the upload is lost. */
 export class FlushError extends BlobsError {}
 
-/** Runs a sync of a file. Throws `FlushError` if the disk fails. */
+/** Syncs a file. Throws `FlushError` if the disk fails. */
 export async function makeDurable(sync: () => Promise<void>): Promise<void> {
   try {
     await sync();

@@ -5,7 +5,7 @@
  *     ├── blobs/
  *     │   ├── sha256/
  *     │   │   └── 9f/              the first two digits
- *     │   │       └── 9f86d081…    one blob, whole
+ *     │   │       └── 9f86d081…    one complete blob
  *     │   └── sha512/
  *     └── uploads/
  *         └── 3fc1a0…              the bytes received so far, named by the upload's ID
@@ -22,7 +22,7 @@ import { fileErrors } from './file-errors.ts';
 
 const algorithms = ['sha256', 'sha512'];
 
-/** How many digits of a digest name the folder of a blob: 256 folders keep each one small. */
+/** The number of digits that name the folder of a blob: 256 folders stay small. */
 const folderDigits = 2;
 
 export class FileLayout {
@@ -34,20 +34,20 @@ export class FileLayout {
     this.uploadsFolder = join(folder, 'uploads');
   }
 
-  /** Makes what is missing, durably. */
-  async make(): Promise<void> {
+  /** Creates missing folders, durably. */
+  async create(): Promise<void> {
     for (const algorithm of algorithms) await makeDurableFolder(join(this.blobsFolder, algorithm));
     await makeDurableFolder(this.uploadsFolder);
   }
 
-  /** Throws a `TypeError` for what is no digest. */
+  /** Throws a `TypeError` for an invalid digest. */
   blobPath(digest: string): string {
     assertDigest(digest);
     const [algorithm = '', hex = ''] = digest.split(':');
     return join(this.blobsFolder, algorithm, hex.slice(0, folderDigits), hex);
   }
 
-  /** Throws a `TypeError` for what is no upload ID. */
+  /** Throws a `TypeError` for an invalid upload ID. */
   uploadPath(uploadId: string): string {
     assertUploadId(uploadId);
     return join(this.uploadsFolder, uploadId);
@@ -60,7 +60,7 @@ export class FileLayout {
       for await (const folder of namesIn(algorithmFolder)) {
         for await (const name of namesIn(join(algorithmFolder, folder))) {
           const digest = `${algorithm}:${name}`;
-          // What somebody else put there is no blob.
+          // Files of other programs are not blobs.
           if (isDigest(digest)) yield digest;
         }
       }

@@ -1,4 +1,4 @@
-/** Blobs as files, where `file-layout.ts` says. */
+/** Blobs as files; `file-layout.ts` describes the folders. */
 import { access, constants, open, opendir, rename, stat, unlink, utimes } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
@@ -13,7 +13,15 @@ import { algorithmOf } from '../hash/hash.ts';
 import type { HashAlgorithm } from '../hash/hash.ts';
 import type { HashThreads } from '../hash/hash-threads.ts';
 import type { Log } from '../log/log.ts';
-import { BlobsError, digestMismatch } from './blobs.ts';
+import {
+  assertOffset,
+  assertRange,
+  assertSameDigest,
+  BlobsError,
+  unknownUpload,
+  uploadBusy,
+  uploadExists,
+} from './blobs.ts';
 import type {
   AppendOptions,
   BlobInfo,
@@ -32,30 +40,30 @@ import { UploadHashes } from './upload-hashes.ts';
 import { writeChunks } from './write-chunks.ts';
 
 export interface FileBlobsOptions {
-  /** Where the files stand; made if missing. */
+  /** The folder of the files; created if missing. */
   readonly folder: string;
-  /** Of their disk: what would take from it is refused with code `no-space`. Default: none. */
+  /** The reserve of the disk: writes that would use it fail with code `no-space`. Default: none. */
   readonly reserve?: DiskReserve;
   readonly hashing: HashThreads;
-  /** Says when an upload has stood still for too long to keep its hash. Default: the machine's clock. */
+  /** Expires the hashes of idle uploads. Default: the machine's clock. */
   readonly clock?: Clock;
   readonly log: Log;
 }
 
-/** How much is read at a time: enough that a layer is read at the disk's speed. */
+/** The size of one read: enough to read a layer at the disk's speed. */
 const readBytes = 1024 * 1024;
 
-/** Opens the blobs in `folder`. Throws `BlobsError` `unavailable` if that cannot be used. */
+/** Opens the blobs in `folder`. Throws `BlobsError` `unavailable` if the folder cannot be used. */
 export async function openFileBlobs(options: FileBlobsOptions): Promise<Blobs> {
   const layout = new FileLayout(options.folder);
   await fileErrors(async () => {
-    await layout.make();
+    await layout.create();
     await removePublished(layout.uploadsFolder, options.log);
   });
   return new FileBlobs(layout, options);
 }
 
-/** A power cut in the middle of a rename may leave a blob its old name too, through which it could still be written to. */
+/** A power cut during a rename can leave a blob under its old name too, where an append would change it. */
 async function removePublished(uploadsFolder: string, log: Log): Promise<void> {
   for await (const { name } of await opendir(uploadsFolder)) {
     const path = join(uploadsFolder, name);
@@ -69,9 +77,9 @@ class FileBlobs implements Blobs {
   readonly #layout: FileLayout;
   readonly #reserve: DiskReserve | undefined;
   readonly #hashes: UploadHashes;
-  /** What is going on with an upload that nothing else may touch meanwhile, by the upload's ID. */
+  /** The exclusive operations on uploads, by upload ID. */
   readonly #busy = new Map<string, Promise<unknown>>();
-  /** Folders of blobs, once they are made and durable. */
+  /** Folders of blobs that were created in this process, with the creation in progress. */
   readonly #folders = new Map<string, Promise<void>>();
   readonly #buffers = new ReadBuffers();
   readonly #closing = new AbortController();
@@ -98,9 +106,7 @@ class FileBlobs implements Blobs {
 
   async read(digest: string, range?: ByteRange): Promise<Readable | undefined> {
     const path = this.#blobPath(digest);
-    if (range && !(range.start >= 0 && range.start <= range.end)) {
-      throw new RangeError(`Not a range of bytes: ${range.start} to ${range.end}`);
-    }
+    assertRange(range);
     return await readFile(path, range);
   }
 
@@ -135,7 +141,7 @@ class FileBlobs implements Blobs {
         await file.close();
       } catch (error) {
         if (systemCode(error) !== 'EEXIST') throw error;
-        throw new BlobsError('upload-exists', `There is already an upload "${uploadId}"`, { cause: error });
+        throw uploadExists(uploadId, error);
       }
     });
   }
@@ -156,12 +162,15 @@ class FileBlobs implements Blobs {
     return await this.#exclusively(uploadId, async () => {
       await using file = await openUpload(path, uploadId);
       const { size } = await fileErrors(() => file.stat());
-      if (size !== offset) {
-        throw new BlobsError('wrong-offset', `Upload "${uploadId}" has ${size} bytes, so it cannot go on at ${offset}`);
-      }
+      assertOffset(uploadId, size, offset);
       return await this.#hashes.use(uploadId, algorithm, async (uploadHash) => {
         const hash = uploadHash.canFollow(offset) ? uploadHash : undefined;
-        const append = { signal: this.#until(signal), hash, appends: () => this.#busy.size, reserve: this.#reserve };
+        const append = {
+          signal: this.#orClosing(signal),
+          hash,
+          appends: () => this.#busy.size,
+          reserve: this.#reserve,
+        };
         await orDiscard(path, async () => await writeChunks(file, offset, source, append));
         const after = await fileErrors(() => file.stat());
         if (after.nlink === 0) throw unknownUpload(uploadId);
@@ -187,7 +196,7 @@ class FileBlobs implements Blobs {
       await using file = await openUpload(uploadPath, uploadId);
       const { size: sizeBytes } = await fileErrors(() => file.stat());
       const actual = await this.#digest(uploadId, { sizeBytes, algorithm: algorithmOf(digest) });
-      if (actual !== digest) throw digestMismatch(uploadId, { actual, digest });
+      assertSameDigest(uploadId, actual, digest);
       await fileErrors(async () => {
         if ((await ifPresent(stat(blobPath)))?.size === sizeBytes) {
           await unlink(uploadPath);
@@ -196,17 +205,17 @@ class FileBlobs implements Blobs {
           await this.#makeFolder(dirname(blobPath));
           await rename(uploadPath, blobPath);
         }
-        // Of a blob that exists already, too: another publication may not have come to this yet.
+        // Also for an existing blob: a concurrent publication may not have synced it yet.
         await syncFolder(dirname(blobPath));
         await syncFolder(this.#layout.uploadsFolder);
       });
-      this.#hashes.forget(uploadId);
+      this.#hashes.remove(uploadId);
     });
   }
 
   async deleteUpload(uploadId: string): Promise<boolean> {
     const path = this.#uploadPath(uploadId);
-    this.#hashes.forget(uploadId);
+    this.#hashes.remove(uploadId);
     return await remove(path);
   }
 
@@ -215,7 +224,7 @@ class FileBlobs implements Blobs {
     yield* this.#layout.uploads();
   }
 
-  /** Ends appends that are under way; what they wrote stays. */
+  /** Aborts the appends in progress; the bytes they wrote are kept. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new BlobsError('unavailable', 'The blobs are closed'));
     await Promise.allSettled(this.#busy.values());
@@ -234,18 +243,17 @@ class FileBlobs implements Blobs {
     return await this.#hashes.use(
       uploadId,
       algorithm,
-      async (hash) => await fileErrors(async () => await hash.digest(sizeBytes, read, this.#until(signal))),
+      async (hash) => await fileErrors(async () => await hash.digest(sizeBytes, read, this.#orClosing(signal))),
     );
   }
 
-  /** Aborts when the blobs are closed, too. */
-  #until(signal: AbortSignal | undefined): AbortSignal {
+  /** The signal, which also aborts when the blobs are closed. */
+  #orClosing(signal: AbortSignal | undefined): AbortSignal {
     return signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
   }
 
   async #exclusively<R>(uploadId: string, action: () => Promise<R>): Promise<R> {
-    if (this.#busy.has(uploadId))
-      throw new BlobsError('upload-busy', `Upload "${uploadId}" is in use, try again later`);
+    if (this.#busy.has(uploadId)) throw uploadBusy(uploadId);
     const running = action();
     this.#busy.set(uploadId, running);
     try {
@@ -255,7 +263,7 @@ class FileBlobs implements Blobs {
     }
   }
 
-  /** Makes a folder of blobs, once, also when several ask for it at a time. */
+  /** Creates a folder of blobs once, however many publications need it. */
   async #makeFolder(folder: string): Promise<void> {
     let made = this.#folders.get(folder);
     if (!made) {
@@ -282,8 +290,8 @@ class FileBlobs implements Blobs {
 }
 
 /**
- * Removes an upload whose bytes could not be made durable: the system may have dropped them, and would take a second attempt
- * for a success (https://wiki.postgresql.org/wiki/Fsync_Errors).
+ * Removes an upload whose bytes could not be made durable: the kernel may have dropped them, and would report success for a
+ * second sync (https://wiki.postgresql.org/wiki/Fsync_Errors).
  */
 async function orDiscard(path: string, action: () => Promise<void>): Promise<void> {
   try {
@@ -294,7 +302,7 @@ async function orDiscard(path: string, action: () => Promise<void>): Promise<voi
   }
 }
 
-/** A file keeps its number and its time when it becomes a blob, and nobody writes to it any more. */
+/** A file keeps its inode number and modification time when it becomes a blob, and is not written to after that. */
 function generationOf({ ino, mtimeMs }: Stats): string {
   return `${ino}-${mtimeMs}`;
 }
@@ -312,8 +320,4 @@ async function openUpload(path: string, uploadId: string): Promise<FileHandle> {
 
 async function remove(path: string): Promise<boolean> {
   return await fileErrors(async () => (await ifPresent(unlink(path).then(() => true))) ?? false);
-}
-
-function unknownUpload(uploadId: string): BlobsError {
-  return new BlobsError('upload-unknown', `There is no upload "${uploadId}"`);
 }

@@ -1,11 +1,11 @@
-/** Adding bytes to an upload that one has to oneself. */
+/** Appends bytes to uploads. */
 import type { Clock } from '../clock/clock.ts';
 import { Semaphore } from '../async/semaphore.ts';
-import { BlobsError } from './blobs.ts';
+import { assertOffset } from './blobs.ts';
 import type { AppendOptions, ByteSource } from './blobs.ts';
 import { ChunkBuffers, ChunkWriter } from './gridfs-writer.ts';
 import { blobErrors } from './gridfs-errors.ts';
-import { takeUpload, UploadLease } from './gridfs-lease.ts';
+import { acquireUpload, UploadLease } from './gridfs-lease.ts';
 import type { HeldUpload } from './gridfs-lease.ts';
 import type { Layout, UploadRecord } from './gridfs-layout.ts';
 import { untilAborted } from '../async/abortable.ts';
@@ -15,14 +15,14 @@ import type { UploadHashes } from './upload-hashes.ts';
 interface Parts {
   readonly layout: Layout;
   readonly clock: Clock;
-  /** Ends all appends; what they wrote stays. */
+  /** Aborts all appends; the bytes they wrote are kept. */
   readonly closing: AbortSignal;
   readonly hashes: UploadHashes;
 }
 
 /**
- * Chunks of all appends together that are being sent to the server, or hashed: enough that neither ever waits for us. Each is
- * in memory three times: as it was filled, and twice in the driver.
+ * How many chunks of all appends are sent to the server or hashed at a time: enough to keep both busy. Each is in memory three
+ * times: once here, and twice in the driver.
  */
 const chunksAtATime = 4;
 
@@ -39,7 +39,7 @@ export class Appends {
 
   /** As `Blobs.appendUpload`. */
   async append(uploadId: string, offset: number, source: ByteSource, options: AppendOptions): Promise<number> {
-    const held = await takeUpload(this.#parts.layout, uploadId);
+    const held = await acquireUpload(this.#parts.layout, uploadId);
     const write = async (hash: UploadHash) => await this.#write(held, { hash, offset, source, signal: options.signal });
     return await this.#parts.hashes.use(
       hashKey(held.upload),
@@ -52,23 +52,22 @@ export class Appends {
     const { layout, clock, closing } = this.#parts;
     const writer: ChunkWriter = new ChunkWriter(held, {
       layout,
-      prove: async () => await lease.prove(),
+      confirm: async () => await lease.confirm(),
       permits: this.#permits,
       buffers: this.#buffers,
       hash,
     });
     await using lease = new UploadLease(layout, held, clock, () => writer.durableBytes);
-    const stops = [closing, lease.lost, ...(signal ? [signal] : [])];
+    const signals = [closing, lease.lost, ...(signal ? [signal] : [])];
     this.#underWay += 1;
     try {
-      const stoppable = untilAborted(source, AbortSignal.any(stops));
-      await writeAll(writer, held, offset, stoppable);
+      await writeAll(writer, held, offset, untilAborted(source, AbortSignal.any(signals)));
     } finally {
       this.#underWay -= 1;
-      this.#buffers.keep(this.#underWay);
-      // Bytes that are not durable may be replaced by others.
+      this.#buffers.trim(this.#underWay);
+      // Hashed bytes that are not durable may be replaced by others.
       if (hash.hashedBytes > writer.durableBytes) hash[Symbol.dispose]();
-      await lease.giveBack();
+      await lease.release();
     }
     return writer.durableBytes;
   }
@@ -81,22 +80,19 @@ interface Writing {
   readonly signal: AbortSignal | undefined;
 }
 
-/** By what the hash of an upload is kept: another upload of the same ID has another file. */
+/** The key of an upload's hash. A later upload with the same ID has another file. */
 export function hashKey({ file }: UploadRecord): string {
   return file.toHexString();
 }
 
-/** Writes what a source gives; when that fails, what it gave before is made durable all the same. */
+/** Writes the bytes of a source. If the source fails, the bytes before that are made durable anyway. */
 async function writeAll(
   writer: ChunkWriter,
   { upload }: HeldUpload,
   offset: number,
   source: ByteSource,
 ): Promise<void> {
-  if (upload.sizeBytes !== offset) {
-    const message = `Upload "${upload._id}" has ${upload.sizeBytes} bytes, so it cannot go on at ${offset}`;
-    throw new BlobsError('wrong-offset', message);
-  }
+  assertOffset(upload._id, upload.sizeBytes, offset);
   await writer.begin();
   try {
     for await (const chunks of source) await writer.write(chunks);

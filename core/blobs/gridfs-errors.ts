@@ -1,7 +1,7 @@
 import { isOutOfSpace, isUncertain, mongoProblem } from '../store/mongodb-errors.ts';
 import { BlobsError } from './blobs.ts';
 
-/** Runs something that uses MongoDB; what that refuses becomes a `BlobsError`. Other errors come through. */
+/** Turns errors of MongoDB into `BlobsError`s. */
 export async function blobErrors<R>(action: () => Promise<R>): Promise<R> {
   try {
     return await action();
@@ -13,8 +13,8 @@ export async function blobErrors<R>(action: () => Promise<R>): Promise<R> {
   }
 }
 
-/** Runs a write that does no harm when it happens twice, and once more if its result is unknown. */
-export async function again<R>(write: () => Promise<R>): Promise<R> {
+/** Runs an idempotent write, and retries it once if its result is unknown. */
+export async function retryIdempotent<R>(write: () => Promise<R>): Promise<R> {
   try {
     return await write();
   } catch (error) {
@@ -23,17 +23,12 @@ export async function again<R>(write: () => Promise<R>): Promise<R> {
   }
 }
 
-/** Deletes what was there a moment ago. @returns whether it did; after a broken connection, whatever is gone was our doing. */
-export async function deletes(remove: () => Promise<{ readonly deletedCount: number }>): Promise<boolean> {
+/** Deletes an existing document. @returns whether it did. After a retry it assumes that this process deleted it. */
+export async function deleteIdempotent(remove: () => Promise<{ readonly deletedCount: number }>): Promise<boolean> {
   let tries = 0;
-  return await again(async () => {
+  return await retryIdempotent(async () => {
     tries += 1;
     const { deletedCount } = await remove();
     return deletedCount > 0 || tries > 1;
   });
-}
-
-/** There is no such upload, or no more. */
-export function unknownUpload(uploadId: string): BlobsError {
-  return new BlobsError('upload-unknown', `There is no upload "${uploadId}"`);
 }

@@ -1,21 +1,21 @@
 /**
  * Blobs in MongoDB:
  *
- *     blobs.digests   _id: sha256:9f86d081…   file, sizeBytes, …                  a blob: what is not here is not published
- *     blobs.uploads   _id: 3fc1a0…            file, sizeBytes, touchedAt, lease   what is still being received
- *     blobs.trash     _id: a file             doomedAt                            chunks to be removed, if nothing has them
- *     blobs.files     _id: a file             length, filename: its digest        ┐ GridFS, for whoever reads it by standard
- *     blobs.chunks    _id: a file and n       files_id, n, data                   ┘ tools (mongofiles --prefix blobs)
+ *     blobs.digests   _id: sha256:9f86d081…   file, sizeBytes, …                  the published blobs
+ *     blobs.uploads   _id: 3fc1a0…            file, sizeBytes, touchedAt, lease   the uploads
+ *     blobs.trash     _id: a file             doomedAt                            files to delete, unless they have a name
+ *     blobs.files     _id: a file             length, filename: its digest        ┐ GridFS, for standard tools
+ *     blobs.chunks    _id: a file and n       files_id, n, data                   ┘ (mongofiles --prefix blobs)
  *
- * An upload has a file of its own from the start; publishing it names that file under a digest, so bytes are written once.
- * Each step is one write to one document, addressed by its `_id`, a chunk by `files_id` and `n`: that collection can be
- * sharded by these, the others by `_id`. What a crash leaves between two steps is found again:
+ * An upload has a file from the start; publishing it gives that file a digest as its name, so bytes are written once. Each step is
+ * one write to one document, addressed by its `_id`, a chunk by `files_id` and `n`: the chunks can be sharded by these, the
+ * other collections by `_id`. A crash between two steps is repaired later:
  *
  *     publish   mark the upload with the digest → files → digests (now it is visible) → remove the upload
- *     remove    trash → take away the name (digests or uploads) → an hour later chunks, files, trash
+ *     delete    trash → delete the name (digests or uploads) → an hour later chunks, files, trash
  *
- * An upload whose mark names a blob with the same file was published, and is removed by whoever sees it. What is in the trash
- * and still has its name is kept.
+ * An upload whose mark names a blob with the same file was published; any process that reads it deletes it. A file in the trash
+ * that still has a name is kept.
  */
 import type { Collection, Db, Long, ObjectId } from 'mongodb';
 
@@ -24,18 +24,18 @@ export interface BlobRecord {
   readonly file: ObjectId;
   readonly sizeBytes: number;
   readonly chunkBytes: number;
-  /** Another one when it is renewed. */
+  /** Changes when the blob is renewed. */
   readonly generation: ObjectId;
 }
 
 export interface UploadRecord {
   readonly _id: string;
   readonly file: ObjectId;
-  /** Bytes that are durable and in a row. There may be chunks beyond, of a writer that died. */
+  /** How many bytes from the start are durable. A writer that died may have left chunks beyond them. */
   readonly sizeBytes: number;
   readonly chunkBytes: number;
   readonly touchedAt: Date;
-  /** Who has the upload to itself, and since when it said so last. */
+  /** The holder of the upload's lease, and when it last renewed it. */
   readonly holder?: ObjectId;
   readonly heldAt?: Date;
   /** The digest under which it was, or was to be, published. */
@@ -50,7 +50,7 @@ export interface TrashRecord {
   readonly doomedAt: Date;
 }
 
-/** As GridFS has it. */
+/** As in GridFS. */
 export interface FileRecord {
   readonly _id: ObjectId;
   readonly length: Long;
@@ -59,13 +59,13 @@ export interface FileRecord {
   readonly filename: string;
 }
 
-/** As GridFS has it, but for `append`, and for an `_id` that is the same whoever writes the chunk. */
+/** As in GridFS, plus `append`; the `_id` does not depend on the writer. */
 export interface ChunkRecord {
   readonly _id: string;
   readonly files_id: ObjectId;
   readonly n: number;
   readonly data: Uint8Array;
-  /** Who wrote it: the lease of the append. */
+  /** The lease of the append that wrote it. */
   readonly append: ObjectId;
 }
 
@@ -88,12 +88,12 @@ export function layoutOf(db: Db): Layout {
   };
 }
 
-/** Makes the index that GridFS prescribes for chunks. */
+/** Creates the index that GridFS prescribes for chunks. */
 export async function makeChunkIndex(db: Db): Promise<void> {
   await layoutOf(db).chunks.createIndex({ files_id: 1, n: 1 }, { unique: true });
 }
 
-/** By what a chunk is found: the index that GridFS prescribes, and what its collection may be sharded by. */
+/** The key of a chunk: the fields of GridFS's index, by which the collection may be sharded. */
 export function chunkKey(file: ObjectId, n: number): Pick<ChunkRecord, 'files_id' | 'n'> {
   return { files_id: file, n };
 }
@@ -103,7 +103,7 @@ export function chunkId(file: ObjectId, n: number): string {
   return `${file.toHexString()}:${n}`;
 }
 
-/** How many names are asked for at a time. */
+/** How many names one query returns. */
 const namesAtATime = 1_000;
 
 /** A collection whose documents are named by their IDs. */
@@ -117,8 +117,7 @@ interface Names {
 type Page = readonly { readonly _id: string }[];
 
 /**
- * The IDs in a collection, page by page, each read within `run`. Not by a cursor: the server would end that if whoever goes
- * through the names takes its time.
+ * The IDs in a collection, read page by page with `run`. Not with a cursor, which the server closes if the caller is slow.
  */
 export async function* namesIn(
   collection: Names,

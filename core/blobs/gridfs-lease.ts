@@ -1,54 +1,53 @@
 /**
- * Having an upload to oneself, across processes. A lease is lost when its holder is silent, so what a dead process held is
- * free again soon; all times are the server's. A holder that was silent for too long cannot do harm either: see
- * `gridfs-writer.ts`.
+ * Exclusive access to an upload, across processes. A lease expires without renewals, so the uploads of a dead process are
+ * released soon. All times are the server's. `gridfs-writer.ts` keeps a holder whose lease has expired from changing bytes.
  */
 import { ObjectId } from 'mongodb';
 import type { Filter, UpdateFilter } from 'mongodb';
 import { PeriodicTask } from '../async/periodic-task.ts';
 import type { Clock } from '../clock/clock.ts';
-import { BlobsError } from './blobs.ts';
-import { again, blobErrors, unknownUpload } from './gridfs-errors.ts';
+import { BlobsError, unknownUpload, uploadBusy } from './blobs.ts';
+import { retryIdempotent, blobErrors } from './gridfs-errors.ts';
 import type { Layout, UploadRecord } from './gridfs-layout.ts';
 
-/** Long enough for a slow majority or a change of primary, short enough that a client whose registry died can go on soon. */
+/** Long enough for a slow majority or a failover; short, because a client whose registry died waits for it. */
 export const leaseMs = 15_000;
 
-/** Three renewals may fail. */
+/** Three renewals may fail before the lease expires. */
 const renewEveryMs = 4_000;
 
-/** An upload, and the token by which it is held. */
+/** An upload and the token of its holder. */
 export interface HeldUpload {
   readonly upload: UploadRecord;
   readonly holder: ObjectId;
 }
 
 /**
- * Takes an upload, and marks it with the digest under which it is to be published, if any. Throws `BlobsError`
- * `upload-unknown` or `upload-busy`.
+ * Acquires the lease of an upload, and marks the upload with the digest under which it will be published, if any. Throws
+ * `BlobsError` `upload-unknown` or `upload-busy`.
  */
-export async function takeUpload(layout: Layout, uploadId: string, publishing?: string): Promise<HeldUpload> {
+export async function acquireUpload(layout: Layout, uploadId: string, publishing?: string): Promise<HeldUpload> {
   const holder = new ObjectId();
-  const silent = { $expr: { $lt: ['$heldAt', { $subtract: ['$$NOW', leaseMs] }] } };
+  const expired = { $expr: { $lt: ['$heldAt', { $subtract: ['$$NOW', leaseMs] }] } };
   const free: Filter<UploadRecord> = {
     _id: uploadId,
-    $or: [{ holder: null }, { holder }, silent],
+    $or: [{ holder: null }, { holder }, expired],
   } as object;
-  const taken: UpdateFilter<UploadRecord> = {
+  const acquired: UpdateFilter<UploadRecord> = {
     $set: { holder, ...(publishing !== undefined && { publishing }) },
     $currentDate: { heldAt: true },
   };
-  // What was there before tells whether it is published already.
-  const upload = await again(
-    async () => await layout.uploads.findOneAndUpdate(free, taken, { returnDocument: 'before' }),
+  // The document before the update shows whether the upload was published already.
+  const upload = await retryIdempotent(
+    async () => await layout.uploads.findOneAndUpdate(free, acquired, { returnDocument: 'before' }),
   );
   if (upload && !(await removeIfPublished(layout, upload))) return { upload, holder };
   const current = upload ? null : await layout.uploads.findOne({ _id: uploadId });
   if (!current || (await removeIfPublished(layout, current))) throw unknownUpload(uploadId);
-  throw new BlobsError('upload-busy', `Upload "${uploadId}" is in use, try again later`);
+  throw uploadBusy(uploadId);
 }
 
-/** Keeps a lease, and the size that is known of its upload, until it is given back. */
+/** Renews a lease, and saves the upload's size with it, until it is released. */
 export class UploadLease {
   readonly #layout: Layout;
   readonly #held: HeldUpload;
@@ -56,9 +55,9 @@ export class UploadLease {
   readonly #renewal: PeriodicTask;
   readonly #sizeBytes: () => number;
   #savedBytes: number;
-  #provenAtMs = performance.now();
+  #confirmedAtMs = performance.now();
 
-  /** `sizeBytes` tells how much is durable by now. */
+  /** @param sizeBytes - returns how many bytes are durable */
   constructor(layout: Layout, held: HeldUpload, clock: Clock, sizeBytes: () => number) {
     this.#layout = layout;
     this.#held = held;
@@ -67,33 +66,33 @@ export class UploadLease {
     this.#renewal = new PeriodicTask(clock, renewEveryMs, async () => await this.#renew());
   }
 
-  /** Aborts when the lease is lost, or cannot be proven for as long as it lasts. */
+  /** Aborts when another process holds the lease, or renewals have failed for as long as it lasts. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
 
-  /** Resolves if the lease is held still. Throws `upload-unknown` or `upload-busy`. */
-  async prove(): Promise<void> {
+  /** Renews the lease. Throws `upload-unknown` or `upload-busy` if it is lost. */
+  async confirm(): Promise<void> {
     await this.#save({ $currentDate: { heldAt: true } });
   }
 
-  /** Gives the upload back, and says how large it is now. Throws `upload-unknown` if it was deleted meanwhile. */
-  async giveBack(): Promise<void> {
+  /** Releases the upload and saves its size. Throws `upload-unknown` if it was deleted meanwhile. */
+  async release(): Promise<void> {
     await this.#renewal[Symbol.asyncDispose]();
     await this.#save({ $unset: { holder: true, heldAt: true, publishing: true } });
   }
 
-  /** Stops the renewals, whether or not the upload could be released. */
+  /** Stops the renewals. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#renewal[Symbol.asyncDispose]();
   }
 
   async #renew(): Promise<void> {
     try {
-      await blobErrors(async () => await this.prove());
+      await blobErrors(async () => await this.confirm());
     } catch (error) {
-      const isOver = error instanceof BlobsError && error.code !== 'unavailable';
-      if (isOver || performance.now() - this.#provenAtMs > leaseMs) this.#lost.abort(error);
+      const isLost = error instanceof BlobsError && error.code !== 'unavailable';
+      if (isLost || performance.now() - this.#confirmedAtMs > leaseMs) this.#lost.abort(error);
     }
   }
 
@@ -107,21 +106,21 @@ export class UploadLease {
       $set: { sizeBytes },
       ...(Object.keys(dates).length > 0 && { $currentDate: dates }),
     };
-    const mine = { _id: upload._id, file: upload.file, holder };
-    const { matchedCount } = await again(async () => await this.#layout.uploads.updateOne(mine, saved));
-    if (matchedCount === 0) throw await this.#whyLost(upload);
+    const held = { _id: upload._id, file: upload.file, holder };
+    const { matchedCount } = await retryIdempotent(async () => await this.#layout.uploads.updateOne(held, saved));
+    if (matchedCount === 0) throw await this.#lostError(upload);
     this.#savedBytes = sizeBytes;
-    this.#provenAtMs = begunAtMs;
+    this.#confirmedAtMs = begunAtMs;
   }
 
-  async #whyLost({ _id, file }: UploadRecord): Promise<BlobsError> {
+  async #lostError({ _id, file }: UploadRecord): Promise<BlobsError> {
     const still = await this.#layout.uploads.findOne({ _id, file });
     if (!still) return unknownUpload(_id);
-    return new BlobsError('upload-busy', `Upload "${_id}" was taken over while nothing was heard from here`);
+    return new BlobsError('upload-busy', `Upload "${_id}" was acquired by another process after its lease expired`);
   }
 }
 
-/** Ends an upload that was published before a crash. @returns whether it was. */
+/** Removes an upload that was published before a crash. @returns whether it was published */
 export async function removeIfPublished(layout: Layout, upload: UploadRecord): Promise<boolean> {
   if (upload.publishing === undefined) return false;
   const blob = await layout.digests.findOne({ _id: upload.publishing, file: upload.file });

@@ -6,13 +6,13 @@ import type { ByteRange, OpenBlob } from './blobs.ts';
 import { blobErrors } from './gridfs-errors.ts';
 import { chunkKey } from './gridfs-layout.ts';
 import type { Layout } from './gridfs-layout.ts';
-import { postponeRemoval, removalGraceMs } from './gridfs-trash.ts';
-import { keptQuiet, send } from './send.ts';
+import { postponeDeletion, deletionGraceMs } from './gridfs-trash.ts';
+import { ignoreErrors, send } from './send.ts';
 
-/** Chunks asked for ahead of the reader: hides the way to the server, and all the memory that a stream takes. */
+/** How many chunks are fetched ahead of a reader: they hide the latency of the server, and are all the memory of a stream. */
 const chunksAhead = 3;
 
-/** More copies than this at a time go chunk by chunk: they may stand still, by the thousand if they mean harm. */
+/** Above this number, copies fetch one chunk at a time: an attacker can open thousands that never read. */
 const maxCopiesAhead = 16;
 
 /** The bytes of a file of this size. */
@@ -23,21 +23,21 @@ export interface FileBytes {
 }
 
 /**
- * Reads a file, or a range of it. Each chunk is a question of its own, not part of a cursor: a reader may be as slow as it
- * likes, and a server may restart in between.
+ * Reads a file, or a range of it. Each chunk is a query of its own, not part of a cursor, so readers may be slow, and the server
+ * may restart meanwhile.
  */
 export function readFile(layout: Layout, source: FileBytes, range?: ByteRange): Readable {
   const chunks = readChunks(layout, source, { range, recent: {}, ahead: chunksAhead });
   return Readable.from(chunks, { objectMode: false, highWaterMark: source.chunkBytes });
 }
 
-/** The chunk that was read last: of a thousand small ranges, many lie in the one that the range before ended in. */
+/** The chunk that was read last: successive small ranges often lie in the same chunk. */
 interface RecentChunk {
   n?: number;
   bytes?: Uint8Array;
 }
 
-/** Files that are copied to streams: the more of them at a time, the less each reads ahead. */
+/** Copies files to streams. If there are many at a time, each reads less ahead. */
 export class OpenFiles {
   readonly #layout: Layout;
   #copies = 0;
@@ -63,7 +63,7 @@ export class OpenFiles {
   }
 
   async #copy(source: FileBytes, to: Writable, part: Pick<Reading, 'range' | 'recent'>): Promise<void> {
-    using _quiet = keptQuiet(to);
+    using _quiet = ignoreErrors(to);
     const ahead = this.#copies > maxCopiesAhead ? 1 : chunksAhead;
     for await (const chunk of readChunks(this.#layout, source, { ...part, ahead })) await send(to, chunk);
   }
@@ -72,7 +72,7 @@ export class OpenFiles {
 interface Reading {
   readonly range: ByteRange | undefined;
   readonly recent: RecentChunk;
-  /** How many chunks to ask for at a time. */
+  /** How many chunks to fetch ahead. */
   readonly ahead: number;
 }
 
@@ -86,29 +86,29 @@ async function* readChunks(
   const end = Math.min(range?.end ?? Number.POSITIVE_INFINITY, sizeBytes - 1);
   const last = Math.floor(end / chunkBytes);
   const ahead: Promise<Uint8Array>[] = [];
-  let asked = Math.floor(start / chunkBytes);
+  let next = Math.floor(start / chunkBytes);
   let postponedAtMs = performance.now();
-  for (let n = asked; n <= last; n += 1) {
-    for (; asked <= last && ahead.length < maxAhead; asked += 1) {
-      const size = Math.min(chunkBytes, sizeBytes - asked * chunkBytes);
-      const known = recent.n === asked ? recent.bytes : undefined;
-      ahead.push(known ? Promise.resolve(known) : askFor(layout, file, asked, size));
+  for (let n = next; n <= last; n += 1) {
+    for (; next <= last && ahead.length < maxAhead; next += 1) {
+      const size = Math.min(chunkBytes, sizeBytes - next * chunkBytes);
+      const known = recent.n === next ? recent.bytes : undefined;
+      ahead.push(known ? Promise.resolve(known) : fetchChunk(layout, file, next, size));
     }
     const chunk = (await ahead.shift()) as Uint8Array;
     recent.n = n;
     recent.bytes = chunk;
     yield chunk.subarray(Math.max(0, start - n * chunkBytes), Math.min(chunk.length, end + 1 - n * chunkBytes));
-    if (performance.now() - postponedAtMs < removalGraceMs / 4) continue;
+    if (performance.now() - postponedAtMs < deletionGraceMs / 4) continue;
     postponedAtMs = performance.now();
-    await blobErrors(async () => await postponeRemoval(layout, file));
+    await blobErrors(async () => await postponeDeletion(layout, file));
   }
 }
 
-/** A rejection waits for whoever comes to this chunk; if nobody does, it does not matter. */
-function askFor({ chunks }: Layout, file: ObjectId, n: number, sizeBytes: number): Promise<Uint8Array> {
+/** Fetches a chunk. Its rejection is handled when the reader reaches the chunk, if it does. */
+function fetchChunk({ chunks }: Layout, file: ObjectId, n: number, sizeBytes: number): Promise<Uint8Array> {
   const answer = blobErrors(async () => {
     const chunk = await chunks.findOne(chunkKey(file, n), { projection: { data: 1 }, promoteBuffers: true });
-    // A writer that died may have gone on with the last chunk beyond the recorded size.
+    // A writer that died may have extended the last chunk beyond the recorded size.
     if (chunk && chunk.data.length >= sizeBytes) return chunk.data.subarray(0, sizeBytes);
     throw new BlobsError('damaged', `Chunk ${n} of file ${file.toHexString()} is missing`);
   });

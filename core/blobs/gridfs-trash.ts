@@ -1,29 +1,29 @@
 import type { ObjectId } from 'mongodb';
-import { again } from './gridfs-errors.ts';
+import { retryIdempotent } from './gridfs-errors.ts';
 import { removeIfPublished } from './gridfs-lease.ts';
 import type { Layout, TrashRecord } from './gridfs-layout.ts';
 
-/** How long chunks stay after their name went: whoever reads them is done by then, or says every now and then that not. */
-export const removalGraceMs = 3_600_000;
+/** How long the chunks of a deleted blob are kept for its readers. A reader that needs longer postpones their deletion. */
+export const deletionGraceMs = 3_600_000;
 
-/** Has the chunks of a file removed some time after its name. To be called before that is taken away. */
-export async function doom({ trash }: Layout, file: ObjectId, upload?: string): Promise<void> {
+/** Schedules the deletion of a file's chunks. Called before the file's name is deleted. */
+export async function scheduleDeletion({ trash }: Layout, file: ObjectId, upload?: string): Promise<void> {
   const change = { $currentDate: { doomedAt: true as const }, ...(upload !== undefined && { $set: { upload } }) };
-  await again(async () => await trash.updateOne({ _id: file }, change, { upsert: true }));
+  await retryIdempotent(async () => await trash.updateOne({ _id: file }, change, { upsert: true }));
 }
 
-/** Says that a file is being read: if it is in the trash, it stays for another while. */
-export async function postponeRemoval({ trash }: Layout, file: ObjectId): Promise<void> {
+/** Postpones the deletion of a file that is being read. */
+export async function postponeDeletion({ trash }: Layout, file: ObjectId): Promise<void> {
   await trash.updateOne({ _id: file }, { $currentDate: { doomedAt: true } });
 }
 
 /**
- * Finishes what crashes left: uploads that are published already, and chunks without a name. Any number of processes may do
- * this at the same time.
+ * Deletes files whose grace period is over, and the uploads that a crash left after their publication. Any number of processes
+ * may do this at the same time.
  *
- * @returns how many files were removed.
+ * @returns how many files were deleted
  */
-export async function tidy(layout: Layout, graceMs: number, signal: AbortSignal): Promise<number> {
+export async function emptyTrash(layout: Layout, graceMs: number, signal: AbortSignal): Promise<number> {
   for (const upload of await layout.uploads.find({ publishing: { $ne: null } } as object).toArray()) {
     signal.throwIfAborted();
     await removeIfPublished(layout, upload);
@@ -43,8 +43,7 @@ async function removeFile(layout: Layout, { _id, doomedAt, upload }: TrashRecord
     await layout.chunks.deleteMany({ files_id: _id });
     await layout.files.deleteOne({ _id });
   }
-  // Not if it was put there once more, or is being read: then there is another while to wait. A server may know the time
-  // more exactly than it says.
+  // Unless its deletion was scheduled again or postponed meanwhile. A server may store times more precisely than it returns them.
   await layout.trash.deleteOne({ _id, doomedAt: { $lt: new Date(doomedAt.getTime() + 1) } });
   return !isNamed;
 }

@@ -1,14 +1,13 @@
 /**
- * Writes the bytes of an append as chunks, some at a time.
+ * Writes the bytes of an append as chunks, several at a time.
  *
- * Chunks are inserted, never overwritten at a venture: so a writer that lost its lease without knowing finds what its
- * successor wrote in its way, and stops. Where a chunk is there already (the unfinished last one of the append before, or
- * one that a dead writer left), it is replaced by whoever proves the lease, if nobody else wrote it meanwhile. Whatever
- * happens, the bytes below an upload's recorded size stay as they are.
+ * Chunks are inserted. An existing chunk (the unfinished last chunk of the previous append, or a chunk of a dead writer) is
+ * replaced only after the writer has confirmed its lease, and only if no other writer has written it meanwhile. So a writer whose
+ * lease has expired finds the chunks of its successor, and stops. The bytes below an upload's recorded size never change.
  */
 import type { ObjectId } from 'mongodb';
 import type { Semaphore } from '../async/semaphore.ts';
-import { again } from './gridfs-errors.ts';
+import { retryIdempotent } from './gridfs-errors.ts';
 import { chunkId, chunkKey } from './gridfs-layout.ts';
 import type { ChunkRecord, Layout } from './gridfs-layout.ts';
 import type { HeldUpload } from './gridfs-lease.ts';
@@ -18,12 +17,12 @@ import { isDuplicate } from '../store/mongodb-errors.ts';
 
 interface Parts {
   readonly layout: Layout;
-  /** Throws if the lease is not held any more. */
-  readonly prove: () => Promise<void>;
-  /** A permit for each chunk that is being sent to the server, or hashed. */
+  /** Throws if the lease is lost. */
+  readonly confirm: () => Promise<void>;
+  /** Limit the chunks that are sent to the server or hashed at a time. */
   readonly permits: Semaphore;
   readonly buffers: ChunkBuffers;
-  /** Hashes each chunk in the memory from which it is sent. */
+  /** Hashes each chunk from the memory from which it is sent. */
   readonly hash: UploadHash;
 }
 
@@ -32,25 +31,25 @@ export class ChunkWriter {
   readonly #file: ObjectId;
   readonly #holder: ObjectId;
   readonly #chunkBytes: number;
-  readonly #prove: () => Promise<void>;
+  readonly #confirm: () => Promise<void>;
   readonly #permits: Semaphore;
   readonly #buffers: ChunkBuffers;
   readonly #hash: UploadHash;
-  /** The chunk that is being filled, and how far. */
+  /** The chunk that is being filled. */
   #filling: ChunkBuffer;
   #filledBytes = 0;
-  /** What it has of the append before. */
+  /** How many of its bytes the previous append has stored already. */
   #tailBytes = 0;
   #hashing: Promise<void> | undefined;
   #n: number;
-  readonly #underWay = new Map<number, Promise<void>>();
-  /** Ends of chunks that are durable, though those before them may not be yet. */
+  readonly #sending = new Map<number, Promise<void>>();
+  /** Ends of durable chunks whose predecessors may not be durable yet. */
   readonly #endsAhead = new Map<number, number>();
   #durableChunks: number;
   #durableBytes: number;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor({ upload, holder }: HeldUpload, { layout, prove, permits, buffers, hash }: Parts) {
+  constructor({ upload, holder }: HeldUpload, { layout, confirm, permits, buffers, hash }: Parts) {
     this.#chunks = layout.chunks;
     this.#permits = permits;
     this.#buffers = buffers;
@@ -58,19 +57,19 @@ export class ChunkWriter {
     this.#file = upload.file;
     this.#holder = holder;
     this.#chunkBytes = upload.chunkBytes;
-    this.#prove = prove;
+    this.#confirm = confirm;
     this.#n = Math.floor(upload.sizeBytes / upload.chunkBytes);
-    this.#filling = buffers.take(upload.chunkBytes);
+    this.#filling = buffers.acquire(upload.chunkBytes);
     this.#durableChunks = this.#n;
     this.#durableBytes = upload.sizeBytes;
   }
 
-  /** How many bytes of the upload, from its start on, are durable. */
+  /** How many bytes from the start of the upload are durable. */
   get durableBytes(): number {
     return this.#durableBytes;
   }
 
-  /** Reads the unfinished chunk of the append before, to go on with it. */
+  /** Reads the unfinished chunk of the previous append, to continue it. */
   async begin(): Promise<void> {
     const tailBytes = this.#durableBytes % this.#chunkBytes;
     if (tailBytes === 0) return;
@@ -81,19 +80,19 @@ export class ChunkWriter {
     this.#tailBytes = tailBytes;
   }
 
-  /** Copies what came, and frees it; resolves when more may come. Rejects if something could not be written. */
-  async write(came: readonly Uint8Array[]): Promise<void> {
-    for (const bytes of came) {
+  /** Copies bytes and frees their memory. Resolves when it can accept more; rejects if a write has failed. */
+  async write(chunks: readonly Uint8Array[]): Promise<void> {
+    for (const bytes of chunks) {
       await this.#fill(bytes);
       free(bytes);
     }
   }
 
-  /** Writes the unfinished chunk too; resolves when all that came is durable. */
+  /** Writes the unfinished chunk; resolves when all bytes are durable. */
   async end(): Promise<void> {
     if (this.#filledBytes > this.#tailBytes) await this.#send();
-    else this.#buffers.giveBack(this.#filling);
-    await Promise.all(this.#underWay.values());
+    else this.#buffers.release(this.#filling);
+    await Promise.all(this.#sending.values());
     if (this.#failure) throw this.#failure.error;
   }
 
@@ -102,7 +101,7 @@ export class ChunkWriter {
     while (done < bytes.length) {
       if (this.#failure) throw this.#failure.error;
       const count = Math.min(bytes.length - done, this.#chunkBytes - this.#filledBytes);
-      // Where threads share memory, `set` copies it word by word, and waits for the other thread's core at each one.
+      // In shared memory, `set` copies word by word and waits for the core of the other thread at each word.
       this.#filling.fill(bytes.subarray(done, done + count), this.#filledBytes, this.#filledBytes + count);
       this.#filledBytes += count;
       done += count;
@@ -114,10 +113,10 @@ export class ChunkWriter {
     await this.#send();
     this.#n += 1;
     this.#filledBytes = 0;
-    this.#filling = this.#buffers.take(this.#chunkBytes);
+    this.#filling = this.#buffers.acquire(this.#chunkBytes);
   }
 
-  /** Resolves when the chunk is on its way. */
+  /** Resolves when sending the chunk has started. */
   async #send(): Promise<void> {
     await this.#hashing;
     const permit = await this.#permits.acquire();
@@ -126,25 +125,25 @@ export class ChunkWriter {
     const data = buffer.subarray(0, this.#filledBytes);
     const chunk = { _id: chunkId(this.#file, n), ...chunkKey(this.#file, n), data, append: this.#holder };
     const sending = this.#put(chunk)
-      .then(() => this.#arrived(n, n * this.#chunkBytes + data.length))
+      .then(() => this.#onDurable(n, n * this.#chunkBytes + data.length))
       .catch((error: unknown) => void (this.#failure ??= { error }));
     this.#hashing = this.#update(n, data);
     this.#tailBytes = 0;
     const settled = Promise.all([sending, this.#hashing]).then(() => {
-      this.#underWay.delete(n);
-      this.#buffers.giveBack(buffer);
+      this.#sending.delete(n);
+      this.#buffers.release(buffer);
       permit[Symbol.dispose]();
     });
-    this.#underWay.set(n, settled);
+    this.#sending.set(n, settled);
   }
 
-  /** Hashes a chunk from where the hash stands; one that is further behind is left alone. Never rejects. */
+  /** Hashes the part of a chunk that is not hashed yet, unless earlier chunks are not hashed either. Never rejects. */
   async #update(n: number, data: ChunkBuffer): Promise<void> {
     const hashedBytes = this.#hash.hashedBytes - n * this.#chunkBytes;
     if (hashedBytes >= 0) await this.#hash.update(data.subarray(hashedBytes));
   }
 
-  #arrived(n: number, endBytes: number): void {
+  #onDurable(n: number, endBytes: number): void {
     this.#endsAhead.set(n, endBytes);
     for (let end = this.#endsAhead.get(this.#durableChunks); end !== undefined;) {
       this.#endsAhead.delete(this.#durableChunks);
@@ -156,22 +155,22 @@ export class ChunkWriter {
 
   async #put(chunk: ChunkRecord): Promise<void> {
     try {
-      await again(async () => await this.#chunks.insertOne(chunk));
+      await retryIdempotent(async () => await this.#chunks.insertOne(chunk));
     } catch (error) {
       if (!isDuplicate(error)) throw error;
       await this.#overwrite(chunk);
     }
   }
 
-  /** Ends, as each further round is one that the lease was proven in. */
+  /** Terminates, because every round confirms the lease. */
   async #overwrite(chunk: ChunkRecord): Promise<void> {
     const key = chunkKey(chunk.files_id, chunk.n);
     for (;;) {
       const found = await this.#chunks.findOne(key, { projection: { append: 1 } });
-      await this.#prove();
+      await this.#confirm();
       if (!found) return await this.#put(chunk);
       const unchanged = { ...key, append: found.append };
-      const { matchedCount } = await again(
+      const { matchedCount } = await retryIdempotent(
         async () =>
           await this.#chunks.replaceOne({ ...unchanged, append: { $in: [found.append, chunk.append] } }, chunk),
       );
@@ -180,29 +179,28 @@ export class ChunkWriter {
   }
 }
 
-/** Memory of a chunk, which a thread that hashes can look at. */
+/** Memory of a chunk, shared with the hash thread. */
 export type ChunkBuffer = Buffer<SharedArrayBuffer>;
 
-/** Memory for chunks, used again: each new megabyte costs the kernel as much time as it takes us to fill it. */
+/** A pool of memory for chunks: allocating a megabyte takes the kernel as long as filling it takes. */
 export class ChunkBuffers {
   readonly #unused: ChunkBuffer[] = [];
 
-  /** Memory of this size, with anything in it. */
-  take(sizeBytes: number): ChunkBuffer {
+  /** Uninitialized memory of this size. */
+  acquire(sizeBytes: number): ChunkBuffer {
     const at = this.#unused.findIndex((buffer) => buffer.length === sizeBytes);
     return this.#unused.splice(at, at < 0 ? 0 : 1)[0] ?? Buffer.from(new SharedArrayBuffer(sizeBytes));
   }
 
-  /** Gives memory back that nobody looks at any more. */
-  giveBack(buffer: ChunkBuffer): void {
+  /** Returns memory that is no longer in use. */
+  release(buffer: ChunkBuffer): void {
     this.#unused.push(buffer);
   }
 
   /**
-   * Keeps at most so many that nobody uses. The others are left to the garbage collector, which takes its time: shared memory
-   * cannot be freed by hand.
+   * Keeps at most `count` unused buffers. The garbage collector frees the others later: shared memory cannot be freed explicitly.
    */
-  keep(count: number): void {
+  trim(count: number): void {
     this.#unused.length = Math.min(count, this.#unused.length);
   }
 }

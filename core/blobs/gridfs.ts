@@ -1,4 +1,4 @@
-/** Blobs in MongoDB, in GridFS's layout (`gridfs-layout.ts`), shared by any number of processes. */
+/** Blobs in MongoDB, as GridFS stores them (`gridfs-layout.ts`), shared by any number of processes. */
 import type { Readable } from 'node:stream';
 import { ObjectId } from 'mongodb';
 import type { MongoClient } from 'mongodb';
@@ -16,7 +16,7 @@ import { ServerTime } from '../store/store-time.ts';
 import { isDuplicate } from '../store/mongodb-errors.ts';
 import { BlobCache } from './blob-cache.ts';
 import type { BlobCacheOptions } from './blob-cache.ts';
-import { BlobsError, assertDigest, assertUploadId } from './blobs.ts';
+import { assertDigest, assertRange, assertUploadId, BlobsError, unknownUpload, uploadExists } from './blobs.ts';
 import type {
   AppendOptions,
   BlobInfo,
@@ -28,40 +28,40 @@ import type {
   UploadInfo,
 } from './blobs.ts';
 import { Appends, hashKey } from './gridfs-append.ts';
-import { again, blobErrors, deletes, unknownUpload } from './gridfs-errors.ts';
+import { retryIdempotent, blobErrors, deleteIdempotent } from './gridfs-errors.ts';
 import { layoutOf, makeChunkIndex, namesIn } from './gridfs-layout.ts';
 import type { BlobRecord, Layout, UploadRecord } from './gridfs-layout.ts';
 import { removeIfPublished } from './gridfs-lease.ts';
 import { publish } from './gridfs-publish.ts';
 import { OpenFiles, readFile } from './gridfs-reader.ts';
-import { doom, removalGraceMs, tidy } from './gridfs-trash.ts';
+import { scheduleDeletion, deletionGraceMs, emptyTrash } from './gridfs-trash.ts';
 import { UploadHashes } from './upload-hashes.ts';
 
 export interface GridFsBlobsOptions extends MongoOptions {
   readonly hashing: HashThreads;
   readonly log: Log;
-  /** For what happens every now and then. What is stored has the server's time. Default: the machine's clock. */
+  /** The clock of periodic tasks; stored times are the server's. Default: the machine's clock. */
   readonly clock?: Clock;
-  /** Of new uploads; each keeps its own. Default: as measured. */
+  /** The chunk size of new uploads. Default: 512 KiB. */
   readonly chunkBytes?: number;
-  /** Where copies of what is asked for often may stand, on a disk of this machine, and how much they may take. Default: none. */
+  /** A cache of often pulled blobs on a local disk. Default: none. */
   readonly cache?: Omit<BlobCacheOptions, 'clock' | 'log'>;
 }
 
 /**
- * Measured with 100 MiB, registry and server on the same two cores, against files at 300 (push) and 2,000 MiB/s (pull, from the
- * page cache). MiB/s, and milliseconds of the registry's time for 100 MiB:
+ * Measured with 100 MiB, registry and server on the same two cores; files reach 300 MiB/s (push) and 2,000 MiB/s (pull, from the
+ * page cache). MiB/s, and milliseconds of the registry's CPU time for 100 MiB:
  *
  *     chunk        255 KiB     512 KiB     1 MiB       2 MiB
  *     push         144 (660)   168 (600)   163 (555)   165 (540)
  *     pull         314 (315)   435 (230)   476 (205)   506 (210)
  *
- * An append and a reader hold a handful of chunks in memory, so larger ones cost more there, and win little.
+ * Each append and each reader holds a few chunks in memory, so larger chunks cost more memory and gain little.
  */
 const defaultChunkBytes = 512 * 1024;
 
-/** Chunks wait an hour for their removal, so they can wait for this, too. */
-const tidyEveryMs = 600_000;
+/** Deleted chunks are kept for an hour anyway. */
+const cleanUpEveryMs = 600_000;
 
 /** Opens the blobs. Throws `BlobsError` `unavailable` if no server answers within some seconds. */
 export async function openGridFsBlobs(options: GridFsBlobsOptions): Promise<Blobs> {
@@ -99,7 +99,7 @@ class GridFsBlobs implements Blobs {
   readonly #hashes: UploadHashes;
   readonly #appends: Appends;
   readonly #closing = new AbortController();
-  readonly #tidying: PeriodicTask;
+  readonly #cleanUps: PeriodicTask;
   #closed: Promise<void> | undefined;
 
   constructor(parts: Parts) {
@@ -108,8 +108,8 @@ class GridFsBlobs implements Blobs {
     this.#files = new OpenFiles(parts.layout);
     this.#hashes = new UploadHashes(parts.hashing, parts.clock);
     this.#appends = new Appends({ ...parts, closing: this.#closing.signal, hashes: this.#hashes });
-    this.#tidying = new PeriodicTask(parts.clock, tidyEveryMs, async () => await this.#tidy());
-    void this.#tidying.run();
+    this.#cleanUps = new PeriodicTask(parts.clock, cleanUpEveryMs, async () => await this.#cleanUp());
+    void this.#cleanUps.run();
   }
 
   async ping(): Promise<void> {
@@ -123,9 +123,7 @@ class GridFsBlobs implements Blobs {
 
   async read(digest: string, range?: ByteRange): Promise<Readable | undefined> {
     const blob = await this.#find(digest);
-    if (range && !(range.start >= 0 && range.start <= range.end)) {
-      throw new RangeError(`Not a range of bytes: ${range.start} to ${range.end}`);
-    }
+    assertRange(range);
     return blob && readFile(this.#layout, blob, range);
   }
 
@@ -133,12 +131,12 @@ class GridFsBlobs implements Blobs {
     const { cache } = this.#parts;
     const blob = await this.#find(digest);
     if (!blob) {
-      await cache?.forget(digest);
+      await cache?.remove(digest);
       return undefined;
     }
     const copy = await cache?.open(digest, infoOf(blob));
     if (copy) return copy;
-    cache?.miss(digest, infoOf(blob), () => readFile(this.#layout, blob));
+    cache?.recordMiss(digest, infoOf(blob), () => readFile(this.#layout, blob));
     return this.#files.open(blob);
   }
 
@@ -147,8 +145,8 @@ class GridFsBlobs implements Blobs {
     if (!blob || (wanted !== undefined && blob.generation.toHexString() !== wanted)) return false;
     const { file, generation } = blob;
     return await this.#run(async () => {
-      await doom(this.#layout, file);
-      return await deletes(async () => await this.#layout.digests.deleteOne({ _id: digest, generation }));
+      await scheduleDeletion(this.#layout, file);
+      return await deleteIdempotent(async () => await this.#layout.digests.deleteOne({ _id: digest, generation }));
     });
   }
 
@@ -156,7 +154,9 @@ class GridFsBlobs implements Blobs {
     this.#closing.signal.throwIfAborted();
     assertDigest(digest);
     const change = { $set: { generation: new ObjectId() } };
-    await this.#run(async () => await again(async () => await this.#layout.digests.updateOne({ _id: digest }, change)));
+    await this.#run(
+      async () => await retryIdempotent(async () => await this.#layout.digests.updateOne({ _id: digest }, change)),
+    );
   }
 
   async *list(): AsyncIterable<string> {
@@ -170,11 +170,11 @@ class GridFsBlobs implements Blobs {
       const { time, chunkBytes } = this.#parts;
       const upload = { _id: uploadId, file, sizeBytes: 0, chunkBytes, touchedAt: await time.now() };
       try {
-        await again(async () => await this.#layout.uploads.insertOne(upload));
+        await retryIdempotent(async () => await this.#layout.uploads.insertOne(upload));
       } catch (error) {
         if (!isDuplicate(error)) throw error;
         if (await this.#layout.uploads.findOne({ _id: uploadId, file })) return;
-        throw new BlobsError('upload-exists', `There is already an upload "${uploadId}"`, { cause: error });
+        throw uploadExists(uploadId, error);
       }
     });
   }
@@ -219,9 +219,9 @@ class GridFsBlobs implements Blobs {
     if (!upload) return false;
     return await this.#run(async () => {
       const { _id, file } = upload;
-      this.#hashes.forget(hashKey(upload));
-      await doom(this.#layout, file, _id);
-      return await deletes(async () => await this.#layout.uploads.deleteOne({ _id, file }));
+      this.#hashes.remove(hashKey(upload));
+      await scheduleDeletion(this.#layout, file, _id);
+      return await deleteIdempotent(async () => await this.#layout.uploads.deleteOne({ _id, file }));
     });
   }
 
@@ -229,7 +229,7 @@ class GridFsBlobs implements Blobs {
     yield* namesIn(this.#layout.uploads, async (page) => await this.#run(page));
   }
 
-  /** Ends appends that are under way; what they wrote stays. */
+  /** Aborts the appends in progress; the bytes they wrote are kept. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed ??= this.#close();
     await this.#closed;
@@ -237,7 +237,7 @@ class GridFsBlobs implements Blobs {
 
   async #close(): Promise<void> {
     this.#closing.abort(new BlobsError('unavailable', 'The blobs are closed'));
-    await this.#tidying[Symbol.asyncDispose]();
+    await this.#cleanUps[Symbol.asyncDispose]();
     await this.#operations.settled();
     this.#hashes[Symbol.dispose]();
     await this.#parts.cache?.[Symbol.asyncDispose]();
@@ -246,12 +246,12 @@ class GridFsBlobs implements Blobs {
 
   async #digest(upload: UploadRecord, algorithm: HashAlgorithm, signal?: AbortSignal): Promise<string> {
     const closing = this.#closing.signal;
-    const stop = signal ? AbortSignal.any([signal, closing]) : closing;
+    const either = signal ? AbortSignal.any([signal, closing]) : closing;
     const read = (start: number) => readFile(this.#layout, upload, { start, end: upload.sizeBytes - 1 });
     return await this.#hashes.use(
       hashKey(upload),
       algorithm,
-      async (hash) => await hash.digest(upload.sizeBytes, read, stop),
+      async (hash) => await hash.digest(upload.sizeBytes, read, either),
     );
   }
 
@@ -270,13 +270,13 @@ class GridFsBlobs implements Blobs {
     });
   }
 
-  async #tidy(): Promise<void> {
+  async #cleanUp(): Promise<void> {
     const { log } = this.#parts;
     try {
-      const files = await tidy(this.#layout, removalGraceMs, this.#closing.signal);
-      if (files > 0) log.info({ files }, 'Removed bytes of blobs and uploads that are gone');
+      const files = await emptyTrash(this.#layout, deletionGraceMs, this.#closing.signal);
+      if (files > 0) log.info({ files }, 'Removed bytes of deleted blobs and uploads');
     } catch (error) {
-      if (!this.#closing.signal.aborted) log.warn({ err: error }, 'Cannot remove bytes of blobs that are gone');
+      if (!this.#closing.signal.aborted) log.warn({ err: error }, 'Cannot remove bytes of deleted blobs');
     }
   }
 

@@ -1,4 +1,4 @@
-/** Buffers of one size: so many are in use at a time, and so many wait for the next reader. */
+/** Buffers of one size: how many are used at a time, and how many unused ones are kept. */
 interface Tier {
   readonly bufferBytes: number;
   readonly maxUsed: number;
@@ -6,9 +6,9 @@ interface Tier {
 }
 
 /**
- * A few readers are fastest with large parts: fewer turns. Each has two, one that is sent and one that is read ahead. Where many
- * read at a time, large parts push each other out of the processor's cache between the disk and the socket. And thousands of
- * readers may stand still, if they mean harm.
+ * A few readers are fastest with large buffers. Each has two: one that is sent and one that is read ahead. With many readers, large
+ * buffers evict each other from the CPU cache between the disk and the socket. An attacker can keep thousands of readers open that
+ * never read.
  */
 const tiers: readonly Tier[] = [
   { bufferBytes: 1024 * 1024, maxUsed: 16, maxKept: 16 },
@@ -16,26 +16,26 @@ const tiers: readonly Tier[] = [
   { bufferBytes: 64 * 1024, maxUsed: Number.POSITIVE_INFINITY, maxKept: 0 },
 ];
 
-/** What files are read into. A new buffer for each part would keep the garbage collector busier than the disk. */
+/** A pool of buffers for reading files. New buffers for each read would cost more in garbage collection than the disk costs. */
 export class ReadBuffers {
   readonly #tiers = tiers.map((tier) => ({ ...tier, used: 0, kept: [] as Buffer[] }));
 
-  /** One that the caller gives back, in the end, or else lets go. */
-  take(): Buffer {
+  /** A buffer, which the caller releases or discards. */
+  acquire(): Buffer {
     const tier = this.#tiers.find(({ used, maxUsed }) => used < maxUsed);
-    if (!tier) throw new Error('The last tier has no end');
+    if (!tier) throw new Error('The last tier is unlimited');
     tier.used += 1;
     return tier.kept.pop() ?? Buffer.allocUnsafeSlow(tier.bufferBytes);
   }
 
-  /** Only what nothing reads from any more. */
-  giveBack(buffer: Buffer): void {
+  /** Returns a buffer that is no longer read from. */
+  release(buffer: Buffer): void {
     const tier = this.#end(buffer);
     if (tier && tier.kept.length < tier.maxKept) tier.kept.push(buffer);
   }
 
-  /** What may still be on its way somewhere. */
-  letGo(buffer: Buffer): void {
+  /** Drops a buffer that may still be read from. */
+  discard(buffer: Buffer): void {
     this.#end(buffer);
   }
 

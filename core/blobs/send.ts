@@ -1,9 +1,9 @@
 import type { Writable } from 'node:stream';
 
-/** Resolves when the stream has handed the bytes on, and their buffer is free. */
+/** Writes bytes to a stream. Resolves when the stream has consumed them, so that their buffer can be reused. */
 export async function send(to: Writable, bytes: Uint8Array): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    const onClose = () => reject(leftEarly());
+    const onClose = () => reject(prematureClose());
     if (to.destroyed) {
       onClose();
       return;
@@ -17,19 +17,19 @@ export async function send(to: Writable, bytes: Uint8Array): Promise<void> {
   });
 }
 
-/** Listens to what a stream fails with, which comes from `send` too and would end the process if nobody listened. */
-export function keptQuiet(to: Writable): Disposable {
+/** Ignores the `error` events of a stream, since `send` rejects with the same errors: without a listener they end the process. */
+export function ignoreErrors(to: Writable): Disposable {
   const ignore = () => {};
   to.on('error', ignore);
   return {
     [Symbol.dispose]: () => {
-      // One that fails says so after its last write.
+      // A failed stream emits its error after the last write.
       if (!to.errored) to.off('error', ignore);
     },
   };
 }
 
-/** As `stream.pipeline` says it. */
-function leftEarly(): Error {
+/** The error of `stream.pipeline` for the same case. */
+function prematureClose(): Error {
   return Object.assign(new Error('The stream was closed early'), { code: 'ERR_STREAM_PREMATURE_CLOSE' });
 }

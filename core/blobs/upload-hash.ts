@@ -2,21 +2,21 @@ import { createHash } from 'node:crypto';
 import type { Hash, HashAlgorithm } from '../hash/hash.ts';
 import type { HashThreads } from '../hash/hash-threads.ts';
 
-/** For fewer bytes, a message to a thread and its answer cost more than their hash. */
+/** For fewer bytes, a message to a thread and its answer cost more than the hash. */
 const minBytes = 256 * 1024;
 
-/** Of a file, a thread hashes at most so much at once: other hashes wait for the same thread. */
+/** How much of a file a thread hashes at once: other hashes wait for the same thread. */
 const maxPartBytes = 4 * 1024 * 1024;
 
-/** A hash may be this far behind the writer of a file: what was written before may no longer be in the page cache. */
+/** How far a hash may be behind the writer of a file: earlier bytes may no longer be in the page cache. */
 const maxBehindBytes = 64 * 1024 * 1024;
 
 /** Reads an upload from a position to its end. */
 type ReadFrom = (start: number) => AsyncIterable<Uint8Array> | Promise<AsyncIterable<Uint8Array>>;
 
 /**
- * The hash of an upload, computed on a thread beside the writing. It may be behind, or be lost: `digest` reads what it has not
- * seen. So hashing fails no append, and a small upload needs no thread.
+ * The hash of an upload, computed on a thread during the writing. It may lag or fail: `digest` reads the bytes that are not hashed.
+ * So hashing fails no append, and a small upload needs no thread.
  */
 export class UploadHash implements Disposable {
   readonly algorithm: HashAlgorithm;
@@ -26,7 +26,7 @@ export class UploadHash implements Disposable {
   #digest: { readonly sizeBytes: number; readonly digest: string } | undefined;
   #writtenBytes = 0;
   #reading: Promise<void> | undefined;
-  /** Hashing failed beside the writing: the rest is left to `digest`. */
+  /** Hashing failed during the writing; `digest` hashes the rest. */
   #hasFailed = false;
 
   constructor(threads: HashThreads, algorithm: HashAlgorithm) {
@@ -34,24 +34,24 @@ export class UploadHash implements Disposable {
     this.algorithm = algorithm;
   }
 
-  /** How many bytes of the upload, from its start, are hashed. */
+  /** How many bytes from the start of the upload are hashed. */
   get hashedBytes(): number {
     return this.#hashedBytes;
   }
 
-  /** Hashes the next bytes of the upload, which are in shared memory. Does nothing while they are few. Never rejects. */
+  /** Hashes the next bytes of the upload, which are in shared memory. Does nothing for a small upload. Never rejects. */
   async update(bytes: Uint8Array<SharedArrayBuffer>): Promise<void> {
     if (this.#hasFailed || (!this.#hash && bytes.byteLength < minBytes)) return;
     await this.#update(bytes).catch(() => (this.#hasFailed = true));
   }
 
-  /** Whether it can keep up with a file that is written from `offset` on, without reading a large part of it again. */
+  /** Whether the hash is near enough to `offset` to follow a file that is written from there. */
   canFollow(offset: number): boolean {
     return !this.#hasFailed && offset - this.#hashedBytes <= maxBehindBytes;
   }
 
   /**
-   * Hashes what is written to a file by now. A thread reads it from the page cache, which costs less than handing over each
+   * Hashes the bytes that were written to a file. A thread reads them from the page cache, which costs less than transferring each
    * chunk. Resolves when more may be written. Never rejects.
    */
   async follow(fd: number, writtenBytes: number): Promise<void> {
@@ -63,13 +63,13 @@ export class UploadHash implements Disposable {
     if (writtenBytes - this.#hashedBytes > maxBehindBytes) await this.#reading;
   }
 
-  /** Hashes the rest of what is written, if it is not little. Resolves when the file may be closed. Never rejects. */
+  /** Hashes the rest of the written bytes, unless the upload is small. Resolves when the file may be closed. Never rejects. */
   async finish(fd: number): Promise<void> {
     await this.#reading;
     if (this.#hash) await this.#readFrom(fd, 1);
   }
 
-  /** The digest of an upload of this size. Rejects with what reading or hashing fails with, and when the signal aborts. */
+  /** The digest of an upload of this size. Rejects with errors of reading and hashing, and when the signal aborts. */
   async digest(sizeBytes: number, read: ReadFrom, signal: AbortSignal): Promise<string> {
     if (this.#digest?.sizeBytes === sizeBytes) return this.#digest.digest;
     if (this.#hashedBytes > sizeBytes) this[Symbol.dispose]();
@@ -79,7 +79,7 @@ export class UploadHash implements Disposable {
     return this.#digest.digest;
   }
 
-  /** Forgets what was hashed. */
+  /** Discards the hash. */
   [Symbol.dispose](): void {
     this.#hash?.[Symbol.dispose]();
     this.#hash = undefined;
@@ -101,7 +101,7 @@ export class UploadHash implements Disposable {
       }
     }
     const hash = this.#begun();
-    // A hash can be asked for its digest once.
+    // A hash returns its digest once.
     this.#hash = undefined;
     this.#hashedBytes = 0;
     return await hash.digest();
@@ -121,7 +121,7 @@ export class UploadHash implements Disposable {
   }
 
   async #update(bytes: Uint8Array): Promise<void> {
-    // Computed before the memory is handed over.
+    // Computed before the memory is transferred.
     const end = this.#hashedBytes + bytes.byteLength;
     await this.#advance(end, async (hash) => await hash.update(bytes));
   }

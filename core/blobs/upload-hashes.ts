@@ -5,16 +5,16 @@ import type { HashThreads } from '../hash/hash-threads.ts';
 import { BlobsError } from './blobs.ts';
 import { UploadHash } from './upload-hash.ts';
 
-/** A hash is a few hundred bytes; uploads beyond this many are read again when they are published. */
+/** A hash takes a few hundred bytes. Uploads beyond this number are read again when they are published. */
 const maxHashes = 10_000;
 
-/** A hash holds a thread. A client that sends nothing for longer than its connection may be idle has mostly given up. */
+/** A hash holds a thread. Most clients that send nothing for longer than a connection may be idle have stopped. */
 const maxIdleMs = 600_000;
 
-/** How often idle hashes are looked for. */
-const lookEveryMs = 60_000;
+/** How often idle hashes are removed. */
+const purgeEveryMs = 60_000;
 
-/** The hashes of uploads between their appends. All may be lost: then the bytes of an upload are read again. */
+/** Keeps the hashes of uploads between their appends. If a hash is lost, the bytes of its upload are read again. */
 export class UploadHashes implements Disposable {
   readonly #threads: HashThreads;
   readonly #kept: LRUCache<string, UploadHash>;
@@ -31,12 +31,12 @@ export class UploadHashes implements Disposable {
         if (reason !== 'delete') hash[Symbol.dispose]();
       },
     });
-    this.#timer = clock.every(lookEveryMs, () => void this.#kept.purgeStale());
+    this.#timer = clock.every(purgeEveryMs, () => void this.#kept.purgeStale());
   }
 
   /**
-   * Runs what appends to an upload or asks for its digest, with its hash, which is kept afterwards: if the client left, too, but
-   * not after an error of the blobs, which leaves open what is stored. `key` names the bytes for as long as only more are added.
+   * Runs an action with the hash of an upload, and keeps the hash afterwards, also if the client disconnects; but not after a
+   * `BlobsError`, which leaves open what is stored. While bytes are only appended, the `key` of an upload stays the same.
    */
   async use<R>(key: string, algorithm: HashAlgorithm, action: (hash: UploadHash) => Promise<R>): Promise<R> {
     const hash = this.#take(key, algorithm);
@@ -51,8 +51,8 @@ export class UploadHashes implements Disposable {
     }
   }
 
-  /** The upload has ended. */
-  forget(key: string): void {
+  /** Removes the hash of an upload that has ended. */
+  remove(key: string): void {
     this.#kept.get(key)?.[Symbol.dispose]();
     this.#kept.delete(key);
   }

@@ -8,27 +8,27 @@ import { untilAborted } from '../async/abortable.ts';
 import type { UploadHash } from './upload-hash.ts';
 
 /**
- * As much as is written at a time, while as much again arrives. A write wakes a thread, which on a busy machine costs more
- * than the 64 KiB that a socket gives are worth.
+ * How much is written at a time, while as much arrives. A write wakes a thread, which on a busy machine costs more than writing the
+ * 64 KiB that a socket returns.
  */
 const writeBytes = 256 * 1024;
 
-/** As much when many are written at a time: together they keep the disk busy, and must not hold much memory. */
+/** The same with many appends: together they keep the disk busy, and must not hold much memory. */
 const smallWriteBytes = 64 * 1024;
 
-/** More appends at a time are many. */
+/** Up to this number of appends use the larger size. */
 const fewAppends = 8;
 
-/** What comes slowly is written this often, so that a crash loses little of it. */
+/** Bytes of a slow client are written this often, so that a crash loses few of them. */
 const writeEveryMs = 50;
 
-/** Written bytes are sent to the disk in such portions, so that little is left to wait for when all have arrived. */
+/** Written bytes are synced in portions of this size, so that the last sync is short. */
 const flushBytes = 8 * 1024 * 1024;
 
 /**
- * Writes what a source gives to a file, from `offset` on, while the next chunks arrive. When the source fails or the signal
- * aborts, it rejects with that reason, and what was given before is written. The memory of chunks is freed once they are
- * written. Throws `FlushError` if the disk fails.
+ * Writes the chunks of a source to a file, from `offset` on, while the next chunks arrive. If the source fails or the signal
+ * aborts, rejects with that reason after it has written the chunks before. Frees the memory of written chunks. Throws `FlushError`
+ * if the disk fails.
  */
 export async function writeChunks(
   file: FileHandle,
@@ -45,11 +45,11 @@ export async function writeChunks(
 }
 
 interface Parts {
-  /** Follows what is written. */
+  /** Hashes the written bytes. */
   readonly hash: UploadHash | undefined;
-  /** How many appends there are at a time, this one included. */
+  /** The number of concurrent appends, including this one. */
   readonly appends: () => number;
-  /** Of the file's disk. */
+  /** The reserve of the file's disk. */
   readonly reserve: DiskReserve | undefined;
 }
 
@@ -67,7 +67,7 @@ class WriteBehind {
   #gatheredBytes = 0;
   #unflushedBytes = 0;
   #writing = Promise.resolve();
-  #soon: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> | undefined;
   #failure: { readonly error: unknown } | undefined;
 
@@ -79,14 +79,14 @@ class WriteBehind {
     this.#hash = parts.hash;
   }
 
-  /** Takes chunks; resolves when the next ones may come. Rejects when some before could not be written. */
+  /** Adds chunks; resolves when it can accept more. Rejects if an earlier write has failed. */
   async add(chunks: readonly Uint8Array[]): Promise<void> {
     for (const chunk of chunks) {
       this.#gathered.push(chunk);
       this.#gatheredBytes += chunk.byteLength;
     }
     if (this.#gatheredBytes < (this.#appends() > fewAppends ? smallWriteBytes : writeBytes)) {
-      this.#soon ??= setTimeout(() => void this.#writeNext(), writeEveryMs);
+      this.#timer ??= setTimeout(() => void this.#writeNext(), writeEveryMs);
       return;
     }
     await this.#writing;
@@ -97,16 +97,16 @@ class WriteBehind {
   /** Resolves when everything is written. */
   async finish(): Promise<void> {
     await this.#writeNext();
-    // Where writing failed, too: the file must not be closed while it is read.
+    // Also after a failed write: the file must not be closed while it is read.
     await this.#hash?.finish(this.#file.fd);
     await this.#flushing;
     this.#throwFailure();
   }
 
-  /** Writes what is gathered, after all that was gathered before. Never rejects. */
+  /** Writes the gathered chunks after those before them. Never rejects. */
   async #writeNext(): Promise<void> {
-    clearTimeout(this.#soon);
-    this.#soon = undefined;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     this.#writing = this.#writing.then(async () => await this.#writeGathered());
     await this.#writing;
   }
@@ -131,7 +131,7 @@ class WriteBehind {
     await this.#reserve?.require(sizeBytes);
     let { bytesWritten: done } = await this.#file.writev(chunks, this.#position);
     if (done < sizeBytes) {
-      // Rare: a disk that is just full, or a signal. One write says which.
+      // Rare: the disk is full, or a signal interrupted the write. Another write shows which.
       const rest = Buffer.concat(chunks).subarray(done);
       for (let at = 0; at < rest.length;) {
         const { bytesWritten } = await this.#file.write(rest, at, rest.length - at, this.#position + done);

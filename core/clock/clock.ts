@@ -1,4 +1,4 @@
-/** Time is a port, so that leases, sweeps and expiries can be tested with a clock in hand. */
+/** The port for time, so that tests can control leases, sweeps and expiries. */
 export interface Clock {
   /** The time of day. */
   now(): Date;

@@ -9,7 +9,7 @@ interface Timer {
 /** A clock that moves only when a test moves it. */
 export class ManualClock implements Clock {
   #nowMs: number;
-  /** How far the time of day has been set from the time by which timers run. */
+  /** The difference between the time of day and the time of the timers. */
   #setByMs = 0;
   readonly #timers = new Set<Timer>();
 
@@ -43,7 +43,7 @@ export class ManualClock implements Clock {
     }
   }
 
-  /** Moves the time forward, running what falls due in order, and lets pending promises settle before and after each step. */
+  /** Moves the time forward, runs due timers in order, and lets pending promises settle before and after each step. */
   async advance(byMs: number): Promise<void> {
     const endMs = this.#nowMs + byMs;
     await settle();
@@ -58,12 +58,12 @@ export class ManualClock implements Clock {
     await settle();
   }
 
-  /** Sets the time of day, as an administrator who corrects a clock does: timers do not notice. */
+  /** Changes the time of day, as an administrator does who corrects a clock. Timers are not affected. */
   set(byMs: number): void {
     this.#setByMs += byMs;
   }
 
-  /** Lets time pass while the process stands still: what fell due meanwhile runs at the end, once, as `setInterval` would. */
+  /** Moves the time forward while the process is frozen: overdue timers run once at the end, as with `setInterval`. */
   async freeze(forMs: number): Promise<void> {
     this.#nowMs += forMs;
     const overdue = [...this.#timers].filter(({ dueMs }) => dueMs < this.#nowMs);

@@ -1,12 +1,12 @@
-/** Settings from the environment: declared once, read strictly, documented from the same declaration. */
+/** Settings from environment variables: declared once, parsed strictly, documented from the same declaration. */
 import { z } from 'zod';
 import type { ZodType } from 'zod';
 
-/** One variable. Its schema takes the text, or `undefined` where the variable is not set. */
+/** One variable. Its schema parses the text, or `undefined` if the variable is not set. */
 export interface Setting<T> {
   readonly variable: string;
   readonly schema: ZodType<T, string | undefined>;
-  /** What is used when the variable is not set, in words. */
+  /** A description of the default. */
   readonly defaultText: string;
   readonly help: string;
 }
@@ -18,14 +18,14 @@ export type SettingValues<S extends Settings> = {
   readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never;
 };
 
-/** Something in the environment is wrong; the message lists every problem, a line each. */
+/** The environment has invalid variables. The message lists every problem on its own line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
 /**
- * Reads settings from the environment. Variables that begin with `prefix` and are not declared are problems too: most are
- * misspelt. An empty variable counts as not set. Throws `ConfigError` with all problems at once.
+ * Reads settings from the environment. Undeclared variables that begin with `prefix` are problems too: most are misspelt. An empty
+ * variable counts as not set. Throws `ConfigError` with all problems at once.
  */
 export function readSettings<S extends Settings>(
   settings: S,
@@ -47,7 +47,7 @@ export function readSettings<S extends Settings>(
   return values as SettingValues<S>;
 }
 
-/** A TCP port; 0 takes a free one. */
+/** A TCP port; 0 stands for any free port. */
 export function port(defaultPort: number): ZodType<number, string | undefined> {
   return whole({ min: 0, max: 65_535, or: defaultPort });
 }

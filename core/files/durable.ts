@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, open, rename, rm, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 
-/** What the platform stores is nobody else's business. */
+/** Only the platform's user may read its data. */
 const ownerOnly = 0o700;
 
-/** Makes a folder, and those above it, so that they are still there after a power cut. */
+/** Creates a folder and its parents, so that they survive a power cut. */
 export async function makeDurableFolder(folder: string): Promise<void> {
   const path = resolve(folder);
   const highestMade = await mkdir(path, { recursive: true, mode: ownerOnly });
-  // The folder above is synced in any case: whoever made this one may have died before it came to that.
+  // The parent is synced in any case: a process may have died between creating this folder and syncing the parent.
   const last = dirname(resolve(highestMade ?? path));
   for (let above = dirname(path); ; above = dirname(above)) {
     await syncFolder(above);
@@ -17,42 +17,42 @@ export async function makeDurableFolder(folder: string): Promise<void> {
   }
 }
 
-/** Makes what was created, renamed or removed in a folder durable. */
+/** Makes creations, renames and removals in a folder durable. */
 export async function syncFolder(folder: string): Promise<void> {
   await using handle = await open(folder, 'r');
   await handle.sync();
 }
 
 /** Name of a temporary file in the same directory. */
-export function draftOf(path: string): string {
+export function temporaryPath(path: string): string {
   return `${path}.${randomBytes(4).toString('hex')}`;
 }
 
-/** Writes a file that only its owner can read: whole and on the disk, or not at all. What a crash leaves is the draft. */
-export async function writeDurably(path: string, text: string, draft = draftOf(path)): Promise<void> {
-  // A crash may have left one of the same name.
-  await rm(draft, { force: true });
+/** Writes a file that only its owner can read, atomically and durably. A crash can leave the temporary file. */
+export async function writeDurably(path: string, text: string, temporary = temporaryPath(path)): Promise<void> {
+  // A crash may have left a temporary file of the same name.
+  await rm(temporary, { force: true });
   try {
-    await writeSynced(draft, text);
-    await rename(draft, path);
+    await writeSynced(temporary, text);
+    await rename(temporary, path);
   } finally {
-    // On a disk that is full it would take what is left.
-    await rm(draft, { force: true });
+    // After an error the temporary file would use the space of a full disk.
+    await rm(temporary, { force: true });
   }
   await syncFolder(dirname(path));
 }
 
-/** Writes a file that only its owner can read and that is not there yet, and sees that its bytes are on the disk. */
+/** Creates a file that only its owner can read, and syncs its bytes. */
 export async function writeSynced(path: string, text: string): Promise<void> {
   await using file = await open(path, 'wx', 0o600);
   await file.writeFile(text);
   await file.sync();
 }
 
-/** TMPFS_MAGIC and RAMFS_MAGIC of linux/magic.h. */
+/** TMPFS_MAGIC and RAMFS_MAGIC in linux/magic.h. */
 const memoryTypes = [0x01021994, 0x858458f6];
 
-/** Whether a folder stands in memory: what is kept there takes from what the process may use. */
+/** Whether a folder is in memory, where files count towards the memory limit of the process. */
 export async function isInMemory(folder: string): Promise<boolean> {
   return memoryTypes.includes((await statfs(folder)).type);
 }

@@ -1,4 +1,4 @@
-/** Turns a rejection because a file does not exist into `undefined`. */
+/** Resolves to `undefined` if the action fails because a file does not exist. */
 export async function ifPresent<R>(action: Promise<R>): Promise<R | undefined> {
   try {
     return await action;
@@ -8,7 +8,7 @@ export async function ifPresent<R>(action: Promise<R>): Promise<R | undefined> {
   }
 }
 
-/** The code of an error that the system gave, such as `ENOENT`. */
+/** The code of a system error, such as `ENOENT`. */
 export function systemCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('errno' in error) || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;

@@ -159,7 +159,7 @@ test('hashes under way fail when all is closed', async () => {
   await closed[Symbol.asyncDispose]();
   // It may have come just before.
   const told = await digest.catch((error: unknown) => error);
-  if (typeof told !== 'string') expect(told).toMatchObject({ message: 'The thread that hashes has ended' });
+  if (typeof told !== 'string') expect(told).toMatchObject({ message: 'The hash thread has ended' });
   await expect(closed.begin('sha256').update(randomBytes(mib))).resolves.toBeUndefined();
   await closed[Symbol.asyncDispose]();
 });

@@ -1,19 +1,19 @@
 /**
- * Hashing in threads of its own. A SHA-256 of a layer costs more than receiving and writing it together; beside them it costs
- * no time, and several layers at a time have several cores.
+ * Hashing on threads. The SHA-256 of a layer costs more CPU time than receiving and writing it. On threads it runs concurrently, and
+ * several layers use several cores.
  */
 import { availableParallelism } from 'node:os';
 import type { Clock } from '../clock/clock.ts';
 import type { Hash, HashAlgorithm } from './hash.ts';
 import { HashThread } from './running-thread.ts';
 
-/** More would wait for the one thread that receives what they hash. */
+/** More threads would wait for the main thread, which receives the bytes. */
 const maxThreads = Math.min(4, availableParallelism());
 
-/** A thread takes some megabytes. One that was unused for this long is not worth them. */
+/** A thread takes some megabytes, so it ends after this time without use. */
 const idleMs = 30_000;
 
-/** The threads of a process, started when they are needed. Disposing ends them; hashes under way fail. */
+/** The hash threads of a process, started on demand. Disposing ends them; their hashes fail. */
 export class HashThreads implements AsyncDisposable {
   readonly #threads = new Set<HashThread>();
   readonly #idle: Disposable;
@@ -22,7 +22,7 @@ export class HashThreads implements AsyncDisposable {
     this.#idle = clock.every(idleMs, () => void this.#endIdle());
   }
 
-  /** How many there are. */
+  /** How many threads are running. */
   get count(): number {
     return this.#threads.size;
   }
@@ -44,10 +44,10 @@ export class HashThreads implements AsyncDisposable {
     return thread;
   }
 
-  /** Ends threads that were unused the last time, too. */
+  /** Ends threads that were also unused at the previous call. */
   async #endIdle(): Promise<void> {
     const unused = [...this.#threads].filter((thread) => thread.isUnused());
-    // At once: a hash that began while they end would end with them.
+    // Removed at once, so that no new hash starts on a thread that ends.
     for (const thread of unused) this.#threads.delete(thread);
     await Promise.all(unused.map(async (thread) => await thread[Symbol.asyncDispose]()));
   }

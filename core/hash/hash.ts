@@ -1,6 +1,6 @@
 export type HashAlgorithm = 'sha256' | 'sha512';
 
-/** The algorithm of a digest that has the form of one. */
+/** The algorithm of a valid digest. */
 export function algorithmOf(digest: string): HashAlgorithm {
   return digest.startsWith('sha512:') ? 'sha512' : 'sha256';
 }
@@ -11,16 +11,16 @@ export interface FilePart {
   readonly end: number;
 }
 
-/** A hash of bytes in their order, computed on a thread. Dispose it if it is not asked for its digest. */
+/** A hash that is computed on a thread. Dispose it if its digest is not needed. */
 export interface Hash extends Disposable {
   /**
-   * Hashes bytes; rejects if it cannot go on. The bytes belong to the hash: memory that holds nothing else is handed to the
-   * thread, other memory is copied. Shared memory stays where it is, and must not change until this resolves.
+   * Hashes bytes; rejects if the hash has failed. The hash owns the bytes: if their memory holds nothing else, it is transferred to
+   * the thread, otherwise copied. Shared memory is used in place, and must not change until this resolves.
    */
   update(bytes: Uint8Array): Promise<void>;
-  /** Hashes bytes of a file, which must stay open and unchanged until this resolves. Rejects if it cannot go on. */
+  /** Hashes a part of a file, which must stay open and unchanged until this resolves. Rejects if the hash has failed. */
   updateFromFile(fd: number, part: FilePart): Promise<void>;
-  /** In hexadecimal. It can be asked once. */
+  /** The digest in hexadecimal. Can be called once. */
   digest(): Promise<string>;
 }
 

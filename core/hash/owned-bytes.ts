@@ -1,22 +1,22 @@
 /**
- * Memory of bytes that have one owner. A layer goes by in chunks of 64 KiB, each with memory of its own; to leave that to the
- * garbage collector costs a tenth of a push, and a hundred megabytes in which it has not been yet.
+ * Bytes with one owner. A layer arrives in chunks of 64 KiB, each with its own memory. Leaving that to the garbage collector costs
+ * a tenth of the time of a push, and about 100 MB of memory that is not yet collected.
  */
 
 type OwnedBytes = Uint8Array<ArrayBuffer>;
 
-/** Whether nothing else is in the memory of these bytes, so that whoever owns them may hand it on whole. */
+/** Whether these bytes are all of their memory, so that their owner can transfer or free it. */
 export function isWhole(bytes: Uint8Array): bytes is OwnedBytes {
   const { buffer } = bytes;
   return buffer instanceof ArrayBuffer && !buffer.resizable && bytes.byteLength === buffer.byteLength;
 }
 
-/** These bytes if they are whole, otherwise a copy that is. */
+/** These bytes if they are all of their memory, otherwise a copy. */
 export function whole(bytes: Uint8Array): OwnedBytes {
   return isWhole(bytes) ? bytes : new Uint8Array(bytes);
 }
 
-/** Frees the memory of bytes that nobody needs any more, if they are whole: now, not when garbage is collected. */
+/** Frees the memory of bytes immediately, if they are all of it. */
 export function free(bytes: Uint8Array): void {
   if (isWhole(bytes) && !bytes.buffer.detached) bytes.buffer.transfer(0);
 }

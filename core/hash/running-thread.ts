@@ -2,10 +2,10 @@ import { Worker } from 'node:worker_threads';
 import type { FilePart, Hash, HashAlgorithm, HashAnswer, HashRequest } from './hash.ts';
 import { whole } from './owned-bytes.ts';
 
-/** A thread loads no scripts but its own, so that an isolate of a few megabytes will do. */
+/** A thread loads one small script, so a few megabytes are enough. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
 
-/** A thread, and the hashes that it has. */
+/** A thread and its hashes. */
 export class HashThread implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #hashes = new Map<number, ThreadHash>();
@@ -13,14 +13,14 @@ export class HashThread implements AsyncDisposable {
   #usedSince = true;
   #end: Error | undefined;
 
-  /** `onEnd` is called when the thread has ended, by itself too. */
+  /** @param onEnd - called when the thread has ended, for whatever reason */
   constructor(onEnd: () => void) {
     this.#worker = new Worker(new URL('hash-thread.mjs', import.meta.url), {
       execArgv: [],
       resourceLimits,
       name: 'hash',
     });
-    // Whatever waits for a hash holds the process by something else.
+    // The connection that waits for a hash keeps the process alive.
     this.#worker.unref();
     const end = (error: Error) => {
       this.#end ??= error;
@@ -30,15 +30,15 @@ export class HashThread implements AsyncDisposable {
     };
     this.#worker.on('message', (answer: HashAnswer) => this.#hashes.get(answer.hash)?.onAnswer(answer));
     this.#worker.on('error', end);
-    this.#worker.on('exit', () => end(new Error('The thread that hashes has ended')));
+    this.#worker.on('exit', () => end(new Error('The hash thread has ended')));
   }
 
-  /** How many hashes it has. */
+  /** How many hashes the thread computes. */
   get hashes(): number {
     return this.#hashes.size;
   }
 
-  /** Whether it has no hash, and had none since this was asked the last time. */
+  /** Whether the thread has had no hash since the last call. */
   isUnused(): boolean {
     const isUnused = this.#hashes.size === 0 && !this.#usedSince;
     this.#usedSince = this.#hashes.size > 0;
@@ -48,8 +48,8 @@ export class HashThread implements AsyncDisposable {
   begin(algorithm: HashAlgorithm): Hash {
     const id = (this.#lastId += 1);
     const hash = new ThreadHash(id, {
-      send: (request, handOver) => this.#worker.postMessage(request, handOver),
-      forget: () => this.#hashes.delete(id),
+      send: (request, transfer) => this.#worker.postMessage(request, transfer),
+      remove: () => this.#hashes.delete(id),
     });
     this.#usedSince = true;
     this.#hashes.set(id, hash);
@@ -64,15 +64,15 @@ export class HashThread implements AsyncDisposable {
 }
 
 interface Thread {
-  readonly send: (request: HashRequest, handOver: ArrayBuffer[]) => void;
-  readonly forget: () => void;
+  readonly send: (request: HashRequest, transfer: ArrayBuffer[]) => void;
+  readonly remove: () => void;
 }
 
 class ThreadHash implements Hash {
   readonly #id: number;
   readonly #thread: Thread;
-  /** Requests that were not answered yet, in their order. */
-  readonly #asked: PromiseWithResolvers<string>[] = [];
+  /** Requests without an answer, in order. */
+  readonly #pending: PromiseWithResolvers<string>[] = [];
   #failure: Error | undefined;
   #isOver = false;
 
@@ -83,51 +83,51 @@ class ThreadHash implements Hash {
 
   async update(bytes: Uint8Array): Promise<void> {
     if (bytes.buffer instanceof SharedArrayBuffer) {
-      await this.#ask({ kind: 'update', hash: this.#id, bytes });
+      await this.#request({ kind: 'update', hash: this.#id, bytes });
       return;
     }
     const owned = whole(bytes);
-    await this.#ask({ kind: 'update', hash: this.#id, bytes: owned }, [owned.buffer]);
+    await this.#request({ kind: 'update', hash: this.#id, bytes: owned }, [owned.buffer]);
   }
 
   async updateFromFile(fd: number, part: FilePart): Promise<void> {
-    await this.#ask({ kind: 'update-from-file', hash: this.#id, fd, part });
+    await this.#request({ kind: 'update-from-file', hash: this.#id, fd, part });
   }
 
   async digest(): Promise<string> {
-    const asked = this.#ask({ kind: 'digest', hash: this.#id });
+    const digest = this.#request({ kind: 'digest', hash: this.#id });
     this.#isOver = true;
-    return await asked.finally(() => this.#thread.forget());
+    return await digest.finally(() => this.#thread.remove());
   }
 
   [Symbol.dispose](): void {
     if (!this.#failure && !this.#isOver) this.#thread.send({ kind: 'drop', hash: this.#id }, []);
     this.#isOver = true;
-    this.fail(new Error('The hash was given up'));
-    this.#thread.forget();
+    this.fail(new Error('The hash was disposed'));
+    this.#thread.remove();
   }
 
   onAnswer({ hex, failure }: HashAnswer): void {
-    const asked = this.#asked.shift();
-    if (failure === undefined) asked?.resolve(hex);
+    const pending = this.#pending.shift();
+    if (failure === undefined) pending?.resolve(hex);
     else {
       const error = new Error(`Cannot hash: ${failure}`);
-      asked?.reject(error);
+      pending?.reject(error);
       this.fail(error);
     }
   }
 
-  /** Rejects what was asked, and what will be. */
+  /** Rejects pending and later requests. */
   fail(error: Error): void {
     this.#failure ??= error;
-    for (const asked of this.#asked.splice(0)) asked.reject(error);
+    for (const { reject } of this.#pending.splice(0)) reject(error);
   }
 
-  async #ask(request: HashRequest, handOver: ArrayBuffer[] = []): Promise<string> {
+  async #request(request: HashRequest, transfer: ArrayBuffer[] = []): Promise<string> {
     if (this.#failure) throw this.#failure;
-    const asked = Promise.withResolvers<string>();
-    this.#asked.push(asked);
-    this.#thread.send(request, handOver);
-    return await asked.promise;
+    const pending = Promise.withResolvers<string>();
+    this.#pending.push(pending);
+    this.#thread.send(request, transfer);
+    return await pending.promise;
   }
 }

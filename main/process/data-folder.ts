@@ -4,7 +4,7 @@ import { link, mkdir, readFile, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ConfigError } from '../../core/config/settings.ts';
 import { ifPresent, systemCode } from '../../core/files/system-code.ts';
-import { draftOf, writeSynced } from '../../core/files/durable.ts';
+import { temporaryPath, writeSynced } from '../../core/files/durable.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 
 export interface DataFolder {
@@ -41,7 +41,7 @@ async function givenSecret(file: string): Promise<string> {
 async function keptText(path: string, make: () => string): Promise<string> {
   const present = await textOf(path);
   if (present !== undefined) return present;
-  const draft = draftOf(path);
+  const draft = temporaryPath(path);
   try {
     await writeSynced(draft, make());
     await link(draft, path);

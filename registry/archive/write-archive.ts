@@ -10,7 +10,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { pack } from 'tar-stream';
-import { keptQuiet, send } from '../../core/blobs/send.ts';
+import { ignoreErrors, send } from '../../core/blobs/send.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { ContentContext } from '../context.ts';
 import { linkedBlobSize } from '../content/blob-links.ts';
@@ -169,7 +169,7 @@ function pathOf(digest: string): string {
 async function copyParts(context: ContentContext, parts: readonly Part[], response: ServerResponse): Promise<void> {
   const { downloads, signal } = context;
   using _watched = downloads.watch(response);
-  using _quiet = keptQuiet(response);
+  using _quiet = ignoreErrors(response);
   for (const part of parts) {
     signal.throwIfAborted();
     await send(response, await headerOf(part));

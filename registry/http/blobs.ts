@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { addAbortListener } from 'node:events';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { ByteRange, OpenBlob } from '../../core/blobs/blobs.ts';
-import { keptQuiet, send } from '../../core/blobs/send.ts';
+import { ignoreErrors, send } from '../../core/blobs/send.ts';
 import { openLinkedBlob } from '../content/blob-links.ts';
 import { blobLinks, contentId } from '../content/documents.ts';
 import { renewBlob } from '../content/leases.ts';
@@ -95,7 +95,7 @@ async function sendMultipart(
     'content-type': `multipart/byteranges; boundary=${boundary}`,
     'content-length': parts.reduce((sum, { range, head }) => sum + head.length + lengthOf(range), end.length),
   });
-  using _quiet = keptQuiet(response);
+  using _quiet = ignoreErrors(response);
   for (const { range, head } of parts) {
     await send(response, head);
     await blob.copyTo(response, range);

@@ -15,7 +15,7 @@ import { chmod, copyFile, link, mkdir, readFile, readdir, rename, rm, writeFile 
 import { join } from 'node:path';
 import type { TerminationKind } from '../../contract/statuses.ts';
 import { ifPresent, systemCode } from '../../core/files/system-code.ts';
-import { draftOf } from '../../core/files/durable.ts';
+import { temporaryPath } from '../../core/files/durable.ts';
 import { initHardStopBeforeMs, initSoftStopBeforeMs, leaseMs } from '../../model/key.ts';
 import type { WorkerDeps } from '../context.ts';
 import { EngineError } from '../docker/engine-error.ts';
@@ -69,7 +69,7 @@ export async function openContainerLeases({ settings, engine }: WorkerDeps): Pro
     throw new EngineError('refused', `There is no init for processors of the kind "${process.arch}", use x64 or arm64`);
   }
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const draft = draftOf(join(folder, 'init'));
+  const draft = temporaryPath(join(folder, 'init'));
   await copyFile(join(import.meta.dirname, '../init', build), draft);
   // Images may run as any user.
   await chmod(draft, 0o755);
@@ -109,7 +109,7 @@ export class ContainerLease {
     const endsAtMs = grantedAtMs + leaseMs;
     const line = `${endsAtMs - initSoftStopBeforeMs} ${endsAtMs - initHardStopBeforeMs} ${stopSignal}\n`;
     const path = join(this.#folder, 'lease');
-    const draft = draftOf(path);
+    const draft = temporaryPath(path);
     try {
       await writeFile(draft, line, { mode: 0o644 });
       await rename(draft, path);
