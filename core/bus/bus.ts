@@ -1,9 +1,7 @@
-/**
- * The port to messages that matter only now. They may be lost and may come twice; the truth stands in the store.
- */
+/** The port for transient messages. They may be lost or arrive twice; the store holds the state. */
 import type { ZodType } from 'zod';
 
-/** What is told on one subject. */
+/** A kind of message. */
 export interface Topic<Message> {
   readonly name: string;
   readonly message: ZodType<Message>;
@@ -13,11 +11,11 @@ export interface Bus extends AsyncDisposable {
   ping(): Promise<void>;
 
   /**
-   * Tells everyone who listens now, the sender's own process included. Never waits for listeners; never throws for them.
-   * Throws a `ZodError` if the message does not fit its topic. Listeners of one process may share the object they get.
+   * Publishes a message to the current listeners, including those of this process. Does not wait for listeners, and ignores their
+   * errors. Throws a `ZodError` if the message does not match its topic. Listeners of one process may share the message object.
    */
   publish<Message>(topic: Topic<Message>, message: Message): Promise<void>;
 
-  /** Listens until disposed. Messages of one publisher come in their order. A listener that throws is logged, and goes on. */
+  /** Listens until disposed. Messages of one publisher arrive in order. An error of a listener is logged, and it stays subscribed. */
   subscribe<Message>(topic: Topic<Message>, listener: (message: Message) => void): Promise<AsyncDisposable>;
 }

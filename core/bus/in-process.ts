@@ -6,7 +6,7 @@ type Listener = (message: unknown) => void;
 interface Delivery {
   readonly topic: string;
   readonly message: unknown;
-  /** Who listened when it was published. */
+  /** The listeners at the time of publishing. */
   readonly listeners: readonly Subscription[];
 }
 
@@ -14,7 +14,7 @@ interface Subscription {
   readonly listener: Listener;
 }
 
-/** Opens a bus within this process. Messages are checked when they are published, and delivered in the order of publishing. */
+/** Opens a bus within this process. Messages are parsed when they are published, and delivered in that order. */
 export function openInProcessBus(options: { log: Log }): Bus {
   return new InProcessBus(options.log);
 }
@@ -39,7 +39,7 @@ class InProcessBus implements Bus {
     const listeners = [...(this.#subscriptions.get(topic.name) ?? [])];
     if (listeners.length === 0) return;
     this.#deliveries.push({ topic: topic.name, message: parsed, listeners });
-    // Not a microtask: listeners that publish to each other must not keep everything else from running.
+    // Not a microtask: listeners that publish to each other must not block the event loop.
     if (this.#deliveries.length === 1) setImmediate(() => this.#deliver());
   }
 
@@ -66,16 +66,16 @@ class InProcessBus implements Bus {
     this.#deliveries = [];
     for (const { topic, message, listeners } of deliveries) {
       for (const subscription of listeners) {
-        if (this.#subscriptions.get(topic)?.has(subscription)) this.#tell(subscription, topic, message);
+        if (this.#subscriptions.get(topic)?.has(subscription)) this.#notify(subscription, topic, message);
       }
     }
   }
 
-  #tell(subscription: Subscription, topic: string, message: unknown): void {
+  #notify(subscription: Subscription, topic: string, message: unknown): void {
     try {
       subscription.listener(message);
     } catch (error) {
-      this.#log.error({ err: error, topic }, 'A listener of the bus threw');
+      this.#log.error({ err: error, topic }, 'A bus listener failed');
     }
   }
 

@@ -1,4 +1,4 @@
-/** Connections to Redis as ioredis makes them, with this house's time limits. */
+/** ioredis clients with Berth's time limits. */
 import { readFile } from 'node:fs/promises';
 import { Cluster, Redis } from 'ioredis';
 import type { RedisOptions } from 'ioredis';
@@ -6,44 +6,41 @@ import type { RedisTarget } from './redis-url.ts';
 
 export type RedisClient = Redis | Cluster;
 
-/**
- * What a connection is for. `ask`: short questions that fail soon rather than wait. `listen`: subscriptions. `work`:
- * commands that must get through, however long Redis is away.
- */
-export type RedisUse = 'ask' | 'listen' | 'work';
+/** The use of a connection. `request`: commands that fail soon. `subscribe`: subscriptions. `work`: commands that wait for Redis. */
+export type RedisUse = 'request' | 'subscribe' | 'work';
 
 /**
- * How long a connection may be silent while an answer is due before it counts as dead: a machine that vanished says nothing.
- * More than the ten seconds that BullMQ lets a connection block.
+ * How long an answer may take before the connection counts as dead, because a machine that crashed closes no connection. Workers
+ * need more than the ten seconds that BullMQ lets a connection block.
  */
-const silenceTimeoutMs = { ask: 2_000, listen: 5_000, work: 15_000 } satisfies Record<RedisUse, number>;
+const silenceTimeoutMs = { request: 2_000, subscribe: 5_000, work: 15_000 } satisfies Record<RedisUse, number>;
 
 /** Enough for TLS across a continent. */
 const connectTimeoutMs = 3_000;
 
 const firstRetryMs = 50;
 
-/** What has come back should not wait long; one attempt in two seconds costs nothing. */
+/** Short, so that a recovered Redis is found soon; one attempt in two seconds costs nothing. */
 const longestRetryMs = 2_000;
 
-/** A Redis that loads its data says how long that takes; asking each second finds it earlier. */
+/** Redis reports how long it takes to load its data; retrying each second finds it ready earlier. */
 const loadingRetryMs = 1_000;
 
-/** Makes a client, which connects at once and for ever again, until `closing` aborts. */
+/** Creates a client, which connects at once and reconnects until `closing` aborts. */
 export async function makeRedisClient(target: RedisTarget, use: RedisUse, closing: AbortSignal): Promise<RedisClient> {
   const options = await commonOptions(target, use);
-  // Once all is closing, a connection that is lost stays lost; copies that BullMQ makes share these functions.
+  // No reconnects while closing. Copies of the client that BullMQ makes share this function.
   const retryStrategy = (times: number) => (closing.aborted ? null : retryAfterMs(times));
-  const again = { enableOfflineQueue: use === 'work', retryStrategy };
-  if (target.kind === 'cluster') return makeCluster(target, options, again);
+  const retries = { enableOfflineQueue: use === 'work', retryStrategy };
+  if (target.kind === 'cluster') return makeCluster(target, options, retries);
   if (target.kind === 'sentinel')
-    return new Redis({ ...options, ...again, ...sentinelOptions(target, options, again) });
-  return new Redis({ ...options, ...again, ...(target.kind === 'socket' ? { path: target.path } : target.address) });
+    return new Redis({ ...options, ...retries, ...sentinelOptions(target, options, retries) });
+  return new Redis({ ...options, ...retries, ...(target.kind === 'socket' ? { path: target.path } : target.address) });
 }
 
 type CommonOptions = Omit<RedisOptions, 'replyMapping'>;
 
-interface Again {
+interface Retries {
   readonly enableOfflineQueue: boolean;
   readonly retryStrategy: (times: number) => number | null;
 }
@@ -58,7 +55,7 @@ async function commonOptions(target: RedisTarget, use: RedisUse): Promise<Common
     connectTimeout: connectTimeoutMs,
     socketTimeout: silenceTimeoutMs[use],
     maxLoadingRetryTime: loadingRetryMs,
-    // Who listens subscribes anew by itself; ioredis does it only within a cluster, where it picks the node.
+    // The bus restores its subscriptions itself, except in a cluster, where ioredis selects the node.
     autoResubscribe: target.kind === 'cluster',
     ...(use === 'work'
       ? { maxRetriesPerRequest: null }
@@ -69,7 +66,7 @@ async function commonOptions(target: RedisTarget, use: RedisUse): Promise<Common
 function sentinelOptions(
   target: RedisTarget & { kind: 'sentinel' },
   options: CommonOptions,
-  { retryStrategy }: Again,
+  { retryStrategy }: Retries,
 ): CommonOptions {
   return {
     sentinels: [...target.sentinels],
@@ -77,7 +74,7 @@ function sentinelOptions(
     ...(target.sentinelPassword !== undefined && { sentinelPassword: target.sentinelPassword }),
     ...(options.tls && { enableTLSForSentinelMode: true, sentinelTLS: options.tls }),
     sentinelRetryStrategy: retryStrategy,
-    // A master that was demoted refuses writes: ask the sentinels who it is now.
+    // A demoted master rejects writes: reconnect through the sentinels to the current one.
     reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 2 : false),
   };
 }
@@ -85,19 +82,19 @@ function sentinelOptions(
 function makeCluster(
   target: RedisTarget & { kind: 'cluster' },
   options: CommonOptions,
-  { enableOfflineQueue, retryStrategy }: Again,
+  { enableOfflineQueue, retryStrategy }: Retries,
 ): Cluster {
   return new Cluster([...target.nodes], {
     redisOptions: options,
     clusterRetryStrategy: retryStrategy,
     enableOfflineQueue,
     slotsRefreshTimeout: connectTimeoutMs,
-    // Certificates name hosts, so with TLS names are not turned into addresses.
+    // Certificates contain host names, so with TLS names are not resolved to addresses.
     ...(target.tls && { dnsLookup: (host, done) => done(null, host) }),
   });
 }
 
-/** Doubles, up to a limit, with some disorder so that a thousand processes do not come back at once. */
+/** Exponential backoff with jitter, so that a thousand processes do not reconnect at once. */
 function retryAfterMs(times: number): number {
   const pauseMs = Math.min(firstRetryMs * 2 ** (times - 1), longestRetryMs);
   return Math.round(pauseMs * (0.8 + Math.random() * 0.4));

@@ -4,39 +4,39 @@ import { makeRedisClient } from './redis-client.ts';
 import type { RedisClient, RedisUse } from './redis-client.ts';
 import { parseRedisUrl } from './redis-url.ts';
 
-/** Redis cannot be reached, or does not answer. What was asked may have been done all the same. */
+/** Redis cannot be reached, or does not answer. A command may have been executed all the same. */
 export class RedisUnavailableError extends Error {
   override readonly name = 'RedisUnavailableError';
 }
 
-/** A connection to Redis that comes back by itself and knows whether it is there. */
+/** A connection to Redis that reconnects by itself. */
 export interface RedisLink extends AsyncDisposable {
   readonly client: RedisClient;
   readonly isReady: boolean;
   /**
-   * Asks something. Rejects with `RedisUnavailableError` after a second or two at most: an outage is waited for in its first
-   * second, since many are over by then, and later not at all.
+   * Sends a command. Rejects with `RedisUnavailableError` after two seconds at most. It waits for the end of an outage only during
+   * the first second of the outage, since many are over by then.
    */
-  ask<Answer>(question: (client: RedisClient) => Promise<Answer>): Promise<Answer>;
-  /** Is called each time the connection has come to stand. */
+  request<Answer>(send: (client: RedisClient) => Promise<Answer>): Promise<Answer>;
+  /** The listener is called each time the connection is ready. */
   onReady(listener: () => void): void;
 }
 
-/** How long an answer may take. A healthy Redis needs less than a millisecond; somebody waits for this one. */
+/** How long an answer may take. A healthy Redis needs less than a millisecond, and a request waits for the answer. */
 const answerLimit = { ms: 1_000, message: 'Redis did not answer in time' };
 
-/** How long an outage is waited for: a Redis that restarts is back in less. */
+/** How long commands wait during an outage: a restart of Redis takes less. */
 const outageGraceMs = 1_000;
 
 interface Outage {
   readonly sinceMs: number;
-  /** Resolves when the outage, or the patience with it, is over. */
+  /** Resolves when the outage or its grace period is over. */
   readonly waited: Promise<void>;
   readonly end: () => void;
   isLogged: boolean;
 }
 
-/** Opens a connection; resolves when it stands, or after a second without: an absent Redis keeps nobody from starting. */
+/** Opens a connection. Resolves when it is ready, or after a second: processes also start without Redis. */
 export async function openRedisLink(url: string, use: RedisUse, log: Log): Promise<RedisLink> {
   const target = parseRedisUrl(url);
   const closing = new AbortController();
@@ -70,13 +70,14 @@ class WatchedLink implements RedisLink {
     await this.#outage?.waited;
   }
 
-  async ask<Answer>(question: (client: RedisClient) => Promise<Answer>): Promise<Answer> {
+  async request<Answer>(send: (client: RedisClient) => Promise<Answer>): Promise<Answer> {
     if (!this.isReady) await this.settle();
-    if (!this.isReady) throw new RedisUnavailableError(`Redis is away: ${this.#lastReason ?? 'it does not answer'}`);
+    if (!this.isReady)
+      throw new RedisUnavailableError(`Redis is unavailable: ${this.#lastReason ?? 'it does not answer'}`);
     try {
-      return await withTimeout(answerLimit, async () => await question(this.client));
+      return await withTimeout(answerLimit, async () => await send(this.client));
     } catch (error) {
-      // Not kept as the cause: errors of ioredis carry the command, at times with the password in it.
+      // No `cause`: errors of ioredis contain the command, sometimes with the password.
       throw new RedisUnavailableError(
         error instanceof TimeoutError ? error.message : `Redis did not answer: ${reasonOf(error)}`,
       );
@@ -98,7 +99,7 @@ class WatchedLink implements RedisLink {
     this.#outage ??= beginOutage();
     if (this.#outage.isLogged) return;
     this.#outage.isLogged = true;
-    this.#log.warn({ reason: this.#lastReason }, 'Redis is away');
+    this.#log.warn({ reason: this.#lastReason }, 'Redis is unavailable');
   }
 
   #onReady(): void {
@@ -106,14 +107,15 @@ class WatchedLink implements RedisLink {
     this.#outage = undefined;
     this.#lastReason = undefined;
     outage?.end();
-    if (outage?.isLogged) this.#log.info({ awayMs: Math.round(performance.now() - outage.sinceMs) }, 'Redis is back');
+    if (outage?.isLogged)
+      this.#log.info({ outageMs: Math.round(performance.now() - outage.sinceMs) }, 'Redis is available again');
   }
 }
 
-/** What an error says, and no more: errors of ioredis carry the command, at times with the password in it. */
+/** The message of an error without its other fields: errors of ioredis contain the command, sometimes with the password. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // In ioredis' words for a connection that has just broken, it tells the reader to set an option.
+  // The message of ioredis for a connection that has just broken recommends an option.
   if (error.message.includes('enableOfflineQueue')) return 'the connection is lost';
   return error.message || ((error as NodeJS.ErrnoException).code ?? error.name);
 }

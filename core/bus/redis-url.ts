@@ -1,12 +1,12 @@
 /**
- * Where a Redis is, as one URL:
+ * The URL of a Redis:
  *
  *     redis://user:password@host:6379/0
  *     redis+unix:///run/redis.sock
  *     redis+sentinel://:password@sentinel-1:26379,sentinel-2:26379/name/0?sentinel_password=…
  *     redis+cluster://node-1:6379,node-2:6379
  *
- * `rediss` in place of `redis` speaks TLS; `?ca=/path/ca.pem` names the certificates to trust in place of the system's.
+ * `rediss` instead of `redis` uses TLS; `?ca=/path/ca.pem` replaces the trusted certificates of the system.
  */
 
 export interface RedisAddress {
@@ -38,7 +38,7 @@ export type RedisTarget = RedisAccess &
     | { readonly kind: 'cluster'; readonly nodes: readonly RedisAddress[] }
   );
 
-/** A Redis URL that cannot be used; the message says why, and holds no secrets. */
+/** A Redis URL is invalid. The message says why, and contains no secrets. */
 export class RedisUrlError extends Error {
   override readonly name = 'RedisUrlError';
 }
@@ -46,7 +46,7 @@ export class RedisUrlError extends Error {
 const defaultPort = 6379;
 const defaultSentinelPort = 26_379;
 
-/** As many as a server has unless told otherwise is 16; nobody has more than this. */
+/** Servers have 16 databases by default; this is more than any server has. */
 const maxDatabase = 9_999;
 
 const shape =
@@ -147,7 +147,7 @@ function addresses(hosts: string, portIfNone: number): RedisAddress[] {
     const host = parts?.['v6'] ?? parts?.['name'];
     const port = Number(parts?.['port'] ?? portIfNone);
     if (host === undefined || port < 1 || port > 65_535) {
-      // Not quoted: a password that is not encoded as it should be may have come to stand here.
+      // Not quoted: it may contain a part of a wrongly encoded password.
       throw new RedisUrlError(
         `Host ${index + 1} is no address: use host, host:port or [IPv6]:port, and in a password write / as %2F and ? as %3F`,
       );

@@ -63,13 +63,10 @@ describe.skipIf(problem !== undefined)(
         await redis.ask('PUBLISH', 'berth:bus:counted', text);
       }
       await expect.poll(() => told, soon).toStrictEqual([1]);
-      expect(messages()).toStrictEqual([
-        'A malformed message on the bus was dropped',
-        'A malformed message on the bus was dropped',
-      ]);
+      expect(messages()).toStrictEqual(['Dropped a malformed bus message', 'Dropped a malformed bus message']);
     });
 
-    test('loses messages while Redis is away, keeps nobody waiting, and listens again when it is back', async () => {
+    test('loses messages without delay during an outage of Redis, and restores its subscriptions afterwards', async () => {
       await using redis = await startRedis();
       const { log, messages } = collectLog();
       await using bus = await openRedisBus({ url: redis.url, log });
@@ -88,13 +85,13 @@ describe.skipIf(problem !== undefined)(
         expect(late).toContain(round);
         await bus.ping();
       }
-      expect(messages().filter((message) => message === 'Messages on the bus are lost')).toHaveLength(2);
+      expect(messages().filter((message) => message === 'Bus messages are being lost')).toHaveLength(2);
       // One connection tells, one listens.
-      expect(messages().filter((message) => message === 'Redis is away')).toHaveLength(4);
-      expect(messages().filter((message) => message === 'Redis is back')).toHaveLength(4);
+      expect(messages().filter((message) => message === 'Redis is unavailable')).toHaveLength(4);
+      expect(messages().filter((message) => message === 'Redis is available again')).toHaveLength(4);
     });
 
-    test('opens while Redis is away, and is there once Redis is', async () => {
+    test('opens during an outage of Redis, and works after it', async () => {
       await using redis = await startRedis();
       await redis.stop();
       await using bus = await openRedisBus({ url: redis.url, log: silentLog() });

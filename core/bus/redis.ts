@@ -1,4 +1,4 @@
-/** Messages between processes, by publish and subscribe of a Redis. */
+/** Messages between processes, with publish and subscribe of Redis. */
 import type { Log } from '../log/log.ts';
 import type { Bus, Topic } from './bus.ts';
 import type { RedisClient } from './redis-client.ts';
@@ -8,17 +8,17 @@ import type { RedisLink } from './redis-link.ts';
 export interface RedisBusOptions {
   /** See `redis-url.ts`. */
   readonly url: string;
-  /** Leads the name of every channel. Default `berth`. */
+  /** Prefix of every channel name. Default: `berth`. */
   readonly prefix?: string;
   readonly log: Log;
 }
 
-/** How often a subscriber asks whether Redis is still there: nothing else would tell it that a machine has vanished. */
+/** How often a subscriber pings Redis: this detects a machine that has crashed, which closes no connection. */
 const heartbeatMs = 10_000;
 
 interface Subscription {
   readonly listener: (message: unknown) => void;
-  /** Once Redis has confirmed it: what was published before is not for this listener. */
+  /** Set when Redis has confirmed the subscription: earlier messages are not delivered to this listener. */
   isListening: boolean;
 }
 
@@ -28,14 +28,14 @@ interface Channel {
 }
 
 /**
- * Opens a bus on a Redis. While that is away, messages are lost and nobody is kept waiting; those who listen, listen again
- * when it is back. Every message goes through Redis, so the sender's own process gets it once, as all others do.
+ * Opens a bus on Redis. While Redis is unavailable, messages are lost and publishers do not wait; afterwards, subscriptions are
+ * restored. Every message goes through Redis, so the publishing process also receives it once.
  */
 export async function openRedisBus({ url, prefix = 'berth', log }: RedisBusOptions): Promise<Bus> {
   await using opening = new AsyncDisposableStack();
   const [publisher, subscriber] = await Promise.all([
-    openRedisLink(url, 'ask', log),
-    openRedisLink(url, 'listen', log),
+    openRedisLink(url, 'request', log),
+    openRedisLink(url, 'subscribe', log),
   ]);
   opening.use(publisher);
   opening.use(subscriber);
@@ -51,7 +51,7 @@ class RedisBus implements Bus {
   readonly #log: Log;
   readonly #channels = new Map<string, Channel>();
   readonly #heartbeat: NodeJS.Timeout;
-  #isLosing = false;
+  #isLosingMessages = false;
   #closed = false;
 
   constructor(parts: { publisher: RedisLink; subscriber: RedisLink; prefix: string; log: Log }) {
@@ -60,7 +60,7 @@ class RedisBus implements Bus {
     this.#prefix = parts.prefix;
     this.#log = parts.log;
     this.#subscriber.client.on('message', (channel: string, text: string) => this.#onMessage(channel, text));
-    this.#subscriber.onReady(() => void this.#subscribeAnew());
+    this.#subscriber.onReady(() => void this.#subscribe([...this.#channels.keys()]));
     this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs);
     this.#heartbeat.unref();
   }
@@ -68,8 +68,8 @@ class RedisBus implements Bus {
   async ping(): Promise<void> {
     this.#assertOpen();
     await Promise.all([
-      this.#publisher.ask(async (client) => await client.ping()),
-      this.#subscriber.ask(async (client) => await client.ping()),
+      this.#publisher.request(async (client) => await client.ping()),
+      this.#subscriber.request(async (client) => await client.ping()),
     ]);
   }
 
@@ -78,11 +78,11 @@ class RedisBus implements Bus {
     const text = JSON.stringify(topic.message.parse(message));
     try {
       await this.#publish(this.#nameOf(topic), text);
-      this.#isLosing = false;
+      this.#isLosingMessages = false;
     } catch (error) {
-      if (this.#closed || this.#isLosing) return;
-      this.#isLosing = true;
-      this.#log.warn({ topic: topic.name, reason: reasonOf(error) }, 'Messages on the bus are lost');
+      if (this.#closed || this.#isLosingMessages) return;
+      this.#isLosingMessages = true;
+      this.#log.warn({ topic: topic.name, reason: reasonOf(error) }, 'Bus messages are being lost');
     }
   }
 
@@ -93,10 +93,10 @@ class RedisBus implements Bus {
     let channel = this.#channels.get(name);
     if (!channel) this.#channels.set(name, (channel = { topic, subscriptions: new Set() }));
     channel.subscriptions.add(subscription);
-    // Also where others listen to it already: the answer says that all that was published before has been told.
+    // Also for a channel that has listeners: after the answer, all earlier messages have been delivered.
     await this.#subscribe([name]);
     subscription.isListening = true;
-    return { [Symbol.asyncDispose]: async () => await this.#leave(name, subscription) };
+    return { [Symbol.asyncDispose]: async () => await this.#unsubscribe(name, subscription) };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -106,36 +106,32 @@ class RedisBus implements Bus {
     await Promise.all([this.#publisher[Symbol.asyncDispose](), this.#subscriber[Symbol.asyncDispose]()]);
   }
 
-  /** Messages reach the socket in the order of the calls, and none waits for an outage to end. */
+  /** Writes messages to the socket in the order of the calls. Fails at once during an outage. */
   async #publish(channel: string, text: string): Promise<void> {
-    if (!this.#publisher.isReady) throw new RedisUnavailableError('Redis is away');
-    await this.#publisher.ask(async (client) => await publishTo(client, channel, text));
+    if (!this.#publisher.isReady) throw new RedisUnavailableError('Redis is unavailable');
+    await this.#publisher.request(async (client) => await publishTo(client, channel, text));
   }
 
-  async #leave(name: string, subscription: Subscription): Promise<void> {
+  async #unsubscribe(name: string, subscription: Subscription): Promise<void> {
     const subscriptions = this.#channels.get(name)?.subscriptions;
     if (!subscriptions?.delete(subscription) || subscriptions.size > 0) return;
     this.#channels.delete(name);
-    // A Redis that is away has forgotten the channel anyway.
+    // If Redis is unavailable, it has lost the subscription anyway.
     await this.#subscriber.client.unsubscribe(name).catch(() => {});
   }
 
-  async #subscribeAnew(): Promise<void> {
-    await this.#subscribe([...this.#channels.keys()]);
-  }
-
-  /** Subscribes, or leaves it to the moment when Redis is back. */
+  /** Subscribes to channels. Does nothing during an outage, after which all subscriptions are restored. */
   async #subscribe(names: readonly string[]): Promise<void> {
     if (names.length === 0 || !this.#subscriber.isReady) return;
     try {
-      await this.#subscriber.ask(async (client) => await client.subscribe(...names));
+      await this.#subscriber.request(async (client) => await client.subscribe(...names));
     } catch (error) {
       if (this.#closed || !this.#subscriber.isReady) return;
-      this.#log.error({ channels: names, reason: reasonOf(error) }, 'Redis did not take a subscription');
+      this.#log.error({ channels: names, reason: reasonOf(error) }, 'Redis rejected a subscription');
     }
   }
 
-  /** A connection on which an answer is overdue is torn down, and made anew. */
+  /** ioredis closes and reopens a connection on which an answer is overdue. */
   async #beat(): Promise<void> {
     if (this.#subscriber.isReady) await this.#subscriber.client.ping().catch(() => {});
   }
@@ -146,19 +142,19 @@ class RedisBus implements Bus {
     const { topic, subscriptions } = channel;
     const message = readMessage(topic, text);
     if (!message.success) {
-      this.#log.warn({ topic: topic.name, reason: message.reason }, 'A malformed message on the bus was dropped');
+      this.#log.warn({ topic: topic.name, reason: message.reason }, 'Dropped a malformed bus message');
       return;
     }
     for (const { isListening, listener } of subscriptions) {
-      if (isListening) this.#tell(listener, topic, message.data);
+      if (isListening) this.#notify(listener, topic, message.data);
     }
   }
 
-  #tell(listener: Subscription['listener'], topic: Topic<unknown>, message: unknown): void {
+  #notify(listener: Subscription['listener'], topic: Topic<unknown>, message: unknown): void {
     try {
       listener(message);
     } catch (error) {
-      this.#log.error({ err: error, topic: topic.name }, 'A listener of the bus threw');
+      this.#log.error({ err: error, topic: topic.name }, 'A bus listener failed');
     }
   }
 
@@ -171,7 +167,7 @@ class RedisBus implements Bus {
   }
 }
 
-/** In a cluster each message would leave from any node, and overtake others: a script goes to the node of its key. */
+/** In a cluster, messages sent through different nodes could overtake each other. A script is always sent to the node of its key. */
 async function publishTo(client: RedisClient, channel: string, text: string): Promise<unknown> {
   if (!client.isCluster) return await client.publish(channel, text);
   return await client.eval(`return redis.call('PUBLISH', KEYS[1], ARGV[1])`, 1, channel, text);

@@ -1,12 +1,12 @@
 import { destination as openDestination, pino } from 'pino';
 import type { DestinationStream, Logger } from 'pino';
 
-/** A structured log: a static message, with the facts beside it. Bind IDs (`backend`, `node`, `request`) with `child`. */
+/** A structured log: a static message with fields. Bind IDs (`backend`, `node`, `request`) with `child`. */
 export type Log = Logger;
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
-/** What must never be in a log, wherever a caller puts it. */
+/** Fields that must never be in a log. */
 const redactedPaths = [
   'token',
   '*.token',
@@ -20,7 +20,7 @@ const redactedPaths = [
 
 const standardErrorFd = 2;
 
-/** As much is kept of what cannot be written, such as into a file on a full disk; what comes then is lost. */
+/** How much unwritten output is kept, for example while a disk is full. Later lines are lost. */
 const maxUnwrittenBytes = 1024 * 1024;
 
 /** Opens the log of this process, as JSON lines. */
@@ -38,9 +38,9 @@ export function openLog(level: LogLevel, destination: DestinationStream = standa
 }
 
 /**
- * Where logs of a process are collected. A file on a disk that is full, or a pipe that is closed, is no reason to end: what cannot be
- * written is written with one of the next lines. `process.stderr` gives up at the first error, and whatever asks for it makes a pipe
- * non-blocking: then the process would sleep for 100 ms each time its reader is behind.
+ * The destination of a process's log. A full disk or a closed pipe must not end the process: output that cannot be written is
+ * written with a later line. `process.stderr` stops at the first error, and accessing it makes a pipe non-blocking: then the process
+ * sleeps for 100 ms each time the pipe's reader is behind.
  */
 function standardError(): DestinationStream {
   const stream = openDestination({ dest: standardErrorFd, sync: true, maxLength: maxUnwrittenBytes });

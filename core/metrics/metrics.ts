@@ -1,9 +1,9 @@
 import { Registry, collectDefaultMetrics } from 'prom-client';
 
-/** The registry of this process's metrics. Rooms register their own on it; the operations listener shows them. */
+/** The registry of this process's metrics. Components register theirs on it; the operations listener serves them. */
 export type Metrics = Registry;
 
-/** A new registry, with the process's own figures (memory, CPU, event loop) in it. */
+/** Creates a registry with the metrics of the process (memory, CPU, event loop). */
 export function openMetrics(): Metrics {
   const metrics = new Registry();
   collectDefaultMetrics({ register: metrics });

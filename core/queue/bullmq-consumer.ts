@@ -8,13 +8,13 @@ import type { Log } from '../log/log.ts';
 import type { ConsumerOptions, JobHandlers } from './queue.ts';
 import { maxAttempts } from './queue.ts';
 
-/** When the jobs of consumers that fell silent are given to others, and when failed ones are tried again. */
+/** When jobs of dead consumers are assigned to others, and when failed jobs are retried. */
 export interface BullTimings {
-  /** How long a job waits after so many failures. */
+  /** How long a job waits after this number of failures. */
   readonly pauseAfterMs: (failures: number) => number;
-  /** How long a job belongs to its consumer without a sign of life. */
+  /** How long a consumer keeps a job without renewing its lock. */
   readonly lockMs: number;
-  /** How often the consumers of a queue look, one for all of them, for jobs without a lock. */
+  /** How often one of a queue's consumers looks for jobs without a lock. */
   readonly stalledCheckMs: number;
 }
 
@@ -26,29 +26,29 @@ export interface BullConsumerParts {
   readonly log: Log;
   readonly timings: BullTimings;
   /**
-   * Keeps two runs of one job in this process apart. A job is handed out again while it still runs here when Redis was away
-   * for longer than a lock lasts, or came back empty.
+   * Serializes the runs of one job in this process. A job is dispatched again during its run if Redis was unavailable for longer
+   * than a lock lasts, or has lost its data.
    */
   readonly runs: KeyedMutex;
 }
 
-/** A quarter of it: several renewals may be late before the lock ends. */
+/** Several renewals may be late before the lock expires. */
 const renewalsPerLock = 4;
 
-/** How long a consumer that leaves tries to tell Redis what became of its jobs; others find them all the same, later. */
+/** How long a closing consumer waits until Redis has the outcomes of its jobs. Otherwise other consumers run them again later. */
 const closeTimeoutMs = 3_000;
 
-/** After an error of the connection; BullMQ's own 15 s would be noticed. */
+/** The pause after a connection error. BullMQ's default of 15 s would delay jobs noticeably. */
 const retryFetchMs = 1_000;
 
-/** What BullMQ keeps of a failure, and tells all who follow its events; the log has the facts. */
+/** What BullMQ stores and publishes about a failure; the log has the details. */
 const failedReason = 'The job failed, see the log of its consumer';
 
-/** Takes jobs of one queue from Redis and runs them, until disposed. */
+/** Runs jobs of one queue until disposed. */
 export class BullConsumer implements AsyncDisposable {
   readonly #parts: BullConsumerParts;
   readonly #handlers: JobHandlers;
-  readonly #leaving = new AbortController();
+  readonly #closingSignal = new AbortController();
   readonly #runs = new Set<Promise<void>>();
   readonly #worker: Worker;
   #closing: Promise<void> | undefined;
@@ -64,13 +64,15 @@ export class BullConsumer implements AsyncDisposable {
       lockDuration: lockMs,
       lockRenewTime: lockMs / renewalsPerLock,
       stalledInterval: stalledCheckMs,
-      // A job that takes its process down with it is a job that fails.
+      // A job that crashes its process is a failed job.
       maxStalledCount: maxAttempts,
       runRetryDelay: retryFetchMs,
       settings: { backoffStrategy: (failures) => pauseAfterMs(failures) },
     });
     this.#worker.on('error', (error) => this.#onError(error));
-    this.#worker.on('stalled', (job) => parts.log.warn({ bullJob: job }, 'A job had lost its consumer, it runs again'));
+    this.#worker.on('stalled', (job) =>
+      parts.log.warn({ bullJob: job }, 'The consumer of a job died, the job runs again'),
+    );
     this.#worker.on('failed', (job) => this.#onFailed(job));
   }
 
@@ -80,24 +82,24 @@ export class BullConsumer implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    // Takes nothing more from now on, and ends when all outcomes are in Redis.
+    // Fetches no more jobs, and resolves when all outcomes are in Redis.
     const closed = this.#worker.close();
-    this.#leaving.abort(new Error('The consumer is closing'));
+    this.#closingSignal.abort(new Error('The consumer is closing'));
     await Promise.allSettled(this.#runs);
     await settledWithin({ ms: closeTimeoutMs }, async () => await closed);
-    // Without Redis, BullMQ waits for the end of a connection that has none, and its timer would keep the process alive.
+    // Without Redis, BullMQ waits for a connection that never closes, and its timer keeps the process alive.
     await this.#worker['lockManager'].close();
   }
 
   async #process(job: Job, token: string | undefined): Promise<void> {
     const id = job.deduplicationId ?? job.id ?? '';
-    // Begins at once if it can: anything awaited here would let BullMQ fetch the next job first.
+    // Starts at once if possible: an `await` before it would let BullMQ fetch the next job first.
     const run = this.#parts.runs.run(`${this.#parts.queue} ${id}`, async () => await this.#run(job));
     this.#runs.add(run);
     try {
       await run;
     } catch (error) {
-      if (this.#leaving.signal.aborted) await this.#giveBack(job, token);
+      if (this.#closingSignal.signal.aborted) await this.#requeue(job, token);
       else this.#onFailure(job, id, error);
     } finally {
       this.#runs.delete(run);
@@ -105,13 +107,13 @@ export class BullConsumer implements AsyncDisposable {
   }
 
   async #run(job: Job): Promise<void> {
-    const { signal } = this.#leaving;
+    const { signal } = this.#closingSignal;
     signal.throwIfAborted();
     await this.#handlers.run(job.name, job.data, signal);
   }
 
-  /** Puts a job that was interrupted first in line, without a failure. */
-  async #giveBack(job: Job, token: string | undefined): Promise<never> {
+  /** Requeues an interrupted job at the front, without counting a failure. */
+  async #requeue(job: Job, token: string | undefined): Promise<never> {
     // `moveToWait` wakes other consumers only for jobs without a priority.
     await job.changePriority({ priority: 0 });
     await job.moveToWait(token);
@@ -121,26 +123,25 @@ export class BullConsumer implements AsyncDisposable {
   #onFailure(job: Job, id: string, error: unknown): never {
     const { log, timings } = this.#parts;
     const failures = job.attemptsMade + 1;
-    const facts = { job: job.name, id, failures, err: error };
+    const fields = { job: job.name, id, failures, err: error };
     if (failures < maxAttempts) {
-      log.warn({ ...facts, pauseMs: timings.pauseAfterMs(failures) }, 'Job failed, it will be tried again');
+      log.warn({ ...fields, pauseMs: timings.pauseAfterMs(failures) }, 'Job failed, it will be retried');
     } else {
-      log.error(facts, 'Job failed for good');
+      log.error(fields, 'Job failed permanently');
     }
     throw new Error(failedReason);
   }
 
-  /** BullMQ itself fails a job only if it was lost with its consumer too often. */
+  /** BullMQ itself fails a job only if its consumers died too often. */
   #onFailed(job: Job | undefined): void {
     if (job?.deferredFailure === undefined) return;
-    const facts = { job: job.name, id: job.deduplicationId, reason: job.deferredFailure };
-    this.#parts.log.error(facts, 'Job failed for good');
+    const fields = { job: job.name, id: job.deduplicationId, reason: job.deferredFailure };
+    this.#parts.log.error(fields, 'Job failed permanently');
   }
 
   #onError(error: Error): void {
-    const facts = { reason: reasonOf(error) };
-    // An outage has its own line in the log; this would be one for each attempt of each consumer.
-    if (this.#parts.link.isReady) this.#parts.log.warn(facts, 'A consumer met an error of the queue');
-    else this.#parts.log.debug(facts, 'A consumer met an error of the queue');
+    // An outage is logged once by the connection; this would log it for each attempt of each consumer.
+    const level = this.#parts.link.isReady ? 'warn' : 'debug';
+    this.#parts.log[level]({ reason: reasonOf(error) }, 'A queue consumer failed to reach Redis');
   }
 }

@@ -32,7 +32,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     expect(slowestMs).toBeLessThan(boundedMs);
   });
 
-  test('are refused within bounds while Redis is away, and run again when it comes back empty', async () => {
+  test('are rejected within a time limit during an outage of Redis, and run again after Redis has lost its data', async () => {
     await using redis = await startRedis();
     const lines: { msg: string; level: string }[] = [];
     const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
@@ -59,8 +59,8 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await expect.poll(async () => await isAdded(queue, 3), soon).toBe(true);
     await expect.poll(() => parts.has(3), soon).toBe(true);
     // One connection for questions and one for work.
-    expect(lines.filter(({ msg }) => msg === 'Redis is away')).toHaveLength(2);
-    expect(lines.filter(({ msg }) => msg === 'Redis is back')).toHaveLength(2);
+    expect(lines.filter(({ msg }) => msg === 'Redis is unavailable')).toHaveLength(2);
+    expect(lines.filter(({ msg }) => msg === 'Redis is available again')).toHaveLength(2);
     expect(lines).toHaveLength(4);
   });
 
@@ -140,7 +140,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await expect.poll(() => parts.has(4), soon).toBe(true);
   });
 
-  test('do not run beside themselves when Redis is away for longer than their lock lasts', async () => {
+  test('never run twice at the same time when Redis is unavailable for longer than their lock lasts', async () => {
     await using redis = await startRedis({ appendOnly: true });
     const timings = { lockMs: 400, stalledCheckMs: 200 };
     await using queue = await openBullQueue({ url: redis.url, log: silentLog(), timings });

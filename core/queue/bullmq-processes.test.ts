@@ -52,7 +52,7 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
     await expect.poll(() => parts.has(1), soon).toBe(true);
   });
 
-  test('leave within seconds while Redis is away, and their jobs are found later', async () => {
+  test('close within seconds during an outage of Redis, and their jobs are found later', async () => {
     await using redis = await startRedis({ appendOnly: true });
     const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 1 };
     await using queue = await openBullQueue({ ...options, log: silentLog() });

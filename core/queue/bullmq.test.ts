@@ -47,7 +47,7 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     // Asked once for the log and once by BullMQ.
     expect(new Set(pauses)).toStrictEqual(new Set([1, 2, 3, 4, 5, 6, 7]));
     expect(lines.map(({ level }) => level)).toStrictEqual([...Array.from({ length: 7 }, () => 'warn'), 'error']);
-    expect(lines.at(-1)).toMatchObject({ msg: 'Job failed for good', id: 'a', failures: 8, queue: 'hall' });
+    expect(lines.at(-1)).toMatchObject({ msg: 'Job failed permanently', id: 'a', failures: 8, queue: 'hall' });
 
     await queue.add('hall', work, { part: 1 }, { id: 'a' });
     await expect.poll(() => tries, soon).toBeGreaterThan(8);

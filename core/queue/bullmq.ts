@@ -1,4 +1,4 @@
-/** Jobs in a Redis, by BullMQ: any number of processes add and take them. */
+/** Jobs in Redis with BullMQ: any number of processes add and consume them. */
 import { randomUUID } from 'node:crypto';
 import { Queue as BullQueue } from 'bullmq';
 import { KeyedMutex } from '../async/keyed-mutex.ts';
@@ -13,37 +13,36 @@ import type { AddOptions, ConsumerOptions, JobHandlers, JobKind, Queue } from '.
 export interface BullQueueOptions {
   /** See `core/bus/redis-url.ts`. */
   readonly url: string;
-  /** Leads all keys. Default `berth`. */
+  /** Prefix of all keys. Default: `berth`. */
   readonly prefix?: string;
   readonly log: Log;
-  /** Other times than the ones that hold in production. */
+  /** Replaces times of production in tests. */
   readonly timings?: Partial<BullTimings>;
 }
 
 /**
- * A consumer that was killed is missed after 10 s, at the latest 15 s: soon against the minutes in which a backend must be
- * ready, and long enough that a Redis that restarts, or a process that is short of CPU, does not look like a dead consumer.
- * Should it look so, the job runs twice, which jobs can stand.
+ * A killed consumer is detected after 10 to 15 s: soon compared with the minutes in which a backend must be ready, and late enough
+ * that a restart of Redis or a lack of CPU does not look like a dead consumer. If it does, the job runs twice, which is allowed.
  */
 const defaultTimings: BullTimings = { pauseAfterMs, lockMs: 10_000, stalledCheckMs: 5_000 };
 
-/** BullMQ tells all that happens on a stream that nobody reads here; enough to see what went on last. */
+/** BullMQ publishes events on a stream that Berth does not read. The last events help operators. */
 const keptEvents = 100;
 
-/** BullMQ runs jobs without a priority first, then those with one; within each group, first come, first served. */
+/** BullMQ runs jobs without a priority first, then jobs with one, each group in order. */
 const bullPriority = { high: 0, normal: 1 };
 
-/** Opens a queue on a Redis; resolves also while that is away. */
+/** Opens a queue on Redis; resolves also while Redis is unavailable. */
 export async function openBullQueue({ url, prefix = 'berth', log, timings }: BullQueueOptions): Promise<Queue> {
   await using opening = new AsyncDisposableStack();
-  const asking = opening.use(await openRedisLink(url, 'ask', log));
+  const requests = opening.use(await openRedisLink(url, 'request', log));
   const working = opening.use(await openRedisLink(url, 'work', log));
   opening.move();
-  return new BullMqQueue({ asking, working, prefix, log, timings: { ...defaultTimings, ...timings } });
+  return new BullMqQueue({ requests, working, prefix, log, timings: { ...defaultTimings, ...timings } });
 }
 
 class BullMqQueue implements Queue {
-  readonly #asking: RedisLink;
+  readonly #requests: RedisLink;
   readonly #working: RedisLink;
   readonly #prefix: string;
   readonly #log: Log;
@@ -53,8 +52,8 @@ class BullMqQueue implements Queue {
   readonly #runs = new KeyedMutex();
   #closed = false;
 
-  constructor(parts: { asking: RedisLink; working: RedisLink; prefix: string; log: Log; timings: BullTimings }) {
-    this.#asking = parts.asking;
+  constructor(parts: { requests: RedisLink; working: RedisLink; prefix: string; log: Log; timings: BullTimings }) {
+    this.#requests = parts.requests;
     this.#working = parts.working;
     this.#prefix = parts.prefix;
     this.#log = parts.log;
@@ -63,7 +62,7 @@ class BullMqQueue implements Queue {
 
   async ping(): Promise<void> {
     this.#assertOpen();
-    await this.#ask(async () => await this.#asking.client.ping());
+    await this.#request(async () => await this.#requests.client.ping());
   }
 
   async add<Payload>(queue: string, kind: JobKind<Payload>, payload: Payload, options: AddOptions): Promise<void> {
@@ -71,10 +70,10 @@ class BullMqQueue implements Queue {
     const { id, priority = 'normal' } = options;
     const data = kind.payload.parse(payload);
     const bullQueue = this.#queue(queue);
-    await this.#ask(
+    await this.#request(
       async () =>
         await bullQueue.add(kind.name, data, {
-          // BullMQ would count from 1 again in a Redis that came back empty, while jobs with those numbers still run.
+          // BullMQ would restart at 1 in a Redis that lost its data, while jobs with those numbers may be running.
           jobId: randomUUID(),
           deduplication: { id, keepLastIfActive: true },
           priority: bullPriority[priority],
@@ -99,13 +98,13 @@ class BullMqQueue implements Queue {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     await Promise.all(Array.from(this.#consumers, (consumer) => consumer[Symbol.asyncDispose]()));
-    await Promise.all([this.#asking[Symbol.asyncDispose](), this.#working[Symbol.asyncDispose]()]);
+    await Promise.all([this.#requests[Symbol.asyncDispose](), this.#working[Symbol.asyncDispose]()]);
     await Promise.all(Array.from(this.#queues.values(), (queue) => queue.close()));
   }
 
-  async #ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
+  async #request<Answer>(send: () => Promise<Answer>): Promise<Answer> {
     try {
-      return await this.#asking.ask(question);
+      return await this.#requests.request(send);
     } catch (error) {
       throw error instanceof RedisUnavailableError ? new QueueError('unavailable', error.message) : error;
     }
@@ -119,9 +118,9 @@ class BullMqQueue implements Queue {
 
   #openQueue(name: string): BullQueue {
     const queue = new BullQueue(bullName(name), {
-      connection: this.#asking.client,
+      connection: this.#requests.client,
       prefix: this.#prefix,
-      // Otherwise an outage at this moment would leave an object that fails for ever.
+      // Otherwise an outage at this moment would leave a queue that always fails.
       skipWaitingForReady: true,
       skipVersionCheck: true,
       streams: { events: { maxLen: keptEvents } },
@@ -133,7 +132,7 @@ class BullMqQueue implements Queue {
         stackTraceLimit: 0,
       },
     });
-    // The connection says by itself what is wrong with it, and `add` what is wrong with that.
+    // The connection logs its own errors, and `add` throws its own.
     queue.on('error', () => {});
     return queue;
   }
@@ -143,7 +142,7 @@ class BullMqQueue implements Queue {
   }
 }
 
-/** All keys of a queue carry its name in braces, and so live on one node of a Redis Cluster, and queues on different ones. */
+/** All keys of a queue contain its name in braces, so that a Redis Cluster stores them on one node. */
 function bullName(queue: string): string {
   if (!/^[^:{}]+$/.test(queue)) throw new TypeError(`"${queue}" cannot name a queue: leave out colons and braces`);
   return `{${queue}}`;

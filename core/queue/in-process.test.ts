@@ -37,7 +37,7 @@ describe('In the process', () => {
     await clock.advance(600_000);
     expect(triedAtSeconds).toStrictEqual([0, 1, 3, 7, 15, 31, 61, 91]);
     expect(lines.map(({ level }) => level)).toStrictEqual([...Array.from({ length: 7 }, () => 'warn'), 'error']);
-    expect(lines.at(-1)).toMatchObject({ msg: 'Job failed for good', id: 'a', failures: 8, queue: 'hall' });
+    expect(lines.at(-1)).toMatchObject({ msg: 'Job failed permanently', id: 'a', failures: 8, queue: 'hall' });
 
     await queue.add('hall', work, { part: 1 }, { id: 'a' });
     await clock.advance(0);

@@ -12,7 +12,7 @@ export function openInProcessQueue(options: { clock: Clock; log: Log }): Queue {
 class InProcessQueue implements Queue {
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #lines = new Map<string, Line>();
+  readonly #queues = new Map<string, JobQueue>();
   #closed = false;
 
   constructor(clock: Clock, log: Log) {
@@ -27,23 +27,23 @@ class InProcessQueue implements Queue {
   async add<Payload>(queue: string, kind: JobKind<Payload>, payload: Payload, options: AddOptions): Promise<void> {
     this.#assertOpen();
     const { id, priority = 'normal' } = options;
-    this.#line(queue).add(id, { name: kind.name, payload: kind.payload.parse(payload), priority });
+    this.#queue(queue).add(id, { name: kind.name, payload: kind.payload.parse(payload), priority });
   }
 
   async consume(queue: string, handlers: JobHandlers, options: ConsumerOptions): Promise<AsyncDisposable> {
     this.#assertOpen();
-    return this.#line(queue).consume(handlers, options.concurrency);
+    return this.#queue(queue).consume(handlers, options.concurrency);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
-    await Promise.all(Array.from(this.#lines.values(), (line) => line[Symbol.asyncDispose]()));
+    await Promise.all(Array.from(this.#queues.values(), (queue) => queue[Symbol.asyncDispose]()));
   }
 
-  #line(queue: string): Line {
-    let line = this.#lines.get(queue);
-    if (!line) this.#lines.set(queue, (line = new Line(this.#clock, this.#log.child({ queue }))));
-    return line;
+  #queue(name: string): JobQueue {
+    let queue = this.#queues.get(name);
+    if (!queue) this.#queues.set(name, (queue = new JobQueue(this.#clock, this.#log.child({ queue: name }))));
+    return queue;
   }
 
   #assertOpen(): void {
@@ -51,7 +51,7 @@ class InProcessQueue implements Queue {
   }
 }
 
-/** What is added to a queue. */
+/** A job as it is added to a queue. */
 export interface AddedJob {
   readonly name: string;
   readonly payload: unknown;
@@ -61,14 +61,14 @@ export interface AddedJob {
 interface Job extends AddedJob {
   readonly id: string;
   isRunning: boolean;
-  /** Runs that failed. */
+  /** How many runs have failed. */
   failures: number;
-  /** What was added under the same ID while this one ran. */
+  /** The job that was added under the same ID during the run. */
   next?: AddedJob;
 }
 
 /** The jobs of one queue and its consumers. */
-export class Line implements AsyncDisposable {
+class JobQueue implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #jobs = new Map<string, Job>();
@@ -85,13 +85,13 @@ export class Line implements AsyncDisposable {
   add(id: string, added: AddedJob): void {
     const job = this.#jobs.get(id);
     if (job?.isRunning) job.next = added;
-    else if (!job) this.#enter({ id, ...added, isRunning: false, failures: 0 });
+    else if (!job) this.#enqueue({ id, ...added, isRunning: false, failures: 0 });
   }
 
   consume(handlers: JobHandlers, concurrency: number): AsyncDisposable {
     const consumer = new Consumer(handlers, concurrency);
     this.#consumers.add(consumer);
-    this.#handOut();
+    this.#dispatch();
     return {
       [Symbol.asyncDispose]: async () => {
         this.#consumers.delete(consumer);
@@ -109,16 +109,16 @@ export class Line implements AsyncDisposable {
     await Promise.all(consumers.map((consumer) => consumer[Symbol.asyncDispose]()));
   }
 
-  #enter(job: Job): void {
+  #enqueue(job: Job): void {
     job.isRunning = false;
     this.#jobs.set(job.id, job);
     this.#waiting[job.priority].add(job);
-    this.#handOut();
+    this.#dispatch();
   }
 
-  #handOut(): void {
+  #dispatch(): void {
     for (const consumer of this.#consumers) {
-      while (consumer.hasRoom) {
+      while (consumer.hasCapacity) {
         const [job] = this.#waiting.high.size > 0 ? this.#waiting.high : this.#waiting.normal;
         if (!job) return;
         this.#waiting[job.priority].delete(job);
@@ -131,39 +131,39 @@ export class Line implements AsyncDisposable {
   #onEnd(job: Job, outcome: Outcome): void {
     this.#jobs.delete(job.id);
     if (this.#closed) return;
-    const again = job.next;
-    const next: Job = { ...job, ...again };
+    const added = job.next;
+    const next: Job = { ...job, ...added };
     delete next.next;
-    if (outcome.kind === 'interrupted') this.#enter(next);
-    else if (outcome.kind === 'failed') this.#onFailure(next, outcome.error, again !== undefined);
-    else if (again) this.#enter({ ...next, failures: 0 });
-    this.#handOut();
+    if (outcome.kind === 'interrupted') this.#enqueue(next);
+    else if (outcome.kind === 'failed') this.#onFailure(next, outcome.error, added !== undefined);
+    else if (added) this.#enqueue({ ...next, failures: 0 });
+    this.#dispatch();
   }
 
   #onFailure(job: Job, error: unknown, wasAddedAgain: boolean): void {
     job.failures += 1;
-    const facts = { job: job.name, id: job.id, failures: job.failures, err: error };
+    const fields = { job: job.name, id: job.id, failures: job.failures, err: error };
     if (job.failures >= maxAttempts && !wasAddedAgain) {
-      this.#log.error(facts, 'Job failed for good');
+      this.#log.error(fields, 'Job failed permanently');
       return;
     }
     const pauseMs = pauseAfterMs(job.failures);
-    this.#log.warn({ ...facts, pauseMs }, 'Job failed, it will be tried again');
+    this.#log.warn({ ...fields, pauseMs }, 'Job failed, it will be retried');
     job.isRunning = false;
     this.#jobs.set(job.id, job);
     const pause = this.#clock.after(pauseMs, () => {
       this.#pauses.delete(pause);
-      this.#enter(job);
+      this.#enqueue(job);
     });
     this.#pauses.add(pause);
   }
 }
 
-/** How a run ended. `interrupted`: its consumer was leaving. */
-export type Outcome = { kind: 'done' } | { kind: 'interrupted' } | { kind: 'failed'; error: unknown };
+/** How a run ended. `interrupted`: its consumer was closing. */
+type Outcome = { kind: 'done' } | { kind: 'interrupted' } | { kind: 'failed'; error: unknown };
 
 /** Runs jobs, a bounded number at a time, until disposed. */
-export class Consumer implements AsyncDisposable {
+class Consumer implements AsyncDisposable {
   readonly #handlers: JobHandlers;
   readonly #concurrency: number;
   readonly #abort = new AbortController();
@@ -174,7 +174,7 @@ export class Consumer implements AsyncDisposable {
     this.#concurrency = concurrency;
   }
 
-  get hasRoom(): boolean {
+  get hasCapacity(): boolean {
     return this.#running.size < this.#concurrency && !this.#abort.signal.aborted;
   }
 
@@ -194,7 +194,7 @@ export class Consumer implements AsyncDisposable {
   async #attempt(name: string, payload: unknown): Promise<Outcome> {
     const { signal } = this.#abort;
     try {
-      // A handler begins on its own stack, not within the call that added the job.
+      // The handler starts on its own stack, not within the call that added the job.
       await Promise.resolve();
       await this.#handlers.run(name, payload, signal);
       return { kind: 'done' };

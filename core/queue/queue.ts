@@ -1,10 +1,10 @@
 /**
- * The port to jobs. A job is a notification: it carries IDs only, may run twice, may be lost with the queue, and what it asks for
- * stands in the store all the same.
+ * The port for jobs. A job is a notification: it contains only IDs, may run twice, and may be lost with the queue. The store holds
+ * the work to do.
  */
 import type { ZodType } from 'zod';
 
-/** A kind of job: its name and what it carries. */
+/** A kind of job: its name and payload. */
 export interface JobKind<Payload> {
   readonly name: string;
   readonly payload: ZodType<Payload>;
@@ -12,19 +12,18 @@ export interface JobKind<Payload> {
 
 export interface AddOptions {
   /**
-   * Names what the job asks for; jobs with the same ID have the same kind and priority, and either payload will do. A job
-   * that waits for its turn or its next try is not added a second time. A job that is added while it runs runs again
-   * afterwards: the store may have changed after the run read it.
+   * Identifies the work; jobs with the same ID have the same kind and priority, and equivalent payloads. A waiting job is not added
+   * a second time. A job that is added during its run runs again afterwards: the store may have changed after the run read it.
    */
   readonly id: string;
-  /** `high` overtakes what waits. Default `normal`. */
+  /** `high` jobs run before waiting `normal` jobs. Default: `normal`. */
   readonly priority?: 'high' | 'normal';
 }
 
-/** Does one job. A rejection is a failure: the job is tried again, after a growing pause, a bounded number of times. */
+/** Runs one job. A rejection is a failure: the job is retried a bounded number of times, after growing pauses. */
 export type JobHandler<Payload> = (payload: Payload, signal: AbortSignal) => Promise<void>;
 
-/** Handlers of one consumer, one for each kind of job that its queue may hold. */
+/** The handlers of a consumer, one for each kind of job in its queue. */
 export class JobHandlers {
   readonly #byName = new Map<string, { kind: JobKind<unknown>; handler: JobHandler<unknown> }>();
 
@@ -33,7 +32,7 @@ export class JobHandlers {
     return this;
   }
 
-  /** Parses the payload and runs the handler. Throws if nobody handles this kind. */
+  /** Parses the payload and runs the handler. Throws if this kind has no handler. */
   async run(name: string, payload: unknown, signal: AbortSignal): Promise<void> {
     const entry = this.#byName.get(name);
     if (!entry) throw new Error(`No handler for jobs named "${name}"`);
@@ -46,7 +45,7 @@ export interface ConsumerOptions {
   readonly concurrency: number;
 }
 
-/** `unavailable`: the queue cannot be reached. If it went away during an `add`, that may have happened all the same. */
+/** `unavailable`: the queue cannot be reached. If this happened during an `add`, the job may have been added. */
 export type QueueErrorCode = 'unavailable';
 
 export class QueueError extends Error {
@@ -60,26 +59,26 @@ export class QueueError extends Error {
 }
 
 export interface Queue extends AsyncDisposable {
-  /** Throws `QueueError` when the queue cannot be reached. */
+  /** Throws `QueueError` if the queue cannot be reached. */
   ping(): Promise<void>;
 
   /**
-   * Adds a job to a queue; resolves when the queue has it. Rejects with `QueueError` within a second or two if the queue is
-   * away: the notification is lost then, and whoever reconciles with the store finds what it was about.
+   * Adds a job to a queue; resolves when the queue has it. Rejects with `QueueError` within two seconds if the queue cannot be
+   * reached: the notification is lost then, and periodic passes over the store find the work.
    */
   add<Payload>(queue: string, kind: JobKind<Payload>, payload: Payload, options: AddOptions): Promise<void>;
 
-  /** Takes jobs from a queue until the consumer is disposed, which waits for the jobs it runs after aborting their signal. */
+  /** Runs jobs of a queue until disposed. Disposing aborts the signal of running jobs and waits for them. */
   consume(queue: string, handlers: JobHandlers, options: ConsumerOptions): Promise<AsyncDisposable>;
 }
 
-/** Runs of a job before it is given up. With the pauses below that is a minute and a half: a Docker Engine restarts in less. */
+/** How often a job runs before it is dropped. With the pauses below that takes 90 s; a Docker Engine restarts in less. */
 export const maxAttempts = 8;
 
-/** The pause after the first failure, doubled after each further one: most of what fails once works a second later. */
+/** The pause after the first failure, doubled after each further failure: most second attempts succeed. */
 const firstPauseMs = 1_000;
 
-/** The longest pause: a job should not wait long for something that has come back. */
+/** The longest pause: short, because the cause of the failures may be gone. */
 const longestPauseMs = 30_000;
 
 /** How long a job waits after so many failures. */

@@ -4,8 +4,8 @@ import { createHmac, createSecretKey, hkdfSync } from 'node:crypto';
 const minSecretBytes = 32;
 
 /**
- * The one secret that all processes of a platform share. It is never used itself: each purpose gets a key of its own, so that
- * what one purpose gives away says nothing about another.
+ * The secret that all processes of a platform share. It is never used directly: each purpose has its own derived key, so that a
+ * leaked key compromises no other purpose.
  */
 export class PlatformSecret {
   readonly #secret: Buffer;
@@ -21,7 +21,7 @@ export class PlatformSecret {
     return Buffer.from(hkdfSync('sha256', this.#secret, '', `berth ${purpose}`, 32));
   }
 
-  /** A function that makes an unguessable text (base64url, 256 bits) of another, always the same one. */
+  /** A deterministic function from a text to an unguessable text (base64url, 256 bits). */
   deriver(purpose: string): (text: string) => string {
     const key = createSecretKey(this.keyFor(purpose));
     return (text) => createHmac('sha256', key).update(text).digest('base64url');

@@ -1,10 +1,10 @@
-/** How a request of a batch ended. */
+/** The outcome of one request of a batch. */
 export type Outcome<Answer> = { readonly answer: Answer } | { readonly error: unknown };
 
 interface Limits {
-  /** How many batches may be under way at a time. */
+  /** How many batches may run at a time. */
   readonly atOnce: number;
-  /** How many requests go into one. */
+  /** How many requests a batch has at most. */
   readonly size: number;
 }
 
@@ -14,18 +14,18 @@ interface Waiting<Request, Answer> {
 }
 
 /**
- * Requests of one kind, answered in batches: who asks while nothing is under way is served at once, and those who ask
- * meanwhile go together. So a server that is far away or busy is asked less often, not more, the more there is to ask.
- * A request is sent after it was asked, never before: its answer is as fresh as that of a request of its own.
+ * Sends requests of one kind in batches: a request is sent at once if no batch is running; requests that arrive meanwhile share the
+ * next batch. So a distant or busy server receives fewer, larger requests as the load grows. A batch is sent after its requests were
+ * made, so each answer is as fresh as that of a separate request.
  */
 export class Batches<Request, Answer> {
   readonly #run: (requests: readonly Request[]) => Promise<readonly Outcome<Answer>[]>;
   readonly #limits: Limits;
   #waiting: Waiting<Request, Answer>[] = [];
-  #underWay = 0;
+  #running = 0;
   #isDue = false;
 
-  /** `run` gives the outcomes of requests in their order. If it rejects, all of them fail with that. */
+  /** @param run - resolves to the outcomes in the order of the requests; if it rejects, all of them fail with its error */
   constructor(run: (requests: readonly Request[]) => Promise<readonly Outcome<Answer>[]>, limits: Limits) {
     this.#run = run;
     this.#limits = limits;
@@ -40,9 +40,9 @@ export class Batches<Request, Answer> {
     return outcome.answer;
   }
 
-  /** What arrived over the network in one turn of the event loop is all asked by its end. */
+  /** At the end of this turn of the event loop, so that all requests that arrived in it share a batch. */
   #sendSoon(): void {
-    if (this.#isDue || this.#underWay >= this.#limits.atOnce) return;
+    if (this.#isDue || this.#running >= this.#limits.atOnce) return;
     this.#isDue = true;
     setImmediate(() => {
       this.#isDue = false;
@@ -52,11 +52,11 @@ export class Batches<Request, Answer> {
 
   async #send(): Promise<void> {
     const batch = this.#waiting.splice(0, this.#limits.size);
-    this.#underWay += 1;
+    this.#running += 1;
     if (this.#waiting.length > 0) this.#sendSoon();
     const outcomes = await this.#outcomes(batch);
     for (const [index, { end }] of batch.entries()) end(outcomes[index] ?? { error: new Error('No outcome') });
-    this.#underWay -= 1;
+    this.#running -= 1;
     if (this.#waiting.length > 0) this.#sendSoon();
   }
 

@@ -1,14 +1,13 @@
 /**
- * Documents as text, in MongoDB Extended JSON, and back. What is written comes back equal, whatever its keys:
+ * Converts documents to text, in MongoDB Extended JSON, and back without changes:
  * - a `Date` is `{"$date":"2026-01-01T00:00:00.000Z"}`, always of this length, so that texts are ordered as their dates;
- * - bytes are `{"$binary":{"base64":"…","subType":"00"}}`, and come back as `Uint8Array`, a `Buffer` too;
- * - a key that begins with `$` gets another `$` in front, so that nobody's data is taken for one of the above.
+ * - bytes are `{"$binary":{"base64":"…","subType":"00"}}`, and are read as `Uint8Array`, also if they were a `Buffer`;
+ * - a key that begins with `$` gets another `$` in front, so that it is not read as one of the above.
  *
- * The reader and writer of the `bson` package do not fit: theirs leave out `.000`, which breaks the order, and make a date
- * of a user's own `{"$date": …}`.
+ * The `bson` package does not fit: it omits `.000`, which breaks the order, and reads a user's own `{"$date": …}` as a date.
  */
 
-/** Far more than any document needs; a circle in the data ends here. MongoDB's own limit is 100. */
+/** Far more than any document needs; also detects cycles. MongoDB's own limit is 100. */
 const maxDepth = 64;
 
 /** The years that a date written with four digits can have. */
@@ -18,7 +17,7 @@ type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
 /**
  * Writes a document as text. Fields that are `undefined` are left out, and -0 becomes 0.
- * Throws a `TypeError` that names the place of whatever would not come back as it is.
+ * Throws a `TypeError` with the path of a value that cannot be stored unchanged.
  */
 export function documentToText(document: object): string {
   return JSON.stringify(toJson(document, '', 0));
@@ -40,7 +39,7 @@ function toJson(value: unknown, path: string, depth: number): Json {
   }
   if (typeof value === 'boolean' || value === null) return value;
   if (typeof value !== 'object') throw unfit(path, `something of type ${typeof value}`);
-  if (depth > maxDepth) throw unfit(path, 'something nested too deeply, or in a circle');
+  if (depth > maxDepth) throw unfit(path, 'something nested too deeply, or in a cycle');
   return objectToJson(value, path, depth);
 }
 
@@ -86,7 +85,7 @@ function fromJson(json: Json): unknown {
 
 const dollarCode = '$'.charCodeAt(0);
 
-/** A copy, as a small `Buffer` is a view on a pool that it shares with others. */
+/** Copies, because a small `Buffer` is a view of a shared pool. */
 function bytesOf(binary: { base64: string }): Uint8Array {
   return new Uint8Array(Buffer.from(binary.base64, 'base64'));
 }

@@ -1,40 +1,39 @@
-/** The one way in which this house talks to MongoDB: documents and GridFS blobs alike. */
+/** Connections to MongoDB, for documents and GridFS blobs. */
 import { MongoClient, MongoServerError, ReadConcern } from 'mongodb';
 import type { Db, DbOptions, Document, MongoClientOptions } from 'mongodb';
 
 export interface MongoOptions {
-  /** Of a standalone server, a replica set or a sharded cluster. It holds a password: never log it. */
+  /** The URL of a standalone server, a replica set or a sharded cluster. It contains a password: never log it. */
   readonly url: string;
-  /** Default: the one that the URL names, else `berth`. */
+  /** Default: the database in the URL, else `berth`. */
   readonly database?: string;
 }
 
 const defaultDatabase = 'berth';
 
-/** Where the URL names none, the driver says `test`. */
+/** The driver returns `test` for a URL without a database. */
 const urlDatabase = /^mongodb(?:\+srv)?:\/\/[^/?]+\/([^/?]+)/;
 
 /**
- * When no server can take an operation, callers hear of it after this long. An election takes longer; whoever can wait tries
- * again, and a readiness probe must not.
+ * How long an operation waits for an available server. An election takes longer: callers that can wait retry, and a readiness probe
+ * must not wait.
  */
 const selectionTimeoutMs = 3_000;
 
-/** A write that a majority has not confirmed by then is reported as unknown; it may still happen. */
+/** After this time, a write that a majority has not confirmed fails with an unknown result; it may still happen. */
 const majorityTimeoutMs = 5_000;
 
-/** An answer takes milliseconds, or as long as a majority may take. After this the connection is taken for dead. */
+/** An answer takes milliseconds, or as long as a majority may take. After this time the connection counts as dead. */
 const answerTimeoutMs = 10_000;
 
 /** In MongoDB's list of error codes. */
 const commandNotFound = 59;
 
 /**
- * What holds whatever the URL says. Writes are acknowledged by a majority and from its journals, so they outlive a failover;
- * a standalone server is its own majority. Reads go to the primary with `local`: it has every write that was ever
- * acknowledged, our own included. `majority` could miss what is being written now, so that version checks would fail over
- * and over; `linearizable` costs a round of the replica set for each read. What a deposed primary still answers for some
- * seconds cannot do harm: what is decided by it must be written, and a majority refuses that.
+ * Overrides the URL. Writes are acknowledged by a majority and from its journals, so they survive a failover; a standalone server
+ * is its own majority. Reads go to the primary with `local`: it has every acknowledged write. `majority` could miss current writes,
+ * so that version checks would fail repeatedly; `linearizable` costs a round trip within the replica set for each read. A deposed
+ * primary may answer for some seconds; that is harmless, because a majority rejects the writes that follow from its answers.
  */
 const guarantees = {
   writeConcern: { w: 'majority', journal: true },
@@ -42,14 +41,14 @@ const guarantees = {
   readPreference: 'primary',
 } satisfies DbOptions;
 
-/** Those of every client. The driver retries reads and writes where servers can; for others the URL says `retryWrites=false`. */
+/** Options of every client. The driver retries reads and writes; for servers that cannot, the URL has `retryWrites=false`. */
 const connection = {
   appName: 'berth',
   serverSelectionTimeoutMS: selectionTimeoutMs,
   connectTimeoutMS: selectionTimeoutMs,
 } satisfies MongoClientOptions;
 
-/** Connects, and hands back a client that reconnects by itself from then on. The caller closes it. */
+/** Connects, and returns a client that reconnects by itself. The caller closes it. */
 export async function connectMongo(options: MongoOptions): Promise<{ client: MongoClient; db: Db }> {
   const client = new MongoClient(options.url, {
     ...connection,
@@ -66,7 +65,7 @@ export async function connectMongo(options: MongoOptions): Promise<{ client: Mon
   }
 }
 
-/** Runs something that takes as long as it takes, such as making an index, over a connection of its own. */
+/** Runs an action without time limits, such as creating an index, on a connection of its own. */
 export async function withPatientMongo<R>(options: MongoOptions, action: (db: Db) => Promise<R>): Promise<R> {
   const client = new MongoClient(options.url, { ...connection, maxPoolSize: 1 });
   try {
@@ -76,12 +75,12 @@ export async function withPatientMongo<R>(options: MongoOptions, action: (db: Db
   }
 }
 
-/** What the primary, or the router of a sharded cluster, says of itself: its time among other things. */
+/** The `hello` answer of the primary, or of the router of a sharded cluster, which contains its time. */
 export async function serverHello(db: Db): Promise<Document> {
   try {
     return await db.admin().command({ hello: 1 });
   } catch (error) {
-    // Its name before MongoDB 4.4.2, and that of some servers that speak the protocol.
+    // The name of the command before MongoDB 4.4.2, and of some compatible servers.
     if (error instanceof MongoServerError && error.code === commandNotFound)
       return await db.admin().command({ isMaster: 1 });
     throw error;

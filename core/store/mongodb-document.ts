@@ -1,15 +1,15 @@
 /**
- * Documents as MongoDB keeps them. They go through the text of `document-text.ts` first: so both drivers refuse the same
- * things, and give back the same for the same input, whatever that was.
+ * Documents as MongoDB stores them. They are converted by `document-text.ts` first, so that both drivers reject the same documents
+ * and return the same ones.
  *
- * Keys: BSON has none with a zero byte, servers read `$` and `.` as operators and paths, and the driver takes an object with
- * `_bsontype` for one of its own. Such characters are written as `%` and two hexadecimal digits, and so is `%` itself.
+ * Keys: BSON allows no zero byte, servers read `$` and `.` as operators and paths, and the driver treats an object with `_bsontype`
+ * as its own. Such characters, and `%`, are written as `%` and two hexadecimal digits.
  */
 import { Binary } from 'mongodb';
 import { documentToText, textToDocument } from './document-text.ts';
 import type { StoredDocument } from './store.ts';
 
-/** A document's fields but for its ID, ready for the driver. */
+/** A document's fields without its ID, as the driver stores them. */
 export type MongoFields = Readonly<Record<string, unknown>>;
 
 const ordinary = { configurable: true, enumerable: true, writable: true };
@@ -17,14 +17,14 @@ const ordinary = { configurable: true, enumerable: true, writable: true };
 const unsafeCharacters = /[%$.\0]|^_(?=bsontype$)/g;
 const escapedCharacters = /%([0-9A-F]{2})/g;
 
-/** Makes a document ready to be stored; also gives what will be read back. Throws a `TypeError` if it cannot be stored. */
+/** Converts a document for MongoDB; `plain` is the document as it will be read. Throws a `TypeError` if it cannot be stored. */
 export function toMongo<T extends StoredDocument>(document: T): { readonly fields: MongoFields; readonly plain: T } {
   const plain = textToDocument(documentToText(document)) as T;
   const { id: _id, ...fields } = plain;
   return { fields: escapeKeys(fields) as MongoFields, plain };
 }
 
-/** Makes a document of what was stored. */
+/** Converts a stored document back. */
 export function fromMongo(id: string, fields: MongoFields): unknown {
   return { id, ...(unescapeKeys(fields) as object) };
 }
@@ -54,7 +54,7 @@ function isNested(value: unknown): value is object {
 function mapEntries(object: object, toKey: (key: string) => string, toValue: (value: unknown) => unknown): object {
   const mapped: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(object)) {
-    // What an assignment would take for something else becomes an ordinary field, too.
+    // An assignment to `__proto__` would change the prototype.
     if (key === '__proto__') Object.defineProperty(mapped, key, { ...ordinary, value: toValue(value) });
     else mapped[toKey(key)] = toValue(value);
   }

@@ -1,4 +1,4 @@
-/** What went wrong, in MongoDB's words. */
+/** Errors of MongoDB. */
 import {
   MongoBulkWriteError,
   MongoError,
@@ -15,24 +15,24 @@ const badValue = 2;
 const fileStreamFailed = 39;
 const outOfDiskSpace = 14_031;
 
-/** Whether a document with this ID, or this value of a unique index, is there already. */
+/** Whether a document with this ID, or this value of a unique index, exists. */
 export function isDuplicate(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === duplicateKey;
 }
 
-/** Whether the server knows no index that a query named: another version of the program may have removed it. */
+/** Whether the index that a query names is missing: another version of Berth may have removed it. */
 export function isUnknownHint(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === badValue && /hint/i.test(error.message);
 }
 
-/** Whether the server's disk is full: for a write, or for what a search keeps in a file. */
+/** Whether the server's disk is full, for a write or for the temporary file of a query. */
 export function isOutOfSpace(error: unknown): boolean {
   return error instanceof MongoServerError && (error.code === outOfDiskSpace || error.code === fileStreamFailed);
 }
 
 /**
- * Whether a write may or may not have happened, and is worth another try: the connection broke, or a primary stepped down.
- * Not after a time-out: who waited that long has waited enough.
+ * Whether the result of a write is unknown and the write should be retried: the connection broke, or a primary stepped down. Not
+ * after a time-out, which the caller has already waited for.
  */
 export function isUncertain(error: unknown): boolean {
   if (error instanceof MongoNetworkTimeoutError) return false;
@@ -42,8 +42,8 @@ export function isUncertain(error: unknown): boolean {
 }
 
 /**
- * What an unordered bulk write's error says of one of its documents: `undefined` if that one was written. The driver wraps
- * what broke the whole write, such as a connection that was lost, in an error of its own; here it comes unwrapped.
+ * The error of one document of a failed unordered bulk write; `undefined` if the document was written. If the whole write failed,
+ * for example because the connection was lost, returns the cause, which the driver wraps.
  */
 export function bulkOutcome(error: unknown, index: number): unknown {
   if (!(error instanceof MongoBulkWriteError)) return error;
@@ -54,12 +54,12 @@ export function bulkOutcome(error: unknown, index: number): unknown {
   return isUnconfirmed(error) ? error : undefined;
 }
 
-/** Whether the documents that a bulk write did write were not confirmed as durably as was asked. */
+/** Whether the server has not confirmed the requested durability of the written documents. */
 function isUnconfirmed(error: MongoBulkWriteError): boolean {
   return error.result.getWriteConcernError() !== undefined || [error.writeErrors].flat().length === 0;
 }
 
-/** Why the database cannot be used, if that is what an error says. The driver's messages name hosts, never passwords. */
+/** The message of an error of MongoDB. The driver's messages contain hosts, but no passwords. */
 export function mongoProblem(error: unknown): string | undefined {
   return error instanceof MongoError ? error.message : undefined;
 }

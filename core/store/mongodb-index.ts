@@ -5,32 +5,32 @@ import { serverHello } from './mongodb-client.ts';
 import { indexKeys } from './mongodb-query.ts';
 import type { AnyCollection } from './query-plan.ts';
 
-/** How the indexes that we made are named. Those of anybody else, and those that sharding needs, are left alone. */
+/** The name prefix of Berth's indexes. Other indexes, such as those for sharding, are not changed. */
 const ownPrefix = 'berth:';
 
-/** What an index must not have: it would hold fewer documents than there are, or compare them otherwise. */
+/** Options that would make an index incomplete, or change its order. */
 const foreignOptions = ['unique', 'sparse', 'partialFilterExpression', 'collation', 'expireAfterSeconds', 'hidden'];
 
-/** In MongoDB's list of error codes: somebody else was faster. */
+/** In MongoDB's list of error codes: another process was faster. */
 const namespaceNotFound = 26;
 const indexNotFound = 27;
 
-/** Makes the indexes that are declared, then removes those that are not any more, or differ. */
+/** Creates the declared indexes, and removes Berth's indexes that are no longer declared or differ. */
 export async function makeIndexes(db: Db, declared: readonly AnyCollection[], log: Log): Promise<void> {
   const { setName, msg } = await serverHello(db);
-  // Without this an index is not done while any one member of the replica set is away. A standalone server refuses it.
+  // Otherwise creating an index waits for every member of the replica set. A standalone server rejects the option.
   const quorum = setName !== undefined || msg === 'isdbgrid' ? { commitQuorum: 'majority' } : {};
   for (const { name, indexes } of declared) {
     const wanted = new Map(Object.values(indexes).map(indexOf));
     const collection = db.collection(name);
     const found = await indexesOf(collection);
     for (const { name: index, key } of found.filter((each) => isOurs(each) && !isWanted(each, wanted))) {
-      // Two indexes cannot have the same keys, so one that differs otherwise must go before its successor is made.
+      // Two indexes cannot have the same keys, so one with other options is dropped before its successor is created.
       if (wanted.has(keyText(key as Keys))) await dropIndex(collection, index as string, log);
     }
     const there = new Set(found.filter((each) => isWanted(each, wanted)).map(({ key }) => keyText(key as Keys)));
     const missing = [...wanted].filter(([text]) => !there.has(text)).map(([, spec]) => spec);
-    // The command itself, as the driver's method cannot say a quorum for all servers.
+    // The command, because the driver's method does not accept a quorum for all servers.
     if (missing.length > 0) await db.command({ createIndexes: name, indexes: missing, ...quorum });
     for (const { name: index, key } of found.filter(isOurs)) {
       if (!wanted.has(keyText(key as Keys))) await dropIndex(collection, index as string, log);
@@ -45,7 +45,7 @@ interface IndexSpec {
   readonly key: Readonly<Record<string, 1>>;
 }
 
-/** Indexes over the same fields are one in the database, whatever they are called where they are declared. */
+/** Indexes over the same fields are one index in the database, even if they are declared under several names. */
 function indexOf(fields: readonly string[]): [string, IndexSpec] {
   const key = indexKeys(fields);
   return [keyText(key), { name: `${ownPrefix}${fields.join(',')}`, key }];
@@ -68,13 +68,13 @@ function isWanted(index: Document, wanted: ReadonlyMap<string, IndexSpec>): bool
   return wanted.has(keyText(index['key'] as Keys)) && !foreignOptions.some((option) => Boolean(index[option]));
 }
 
-/** Keys in their order, which counts. */
+/** Keys in order, because the order is significant. */
 function keyText(keys: Keys): string {
   return JSON.stringify(Object.entries(keys).map(([field, direction]) => [field, Number(direction)]));
 }
 
 async function dropIndex(collection: Collection, index: string, log: Log): Promise<void> {
-  log.info({ collection: collection.collectionName, index }, 'Removing an index that is not declared any more');
+  log.info({ collection: collection.collectionName, index }, 'Removing an index that is no longer declared');
   try {
     await collection.dropIndex(index);
   } catch (error) {

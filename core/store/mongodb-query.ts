@@ -3,7 +3,7 @@ import type { MongoRecord } from './mongodb-records.ts';
 import { planQuery } from './query-plan.ts';
 import type { AnyCollection, AnyQuery, PlannedRange } from './query-plan.ts';
 
-/** A query in MongoDB's words. */
+/** A query for the MongoDB driver. */
 export interface MongoQuery {
   readonly filter: Filter<MongoRecord>;
   readonly sort: Sort;
@@ -13,13 +13,13 @@ export interface MongoQuery {
 }
 
 /**
- * Writes a query as MongoDB's index answers it, in order, without sorting. MongoDB's order of types, and its comparisons,
- * which hold values of one type only, are those of the port. Throws `StoreError` `not-indexed`.
+ * Translates a query so that an index answers it in order, without sorting. MongoDB's order of types, and its comparisons within
+ * one type, are those of the port. Throws `StoreError` `not-indexed`.
  */
 export function mongoQuery(collection: AnyCollection, query: AnyQuery): MongoQuery {
   const plan = planQuery(collection, query);
   const filter: Record<string, unknown> = {};
-  // `null` finds absent fields, too.
+  // `null` also matches absent fields.
   for (const { field, value } of plan.equals) filter[fieldPath(field)] = { $eq: value };
   if (plan.range) filter[fieldPath(plan.range.field)] = rangeFilter(plan.range);
   const direction = plan.descending ? -1 : 1;

@@ -1,7 +1,6 @@
 /**
- * Documents in their collection, and the writes to them. Each write carries an ID of its own, so that after a connection
- * broke it can be found out whether it happened: on servers that retry by themselves, and on those that cannot.
- * Each write addresses one `_id`, so collections can be sharded by it.
+ * Documents in their collection, and the writes to them. Each write has an ID, which shows after a broken connection whether the
+ * write happened, also on servers without retryable writes. Each write addresses one `_id`, so collections can be sharded by it.
  */
 import { ObjectId } from 'mongodb';
 import type { Collection, Condition } from 'mongodb';
@@ -13,24 +12,24 @@ import { StoreError } from './store.ts';
 
 export interface MongoRecord {
   readonly _id: string;
-  /** Of the last write. Not a counter: a document that was deleted and made anew must not have the version of the old one. */
+  /** The ID of the last write. Not a counter: a document that is deleted and inserted again must have a new version. */
   readonly version: ObjectId;
-  /** Of the insertion. */
+  /** The ID of the insertion. */
   readonly born: ObjectId;
   readonly document: MongoFields;
 }
 
-/** A collection, and the ways into it that serve many at once. */
+/** A collection with its batches of reads and inserts. */
 export interface MongoRecords {
   readonly collection: Collection<MongoRecord>;
   readonly reads: Batches<string, MongoRecord | undefined>;
-  /** Whether the ID was free. */
+  /** Resolve to whether the ID was free. */
   readonly inserts: Batches<MongoRecord, boolean>;
 }
 
 /**
- * Measured on one core with 32 callers: with one batch at a time a caller often waits for two round trips, with many the
- * driver's work for each of them is back, which is most of what a request costs. A batch is bounded for its memory.
+ * Measured on one core with 32 callers: with one batch at a time a caller often waits for two round trips; with many batches the
+ * driver's work per batch dominates again. The size bounds the memory of a batch.
  */
 const batches = { atOnce: 2, size: 64 };
 
@@ -42,7 +41,7 @@ export function recordsOf(collection: Collection<MongoRecord>): MongoRecords {
   };
 }
 
-/** Inserts a document. @returns whether the ID was free. */
+/** Inserts a document. @returns whether the ID was free */
 export async function insertRecord(
   { collection, inserts }: MongoRecords,
   id: string,
@@ -51,15 +50,15 @@ export async function insertRecord(
   const born = new ObjectId();
   const record: MongoRecord = { _id: id, version: born, born, document };
   const insert = async () => await inserts.ask(record);
-  return await twice(insert, async () => {
+  return await retryUncertain(insert, async () => {
     if (await insert()) return true;
-    // Written once more, so that a majority confirms it. If it was changed already, whoever did that saw to it.
+    // Written again, so that a majority confirms it. If it was changed meanwhile, that change was confirmed.
     const { matchedCount } = await collection.replaceOne({ _id: id, version: born }, record);
     return matchedCount > 0 || (await collection.countDocuments({ _id: id, born }, { limit: 1 })) > 0;
   });
 }
 
-/** Replaces a document, if it is still as it was read. @returns whether it was. */
+/** Replaces a document if it is unchanged since it was read. @returns whether it was unchanged */
 export async function replaceRecord(
   { collection }: MongoRecords,
   before: MongoRecord,
@@ -69,7 +68,7 @@ export async function replaceRecord(
   const record: MongoRecord = { _id, version: new ObjectId(), born, document };
   const replace = async (version: Condition<ObjectId>) =>
     (await collection.replaceOne({ _id, version }, record)).matchedCount > 0;
-  return await twice(
+  return await retryUncertain(
     async () => await replace(before.version),
     async () => {
       if (await replace({ $in: [before.version, record.version] })) return true;
@@ -78,11 +77,11 @@ export async function replaceRecord(
   );
 }
 
-/** Deletes a document, if it is still as it was read. @returns whether it was. */
+/** Deletes a document if it is unchanged since it was read. @returns whether it was unchanged */
 export async function removeRecord({ collection }: MongoRecords, before: MongoRecord): Promise<boolean> {
   const { _id, version, born } = before;
   const remove = async () => (await collection.deleteOne({ _id, version })).deletedCount > 0;
-  return await twice(remove, async () => {
+  return await retryUncertain(remove, async () => {
     if (await remove()) return true;
     if ((await collection.countDocuments({ _id, born }, { limit: 1 })) > 0) return false;
     throw unknownResult('deleted');
@@ -114,17 +113,17 @@ async function insertAll(
   }
 }
 
-/** Runs a write, and if its result is unknown, once more in a way that finds it out. */
-async function twice(write: () => Promise<boolean>, again: () => Promise<boolean>): Promise<boolean> {
+/** Runs a write. If its result is unknown, runs `retry`, which finds it out. */
+async function retryUncertain(write: () => Promise<boolean>, retry: () => Promise<boolean>): Promise<boolean> {
   try {
     return await write();
   } catch (error) {
     if (!isUncertain(error)) throw error;
-    return await again();
+    return await retry();
   }
 }
 
-/** Somebody else wrote since. Either our write came before theirs or it did not happen; nothing tells which. */
+/** Another process has written the document since: whether this write happened before that is unknown. */
 function unknownResult(what: string): StoreError {
   const message = `The connection broke while a document was ${what}, and it was written to since: it may have happened`;
   return new StoreError('unavailable', message);

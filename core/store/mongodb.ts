@@ -1,10 +1,10 @@
 /**
  * Documents in MongoDB: a standalone server, a replica set or a sharded cluster, shared by any number of processes.
  *
- * A collection of the port is one of MongoDB's, a document is `{_id, version, born, document: {its fields but id}}`. It is
- * replaced whole if its version is still the one that was read. There are no transactions and no sessions of ours.
- * A `find` over an index that is being written to may miss a document that moves within it just then, as it would with any
- * driver had it come a moment earlier or later; each document it gives is as it stood at some moment of the search.
+ * A collection of the port is a collection of MongoDB, a document is `{_id, version, born, document: {its fields without id}}`. It
+ * is replaced as a whole if its version is still the one that was read. Berth uses no transactions and no sessions.
+ * A `find` may miss a document that moves within the index meanwhile. Each returned document is in its state at some moment of
+ * the search.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serialize } from 'node:v8';
@@ -30,15 +30,15 @@ import { StoreError } from './store.ts';
 import type { Collection, Query, Scan, Store, StoredDocument } from './store.ts';
 
 export interface MongoStoreOptions extends MongoOptions {
-  /** All collections that will be used. Their indexes are made at opening, and those not declared any more removed. */
+  /** All collections that will be used. Their indexes are created at opening, and undeclared ones are removed. */
   readonly collections: readonly AnyCollection[];
   readonly log: Log;
 }
 
-/** Conflicts after which a change begins to pause: others are at it, and each round lets one of them through. */
+/** After this number of conflicts a change pauses before it retries: in each round one writer succeeds. */
 const conflictsWithoutPause = 2;
 
-/** A pause is random, up to 1 ms doubled with each further conflict, up to this: some ten round trips. */
+/** Limit of the random pause, which starts at up to 1 ms and doubles with each conflict: about ten round trips. */
 const maxPauseMs = 32;
 
 /** Opens the store. Throws `StoreError` `unavailable` if no server answers within some seconds. */
@@ -141,13 +141,13 @@ class MongoStore implements Store {
   ): Promise<T[]> {
     const records = this.#records(collection);
     const planned = mongoQuery(this.#declared(collection.name), query);
-    // MongoDB takes a limit of 0 for none.
+    // In MongoDB a limit of 0 means no limit.
     if (planned.limit === 0) return [];
     for (;;) {
       const found = await this.#run(async () => await this.#searchOnce(records, planned));
-      // A document that moves within the index during the search may come twice; it counts as it stood the last time.
+      // A document that moves within the index during the search may be found twice; the later state is returned.
       const distinct = new Map(found.map((record) => [record._id, record]));
-      // Fewer than the limit would say that there are no more.
+      // Fewer documents than the limit would mean that there are no more.
       if (distinct.size < found.length && found.length === planned.limit) continue;
       return Array.from(distinct.values(), (record) => documentOf(record) as T);
     }
@@ -235,7 +235,7 @@ function documentOf({ _id, document }: MongoRecord): unknown {
   return fromMongo(_id, document);
 }
 
-/** Runs something; what MongoDB refuses becomes a `StoreError`. Other errors come through. */
+/** Turns errors of MongoDB into `StoreError`s. */
 async function storeErrors<R>(action: () => Promise<R>): Promise<R> {
   try {
     return await action();

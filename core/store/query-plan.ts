@@ -1,14 +1,14 @@
-/** What a query asks of an index, checked and spelled out: each driver only translates it, so they cannot disagree. */
+/** Plans queries: validates them and makes them explicit, so that drivers only translate plans and cannot disagree. */
 import { StoreError } from './store.ts';
 import type { IndexValue } from './store.ts';
 
-/** A collection, whatever its documents are. */
+/** A collection without the type of its documents. */
 export interface AnyCollection {
   readonly name: string;
   readonly indexes: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A query, whatever the documents are. */
+/** A query without the type of its documents. */
 export interface AnyQuery {
   readonly index: string;
   readonly equals?: Readonly<Record<string, IndexValue | undefined>>;
@@ -17,7 +17,7 @@ export interface AnyQuery {
   readonly limit?: number;
 }
 
-/** The types of values that indexes keep apart. */
+/** The types of values that indexes distinguish. */
 export type IndexType = 'number' | 'string' | 'boolean' | 'date';
 
 export interface Bound {
@@ -69,7 +69,7 @@ export function indexType(value: Exclude<IndexValue, null>): IndexType {
   return value instanceof Date ? 'date' : (typeof value as 'number' | 'string' | 'boolean');
 }
 
-/** Throws a `TypeError` if an indexed field of a document holds what no index can. */
+/** Throws a `TypeError` if an indexed field of a document has a value that cannot be indexed. */
 export function assertIndexable(collection: AnyCollection, document: object): void {
   for (const fields of Object.values(collection.indexes)) {
     for (const field of fields) {
@@ -121,7 +121,7 @@ function boundOf(included: IndexValue | undefined, excluded: IndexValue | undefi
   return { value: checked(value), included: included !== undefined };
 }
 
-/** No document holds such a value, and to look for it is a mistake. */
+/** Throws a `RangeError` for a value that no document can have. */
 function checked<Value extends IndexValue>(value: Value): Value {
   const isNumber = typeof value === 'number' ? Number.isFinite(value) : true;
   const isDate = value instanceof Date ? !Number.isNaN(value.getTime()) : true;

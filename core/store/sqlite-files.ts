@@ -7,8 +7,8 @@ import { ifPresent } from '../files/system-code.ts';
 const ownerOnly = 0o600;
 
 /**
- * Makes the file of a database that is about to be opened, if it is not there, and lets only its owner read it and what SQLite
- * keeps beside it: a write-ahead log, and an index of that, which SQLite makes with the mode of the database itself.
+ * Creates the file of a database if it is missing, and makes it readable only for its owner, as well as SQLite's write-ahead log and
+ * its index. SQLite creates these with the mode of the database file.
  */
 export async function makePrivate(file: string): Promise<void> {
   await using _made = await open(file, 'a', ownerOnly);
@@ -22,24 +22,24 @@ export async function makePrivate(file: string): Promise<void> {
  */
 const ballastFile = 'berth.ballast';
 
-/** The index takes 32 KiB. The rest is a write-ahead log with room for some hundred small writes, which can be written anew. */
+/** The index takes 32 KiB. The rest is enough for a write-ahead log of about a hundred small writes. */
 const ballastBytes = 1024 * 1024;
 
-/** Puts the ballast into a folder, or as much of it as the disk has room for. Never throws: the store works without. */
+/** Writes the ballast file, or as much of it as fits on the disk. Never throws: the store also works without it. */
 export async function loadBallast(folder: string): Promise<void> {
   const path = join(folder, ballastFile);
   try {
     await using file = await open(path, 'a', ownerOnly);
     await file.chmod(ownerOnly);
     const { size } = await file.stat();
-    // Random: some file systems would store zeros in no space.
+    // Random, because some file systems store zeros without using space.
     if (size < ballastBytes) await file.writeFile(randomBytes(ballastBytes - size));
   } catch {
-    // What was written before the disk was full counts.
+    // The part that was written before the disk was full is useful too.
   }
 }
 
-/** Gives the ballast's space to what needs it now. @returns whether there was any. */
+/** Deletes the ballast file. @returns whether that has freed space */
 export async function dropBallast(folder: string): Promise<boolean> {
   const path = join(folder, ballastFile);
   const found = await ifPresent(stat(path));

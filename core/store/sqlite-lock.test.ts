@@ -12,7 +12,7 @@ test('a lock is had once, also within a process, and says who has it', async () 
   expect(refusal).toBeInstanceOf(StoreError);
   expect(refusal).toMatchObject({ code: 'locked' });
   expect(refusal.message).toMatch(
-    new RegExp(`in use by process ${process.pid} on .+, since 20.+Z: stop that one, or use another data folder$`),
+    new RegExp(`in use by process ${process.pid} on .+, since 20.+Z: stop that process, or use another data folder$`),
   );
   expect(thrownBy(() => lockFolder(folder.path))).toMatchObject({ code: 'locked' });
 

@@ -1,9 +1,9 @@
 /**
- * The lock by which one process owns the data: an exclusive transaction, never ended, on a database of its own. It is the
- * operating system's lock, taken through SQLite, so it is gone with its holder however that ends, and it also holds
- * between two openings in one process. Who holds it stands in a file beside it: a hint for people, not the lock.
+ * The lock with which one process owns the data: a permanent exclusive transaction on a separate database. It is a lock of the
+ * operating system, acquired through SQLite, so it ends with its process, and it also excludes a second opening in the same process.
+ * A file beside it names the holder, for error messages only.
  *
- * Nothing else may open the lock's file in this process: closing it would end the lock (a rule of POSIX locks).
+ * No other code of this process may open the lock file: closing it would release the lock (a rule of POSIX locks).
  */
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -14,7 +14,7 @@ import { StoreError } from './store.ts';
 const lockFile = 'berth.lock';
 const holderFile = 'berth.holder.json';
 
-/** SQLite's result codes stand in the lowest byte, details above: https://sqlite.org/rescode.html */
+/** The lowest byte has SQLite's result code, the others have details: https://sqlite.org/rescode.html */
 const resultCodeMask = 0xff;
 const sqliteBusy = 5;
 
@@ -24,12 +24,12 @@ interface Holder {
   readonly since: string;
 }
 
-/** Takes the lock of a folder of data, until disposed. Throws `StoreError` `locked`, naming the holder. */
+/** Acquires the lock of a data folder until disposed. Throws `StoreError` `locked`, which names the holder. */
 export function lockFolder(folder: string): Disposable {
   const lock = new DatabaseSync(join(folder, lockFile));
   const holderPath = join(folder, holderFile);
   try {
-    // Nothing is ever written to it, so it needs no journal, which a full disk could refuse.
+    // It is never written to, so it needs no journal, which could fail on a full disk.
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
     chmodSync(join(folder, lockFile), 0o600);
   } catch (error) {
@@ -47,7 +47,7 @@ export function lockFolder(folder: string): Disposable {
   };
 }
 
-/** A hint that a full disk has no room for is no reason to fail. */
+/** Never fails: on a full disk the file is missing. */
 function writeHolder(holderPath: string): void {
   const holder: Holder = { pid: process.pid, host: hostname(), since: new Date().toISOString() };
   try {
@@ -64,11 +64,11 @@ function isBusy(error: unknown): boolean {
 
 function lockedMessage(folder: string, holderPath: string): string {
   const holder = readHolder(holderPath);
-  const who = holder ? `process ${holder.pid} on ${holder.host}, since ${holder.since}` : 'another process';
-  return `The data in "${folder}" is in use by ${who}: stop that one, or use another data folder`;
+  const owner = holder ? `process ${holder.pid} on ${holder.host}, since ${holder.since}` : 'another process';
+  return `The data in "${folder}" is in use by ${owner}: stop that process, or use another data folder`;
 }
 
-/** The holder that the file names, if that can be: someone who died may have left the file, and the next not written it yet. */
+/** The holder in the file, if its process is running. A dead process may have left the file, and the next not yet replaced it. */
 function readHolder(holderPath: string): Holder | undefined {
   try {
     const holder = JSON.parse(readFileSync(holderPath, 'utf8')) as Holder;

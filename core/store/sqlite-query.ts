@@ -15,7 +15,7 @@ export interface Sql {
   readonly values: SqlValue[];
 }
 
-/** Writes a query as SQL that its index answers, in order, without sorting. Throws `StoreError` `not-indexed`. */
+/** Translates a query to SQL that its index answers in order, without sorting. Throws `StoreError` `not-indexed`. */
 export function querySql(collection: AnyCollection, query: AnyQuery): Sql {
   const plan = planQuery(collection, query);
   const where = new Conditions();
@@ -29,12 +29,12 @@ export function querySql(collection: AnyCollection, query: AnyQuery): Sql {
   const index = indexName(collection.name, query.index);
   return {
     text: `SELECT document FROM "${collection.name}" INDEXED BY "${index}"${where.sql()} ORDER BY ${order.join(', ')} LIMIT ?`,
-    // SQLite takes a negative limit for none.
+    // In SQLite a negative limit means no limit.
     values: [...where.values, plan.limit ?? -1],
   };
 }
 
-/** Adds the conditions of a range: its bounds, or where the values of its type start and end. */
+/** Adds the conditions of a range: its bounds, or the start and end of the values of its type. */
 function addRange(where: Conditions, range: PlannedRange): void {
   const column = fieldSql(range.field);
   const { type, lower, upper } = range;
@@ -64,26 +64,26 @@ class Conditions {
   }
 }
 
-/** What a parameter of a statement can be. */
+/** A parameter of a statement. */
 export type SqlValue = number | string | Uint8Array;
 
 /** The name of the column that holds the document's text. */
 const documentColumn = 'document';
 
-/** Collections become tables, indexes become indexes: their names go into SQL. */
+/** The names of collections and indexes become part of SQL. */
 const collectionPattern = /^[a-z][a-z0-9-]*$/;
 const fieldPattern = /^[A-Za-z][A-Za-z0-9]*$/;
 
 const falseBlob = Uint8Array.of(0);
 const trueBlob = Uint8Array.of(1);
 
-/** The statement that makes a collection's table. */
+/** The statement that creates a collection's table. */
 export function tableSql(collection: AnyCollection): string {
   assertName(collectionPattern, collection.name);
   return `CREATE TABLE IF NOT EXISTS "${collection.name}" (id TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL, ${documentColumn} TEXT NOT NULL) STRICT`;
 }
 
-/** The statements that make a collection's indexes, by index name. `id` comes last in each, so that order is always total. */
+/** The statements that create a collection's indexes, by index name. `id` comes last in each, so that the order is total. */
 export function indexSql(collection: AnyCollection): Map<string, string> {
   const statements = new Map<string, string>();
   for (const [index, fields] of Object.entries(collection.indexes)) {
@@ -101,7 +101,7 @@ export function indexName(collection: string, index: string): string {
   return `${collection}.${index}`;
 }
 
-/** The expression by which a field is indexed. The planner matches it with the index by its text. */
+/** The indexed expression of a field. The planner matches it with the index by its text. */
 export function fieldSql(field: string): string {
   assertName(fieldPattern, field);
   if (field === 'id') return 'id';
@@ -112,7 +112,7 @@ export function fieldSql(field: string): string {
   );
 }
 
-/** What a value becomes to be compared with an indexed field: an expression with one parameter, and the parameter's value. */
+/** Converts a value for a comparison with an indexed field: an expression with one parameter, and the parameter's value. */
 export function comparable(value: Exclude<IndexValue, null>): { sql: string; parameter: SqlValue } {
   if (value instanceof Date) {
     const text = value.toISOString();
@@ -123,13 +123,13 @@ export function comparable(value: Exclude<IndexValue, null>): { sql: string; par
   if (typeof value === 'string') return { sql: '?', parameter: value };
   if (!Number.isFinite(value))
     throw new RangeError(`No document holds the number ${value}, so none can be found by it`);
-  // Read by SQLite as the document's own number was: beyond 2^53 its integers differ from JavaScript's.
+  // Parsed by SQLite like the document's number: beyond 2^53 its integers differ from JavaScript's.
   return { sql: "json_extract(?, '$')", parameter: JSON.stringify(value) };
 }
 
 /**
- * Conditions that hold from where the values of a type start, and up to where they end. `-9e999` is minus infinity, where
- * all that is not null starts: SQLite does not search an index for `IS NOT NULL`.
+ * Conditions for the start and end of the values of a type. `-9e999` is minus infinity, the start of all values but null: SQLite
+ * does not search an index for `IS NOT NULL`.
  */
 export const typeBounds: Readonly<Record<IndexType | 'any', { readonly start: string; readonly end?: string }>> = {
   any: { start: '>= -9e999' },

@@ -14,30 +14,29 @@ export async function openSqliteWriter(data: ThreadData, log: Log): Promise<Sqli
   const thread = new Worker(new URL('sqlite-writer-thread.mjs', import.meta.url), {
     workerData: data,
     name: 'store-writer',
-    // A thread cannot take every option of its process (a test runner's, for one), and this one needs none.
+    // A thread does not accept all options of its process (for example those of a test runner), and needs none.
     execArgv: [],
   });
   const [answer] = (await once(thread, 'message')) as [ThreadAnswer];
   if (answer.kind === 'opened') return new SqliteWriter(thread, log);
   await thread.terminate();
-  const { message, isFull } = answer.kind === 'failed' ? answer : senseless;
+  const { message, isFull } = answer.kind === 'failed' ? answer : unexpectedAnswer;
   const why = isFull ? 'The disk is full' : message;
   throw new StoreError('unavailable', `Cannot open the database "${data.file}": ${why}`, { isFull });
 }
 
-/** What an answer that does not fit the question counts as. */
-const senseless = { message: 'Its thread gave no sensible answer', isFull: false };
+const unexpectedAnswer = { message: 'Its thread sent an unexpected answer', isFull: false };
 
-/** The writes of this process. Whatever is asked for while a commit runs goes into the next one. */
+/** The writes of this process. Writes that arrive during a commit share the next one. */
 export class SqliteWriter implements AsyncDisposable {
   readonly #thread: Worker;
   readonly #log: Log;
   readonly #exited: Promise<void>;
   #waiting: PendingWrite[] = [];
   #committing: PendingWrite[] = [];
-  /** Why nothing could be written the last time. */
+  /** The error of the last commit. */
   #problem: StoreError | undefined;
-  /** Why nothing can be written any more. */
+  /** The reason why no more writes are possible. */
   #end: StoreError | undefined;
 
   constructor(thread: Worker, log: Log) {
@@ -62,13 +61,13 @@ export class SqliteWriter implements AsyncDisposable {
     return await promise;
   }
 
-  /** Throws what a write would: where the last one failed, it finds out by another one. */
+  /** Throws as a write would. If the last commit failed, tries another one. */
   async ping(): Promise<void> {
     if (this.#end) throw this.#end;
     if (this.#problem) await this.write({ kind: 'probe' });
   }
 
-  /** Writes what was asked for so far, then ends the thread. */
+  /** Commits the waiting writes, then ends the thread. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#end) {
       this.#commit();
@@ -94,7 +93,7 @@ export class SqliteWriter implements AsyncDisposable {
       this.#problem = undefined;
       for (const [i, { resolve }] of answered.entries()) resolve(answer.happened[i] === true);
     } else {
-      const { message: why, isFull } = answer.kind === 'failed' ? answer : senseless;
+      const { message: why, isFull } = answer.kind === 'failed' ? answer : unexpectedAnswer;
       this.#log.error({ why, writes: answered.length }, 'The store cannot write');
       const message = isFull ? 'The disk is full, the store cannot write' : `The store cannot write: ${why}`;
       this.#problem = new StoreError('unavailable', message, { isFull });
@@ -120,7 +119,7 @@ function rejectAll(writes: readonly PendingWrite[], error: Error): void {
   for (const { reject } of writes) reject(error);
 }
 
-/** One write. `replace` and `remove` happen only if the document still has this version, `insert` only if there is none. */
+/** One write. `replace` and `remove` happen only if the document has this version, `insert` only if the ID is free. */
 export type Write =
   | { readonly kind: 'insert'; readonly table: string; readonly id: string; readonly document: string }
   | {
@@ -131,22 +130,22 @@ export type Write =
       readonly document: string;
     }
   | { readonly kind: 'remove'; readonly table: string; readonly id: string; readonly version: number }
-  /** Changes nothing, and fails when nothing can be written. */
+  /** Changes nothing, but fails if the database cannot be written. */
   | { readonly kind: 'probe' };
 
-/** What the thread is started with. */
+/** The data with which the thread is started. */
 export interface ThreadData {
   readonly file: string;
-  /** Statements that make the tables. */
+  /** Statements that create the tables. */
   readonly tables: readonly string[];
-  /** For each table, the statements that make its indexes, by their names. */
+  /** For each table, the statements that create its indexes, by index name. */
   readonly indexes: ReadonlyMap<string, ReadonlyMap<string, string>>;
 }
 
-/** To the thread: writes for one transaction, or the end. */
+/** A request to the thread: the writes of one transaction, or to close. */
 export type ThreadRequest = { readonly kind: 'write'; readonly writes: readonly Write[] } | { readonly kind: 'close' };
 
-/** From the thread, in the order of the requests. `failed`: nothing was written, or nothing could be opened. */
+/** The thread's answers, in the order of the requests. `failed`: nothing was written, or the database could not be opened. */
 export type ThreadAnswer =
   | { readonly kind: 'opened' }
   | { readonly kind: 'written'; readonly happened: readonly boolean[] }

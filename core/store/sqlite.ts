@@ -22,9 +22,9 @@ import { StoreError } from './store.ts';
 import type { Collection, Query, Scan, Store, StoredDocument } from './store.ts';
 
 export interface SqliteStoreOptions {
-  /** Where the data stands; made if missing. Never on a network file system: SQLite's locks do not hold there. */
+  /** The data folder; created if missing. Never on a network file system, where SQLite's locks do not work. */
   readonly folder: string;
-  /** All collections that will be used. Their tables and indexes are made at opening. */
+  /** All collections that will be used. Their tables and indexes are created at opening. */
   readonly collections: readonly AnyCollection[];
   readonly log: Log;
 }
@@ -32,8 +32,8 @@ export interface SqliteStoreOptions {
 const databaseFile = 'berth.db';
 
 /**
- * Opens the store in `folder`, also on a full disk where it was opened before. Throws `StoreError` `locked` if another process, or
- * this one, has it open already.
+ * Opens the store in `folder`, also on a full disk if it was opened there before. Throws `StoreError` `locked` if another process,
+ * or this one, has it open.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   const { folder, collections } = options;
@@ -41,7 +41,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   try {
     await makeDurableFolder(folder);
     resources.use(lockFolder(folder));
-    // What the next opening needs is free as soon as the database is closed.
+    // The space that the next opening needs becomes free when the database is closed.
     resources.defer(async () => await loadBallast(folder));
     const { reader, writer } = resources.use(await openWithBallast(options));
     return new SqliteStore({ reader, writer, collections, resources: resources.move() });
@@ -63,7 +63,7 @@ async function openWithBallast(options: SqliteStoreOptions): Promise<Connections
     return connections;
   } catch (error) {
     if (!storeError(error).isFull || !(await dropBallast(folder))) throw error;
-    log.warn('The disk is full, the store is opened in the space of its ballast');
+    log.warn('The disk is full, opening the store in the space of its ballast file');
     return await openConnections(options);
   }
 }
@@ -84,7 +84,7 @@ interface Parts extends Pick<Connections, 'reader' | 'writer'> {
   readonly resources: AsyncDisposableStack;
 }
 
-/** A document as it stands in its table. */
+/** A row of a collection's table. */
 interface Row {
   readonly version: number;
   readonly document: string;
@@ -195,7 +195,7 @@ class SqliteStore implements Store {
     await this.#closed;
   }
 
-  /** Finishes what was accepted, then closes. */
+  /** Finishes accepted operations, then closes. */
   async #close(): Promise<void> {
     // Runs the changes that wait for others of the same document, too. New operations are rejected meanwhile.
     await this.#operations.settled();

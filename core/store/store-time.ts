@@ -1,6 +1,6 @@
-/** The clocks of this process. */
+/** The clocks of this machine. */
 export interface LocalClocks {
-  /** Milliseconds from some moment on, which no one sets. */
+  /** Milliseconds since an arbitrary moment; not affected when the clock is set. */
   steadyMs(): number;
   wallMs(): number;
 }
@@ -8,11 +8,11 @@ export interface LocalClocks {
 export const ownClocks: LocalClocks = { steadyMs: () => performance.now(), wallMs: () => Date.now() };
 
 /**
- * The time of day of this machine, made fit for leases: it never runs backwards. While the machine's clock is behind what was
- * answered before, since it was set back, it runs at half speed until they meet: leases of the dead still end.
+ * The time of day of this machine, which never goes back, as leases need. After the machine's clock was set back, this time runs at
+ * half speed until the clock has caught up, so that leases of dead holders still expire.
  *
- * A clock that is set forward is followed at once, so that what is written has the right time. That ends no lease wrongly: a
- * lease is judged by what was watched for a while, and its holder renews within that while.
+ * When the clock is set forward, this time follows at once, so that documents have the right time. That ends no lease wrongly: a
+ * lease counts as lost only after it was watched for as long as it lasts, and its holder renews it within that time.
  */
 export class MonotonicTime {
   readonly #clocks: LocalClocks;
@@ -35,13 +35,13 @@ export class MonotonicTime {
   }
 }
 
-/** How long a measurement serves. Clocks that drift by 500 ppm, which is a lot, are 2.5 ms apart by then. */
+/** How long a measurement is valid. With a large drift of 500 ppm, clocks are 2.5 ms apart after this time. */
 const freshMs = 5_000;
 
-/** A measurement that took longer is too blurred to serve more than once. */
+/** A measurement that took longer is too inexact to be used more than once. */
 const sharpRoundTripMs = 200;
 
-/** A machine that slept has a steady clock that stood still meanwhile; its wall clock gives that away. */
+/** The steady clock stops while a machine sleeps: a larger difference to the wall clock shows that. */
 const sleptMs = 1_000;
 
 interface Measurement {
@@ -52,23 +52,23 @@ interface Measurement {
 }
 
 /**
- * Knows a server's time from its own steady clock, compared with the server's every few seconds of use. It is off by half a
- * round trip at most (100 ms, usually under 1), plus 1 ms for the server's resolution and 2.5 ms for drift. So it may go
- * back by as much when it is compared again, or when another server takes over as primary.
+ * The time of a server, computed from this machine's steady clock and compared with the server every few seconds of use. Its error
+ * is at most half a round trip (100 ms, usually under 1 ms), plus 1 ms for the server's resolution and 2.5 ms for drift. It may go
+ * back by as much after a comparison, or when another server becomes the primary.
  */
 export class ServerTime {
-  readonly #ask: () => Promise<Date>;
+  readonly #read: () => Promise<Date>;
   readonly #clocks: LocalClocks;
   #last: Measurement | undefined;
   #measuring: Promise<Measurement> | undefined;
 
-  /** `ask` gets the time from the server. */
-  constructor(ask: () => Promise<Date>, clocks: LocalClocks = ownClocks) {
-    this.#ask = ask;
+  /** @param read - reads the time of the server */
+  constructor(read: () => Promise<Date>, clocks: LocalClocks = ownClocks) {
+    this.#read = read;
     this.#clocks = clocks;
   }
 
-  /** Rejects as `ask` does, if there is no measurement to go by. */
+  /** Rejects as `read` does, if there is no valid measurement. */
   async now(): Promise<Date> {
     const measured = this.#last && this.#isFresh(this.#last) ? this.#last : await this.#measureOnce();
     return new Date(Math.round(measured.serverMs + this.#clocks.steadyMs() - measured.steadyMs));
@@ -80,7 +80,7 @@ export class ServerTime {
     return steadyAge < freshMs && roundTripMs <= sharpRoundTripMs && Math.abs(wallAge - steadyAge) < sleptMs;
   }
 
-  /** Those who ask at the same time share one measurement. */
+  /** Concurrent callers share one measurement. */
   async #measureOnce(): Promise<Measurement> {
     this.#measuring ??= this.#measure().finally(() => (this.#measuring = undefined));
     return await this.#measuring;
@@ -88,7 +88,7 @@ export class ServerTime {
 
   async #measure(): Promise<Measurement> {
     const before = this.#clocks.steadyMs();
-    const server = await this.#ask();
+    const server = await this.#read();
     const roundTripMs = this.#clocks.steadyMs() - before;
     const steadyMs = before + roundTripMs / 2;
     this.#last = { serverMs: server.getTime(), steadyMs, wallMs: this.#clocks.wallMs() - roundTripMs / 2, roundTripMs };

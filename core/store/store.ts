@@ -1,37 +1,36 @@
 /**
- * The port to documents. The store is the truth of the whole platform: what is not in it did not happen.
+ * The port for documents. The store is the platform's source of truth.
  *
- * A document changes in one way: read, apply a pure function, write if nobody wrote in between. There are no transactions
- * across documents; every change of several steps is ordered so that a crash between two of them can be mended.
+ * A document changes in one way: read, apply a pure function, write if unchanged. There are no transactions across documents;
+ * changes of several steps are ordered so that a crash between two steps can be repaired.
  */
 
 /**
- * What every document has: an ID that is unique in its collection. The rest is plain data, `Date`s (years 0 to 9999) and
- * `Uint8Array`s; what is `undefined` is left out, and anything else is refused with a `TypeError`.
+ * A document has an ID that is unique in its collection. The other fields are plain data, `Date`s (years 0 to 9999) and
+ * `Uint8Array`s; `undefined` fields are omitted, and other values are rejected with a `TypeError`.
  */
 export interface StoredDocument {
   readonly id: string;
 }
 
-/** A collection of documents of one kind, with the indexes by which they can be found. */
+/** A collection of documents of one kind, with its indexes. */
 export interface Collection<T extends StoredDocument, Index extends string = string> {
   readonly name: string;
   /** Top-level fields of each index, in order. An absent field counts as `null`. Indexes are not unique: only `id` is. */
   readonly indexes: Readonly<Record<Index, readonly (keyof T & string)[]>>;
 }
 
-/** A value that an index can hold. In order: null, numbers, strings by their UTF-8 bytes, booleans, dates. */
+/** A value that can be indexed. Their order: null, numbers, strings by their UTF-8 bytes, booleans, dates. */
 export type IndexValue = string | number | boolean | Date | null;
 
-/** Which documents of an index to find: leading fields by equality, then at most one field by range. */
+/** A query of an index: leading fields by equality, then at most one field by range. */
 export interface Query<T extends StoredDocument, Index extends string> {
   readonly index: Index;
   /** Values of leading fields of the index. */
   readonly equals?: Readonly<Partial<Record<keyof T & string, IndexValue>>>;
   /**
-   * A range over the index's next field, or over `id` where `equals` names them all. `after` and `before` exclude their
-   * value; `from` and `to` include it. It holds values of its bounds' type only. Null is in no range; `after: null` finds
-   * whatever is not null.
+   * A range over the index's next field, or over `id` if `equals` has them all. `after` and `before` exclude their value; `from` and
+   * `to` include it. A range contains only values of its bounds' type, and never null; `after: null` finds all values but null.
    */
   readonly range?: {
     readonly from?: IndexValue;
@@ -45,7 +44,7 @@ export interface Query<T extends StoredDocument, Index extends string> {
   readonly limit?: number;
 }
 
-/** Which documents of an index to go through, in its ascending order. */
+/** The documents of a scan, in ascending order of the index. */
 export interface Scan<T extends StoredDocument, Index extends string> extends Pick<
   Query<T, Index>,
   'index' | 'equals' | 'range'
@@ -56,18 +55,18 @@ export interface Scan<T extends StoredDocument, Index extends string> extends Pi
 
 export interface Store extends AsyncDisposable {
   /**
-   * Whether other processes can open the same data at the same time. If not, every lease in it is granted and judged by this
-   * process alone: a holder that cannot renew, since the store cannot be written, has lost nothing to another process.
+   * Whether other processes can open the same data at the same time. If not, only this process grants leases: a holder that cannot
+   * renew because the store cannot be written has not lost its lease to another process.
    */
   readonly isShared: boolean;
 
   /**
-   * The store's own time: the only clock by which leases are granted and compared. It follows a clock that is set, so a lease
-   * that is over by it is not judged by one look.
+   * The store's time: the only clock of leases. It follows when the clock is set forward, so a lease must not count as expired after
+   * a single comparison.
    */
   now(): Promise<Date>;
 
-  /** Throws `StoreError` when the store cannot answer, or could not write and still cannot. */
+  /** Throws `StoreError` if the store does not answer, or its last write failed and another one fails too. */
   ping(): Promise<void>;
 
   get<T extends StoredDocument>(collection: Collection<T>, id: string): Promise<T | undefined>;
@@ -76,11 +75,11 @@ export interface Store extends AsyncDisposable {
   insert<T extends StoredDocument>(collection: Collection<T>, document: NoInfer<T>): Promise<void>;
 
   /**
-   * Replaces a document by what `change` makes of it, if nobody wrote in between; otherwise reads it again and retries.
-   * `change` must be pure: it may run several times. If it returns the very document it was given, nothing is written; if
-   * it throws, nothing is written and the error comes through. Durable when it resolves.
+   * Replaces a document with the result of `change` if it is unchanged meanwhile; otherwise reads it again and retries. `change` must
+   * be pure, because it may run several times. If it returns the same object, nothing is written; if it throws, nothing is written
+   * and `update` throws its error. Durable when it resolves.
    *
-   * @returns the document as it stands now, or `undefined` if there is none with this ID.
+   * @returns the current document, or `undefined` if there is none with this ID
    */
   update<T extends StoredDocument>(
     collection: Collection<T>,
@@ -89,9 +88,9 @@ export interface Store extends AsyncDisposable {
   ): Promise<T | undefined>;
 
   /**
-   * Deletes a document, if `when` (default: always) still holds for what is deleted.
+   * Deletes a document if `when` (default: always) returns true for it.
    *
-   * @returns whether a document was deleted.
+   * @returns whether a document was deleted
    */
   delete<T extends StoredDocument>(
     collection: Collection<T>,
@@ -99,16 +98,16 @@ export interface Store extends AsyncDisposable {
     when?: (current: T) => boolean,
   ): Promise<boolean>;
 
-  /** Throws `StoreError` with code `not-indexed` when the index cannot serve the query. */
+  /** Throws `StoreError` with code `not-indexed` if the index does not support the query. */
   find<T extends StoredDocument, Index extends string>(
     collection: Collection<T, Index>,
     query: Query<T, Index>,
   ): Promise<T[]>;
 
   /**
-   * Goes through all documents that `find` would find, in batches. A document whose fields of the index do not change meanwhile is
-   * reported once, as it stood when its batch was read; one that moves within the index may be reported again, or not at all.
-   * A scan holds nothing in the database: it may take hours, or be left at any document. Throws as `find`.
+   * Yields all documents that `find` would find, read in batches. A document whose indexed fields do not change meanwhile is yielded
+   * once, as it was when its batch was read; a document that moves within the index may be yielded twice or not at all. A scan
+   * holds no resources in the database: it may take hours, or stop at any document. Throws as `find`.
    */
   scan<T extends StoredDocument, Index extends string>(
     collection: Collection<T, Index>,
@@ -117,9 +116,8 @@ export interface Store extends AsyncDisposable {
 }
 
 /**
- * `duplicate`: a document with this ID exists. `not-indexed`: the query does not fit a declared index.
- * `locked`: another process holds the data. `unavailable`: the store cannot be reached or cannot write; if it went away
- * during a write, that may have happened all the same.
+ * `duplicate`: a document with this ID exists. `not-indexed`: no declared index supports the query. `locked`: another process has
+ * the data open. `unavailable`: the store cannot be reached or cannot write; a write that fails with it may have happened.
  */
 export type StoreErrorCode = 'duplicate' | 'not-indexed' | 'locked' | 'unavailable';
 
@@ -130,7 +128,7 @@ interface StoreErrorOptions extends ErrorOptions {
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly code: StoreErrorCode;
-  /** Whether the store is `unavailable` since its disk is full: nothing was written, and reading goes on. */
+  /** Whether the store is `unavailable` because its disk is full: nothing was written, and reads still work. */
   readonly isFull: boolean;
 
   constructor(code: StoreErrorCode, message: string, options: StoreErrorOptions = {}) {

@@ -2,9 +2,9 @@ import { StoreError } from './store.ts';
 import type { Collection, Store, StoredDocument } from './store.ts';
 
 /**
- * As `Store.update`, but where there is no document yet, the one that `change` makes of nothing is inserted.
+ * Updates a document as `Store.update` does. If there is none, inserts the result of `change(undefined)`.
  *
- * @returns the document as it stands now.
+ * @returns the current document
  */
 export async function upsert<T extends StoredDocument>(
   store: Store,

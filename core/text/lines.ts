@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream';
 
-/** The lines of a stream, as they come. Throws when the stream breaks or is destroyed before its end. */
+/** The lines of a stream. Throws if the stream fails or is destroyed before its end. */
 export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   for await (const lines of lineBatchesOf(stream)) yield* lines;
 }
 
-/** The same, as many at a time as have come: a step for each would cost more than most lines. No batch is empty. */
+/** The lines of a stream in batches of those that have arrived: a step for each line would cost more than most lines. */
 export async function* lineBatchesOf(stream: Readable): AsyncGenerator<string[]> {
   let rest = '';
   stream.setEncoding('utf8');

@@ -1,6 +1,6 @@
 const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
-/** A size as people read it: `512 bytes`, `1.5 GiB`. */
+/** Formats a size: `512 bytes`, `1.5 GiB`. */
 export function sizeText(bytes: number): string {
   let size = bytes;
   let unit = 0;
@@ -11,7 +11,7 @@ export function sizeText(bytes: number): string {
   return `${unit === 0 ? size : Number(size.toFixed(1))} ${units[unit]}`;
 }
 
-/** The bytes of a size as people write it: `50GiB`, `1.5 TiB`, `20 GB`, `1048576`. `undefined` if it is none. */
+/** Parses a size: `50GiB`, `1.5 TiB`, `20 GB`, `1048576`. `undefined` if it is invalid. */
 export function parseSize(text: string): number | undefined {
   const [, digits = '', letter = '', binary = ''] = /^(\d+(?:\.\d+)?) ?([kmgtp]?)(i?)b?$/i.exec(text) ?? [];
   if (digits === '' || (letter === '' && binary !== '')) return undefined;

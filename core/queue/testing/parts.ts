@@ -38,7 +38,7 @@ export async function addMany(
   return { taken, slowestMs };
 }
 
-/** Whether the queue took a job: `false` while Redis is away. */
+/** Whether the queue has added a job: `false` while Redis is unavailable. */
 export async function isAdded(queue: Queue, part: number): Promise<boolean> {
   try {
     await queue.add('hall', work, { part }, { id: `${part}` });
