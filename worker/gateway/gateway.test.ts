@@ -23,6 +23,7 @@ import { Statuses } from '../lifecycle/statuses.ts';
 import { eventually, openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import { endedGraceMs } from './tunnel.ts';
+import { backendPlan } from '../testing/backend-plan.ts';
 
 const secret = new PlatformSecret(randomBytes(32));
 const settings = { host: '127.0.0.1', port: 0, advertisedHost: '127.0.0.1' };
@@ -66,14 +67,7 @@ async function openTestGateway(): Promise<TestGateway> {
 }
 
 function backendOf(id: string, port: number) {
-  const names = {
-    account: 'acme',
-    service: 'draw',
-    environment: 'default',
-    cluster: 'default',
-    imageDigest: 'sha256:0',
-  };
-  return newBackend({ id, ...names, limits: {}, maxIdleSeconds: 300, port }, new Date());
+  return newBackend(backendPlan({ id, port }), new Date());
 }
 
 interface Answer {

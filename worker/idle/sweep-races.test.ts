@@ -17,6 +17,7 @@ import type { WorkerContext } from '../context.ts';
 import { openWorkerMetrics } from '../metrics.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { beginSweeping } from './sweep.ts';
+import { backendPlan } from '../testing/backend-plan.ts';
 
 const log = silentLog();
 const maxIdleSeconds = 5;
@@ -101,18 +102,9 @@ async function playRound({ store, bus, seed }: { store: Store; bus: Bus; seed: n
 
 async function watchedBackend(on: { store: Store; bus: Bus; clock: ManualClock; id: string }) {
   const { store, bus, clock, id } = on;
-  const plan = {
-    account: 'acme',
-    service: 'draw',
-    environment: 'default',
-    cluster: 'default',
-    imageDigest: `sha256:${'0'.repeat(64)}`,
-    limits: {},
-    maxIdleSeconds,
-    port: 8080,
-  };
+  const plan = backendPlan({ id, maxIdleSeconds });
   const address = { host: '10.0.0.2', port: 8080 };
-  const backend = becomeReady(assign(newBackend({ ...plan, id }, clock.now()), 'node-1'), address, clock.now());
+  const backend = becomeReady(assign(newBackend(plan, clock.now()), 'node-1'), address, clock.now());
   const insertion = store.insert(backends, backend);
   await clock.advance(1_000);
   await insertion;

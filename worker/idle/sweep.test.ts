@@ -2,22 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { becomeReady, newBackend } from '../../model/backend.ts';
 import { idleSince, isIdleTooLong, isPastLifetime, isStartOverdue } from './sweep.ts';
 import type { Activity } from './sweep.ts';
+import { backendPlan } from '../testing/backend-plan.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
-const backend = newBackend(
-  {
-    id: 'backend00001',
-    account: 'acme',
-    service: 'draw',
-    environment: 'default',
-    cluster: 'default',
-    imageDigest: 'sha256:',
-    limits: {},
-    maxIdleSeconds: 300,
-    port: 8080,
-  },
-  at(0),
-);
+const backend = newBackend(backendPlan(), at(0));
 
 describe('isStartOverdue', () => {
   it('counts from scheduled, without the time that the image takes', () => {

@@ -4,6 +4,7 @@ import type { Backend } from '../../model/backend.ts';
 import { containerSpec } from './container-spec.ts';
 import { mountName } from './mounts.ts';
 import type { WorkerSettings } from '../settings.ts';
+import { backendPlan } from '../testing/backend-plan.ts';
 
 const settings: WorkerSettings = {
   node: 'n',
@@ -22,17 +23,7 @@ const settings: WorkerSettings = {
 };
 
 function backendWith(more: Partial<Backend>): Backend {
-  const plan = {
-    id: 'backend00001',
-    account: 'acme',
-    service: 'draw',
-    environment: 'default',
-    cluster: 'default',
-    imageDigest: `sha256:${'a'.repeat(64)}`,
-    limits: {},
-    maxIdleSeconds: 300,
-    port: 8080,
-  };
+  const plan = backendPlan({ imageDigest: `sha256:${'a'.repeat(64)}` });
   return { ...newBackend(plan, new Date(0)), ...more };
 }
 

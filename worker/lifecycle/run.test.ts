@@ -7,21 +7,9 @@ import type { Store } from '../../core/store/store.ts';
 import { newBackend } from '../../model/backend.ts';
 import { Run } from './run.ts';
 import { Statuses } from './statuses.ts';
+import { backendPlan } from '../testing/backend-plan.ts';
 
-const backend = newBackend(
-  {
-    id: 'backend00001',
-    account: 'acme',
-    service: 'draw',
-    environment: 'default',
-    cluster: 'default',
-    imageDigest: 'sha256:',
-    limits: {},
-    maxIdleSeconds: 300,
-    port: 8080,
-  },
-  new Date(),
-);
+const backend = newBackend(backendPlan(), new Date());
 
 /** The run of a backend whose document is not written. */
 function newRun(closing = new AbortController().signal): Run {

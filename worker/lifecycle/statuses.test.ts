@@ -13,20 +13,11 @@ import { advance, backends, becomeTerminated, newBackend } from '../../model/bac
 import type { BackendStatus } from '../../contract/statuses.ts';
 import { Statuses } from './statuses.ts';
 import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
+import { backendPlan } from '../testing/backend-plan.ts';
 
 const log = silentLog();
 const now = new Date('2026-01-01T00:00:00.000Z');
-const plan = {
-  id: 'backend00001',
-  account: 'acme',
-  service: 'draw',
-  environment: 'default',
-  cluster: 'default',
-  imageDigest: `sha256:${'0'.repeat(64)}`,
-  limits: {},
-  maxIdleSeconds: 300,
-  port: 8080,
-};
+const plan = backendPlan();
 
 describe('Statuses', () => {
   let folder: string;

@@ -14,13 +14,13 @@ import type { WorkerSettings } from '../settings.ts';
 import { openWorkerFixture } from '../testing/fixture.ts';
 import { openTestEngine } from '../testing/test-engine.ts';
 import { eventually, polite, whyNoTests } from '../testing/test-platform.ts';
+import { backendPlan } from '../testing/backend-plan.ts';
 
 const mib = 1024 * 1024;
 
 function backendOf(memoryBytes?: number): Backend {
-  const about = { account: 'acme', service: 'draw', environment: 'default', cluster: 'default', maxIdleSeconds: 300 };
   const limits = memoryBytes === undefined ? {} : { memoryBytes };
-  return newBackend({ id: newBackendId(), ...about, imageDigest: 'sha256:0', limits, port: 8080 }, new Date());
+  return newBackend(backendPlan({ id: newBackendId(), limits }), new Date());
 }
 
 function nodeOf(running: readonly Backend[], taken: readonly Backend[], settings: Partial<WorkerSettings>) {

@@ -24,6 +24,7 @@ import { modelCollections } from '../../model/collections.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { claimKey, keyId, keys } from '../../model/key.ts';
 import type { RepositoryAccess } from '../../model/registry-grant.ts';
+import { backendPlan } from './backend-plan.ts';
 import { openTestEngine, whyNoEngine } from './test-engine.ts';
 import type { TestEngine } from './test-engine.ts';
 import type { Engine } from '../docker/engine.ts';
@@ -143,7 +144,10 @@ export class TestPlatform implements AsyncDisposable {
 
   /** Stores a new backend, and by default adds its job. */
   async schedule(plan: Partial<BackendPlan> & { imageDigest: string }, notify = true): Promise<string> {
-    const backend = newBackend({ ...this.#emptyPlan(), ...plan }, await this.store.now());
+    const backend = newBackend(
+      backendPlan({ id: newBackendId(), cluster: this.cluster, ...plan }),
+      await this.store.now(),
+    );
     await this.store.insert(backends, backend);
     const { id } = backend;
     if (notify) await this.queue.add(clusterQueue(this.cluster), spawnJob, { backend: id }, { id });
@@ -239,19 +243,6 @@ export class TestPlatform implements AsyncDisposable {
       dataFolder: this.folder,
       leaseFolder: join(this.folder, 'leases'),
       keptLogs: { folder: join(this.folder, 'logs'), maxBytes: 1024 * 1024, seconds: 3600, totalBytes: 0 },
-    };
-  }
-
-  #emptyPlan(): Omit<BackendPlan, 'imageDigest'> {
-    return {
-      id: newBackendId(),
-      account: 'acme',
-      service: 'draw',
-      environment: 'default',
-      cluster: this.cluster,
-      limits: {},
-      maxIdleSeconds: 300,
-      port: 8080,
     };
   }
 }
