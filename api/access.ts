@@ -9,7 +9,7 @@ import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { covers, permissionIn } from '../model/permissions.ts';
 import type { AccountPermission, Permissions } from '../model/permissions.ts';
-import { serviceId, services } from '../model/service.ts';
+import { findService, serviceId } from '../model/service.ts';
 import type { Service } from '../model/service.ts';
 import type { Api } from './dependencies.ts';
 
@@ -79,7 +79,7 @@ export function ownService(caller: Caller, path: ServicePath): void {
 /** Reads a service that the token is valid for. Throws as `ownService`. */
 export async function visibleService(store: Store, caller: Caller, path: ServicePath): Promise<Service> {
   ownService(caller, path);
-  const service = await store.get(services, serviceId(path.account, path.service));
+  const service = await findService(store, serviceId(path.account, path.service));
   if (!service) throw noService(path);
   return service;
 }

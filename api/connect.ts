@@ -8,7 +8,7 @@ import type { Key } from '../model/key.ts';
 import { ApiError } from '../model/api-error.ts';
 import { newRoute, routes, tokenSource } from '../model/route.ts';
 import type { RoutedUser } from '../model/route.ts';
-import { environmentOf, serviceId, services } from '../model/service.ts';
+import { environmentOf, findService, serviceId } from '../model/service.ts';
 import type { Api } from './dependencies.ts';
 import { KeyWait } from './key-wait.ts';
 import { spawn } from './spawn.ts';
@@ -34,7 +34,7 @@ export async function connect(
   request: ConnectRequest,
   signal: AbortSignal,
 ): Promise<Connection> {
-  const service = await api.store.get(services, serviceId(target.account, target.service));
+  const service = await findService(api.store, serviceId(target.account, target.service));
   if (!service) throw new ApiError('ServiceNotFound', `There is no service "${target.account}/${target.service}"`);
   const environment = environmentOf(service, target.environment);
   const { older } = target;

@@ -81,6 +81,8 @@ export interface ApiDependencies {
   readonly rules: SpawnRules;
   /** `undefined` if this process cannot read the bytes of images. */
   readonly archives: ImageArchives | undefined;
+  /** Deletes all images and tags of a repository that were pushed before a time. */
+  readonly purgeRepository: (repository: string, before: Date) => Promise<void>;
   /**
    * The node whose worker runs in this process, while it runs. Only that worker ends its backends: the node is alive, even if its
    * lease has expired.
@@ -103,6 +105,8 @@ export interface Api extends ApiDependencies {
   /** Derives the bearer token of a backend that was spawned with `require_bearer_token`. */
   readonly bearerFor: (backend: string) => string;
   readonly containerEnv: ContainerEnv;
+  /** Removes in the background what deleted services had. */
+  readonly clearServices: () => void;
   /** Encrypts the options of spawn tokens. */
   readonly spawnOptions: SecretBox;
   /** Records in the background when a service was last spawned. */

@@ -14,6 +14,7 @@ import { PullProgresses } from './ready/pull-progress.ts';
 import { Retention } from './retention.ts';
 import type { Api, ApiDependencies } from './dependencies.ts';
 import { apiRoutes } from './routes.ts';
+import { ServiceClearing } from './service-clearing.ts';
 import { SpawnTimes } from './spawn-times.ts';
 
 export type { ApiDependencies } from './dependencies.ts';
@@ -35,6 +36,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
   const pullProgresses = opening.use(await PullProgresses.open(deps));
   opening.use(startOrphanReaper(deps));
   opening.use(new Retention(deps));
+  const clearing = opening.use(new ServiceClearing(deps));
   const spawnTimes = opening.use(new SpawnTimes(deps));
   const prefetcher = opening.use(new Prefetcher(deps));
   await prefetcher.listen();
@@ -50,6 +52,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     bearerFor: deps.secret.deriver('bearer tokens of backends'),
     containerEnv: new ContainerEnv(deps.secret),
     spawnOptions: spawnOptionsBox(deps.secret),
+    clearServices: () => clearing.begin(),
     noteSpawn: (service, environment, time) => spawnTimes.note(service, environment, time),
     prefetch: (service, isMeant) => prefetcher.begin(service, isMeant),
     closing: closing.signal,

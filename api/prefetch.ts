@@ -9,7 +9,7 @@ import { backends } from '../model/backend.ts';
 import { findImage } from '../model/image.ts';
 import { likelyNodes, recentSpawns } from '../model/likely-nodes.ts';
 import { isAlive, nodes } from '../model/node.ts';
-import { services } from '../model/service.ts';
+import { findService } from '../model/service.ts';
 import type { Environment, Service } from '../model/service.ts';
 import type { ApiDependencies } from './dependencies.ts';
 
@@ -48,7 +48,7 @@ export class Prefetcher implements AsyncDisposable {
   }
 
   async #notifyFor(id: string, isMeant: (environment: Environment) => boolean): Promise<void> {
-    const service = await this.#deps.store.get(services, id);
+    const service = await findService(this.#deps.store, id);
     if (!service) return;
     for (const environment of service.environments.filter(isMeant)) await this.#notifyNodes(service, environment);
   }

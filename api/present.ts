@@ -7,10 +7,10 @@ import type {
   StatusObject,
 } from '../contract/backend.ts';
 import type { ConnectResponse } from '../contract/connect.ts';
-import type { ImageObject, ServiceObject } from '../contract/service.ts';
+import type { EnvironmentObject, ImageObject, ServiceObject } from '../contract/service.ts';
 import type { Backend, StatusEntry } from '../model/backend.ts';
 import type { Image } from '../model/image.ts';
-import type { Service } from '../model/service.ts';
+import type { Environment, Service } from '../model/service.ts';
 import type { Api, PublicUrls } from './dependencies.ts';
 import type { Connection } from './spawn.ts';
 
@@ -111,18 +111,27 @@ export function presentService(urls: PublicUrls, service: Service): ServiceObjec
   return {
     account_name: service.account,
     created_at: service.createdAt.toISOString(),
-    environments: service.environments.map((environment) => ({
-      cluster: environment.cluster,
-      created_at: environment.createdAt.toISOString(),
-      image_tag: environment.imageTag,
-      last_spawned_at: environment.lastSpawnedAt?.toISOString() ?? null,
-      name: environment.name,
-    })),
-    image_name: `${urls.registryHost}/${service.id}`,
+    environments: service.environments.map(presentEnvironment),
+    image_name: imageName(urls, service),
     last_image_digest: service.lastImageDigest ?? null,
     last_image_upload_time: service.lastImageUploadTime?.toISOString() ?? null,
     last_spawned_at: service.lastSpawnedAt?.toISOString() ?? null,
     name: service.name,
+  };
+}
+
+/** The name with which to tag an image of a service before `docker push`. */
+export function imageName({ registryHost }: PublicUrls, { id }: Pick<Service, 'id'>): string {
+  return `${registryHost}/${id}`;
+}
+
+export function presentEnvironment(environment: Environment): EnvironmentObject {
+  return {
+    cluster: environment.cluster,
+    created_at: environment.createdAt.toISOString(),
+    image_tag: environment.imageTag,
+    last_spawned_at: environment.lastSpawnedAt?.toISOString() ?? null,
+    name: environment.name,
   };
 }
 

@@ -2,6 +2,7 @@
 import { tokenEndpoints } from './accounts/tokens.ts';
 import type { Mounted } from './app.ts';
 import { mountReadyPage } from './ready/ready.ts';
+import { toolRoutes } from './tools.ts';
 import { olderEndpoints } from './v1/endpoints.ts';
 import { backendEndpoints } from './v2/backends.ts';
 import { imageArchiveEndpoints } from './v2/image-archives.ts';
@@ -14,5 +15,6 @@ export const apiRoutes: readonly Mounted[] = [
   ...imageArchiveEndpoints,
   ...tokenEndpoints,
   ...olderEndpoints,
+  ...toolRoutes,
   { mount: mountReadyPage },
 ];

@@ -31,6 +31,31 @@ export async function stopBackend(api: Api, id: string, kind: TerminationKind, s
   }
 }
 
+/**
+ * Requests that a backend stops, without waiting for its node. Returns whether this request is the first one: a backend that is
+ * stopping or has ended is left as it is, unless a hard stop follows a soft one.
+ */
+export async function requestBackendStop(
+  deps: Pick<ApiDependencies, 'store' | 'bus' | 'queue' | 'log'>,
+  id: string,
+  kind: TerminationKind,
+): Promise<boolean> {
+  const now = await deps.store.now();
+  let isFirst = false;
+  const backend = await endBackend(deps, id, {
+    endedBy: 'request',
+    change: (current) => {
+      const next = current.live ? requestStop(current, kind, 'external', now) : current;
+      isFirst = next !== current;
+      return next;
+    },
+  });
+  if (isFirst && backend?.live && backend.node !== undefined) {
+    await notify(deps, nodeQueue(backend.node), stopJob, { backend: id });
+  }
+  return isFirst;
+}
+
 interface EndingChange {
   /** The part of the API that writes it, for the log. */
   readonly endedBy: 'orphan-reaper' | 'connect' | 'request';

@@ -113,6 +113,17 @@ export type UpdateRequest = {
   image_tag: ImageReference;
 };
 
+export type CreateEnvironmentRequest = {
+  name: EnvironmentName;
+  /** What new backends run. Default: `latest` */
+  image_tag?: ImageReference | undefined;
+  /** Where new backends run. Default: the default cluster */
+  cluster?: ClusterName | undefined;
+};
+
+/** Name of an environment */
+export type EnvironmentName = string;
+
 export type Visibility = {
   /** Whether the images can be pulled without a token */
   public: boolean;
@@ -543,6 +554,49 @@ export interface Endpoints {
     body: UpdateRequest;
     answer: Ok;
   };
+  /** Delete a service: it accepts no connects from now on, its backends are stopped, and its images deleted */
+  deleteService: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Ok;
+  };
+  /** The environments of a service */
+  environments: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: {
+      environments: Environment[];
+    };
+  };
+  /** Create an environment of a service */
+  createEnvironment: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: CreateEnvironmentRequest;
+    answer: Ok;
+  };
+  /** Delete an environment of a service; its backends run on */
+  deleteEnvironment: {
+    path: {
+      account: string;
+      service: string;
+      environment: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Ok;
+  };
   /** Whether the images of a service can be pulled without a login */
   visibility: {
     path: {
@@ -586,6 +640,10 @@ export const endpoints = {
   serviceImages: { method: 'GET', path: '/v2/service/{account}/{service}/images', needsToken: true },
   update: { method: 'POST', path: '/v2/service/{account}/{service}/update', needsToken: true },
   updateEnvironment: { method: 'POST', path: '/v2/service/{account}/{service}/{environment}/update', needsToken: true },
+  deleteService: { method: 'POST', path: '/v2/service/{account}/{service}/delete', needsToken: true },
+  environments: { method: 'GET', path: '/v2/service/{account}/{service}/environments', needsToken: true },
+  createEnvironment: { method: 'POST', path: '/v2/service/{account}/{service}/environments', needsToken: true },
+  deleteEnvironment: { method: 'POST', path: '/v2/service/{account}/{service}/{environment}/delete', needsToken: true },
   visibility: { method: 'GET', path: '/v2/service/{account}/{service}/visibility', needsToken: true },
   setVisibility: { method: 'POST', path: '/v2/service/{account}/{service}/visibility', needsToken: true },
 } as const satisfies Record<keyof Endpoints, { method: string; path: string; needsToken: boolean }>;

@@ -64,6 +64,17 @@ export const terminateRequest = z
   })
   .meta({ id: 'TerminateRequest' });
 
+export const terminateBackendsRequest = z
+  .strictObject({
+    before: z.iso
+      .datetime({ offset: true })
+      .transform((text) => new Date(text))
+      .meta({ description: 'Only backends that were spawned before this time are stopped' }),
+    hard: z.boolean().meta({ description: 'Stop the containers by force instead of sending SIGTERM' }).optional(),
+    dry_run: z.boolean().meta({ description: 'Only count the backends' }).optional(),
+  })
+  .meta({ id: 'TerminateBackendsRequest' });
+
 const nanoseconds = z.int().min(0);
 const bytes = z.int().min(0);
 

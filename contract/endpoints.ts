@@ -12,7 +12,16 @@ import {
 import { connectRequest, connectResponse } from './connect.ts';
 import { get, ok, post } from './endpoint.ts';
 import { pageFields, pageQuery } from './pages.ts';
-import { createServiceRequest, imageObject, serviceObject, updateRequest, uploadQuery, visibility } from './service.ts';
+import {
+  createEnvironmentRequest,
+  createServiceRequest,
+  environmentObject,
+  imageObject,
+  serviceObject,
+  updateRequest,
+  uploadQuery,
+  visibility,
+} from './service.ts';
 
 const anyTime = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
 
@@ -144,6 +153,31 @@ export const endpoints = {
     body: updateRequest,
     answer: ok,
     errors: ['ServiceNotFound', 'EnvironmentNotFound', 'ImageNotFound'],
+  }),
+  deleteService: post('/v2/service/{account}/{service}/delete', {
+    summary: 'Delete a service: it accepts no connects from now on, its backends are stopped, and its images deleted',
+    access: 'manage',
+    answer: ok,
+    errors: ['ServiceNotFound'],
+  }),
+  environments: get('/v2/service/{account}/{service}/environments', {
+    summary: 'The environments of a service',
+    access: 'read',
+    answer: z.strictObject({ environments: z.array(environmentObject) }),
+    errors: ['ServiceNotFound'],
+  }),
+  createEnvironment: post('/v2/service/{account}/{service}/environments', {
+    summary: 'Create an environment of a service',
+    access: 'manage',
+    body: createEnvironmentRequest,
+    answer: ok,
+    errors: ['ServiceNotFound', 'EnvironmentExists', 'TooManyEnvironments', 'ImageNotFound'],
+  }),
+  deleteEnvironment: post('/v2/service/{account}/{service}/{environment}/delete', {
+    summary: 'Delete an environment of a service; its backends run on',
+    access: 'manage',
+    answer: ok,
+    errors: ['ServiceNotFound', 'EnvironmentNotFound'],
   }),
   // Not a field of the service object, because existing clients compare that field by field.
   visibility: get('/v2/service/{account}/{service}/visibility', {

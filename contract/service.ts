@@ -1,6 +1,6 @@
 /** Services and images in the service API v2 (sections 2.9 and 2.10 of the API document). */
 import { z } from 'zod';
-import { imageReference, serviceName, tagPattern } from './names.ts';
+import { clusterName, environmentName, imageReference, serviceName, tagPattern } from './names.ts';
 import { timestamp } from './timestamp.ts';
 
 export const environmentObject = z
@@ -45,6 +45,14 @@ export const imageObject = z
 
 export const createServiceRequest = z.strictObject({ name: serviceName }).meta({ id: 'CreateServiceRequest' });
 
+export const createEnvironmentRequest = z
+  .strictObject({
+    name: environmentName,
+    image_tag: imageReference.meta({ description: 'What new backends run. Default: `latest`' }).optional(),
+    cluster: clusterName.meta({ description: 'Where new backends run. Default: the default cluster' }).optional(),
+  })
+  .meta({ id: 'CreateEnvironmentRequest' });
+
 export const updateRequest = z
   .strictObject({ image_tag: imageReference })
   .meta({ id: 'UpdateRequest', description: 'The default image of new backends' });
@@ -69,5 +77,6 @@ export const uploadQuery = z.strictObject({
 
 export type UploadQuery = z.infer<typeof uploadQuery>;
 
+export type EnvironmentObject = z.infer<typeof environmentObject>;
 export type ServiceObject = z.infer<typeof serviceObject>;
 export type ImageObject = z.infer<typeof imageObject>;

@@ -106,7 +106,7 @@ export const earliestEndpoints = {
   spawn: { ...spawn, body: earliestSpawnRequest },
   image: get('/user/{account}/service/{service}/image', {
     summary: 'The name with which to tag an image of a service before `docker push`',
-    access: 'read',
+    access: 'any',
     answer: z.strictObject({ imageName: z.string() }),
     errors: ['ServiceNotFound'],
   }),

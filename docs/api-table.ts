@@ -8,6 +8,7 @@ const titles: Readonly<Record<keyof typeof endpointGroups, string>> = {
   v2: 'v2, the current API',
   v1: 'v1',
   earliest: 'The earliest form, without a prefix',
+  tools: 'Calls of existing command lines',
 };
 
 const meanings: Readonly<Record<GenerationName, string>> = { v2: 'v2', v1: 'v1', earliest: 'earliest form' };

@@ -1,6 +1,7 @@
 /** Services and their environments. */
 import { defaultEnvironmentName } from '../contract/names.ts';
-import type { Collection } from '../core/store/store.ts';
+import type { Collection, Store } from '../core/store/store.ts';
+import { upsert } from '../core/store/upsert.ts';
 import { ApiError } from './api-error.ts';
 
 /** A named default for spawns of a service. */
@@ -25,12 +26,19 @@ export interface Service {
   readonly lastSpawnedAt?: Date;
   /** Whether anybody may pull its images. Absent: no. */
   readonly public?: boolean;
+  /** When it was deleted. It counts as absent from then on, until its document is deleted, too. */
+  readonly deletedAt?: Date;
+  /** Until when backends, images and spawn tokens are those of a deleted service with this name, which are still to be removed. */
+  readonly clearBefore?: Date;
 }
 
-export const services: Collection<Service, 'byAccount'> = {
+export const services: Collection<Service, 'byAccount' | 'byClearing'> = {
   name: 'services',
-  indexes: { byAccount: ['account', 'name'] },
+  indexes: { byAccount: ['account', 'name'], byClearing: ['clearBefore'] },
 };
+
+/** How many environments a service may have: they are all in its document. */
+const maxEnvironments = 100;
 
 /** The tag that is spawned until `update` names another one: what `docker push` without a tag writes. */
 const defaultImageTag = 'latest';
@@ -51,11 +59,67 @@ export function newService(about: { account: string; name: string; cluster: stri
   };
 }
 
+/** Reads a service that is not deleted. */
+export async function findService(store: Store, id: string): Promise<Service | undefined> {
+  const service = await store.get(services, id);
+  return service?.deletedAt ? undefined : service;
+}
+
+/** Inserts a new service, also in the place of a deleted one with its name. @returns whether there was none. */
+export async function insertService(store: Store, fresh: Service): Promise<boolean> {
+  let isFree = false;
+  await upsert(store, services, fresh.id, (current) => {
+    isFree = !current || current.deletedAt !== undefined;
+    if (current && !isFree) return current;
+    return { ...fresh, ...(current?.clearBefore && { clearBefore: current.clearBefore }) };
+  });
+  return isFree;
+}
+
+/** Deletes a service: from now on it counts as absent, and what it had is to be removed. Unchanged if it is deleted. */
+export function withDeletion(service: Service, now: Date): Service {
+  return service.deletedAt ? service : { ...service, deletedAt: now, clearBefore: now };
+}
+
+/** Records that everything from before a time was removed. Unchanged if the service was deleted since. */
+export function withClearing(service: Service, before: Date): Service {
+  const { clearBefore, ...rest } = service;
+  return service.deletedAt || clearBefore?.getTime() !== before.getTime() ? service : rest;
+}
+
 /** Throws `EnvironmentNotFound`. */
 export function environmentOf(service: Service, name: string = defaultEnvironmentName): Environment {
   const found = service.environments.find((environment) => environment.name === name);
   if (!found) throw new ApiError('EnvironmentNotFound', `Service "${service.id}" has no environment "${name}"`);
   return found;
+}
+
+/** Adds an environment. Throws `EnvironmentExists` and `TooManyEnvironments`. */
+export function withEnvironment(
+  service: Service,
+  added: Pick<Environment, 'name' | 'cluster'> & { readonly imageTag?: string | undefined },
+  now: Date,
+): Service {
+  const { name, cluster, imageTag = defaultImageTag } = added;
+  if (service.environments.some((each) => each.name === name)) {
+    throw new ApiError('EnvironmentExists', `Service "${service.id}" has an environment "${name}" already`);
+  }
+  if (service.environments.length >= maxEnvironments) {
+    throw new ApiError(
+      'TooManyEnvironments',
+      `Service "${service.id}" has ${maxEnvironments} environments, delete one`,
+    );
+  }
+  return { ...service, environments: [...service.environments, { name, imageTag, cluster, createdAt: now }] };
+}
+
+/** Removes an environment. Throws `EnvironmentNotFound`, and `BadRequest` for the default one. */
+export function withoutEnvironment(service: Service, name: string): Service {
+  const removed = environmentOf(service, name);
+  if (name === defaultEnvironmentName) {
+    throw new ApiError('BadRequest', `environment: The environment "${name}" cannot be deleted`);
+  }
+  return { ...service, environments: service.environments.filter((each) => each !== removed) };
 }
 
 /** Sets the tag or digest that an environment spawns. Throws `EnvironmentNotFound`. */

@@ -3,6 +3,7 @@ import { blobLinks, leaderLeases, manifests, tags, tombstones, uploadSessions } 
 
 export { openImageArchives } from './image-archives.ts';
 export type { ImageArchives } from './image-archives.ts';
+export { purgeRepository } from './content/repositories.ts';
 export { openRegistry } from './registry.ts';
 export type { RegistryDeps, RegistryLimits } from './context.ts';
 export type { Registry } from './registry.ts';

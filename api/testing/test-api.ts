@@ -25,6 +25,7 @@ import { accounts } from '../../model/account.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { imageId, images } from '../../model/image.ts';
 import { TokenChecks } from '../../model/token-checks.ts';
+import { purgeRepository, registryCollections } from '../../registry/index.ts';
 import { openApi } from '../index.ts';
 import type { SpawnRules } from '../dependencies.ts';
 import { spawnRules } from './spawn-rules.ts';
@@ -97,7 +98,9 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
   const { storeOf = (real) => real, clock = systemClock, ownNode } = options;
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
   parts.defer(() => rm(folder, { recursive: true }));
-  const store = storeOf(parts.use(await openSqliteStore({ folder, collections: [...modelCollections], log })));
+  const store = storeOf(
+    parts.use(await openSqliteStore({ folder, collections: [...modelCollections, ...registryCollections], log })),
+  );
   const bus = parts.use(openInProcessBus({ log }));
   const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
   /** The backends whose spawn jobs were added. */
@@ -115,6 +118,7 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
     await openApi({
       ...ports,
       archives: undefined,
+      purgeRepository: (repository, before) => purgeRepository(store, repository, before),
       ownNode: () => ownNode,
       urls: { api: base, proxy: 'https://sessions.example', registryHost: 'registry.example' },
       rules: { ...spawnRules, prefetchEnabled: true, ...options.rules },

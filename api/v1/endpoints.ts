@@ -10,6 +10,7 @@ import { answer } from '../app.ts';
 import { connect } from '../connect.ts';
 import type { ConnectTarget } from '../connect.ts';
 import { streamLog, streamStatuses } from '../backend-streams.ts';
+import { imageName } from '../present.ts';
 import { answerOlderReadyPage } from '../ready/ready.ts';
 import type { Api } from '../dependencies.ts';
 import { createSpawnToken, findSpawnToken, revokeSpawnToken } from '../spawn-tokens.ts';
@@ -54,8 +55,7 @@ export const olderEndpoints = [
   ...endpointsOf('earliest', earliestEndpoints),
   ...spawnTokenEndpoints,
   answer(earliestEndpoints.image, async (api, { parameters, caller }) => {
-    const { id } = await visibleService(api.store, caller, parameters);
-    return { imageName: `${api.urls.registryHost}/${id}` };
+    return { imageName: imageName(api.urls, await visibleService(api.store, caller, parameters)) };
   }),
 ];
 

@@ -1,15 +1,26 @@
 import { endpoints } from '../../contract/endpoints.ts';
 import type { PageQuery } from '../../contract/pages.ts';
-import { StoreError } from '../../core/store/store.ts';
 import { chooseImage, images } from '../../model/image.ts';
 import { ApiError } from '../../model/api-error.ts';
-import { environmentOf, newService, services, withImageTag, withVisibility } from '../../model/service.ts';
+import {
+  environmentOf,
+  findService,
+  insertService,
+  newService,
+  services,
+  withDeletion,
+  withEnvironment,
+  withImageTag,
+  withoutEnvironment,
+  withVisibility,
+} from '../../model/service.ts';
+import type { Service } from '../../model/service.ts';
 import { answer } from '../app.ts';
 import { ownAccount, ownService, visibleService } from '../access.ts';
 import type { Caller } from '../access.ts';
 import { connect } from '../connect.ts';
 import { findPage } from '../pages.ts';
-import { presentConnection, presentImage, presentService } from '../present.ts';
+import { presentConnection, presentEnvironment, presentImage, presentService } from '../present.ts';
 import type { Api } from '../dependencies.ts';
 
 export const serviceEndpoints = [
@@ -48,13 +59,38 @@ export const serviceEndpoints = [
     await update(api, caller, { ...parameters, imageTag: body.image_tag });
     return { status: 'ok' };
   }),
+  answer(endpoints.deleteService, async (api, { parameters, caller }) => {
+    const { id } = await visibleService(api.store, caller, parameters);
+    const now = await api.store.now();
+    await api.store.update(services, id, (current) => withDeletion(current, now));
+    api.clearServices();
+    return { status: 'ok' };
+  }),
+  answer(endpoints.environments, async (api, { parameters, caller }) => {
+    const { environments } = await visibleService(api.store, caller, parameters);
+    return { environments: environments.map(presentEnvironment) };
+  }),
+  answer(endpoints.createEnvironment, async (api, { parameters, body, caller }) => {
+    const service = await visibleService(api.store, caller, parameters);
+    const { name, image_tag: imageTag, cluster = api.rules.defaultCluster } = body;
+    if (imageTag !== undefined) await requireImage(api, service, imageTag);
+    const now = api.clock.now();
+    await changeService(api, service, (current) => withEnvironment(current, { name, imageTag, cluster }, now));
+    if (imageTag !== undefined) api.prefetch(service.id, (environment) => environment.name === name);
+    return { status: 'ok' };
+  }),
+  answer(endpoints.deleteEnvironment, async (api, { parameters, caller }) => {
+    const service = await visibleService(api.store, caller, parameters);
+    await changeService(api, service, (current) => withoutEnvironment(current, parameters.environment));
+    return { status: 'ok' };
+  }),
   answer(endpoints.visibility, async (api, { parameters, caller }) => {
     const service = await visibleService(api.store, caller, parameters);
     return { public: service.public ?? false };
   }),
   answer(endpoints.setVisibility, async (api, { parameters, body, caller }) => {
-    const { id } = await visibleService(api.store, caller, parameters);
-    await api.store.update(services, id, (current) => withVisibility(current, body.public));
+    const service = await visibleService(api.store, caller, parameters);
+    await changeService(api, service, (current) => withVisibility(current, body.public));
     return { status: 'ok' };
   }),
 ];
@@ -64,18 +100,19 @@ export async function listServices({ store }: Api, account: string, page: PageQu
   const ofAccount = { index: 'byAccount', equals: { account } } as const;
   const list = { collection: services, query: ofAccount, by: 'name', type: 'text' } as const;
   const { items, next } = await findPage(store, list, page);
-  return { services: items.map(({ name }) => name), ...next };
+  return { services: items.filter(({ deletedAt }) => !deletedAt).map(({ name }) => name), ...next };
 }
 
 /** Creates a service. Throws `ServiceExists`. */
 export async function createService(api: Api, account: string, name: string): Promise<void> {
-  const service = newService({ account, name, cluster: api.rules.defaultCluster }, api.clock.now());
-  try {
-    await api.store.insert(services, service);
-  } catch (error) {
-    if (!(error instanceof StoreError && error.code === 'duplicate')) throw error;
-    throw new ApiError('ServiceExists', `Account "${account}" has a service "${name}" already`);
-  }
+  const { store, rules, clock } = api;
+  const begun = await store.now();
+  const service = newService({ account, name, cluster: rules.defaultCluster }, clock.now());
+  const isFree = (await findService(store, service.id)) === undefined;
+  // Tags of a deleted service with this name must not come back.
+  if (isFree) await api.purgeRepository(service.id, begun);
+  if (isFree && (await insertService(store, service))) return;
+  throw new ApiError('ServiceExists', `Account "${account}" has a service "${name}" already`);
 }
 
 interface Update {
@@ -88,10 +125,20 @@ interface Update {
 async function update(api: Api, caller: Caller, { imageTag, ...path }: Update): Promise<void> {
   const service = await visibleService(api.store, caller, path);
   const environment = environmentOf(service, path.environment);
-  const lease = { now: await api.store.now(), leaseMs: api.rules.imageLeaseSeconds * 1000 };
-  if (!(await chooseImage(api.store, { repository: service.id, reference: imageTag }, lease))) {
-    throw new ApiError('ImageNotFound', `Service "${service.id}" has no image "${imageTag}"`);
-  }
-  await api.store.update(services, service.id, (current) => withImageTag(current, environment.name, imageTag));
+  await requireImage(api, service, imageTag);
+  await changeService(api, service, (current) => withImageTag(current, environment.name, imageTag));
   api.prefetch(service.id, ({ name }) => name === environment.name);
+}
+
+/** Leases the image, until the service names it. Throws `ImageNotFound`. */
+async function requireImage({ store, rules }: Api, { id }: Service, reference: string): Promise<void> {
+  const lease = { now: await store.now(), leaseMs: rules.imageLeaseSeconds * 1000 };
+  if (await chooseImage(store, { repository: id, reference }, lease)) return;
+  throw new ApiError('ImageNotFound', `Service "${id}" has no image "${reference}"`);
+}
+
+/** Changes a service that was just read. Throws `ServiceNotFound` if it was deleted since. */
+async function changeService(api: Api, { id }: Service, change: (current: Service) => Service): Promise<void> {
+  const changed = await api.store.update(services, id, (current) => (current.deletedAt ? current : change(current)));
+  if (!changed || changed.deletedAt) throw new ApiError('ServiceNotFound', `There is no service "${id}"`);
 }

@@ -5,7 +5,7 @@ import { SecretBox } from './secret-box.ts';
 const secret = new PlatformSecret(Buffer.alloc(32, 1));
 const box = new SecretBox(secret.keyFor('tests'));
 
-test.each(['', 'a', 'ключ 🔑', 'x'.repeat(100_000)])('what was sealed opens at its place', (text) => {
+test.each(['', 'a plain text', 'ключ 🔑', 'x'.repeat(100_000)])('what was sealed opens at its place', (text) => {
   const sealed = box.seal(text, 'here');
   expect(box.open(sealed, 'here')).toBe(text);
   expect(text === '' || !sealed.includes(text)).toBe(true);

@@ -1,6 +1,7 @@
 import { openApi } from '../../api/index.ts';
 import type { ApiComponent } from '../../api/index.ts';
 import type { Queue } from '../../core/queue/queue.ts';
+import { purgeRepository } from '../../registry/index.ts';
 import type { ImageArchives } from '../../registry/index.ts';
 import type { PlatformUrls } from '../process/listeners.ts';
 import type { ComponentDeps } from '../drivers.ts';
@@ -26,6 +27,7 @@ export async function startApi(
     queue,
     log: deps.log.child({ component: 'api' }),
     archives,
+    purgeRepository: (repository, before) => purgeRepository(deps.store, repository, before),
     ownNode: () => (worker?.isOpen ? deps.nodeName : undefined),
     urls: { api: urls.api, proxy: urls.proxy, registryHost: urls.registry },
     rules: {

@@ -1,8 +1,7 @@
 /** A repository exists exactly as long as its service. */
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Store } from '../../core/store/store.ts';
-import { StoreError } from '../../core/store/store.ts';
-import { newService, services } from '../../model/service.ts';
+import { findService, insertService, newService } from '../../model/service.ts';
 import { manifestBatchSize, manifests, ofRepository } from './documents.ts';
 import { RegistryError } from '../errors.ts';
 import { removeNames } from './removal.ts';
@@ -14,7 +13,7 @@ export function repositoriesOf(account: string): { from: string; before: string 
 
 /** Throws `name-unknown` if the repository does not exist. */
 export async function requireRepository(store: Store, repository: string): Promise<void> {
-  if (!(await store.get(services, repository))) throw new RegistryError('name-unknown');
+  if (!(await findService(store, repository))) throw new RegistryError('name-unknown');
 }
 
 /**
@@ -27,17 +26,14 @@ export async function ensureRepository(
   repository: string,
 ): Promise<void> {
   const begun = await store.now();
-  if (await store.get(services, repository)) return;
-  await purge(store, repository, begun);
+  if (await findService(store, repository)) return;
+  await purgeRepository(store, repository, begun);
   const [account = '', name = ''] = repository.split('/');
-  try {
-    await store.insert(services, newService({ account, name, cluster: defaultCluster }, clock.now()));
-  } catch (error) {
-    if (!(error instanceof StoreError && error.code === 'duplicate')) throw error;
-  }
+  await insertService(store, newService({ account, name, cluster: defaultCluster }, clock.now()));
 }
 
-async function purge(store: Store, repository: string, before: Date): Promise<void> {
+/** Deletes all tags, images and manifests of a repository that were pushed before a time. Blobs are left to garbage collection. */
+export async function purgeRepository(store: Store, repository: string, before: Date): Promise<void> {
   await removeNames(store, repository, before);
   const stored = store.scan(manifests, { ...ofRepository(repository), batchSize: manifestBatchSize });
   for await (const { id } of stored) await store.delete(manifests, id, ({ pushedAt }) => pushedAt < before);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { collect } from '../../test/kit/registry/garbage-collection.ts';
 import { backends, newBackend } from '../../model/backend.ts';
 import { findImage } from '../../model/image.ts';
-import { services, withImageTag } from '../../model/service.ts';
+import { services, withDeletion, withImageTag } from '../../model/service.ts';
 import { pushBlob, pushImage, putManifest, sha256 } from '../../test/kit/registry/registry.ts';
 import { blobLinks, leaderLeases, contentId, tombstones } from '../content/documents.ts';
 import {
@@ -183,16 +183,20 @@ test('a lease is written at most once an hour, and still lasts', async () => {
   expect(await usedAt()).toEqual(clock.now());
 });
 
-test('content of a deleted service is deleted, and a new service of the same name starts empty', async () => {
-  await using opened = await openGcFixture({ keptUntaggedImages: 20 });
-  const { registry, clock } = opened;
-  await push(registry, 'v1');
-  await registry.store.delete(services, repository);
-  await collect(registry);
-  expect(await blobCount(registry)).toBe(2);
-  await clock.advance(2 * leaseMs);
-  const { summary } = await collect(registry);
-  expect(summary).toMatchObject({ manifests: 1, tags: 1, links: 2, removed: { blobs: 2 } });
-  expect(await findImage(registry.store, repository, 'v1')).toBeUndefined();
-  expect((await collect(registry)).summary.repositories).toBe(0);
-});
+test.each(['gone', 'marked as deleted'])(
+  'what a service has left whose document is %s is deleted',
+  async (document) => {
+    await using opened = await openGcFixture({ keptUntaggedImages: 20 });
+    const { registry, clock } = opened;
+    await push(registry, 'v1');
+    if (document === 'gone') await registry.store.delete(services, repository);
+    else await registry.store.update(services, repository, (service) => withDeletion(service, clock.now()));
+    await collect(registry);
+    expect(await blobCount(registry)).toBe(2);
+    await clock.advance(2 * leaseMs);
+    const { summary } = await collect(registry);
+    expect(summary).toMatchObject({ manifests: 1, tags: 1, links: 2, removed: { blobs: 2 } });
+    expect(await findImage(registry.store, repository, 'v1')).toBeUndefined();
+    expect((await collect(registry)).summary.repositories).toBe(0);
+  },
+);

@@ -5,7 +5,7 @@
  */
 import { backends } from '../../model/backend.ts';
 import { images, isUsedSince } from '../../model/image.ts';
-import { services } from '../../model/service.ts';
+import { findService } from '../../model/service.ts';
 import type { Service } from '../../model/service.ts';
 import { blobLinks, manifestBatchSize, manifests, ofRepository, tags } from '../content/documents.ts';
 import type { StoredTag } from '../content/documents.ts';
@@ -68,7 +68,7 @@ async function markKept(run: GcRun, repository: string): Promise<Kept> {
     marked,
   );
   // Read after the manifests, so that it is as recent as possible.
-  const service = await store.get(services, repository);
+  const service = await findService(store, repository);
   const found: StoredTag[] = [];
   for await (const tag of store.scan(tags, ofRepository(repository))) found.push(tag);
   if (!service) return { graph, marked, lostTags: found.filter(({ pushedAt }) => pushedAt < before) };

@@ -5,7 +5,7 @@ import type { Store } from '../../core/store/store.ts';
 import { covers, permissionIn } from '../../model/permissions.ts';
 import type { AccountPermission } from '../../model/permissions.ts';
 import type { RegistryGrant } from '../../model/registry-grant.ts';
-import { services } from '../../model/service.ts';
+import { findService } from '../../model/service.ts';
 import type { Caller, RequestContext, RegistryContext, RepositoryAction, Right } from '../context.ts';
 import { logIn, parseBasic } from '../access/credentials.ts';
 import { RegistryError } from '../errors.ts';
@@ -65,7 +65,7 @@ export async function mayMount(context: RegistryContext, caller: Caller, reposit
 
 /** Whether any client may pull from a repository. A private repository is reported like an absent one. */
 export async function isPublic(store: Store, repository: string): Promise<boolean> {
-  return (await store.get(services, repository))?.public === true;
+  return (await findService(store, repository))?.public === true;
 }
 
 /**

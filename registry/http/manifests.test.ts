@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Readable } from 'node:stream';
 import { findImage } from '../../model/image.ts';
-import { services } from '../../model/service.ts';
+import { services, withDeletion } from '../../model/service.ts';
 import {
   openTestRegistry,
   pushBlob,
@@ -269,17 +269,23 @@ test('splits long lists of referrers into pages', async () => {
   expect([seen.size, pages]).toEqual([6, 2]);
 });
 
-test('deleting a service hides its images; a new service of the same name starts empty', async () => {
-  await pushImage(registry, { repository: 'acme/reborn', reference: 'old' });
-  await registry.store.delete(services, 'acme/reborn');
-  expect((await registry.as('/v2/acme/reborn/manifests/old')).code).toBe('NAME_UNKNOWN');
-  expect((await registry.as('/v2/acme/reborn/tags/list')).code).toBe('NAME_UNKNOWN');
-  await pushImage(registry, { repository: 'acme/reborn', reference: 'new' });
-  const list = await registry.as('/v2/acme/reborn/tags/list');
-  expect(JSON.parse(list.body.toString())).toEqual({ name: 'acme/reborn', tags: ['new'] });
-  expect((await registry.as('/v2/acme/reborn/manifests/old')).code).toBe('MANIFEST_UNKNOWN');
-  expect(await findImage(registry.store, 'acme/reborn', 'old')).toBeUndefined();
-});
+test.each(['gone', 'marked as deleted'])(
+  'a deleted service whose document is %s has no images; a new one with its name starts empty',
+  async (document) => {
+    await pushImage(registry, { repository: 'acme/reborn', reference: 'old' });
+    const at = await registry.store.now();
+    if (document === 'gone') await registry.store.delete(services, 'acme/reborn');
+    else await registry.store.update(services, 'acme/reborn', (service) => withDeletion(service, at));
+    expect((await registry.as('/v2/acme/reborn/manifests/old')).code).toBe('NAME_UNKNOWN');
+    expect((await registry.as('/v2/acme/reborn/tags/list')).code).toBe('NAME_UNKNOWN');
+    await pushImage(registry, { repository: 'acme/reborn', reference: 'new' });
+    const list = await registry.as('/v2/acme/reborn/tags/list');
+    expect(JSON.parse(list.body.toString())).toEqual({ name: 'acme/reborn', tags: ['new'] });
+    expect((await registry.as('/v2/acme/reborn/manifests/old')).code).toBe('MANIFEST_UNKNOWN');
+    expect(await findImage(registry.store, 'acme/reborn', 'old')).toBeUndefined();
+    expect((await registry.store.get(services, 'acme/reborn'))?.deletedAt).toBeUndefined();
+  },
+);
 
 function byDigest(a: { digest: string }, b: { digest: string }): number {
   return a.digest < b.digest ? -1 : 1;

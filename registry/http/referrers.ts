@@ -1,4 +1,4 @@
-import { services } from '../../model/service.ts';
+import { findService } from '../../model/service.ts';
 import type { AuthorizedRequest, RegistryContext } from '../context.ts';
 import { answer } from './answer.ts';
 import { manifests } from '../content/documents.ts';
@@ -56,7 +56,7 @@ async function readPage(
 ): Promise<{ descriptors: string[]; next?: string }> {
   const descriptors: string[] = [];
   // Content of a deleted service may not have been collected yet.
-  if (!(await store.get(services, repository))) return { descriptors };
+  if (!(await findService(store, repository))) return { descriptors };
   const range = after !== undefined && { range: { after } };
   const ofSubject = { index: 'bySubject', equals: { repository, subject }, ...range, batchSize } as const;
   let last = after;

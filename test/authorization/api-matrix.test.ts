@@ -15,8 +15,8 @@ import { silentLog } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';
 import { accessTokens, hashToken, newAccessToken } from '../../model/access-token.ts';
 
-/** `open`: no token is needed. `any`: any valid token. `spawn-token`: the one in the path, and no access token. */
-type Access = Scope | 'open' | 'any' | 'spawn-token';
+/** `open`: no token is needed. `any`: any valid token. `own`: any valid token of the account. `spawn-token`: the one in the path, and no access token. */
+type Access = Scope | 'open' | 'any' | 'own' | 'spawn-token';
 
 interface Row {
   readonly access: Access;
@@ -26,6 +26,7 @@ interface Row {
 const openTo = (access: Access, body?: object): Row => ({ access, ...(body && { body }) });
 
 const spawned = { key: 'matrix', lock: 'matrix' };
+const newToken = { name: 'new', scopes: ['manage'] };
 const update = { image_tag: 'latest' };
 
 const older = (prefix: string): Record<string, Row> => ({
@@ -54,21 +55,31 @@ const table: Readonly<Record<string, Row>> = {
   'GET /v2/account/:account/backends': openTo('read'),
   'POST /v2/account/:account/service': openTo('manage', { name: 'new' }),
   'GET /v2/account/:account/services': openTo('read'),
+  'GET /v2/account/:account/tokens': openTo('manage'),
+  'POST /v2/account/:account/token': openTo('manage', newToken),
+  'POST /v2/account/:account/token/:token_id/revoke': openTo('manage'),
   'GET /v2/service/:account/:service': openTo('read'),
   'GET /v2/service/:account/:service/images': openTo('read'),
   'POST /v2/service/:account/:service/images': openTo('push'),
   'GET /v2/service/:account/:service/images/:digest/archive': openTo('read'),
   'POST /v2/service/:account/:service/update': openTo('deploy', update),
   'POST /v2/service/:account/:service/:environment/update': openTo('deploy', update),
+  'POST /v2/service/:account/:service/delete': openTo('manage'),
+  'GET /v2/service/:account/:service/environments': openTo('read'),
+  'POST /v2/service/:account/:service/environments': openTo('manage', { name: 'new' }),
+  'POST /v2/service/:account/:service/:environment/delete': openTo('manage'),
   'GET /v2/service/:account/:service/visibility': openTo('read'),
   'POST /v2/service/:account/:service/visibility': openTo('manage', { public: false }),
   ...older('/v1'),
   ...older(''),
-  'GET /user/:account/service/:service/image': openTo('read'),
+  'GET /user/:account/service/:service/image': openTo('own'),
+  'GET /service/:account/:service/image-name': openTo('own'),
+  'POST /service/:account/:service/terminate-backends': openTo('connect', { before: '2000-01-01T00:00:00Z' }),
   'POST /user/:account/service/:service/token': openTo('manage'),
   'POST /token/:token/spawn': openTo('spawn-token'),
   'DELETE /token/:token': openTo('manage'),
   'GET /ready/:backend/:token': openTo('open'),
+  'GET /ready/:backend/:token/events': openTo('open'),
 };
 
 /** Who asks: a name for the test, and the authorization header. */
@@ -137,7 +148,7 @@ function expectedFor(access: Access, caller: CallerName): string {
   if (!isValid) return 'unauthorized';
   if (access === 'any' || caller === 'with all scopes') return 'allowed';
   if (caller === 'of another account') return 'absent';
-  return caller === `with the scope ${access} alone` ? 'allowed' : 'forbidden';
+  return access === 'own' || caller === `with the scope ${access} alone` ? 'allowed' : 'forbidden';
 }
 
 function kindOf(status: number): string {
@@ -170,17 +181,26 @@ async function pathOf(pattern: string): Promise<string> {
   ).body;
   const values: Readonly<Record<string, string>> = {
     account: 'acme',
-    service: 'draw',
+    service: pattern.endsWith('/:service/delete') ? await newServiceName() : 'draw',
     environment: 'default',
     digest: digestOf('a'),
     backend: backend.name,
     backend_id: backend.name,
     backend_name: backend.name,
+    token_id: pattern.includes(':token_id') ? (await api.post('/v2/account/acme/token', newToken)).body.id : '',
     token: pattern.startsWith('/ready/')
       ? backend.url.split('/').at(-2)
       : (await api.post('/user/acme/service/draw/token')).body.token,
   };
   return pattern.replaceAll(/:(\w+)/g, (_whole, name: string) => values[name] ?? name);
+}
+
+let services = 0;
+
+async function newServiceName(): Promise<string> {
+  const name = `victim-${(services += 1)}`;
+  await api.addService(name);
+  return name;
 }
 
 /** The application with all its routes; no request can be answered. */

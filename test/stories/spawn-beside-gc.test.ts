@@ -2,6 +2,7 @@
 /** An untagged image is spawned beside garbage collection: either the spawn succeeds and the image is kept, or it is rejected. */
 import { expect, test } from 'vitest';
 import { openApi } from '../../api/index.ts';
+import { purgeRepository } from '../../registry/index.ts';
 import { spawnRules } from '../../api/testing/spawn-rules.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
@@ -63,6 +64,7 @@ async function open() {
       log,
       metrics: openMetrics(),
       archives: undefined,
+      purgeRepository: (repository, before) => purgeRepository(registry.store, repository, before),
       urls: { api: 'http://api.example', proxy: 'http://sessions.example', registryHost: 'registry.example' },
       rules: { ...spawnRules, imageLeaseSeconds: leaseSeconds },
       secret: new PlatformSecret(Buffer.alloc(32, 1)),

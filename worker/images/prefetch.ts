@@ -3,7 +3,7 @@ import { abortable } from '../../core/async/abortable.ts';
 import { TimeoutError, settledWithin, withTimeout } from '../../core/async/with-timeout.ts';
 import { findImage, images } from '../../model/image.ts';
 import type { Image } from '../../model/image.ts';
-import { services } from '../../model/service.ts';
+import { findService } from '../../model/service.ts';
 import type { WorkerContext } from '../context.ts';
 import type { PrefetchResult } from '../metrics.ts';
 import { bytesOnDisk, disksOf, findLack } from './image-space.ts';
@@ -105,7 +105,7 @@ export class Prefetcher implements AsyncDisposable {
 
   async #isSpawned({ repository, digest }: Image): Promise<boolean> {
     const { store } = this.#worker;
-    const service = await store.get(services, repository);
+    const service = await findService(store, repository);
     const spawned = await Promise.all(
       (service?.environments ?? []).map(async ({ imageTag }) => await findImage(store, repository, imageTag)),
     );

@@ -1,0 +1,54 @@
+/** Answers what existing command lines call beyond the API document. */
+import { toolEndpoints } from '../contract/tool-endpoints.ts';
+import type { TerminationKind } from '../contract/statuses.ts';
+import { backends } from '../model/backend.ts';
+import type { Backend } from '../model/backend.ts';
+import type { Service } from '../model/service.ts';
+import { visibleService } from './access.ts';
+import { answer } from './app.ts';
+import type { Api } from './dependencies.ts';
+import { imageName } from './present.ts';
+import { requestBackendStop } from './stop.ts';
+
+/** How many stop requests are written at a time: a store commits them together. */
+const batchSize = 50;
+
+export const toolRoutes = [
+  answer(toolEndpoints.imageName, async (api, { parameters, caller }) => ({
+    imageName: imageName(api.urls, await visibleService(api.store, caller, parameters)),
+  })),
+  answer(toolEndpoints.terminateBackends, async (api, { parameters, body, caller, signal }) => {
+    const service = await visibleService(api.store, caller, parameters);
+    const running = await runningBefore(api, service, body.before);
+    const isDry = body.dry_run === true;
+    const kind = body.hard === true ? 'hard' : 'soft';
+    return {
+      status: 'ok',
+      backend_count: running.length,
+      terminated_count: isDry ? 0 : await stopAll(api, running, kind, signal),
+      is_complete: !isDry || running.length === 0,
+    };
+  }),
+];
+
+async function runningBefore({ store }: Api, { account, name }: Service, before: Date): Promise<Backend[]> {
+  const live = { index: 'byAccount', equals: { account, live: true }, range: { before } } as const;
+  return (await store.find(backends, live)).filter(({ service }) => service === name);
+}
+
+/** Requests the stop of backends. Returns how many were not stopping already. */
+async function stopAll(
+  api: Api,
+  running: readonly Backend[],
+  kind: TerminationKind,
+  signal: AbortSignal,
+): Promise<number> {
+  let count = 0;
+  for (let at = 0; at < running.length; at += batchSize) {
+    signal.throwIfAborted();
+    const batch = running.slice(at, at + batchSize);
+    const isFirst = await Promise.all(batch.map(async ({ id }) => await requestBackendStop(api, id, kind)));
+    count += isFirst.filter(Boolean).length;
+  }
+  return count;
+}
