@@ -86,15 +86,15 @@ describe('connect', () => {
   });
 
   test('with spawn: false finds a holder or reports that there is none', async () => {
-    const nobody = await api.post(connectPath, { key: 'nobody', spawn: false });
-    expect([nobody.status, nobody.body.error.code]).toEqual([404, 'KeyNotHeld']);
-    await api.post(connectPath, { key: 'somebody' });
-    const somebody = await api.post(connectPath, { key: 'somebody', spawn: false });
-    expect([somebody.status, somebody.body.spawned]).toEqual([200, false]);
+    const absent = await api.post(connectPath, { key: 'absent', spawn: false });
+    expect([absent.status, absent.body.error.code]).toEqual([404, 'KeyNotHeld']);
+    await api.post(connectPath, { key: 'present' });
+    const present = await api.post(connectPath, { key: 'present', spawn: false });
+    expect([present.status, present.body.spawned]).toEqual([200, false]);
     expect((await api.post(connectPath, { spawn: false })).status).toBe(400);
   });
 
-  test('after the holder has ended spawns anew, with a higher fencing token', async () => {
+  test('after the holder has ended spawns a new backend, with a higher fencing token', async () => {
     const first = await api.post(connectPath, { key: 'again' });
     await api.change(first.body.backend_id, (current) =>
       becomeTerminated(current, { kind: null, reason: null, exitCode: 0 }, new Date()),

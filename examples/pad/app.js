@@ -1,14 +1,14 @@
-/** The pad as a server: the page, the WebSocket behind it, and three small paths that help to try the platform out. */
+/** The HTTP server of the pad: the page, its WebSocket, and three small paths for trying the platform. */
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { WebSocketServer } from 'ws';
 import { Room } from './room.js';
 import { lasts, load, save } from './saved-drawing.js';
 
-/** So much is lost at most if the container is killed without a warning. */
+/** The longest time between saves, so that at most this much is lost if the container is killed. */
 const saveEveryMs = 5_000;
 
-/** A peer that vanished without a word would keep the backend alive for ever: whoever misses a ping is let go. */
+/** A client that misses a ping is disconnected. A client that vanished would otherwise keep the backend running forever. */
 const pingEveryMs = 30_000;
 
 /** The longest message is a stroke of a few hundred points. */
@@ -28,9 +28,9 @@ const pageHeaders = {
   'cache-control': 'no-cache',
 };
 
-/** Opens a pad: loads what was saved under its key and listens. `close` saves and lets everybody go. */
+/** Opens a pad: loads the saved drawing of its key and listens. `close` saves and disconnects all clients. */
 export async function openPad({ port, folder, backend, key, fencingToken, log }) {
-  // Without a key nobody comes back to this drawing, so the backend's own name serves.
+  // Without a key, no other backend loads this drawing, so the backend's own name is used.
   const savedUnder = key ?? backend;
   const saved = await load(folder, savedUnder);
   const session = { backend, key, fencingToken, lasting: lasts(folder), loadedFrom: saved?.fencingToken ?? null };
@@ -39,7 +39,7 @@ export async function openPad({ port, folder, backend, key, fencingToken, log })
   let savedChanges = 0;
   let saving = Promise.resolve();
   const saveNow = () => {
-    // One after the other, and each saves what is there when its turn comes.
+    // One save at a time, each of the drawing as it is when the save starts.
     saving = saving.then(async () => {
       const changes = room.changes;
       if (changes === savedChanges) return;
@@ -72,7 +72,7 @@ export async function openPad({ port, folder, backend, key, fencingToken, log })
     folder,
     async close() {
       clearInterval(timer);
-      room.tell({ type: 'ending' });
+      room.broadcast({ type: 'ending' });
       try {
         await saveNow();
       } finally {
@@ -130,13 +130,13 @@ function pathOf(request) {
   return request.url.split('?', 1)[0];
 }
 
-/** The headers that no client can forge. The secret's value is for the backend alone, so the page only learns of it. */
+/** The headers that no client can forge. Of the secret, the page gets only whether it is set. */
 function verifiedHeaders({ headers }) {
   const verified = Object.entries(headers).filter(([name]) => name.startsWith('x-verified-'));
   return Object.fromEntries(verified.map(([name, value]) => [name, name === 'x-verified-secret' ? '(set)' : value]));
 }
 
-/** The name that the connect request gave (`user`). It arrives as UTF-8, which Node hands on as Latin-1. */
+/** The `user` of the connect request. It arrives as UTF-8, which Node decodes as Latin-1. */
 function verifiedName({ headers }) {
   const name = headers['x-verified-username'];
   return name ? Buffer.from(name, 'latin1').toString('utf8').slice(0, 64) : undefined;

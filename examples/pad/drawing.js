@@ -1,16 +1,16 @@
-/** What is on the board: strokes, each a line of points. Coordinates are whole numbers on a board of fixed size. */
+/** The strokes on the board, each a line of points. Coordinates are integers on a board of fixed size. */
 
 const board = { width: 1600, height: 1000 };
 
-/** How many inks and widths the page offers. */
+/** How many colours and widths the page offers. */
 const colours = 6;
 const widths = 3;
 
-/** Beyond this the oldest strokes go. A full board is about 2 MB. */
+/** Beyond this, the oldest strokes are removed. A full board is about 2 MB. */
 const maxPoints = 200_000;
 const maxStrokes = 5_000;
 
-/** One message brings the points of one animation frame, which are a few. */
+/** A message contains the few points of one animation frame. */
 const maxPointsPerMessage = 256;
 
 export class Drawing {
@@ -26,7 +26,7 @@ export class Drawing {
     return [...this.#strokes.values()];
   }
 
-  /** Begins a stroke. Returns it as it was taken, or nothing if it makes no sense. */
+  /** Begins a stroke. Returns the accepted stroke, or `undefined` if it is invalid. */
   begin(id, { colour, width, points }) {
     if (this.#strokes.has(id) || !isIndex(colour, colours) || !isIndex(width, widths)) return undefined;
     if (!Array.isArray(points) || points.length === 0) return undefined;
@@ -38,7 +38,7 @@ export class Drawing {
     return stroke;
   }
 
-  /** Adds points to a stroke. Returns them as they were taken, or nothing if they make no sense. */
+  /** Adds points to a stroke. Returns the accepted points, or `undefined` if they are invalid. */
   extend(id, points) {
     const stroke = this.#strokes.get(id);
     if (!stroke || !Array.isArray(points) || points.length > maxPointsPerMessage) return undefined;
@@ -50,7 +50,7 @@ export class Drawing {
     return added;
   }
 
-  /** Removes a stroke, and says whether it was there. */
+  /** Removes a stroke. Returns whether it existed. */
   remove(id) {
     const stroke = this.#strokes.get(id);
     if (!stroke) return false;
@@ -71,7 +71,7 @@ export class Drawing {
   }
 }
 
-/** A point within the board, or nothing if it is not two numbers. */
+/** Returns a point within the board, or `undefined` if the value is not two numbers. */
 export function toPoint(point) {
   if (!Array.isArray(point) || !point.every(Number.isFinite) || point.length !== 2) return undefined;
   return [clamp(point[0], board.width), clamp(point[1], board.height)];

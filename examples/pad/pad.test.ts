@@ -24,7 +24,7 @@ beforeEach(async () => {
 
 afterEach(async () => await cleanUp.disposeAsync());
 
-test('two people at one board see each other, and what the other draws', async () => {
+test('two clients at one board see each other and their strokes', async () => {
   const pad = await startPad({ fencingToken: 1 });
   const ada = await takeSeat(pad, 'Ada');
   const bob = await takeSeat(pad, 'Bøb');
@@ -56,7 +56,7 @@ test('two people at one board see each other, and what the other draws', async (
   });
 });
 
-test('nobody draws or removes in another one’s name, and nonsense is ignored', async () => {
+test('a client cannot draw or remove strokes of another client, and invalid messages are ignored', async () => {
   const pad = await startPad({ fencingToken: 1 });
   const ada = await takeSeat(pad, 'Ada');
   const eve = await takeSeat(pad, 'Eve');
@@ -79,7 +79,7 @@ test('SIGTERM saves, and the next backend with the key loads', async () => {
   const ada = await takeSeat(first, 'Ada');
   ada.send({ type: 'begin', id: `${ada.you}/0`, colour: 3, width: 1, points: [[11, 12]] });
   ada.send({ type: 'extend', id: `${ada.you}/0`, points: [[13, 14]] });
-  // What the server has taken is what it tells the next one who comes.
+  // The server has accepted the stroke when it sends it to the next client.
   expect((await takeSeat(first, 'Bob')).welcome['strokes']).toHaveLength(1);
   const closed = once(ada.socket, 'close');
   expect(await first.stop()).toBe(0);
@@ -101,7 +101,7 @@ test('SIGTERM saves, and the next backend with the key loads', async () => {
   ]);
 });
 
-test('a backend whose key has gone to a younger one does not overwrite the younger one’s drawing', async () => {
+test('a backend whose key was assigned to a newer backend does not overwrite the drawing of the newer backend', async () => {
   const old = await startPad({ fencingToken: 4 });
   const young = await startPad({ fencingToken: 5 });
   for (const pad of [young, old]) {
@@ -116,7 +116,7 @@ test('a backend whose key has gone to a younger one does not overwrite the young
   expect(welcome['strokes']).toMatchObject([{ colour: 1 }]);
 });
 
-test('a file that cannot be read is put aside', async () => {
+test('an invalid file is renamed', async () => {
   const first = await startPad({ fencingToken: 1 });
   const ada = await takeSeat(first, 'Ada');
   ada.send({ type: 'begin', id: `${ada.you}/0`, colour: 3, width: 1, points: [[11, 12]] });
@@ -152,7 +152,7 @@ interface RunningPad {
   readonly stop: () => Promise<number | null>;
 }
 
-/** Starts the pad as the container would: its own process, told everything by its environment. */
+/** Starts the pad in its own process, configured by environment variables as in a container. */
 async function startPad(options: { fencingToken: number }): Promise<RunningPad> {
   const child = spawn(process.execPath, [fileURLToPath(new URL('server.js', import.meta.url))], {
     env: {
@@ -174,7 +174,7 @@ async function startPad(options: { fencingToken: number }): Promise<RunningPad> 
   return { port: Number(/port (\d+)/.exec(line)?.[1]), stop };
 }
 
-/** Somebody at the board. `next` waits for a message of a type, skipping others. */
+/** A client of the board. `next` waits for a message of a type, skipping others. */
 async function takeSeat(pad: RunningPad, name: string) {
   // A browser's UTF-8 in a header is Latin-1 to Node.
   const headers = { 'x-verified-username': Buffer.from(name).toString('latin1') };

@@ -1,8 +1,8 @@
-/** The people at one board, and what they tell each other. Knows sockets only as something to send text to. */
+/** The participants of one board, and the messages between them. */
 import { randomBytes } from 'node:crypto';
 import { Drawing, toPoint } from './drawing.js';
 
-/** More than can follow each other's cursors. */
+/** More participants could not follow each other's cursors. */
 const maxPeople = 100;
 
 const adjectives = ['Amber', 'Brave', 'Calm', 'Eager', 'Gentle', 'Lucky', 'Merry', 'Quiet', 'Swift', 'Witty'];
@@ -14,7 +14,7 @@ export class Room {
   #joined = 0;
   #drawing;
   #session;
-  /** Counts changes of the drawing, so that its owner knows when there is something to save. */
+  /** Counts changes of the drawing, so that it is saved only if it has changed. */
   changes = 0;
 
   constructor(session, strokes) {
@@ -30,7 +30,7 @@ export class Room {
     return this.#people.size;
   }
 
-  /** Lets somebody in. Returns what to do with their messages and when they leave, or nothing if the room is full. */
+  /** Adds a participant. Returns functions to call for each message and at the end, or `undefined` if the room is full. */
   join(verifiedName, send) {
     if (this.#people.size >= maxPeople) return undefined;
     const id = randomBytes(6).toString('base64url');
@@ -43,18 +43,18 @@ export class Room {
     };
     this.#people.set(id, person);
     send(JSON.stringify({ type: 'welcome', you: id, session: this.#session, strokes: this.strokes }));
-    this.#tellPeople();
+    this.#sendParticipants();
     return {
       receive: (text) => this.#receive(person, text),
       leave: () => {
         this.#people.delete(id);
-        this.#tellPeople();
+        this.#sendParticipants();
       },
     };
   }
 
-  /** Tells everybody. */
-  tell(message, except) {
+  /** Sends a message to all participants but one. */
+  broadcast(message, except) {
     const text = JSON.stringify(message);
     for (const person of this.#people.values()) if (person !== except) person.send(text);
   }
@@ -64,7 +64,7 @@ export class Room {
     switch (message?.type) {
       case 'cursor': {
         const point = message.point === null ? null : toPoint(message.point);
-        if (point !== undefined) this.tell({ type: 'cursor', person: person.id, point }, person);
+        if (point !== undefined) this.broadcast({ type: 'cursor', person: person.id, point }, person);
         return;
       }
       case 'begin': {
@@ -90,17 +90,17 @@ export class Room {
 
   #changed(message, except) {
     this.changes++;
-    this.tell(message, except);
+    this.broadcast(message, except);
   }
 
-  /** A stroke's ID begins with its painter's, so nobody paints or removes in another's name. */
+  /** A stroke's ID begins with the ID of its participant, so that no participant can change the strokes of another. */
   #isOwn(person, id) {
     return typeof id === 'string' && id.length < 64 && id.startsWith(`${person.id}/`);
   }
 
-  #tellPeople() {
+  #sendParticipants() {
     const people = [...this.#people.values()].map(({ id, name, hue }) => ({ id, name, hue }));
-    this.tell({ type: 'people', people });
+    this.broadcast({ type: 'people', people });
   }
 
   #inventName() {

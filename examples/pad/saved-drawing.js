@@ -1,13 +1,13 @@
-/** The drawing on disk: one file a key, so that the next backend with the key goes on where the last one ended. */
+/** The drawing on disk, in a file for each key, from which the next backend with the key continues. */
 import { createHash } from 'node:crypto';
 import { access, constants, mkdir, open, readFile, rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Where Berth mounts a folder that outlives the container, when `mount` was asked for. */
+/** Where Berth mounts a folder that is kept after the container ends, if the connect request sets `mount`. */
 const mountedFolder = '/data';
 
-/** The folder to save in: the one given, the mounted one, or one that ends with the container. */
+/** The folder for drawings: `PAD_FOLDER`, the mounted folder, or a folder that is deleted with the container. */
 export async function chooseFolder(given) {
   if (given) return given;
   const mounted = await access(mountedFolder, constants.W_OK).then(
@@ -17,12 +17,12 @@ export async function chooseFolder(given) {
   return mounted ? mountedFolder : join(tmpdir(), 'pad');
 }
 
-/** Whether what is in this folder outlives the container. */
+/** Whether the folder is kept after the container ends. */
 export function lasts(folder) {
   return !folder.startsWith(tmpdir());
 }
 
-/** Reads the drawing that was saved under a key. A file that cannot be understood is put aside, not overwritten. */
+/** Reads the saved drawing of a key. An invalid file is renamed, not overwritten. */
 export async function load(folder, key) {
   const path = fileOf(folder, key);
   let text;
@@ -41,9 +41,8 @@ export async function load(folder, key) {
 }
 
 /**
- * Saves a drawing, so that at any moment either the old file is there or the new one: temporary file, fsync, rename, fsync
- * of the folder. A file written under a higher fencing token stays: then the key has been given to a younger backend, and
- * this one has nothing more to say.
+ * Saves a drawing atomically: temporary file, fsync, rename, fsync of the folder. Does not overwrite a file with a higher fencing
+ * token, because the key was then assigned to a newer backend.
  */
 export async function save(folder, saved) {
   const path = fileOf(folder, saved.key);
@@ -69,7 +68,7 @@ async function writeAndSync(path, text) {
   }
 }
 
-/** Keys may hold any character, file names may not. */
+/** Keys can contain any character, but file names cannot. */
 function fileOf(folder, key) {
   const name = createHash('sha256')
     .update(key ?? '')

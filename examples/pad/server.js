@@ -1,4 +1,4 @@
-/** The process in the container: opens the pad on PORT and saves it when it is asked to end. */
+/** The process in the container: opens the pad on PORT, and saves it on SIGTERM. */
 /* oxlint-disable no-console -- what a backend writes to its standard output is its log */
 import { openPad } from './app.js';
 import { chooseFolder } from './saved-drawing.js';

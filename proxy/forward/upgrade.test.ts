@@ -233,10 +233,10 @@ test('errors of the proxy reach a client that asked for an upgrade', async () =>
   await makeEnded(fixture, gone.backend);
   expect(await exchangeBytes(fixture.port, upgradeTo(gone.token))).toMatch(/^HTTP\/1\.1 410 [^]*x-berth-error: gone/);
   expect(await exchangeBytes(fixture.port, upgradeTo('short'))).toMatch(/^HTTP\/1\.1 404 /);
-  const nobody = createServer().listen(0, '127.0.0.1');
-  await once(nobody, 'listening');
-  const { port } = nobody.address() as { port: number };
-  nobody.close();
+  const closed = createServer().listen(0, '127.0.0.1');
+  await once(closed, 'listening');
+  const { port } = closed.address() as { port: number };
+  closed.close();
   const refused = await spawnReady(fixture, { address: { host: '127.0.0.1', port } });
   expect(await exchangeBytes(fixture.port, upgradeTo(refused.token))).toMatch(/^HTTP\/1\.1 502 /);
 });
