@@ -24,7 +24,7 @@ export const accounts: Collection<Account, 'byCreation'> = {
   indexes: { byCreation: ['createdAt'] },
 };
 
-/** Lets an account store as much, or without a figure as much as every account may. */
+/** Sets the storage limit of an account; `undefined` restores the default limit. */
 export function withMaxStored(
   { maxStoredBytes: _before, ...account }: Account,
   maxStoredBytes: number | undefined,

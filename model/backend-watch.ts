@@ -1,4 +1,4 @@
-/** Following backends as they change: the bus says when to look, the store says what is true. */
+/** Follows changes of backends: the bus notifies, the store has the state. */
 import { backendChanged } from '../contract/messages.ts';
 import { ChangeListeners } from '../core/async/change-listeners.ts';
 import type { Bus } from '../core/bus/bus.ts';
@@ -9,8 +9,8 @@ import type { Backend } from './backend.ts';
 
 export interface BackendWatch extends AsyncDisposable {
   /**
-   * A backend as it stands, then again after every change, until it has ended or `signal` aborts (which ends the sequence
-   * quietly). Yields nothing if there is no such backend. Throws `StoreError` when the store cannot be read.
+   * Yields the backend now and after every change, until it has ended or `signal` aborts, which ends the sequence without an error.
+   * Yields nothing if there is no such backend. Throws `StoreError` if the store cannot be read.
    */
   follow(backend: string, signal: AbortSignal): AsyncGenerator<Backend, void, void>;
 }
@@ -19,11 +19,11 @@ export interface BackendWatchDeps {
   readonly store: Store;
   readonly bus: Bus;
   readonly clock: Clock;
-  /** The bus may lose a message: this often the store is looked at all the same. */
+  /** How often the store is read without a message, since the bus may lose messages. */
   readonly lookEveryMs: number;
 }
 
-/** Starts listening to changes, with one subscription for all that is followed. */
+/** Opens a watch, with one subscription for all followed backends. */
 export async function openBackendWatch({ store, bus, clock, lookEveryMs }: BackendWatchDeps): Promise<BackendWatch> {
   const changes = new ChangeListeners(clock);
   const subscription = await bus.subscribe(backendChanged, ({ backend }) => changes.notify(backend));

@@ -1,4 +1,4 @@
-/** Backends and the whole of their life. Statuses only move forward, and this file is the only one that knows the order. */
+/** Backends and their transitions. Statuses only move forward; only this file has their order. */
 import { backendStatuses } from '../contract/statuses.ts';
 import type { BackendStatus, TerminationKind, TerminationReason } from '../contract/statuses.ts';
 import type { OlderGeneration } from '../contract/generations.ts';
@@ -9,18 +9,18 @@ import { ApiError } from './api-error.ts';
 export interface StatusEntry {
   readonly status: BackendStatus;
   readonly time: Date;
-  /** On `terminating`, `hard-terminating` and `terminated`; `null` when nobody stopped it. */
+  /** On `terminating`, `hard-terminating` and `terminated`; `null` if it was not stopped. */
   readonly terminationKind?: TerminationKind | null;
   readonly terminationReason?: TerminationReason | null;
   /** On `terminated`: the status before the termination began. */
   readonly lastStatus?: BackendStatus;
-  /** On `terminated`: the container's exit code, `null` where there was no container or nobody saw it end. */
+  /** On `terminated`: the container's exit code, `null` if there was no container or its exit was not observed. */
   readonly exitCode?: number | null;
   /** On `terminated`: what went wrong, for people. */
   readonly failure?: string;
 }
 
-/** A wish that a backend ends. Written by whoever wants it, carried out by the backend's node. */
+/** A request to stop a backend. The backend's node applies it. */
 export interface StopRequest {
   readonly kind: TerminationKind;
   readonly reason: TerminationReason;
@@ -47,14 +47,14 @@ export interface Backend {
   readonly imageDigest: string;
   readonly key?: string;
   readonly fencingToken?: number;
-  /** The backend that held the key before and is still ending: this one does not start before that has ended. */
+  /** The previous holder of the key, which is still ending: this backend starts when it has ended. */
   readonly waitsFor?: string;
-  /** Variables of the container. Forgotten when the backend has ended. */
+  /** Variables of the container. Deleted when the backend has ended. */
   readonly env?: Readonly<Record<string, string>>;
   /** Variables that are encrypted here (`container-env.ts`), and override the others. Forgotten when the backend has ended. */
   readonly sealedEnv?: string;
   readonly limits: BackendLimits;
-  /** `true`: a folder of the key's own; a text: a folder of that name, shared within the service. */
+  /** `true`: a folder for the key; a text: a folder with that name, shared within the service. */
   readonly mount?: true | string;
   readonly maxIdleSeconds: number;
   readonly lifetimeLimitSeconds?: number;
@@ -69,14 +69,14 @@ export interface Backend {
   /** Whether it has not ended. */
   readonly live: boolean;
   readonly history: readonly StatusEntry[];
-  /** The node that runs it, once one has taken it. */
+  /** The node that runs it, once a node has claimed it. */
   readonly node?: string;
   /** Where the proxy reaches it, from `ready` on. */
   readonly address?: { readonly host: string; readonly port: number };
   readonly readyAt?: Date;
-  /** When a connection to it was last given out, exact to the moment in which it is not written again. Touches are compared by it. */
+  /** When a connection to it was last issued, exact to the period without another write. Touches are compared by it. */
   readonly touchedAt?: Date;
-  /** When it ended: by this it is deleted, once its history has been kept for long enough. */
+  /** When it ended. Its history is kept for a while after this time. */
   readonly endedAt?: Date;
   readonly stop?: StopRequest;
   /** The most memory that was seen in use, without reclaimable page cache. */
@@ -94,7 +94,7 @@ export const backends: Collection<Backend, 'byService' | 'byAccount' | 'byNode' 
   },
 };
 
-/** What a new backend is made of. */
+/** The fields of a new backend. */
 export type BackendPlan = Omit<
   Backend,
   'createdAt' | 'status' | 'live' | 'history' | 'node' | 'address' | 'readyAt' | 'touchedAt' | 'endedAt' | 'stop'
@@ -105,12 +105,12 @@ export function newBackend(plan: BackendPlan, now: Date): Backend {
   return { ...plan, createdAt: now, status: 'scheduled', live: true, history: [{ status: 'scheduled', time: now }] };
 }
 
-/** The place of a status in the order of a life. */
+/** The position of a status in the lifecycle. */
 export function rank(status: BackendStatus): number {
   return backendStatuses.indexOf(status);
 }
 
-/** A node takes a backend that waits for one. Unchanged if it has ended, is ending, or another node has it. */
+/** Assigns a waiting backend to a node. Unchanged if the backend has ended, or has a node. */
 export function assign(backend: Backend, node: string): Backend {
   if (!backend.live || backend.node !== undefined) return backend;
   return { ...backend, node };
@@ -128,8 +128,8 @@ export function becomeReady(backend: Backend, address: { host: string; port: num
 }
 
 /**
- * Asks that a backend ends. A backend that no node has taken ends at once; otherwise its node carries the wish out.
- * Unchanged if the same, or a harder end, was asked for before. Throws `BackendNotRunning` if it has ended.
+ * Requests to stop a backend. A backend without a node ends at once; otherwise its node applies the request. Unchanged if the same
+ * or a harder stop was requested before. Throws `BackendNotRunning` if it has ended.
  */
 export function requestStop(backend: Backend, kind: TerminationKind, reason: TerminationReason, now: Date): Backend {
   if (!backend.live) throw new ApiError('BackendNotRunning', `Backend "${backend.id}" has ended`);
@@ -138,7 +138,7 @@ export function requestStop(backend: Backend, kind: TerminationKind, reason: Ter
   return { ...backend, stop: { kind, reason: backend.stop?.reason ?? reason, requestedAt: now } };
 }
 
-/** The node has begun to carry out what `requestStop` asked for. Unchanged if nothing was asked for, or it is further. */
+/** The node has begun to apply the stop request. Unchanged if there is none, or the status is further. */
 export function beginStop(backend: Backend, now: Date): Backend {
   if (!backend.stop) return backend;
   const { kind, reason } = backend.stop;
@@ -146,28 +146,28 @@ export function beginStop(backend: Backend, now: Date): Backend {
   return withEntry(backend, { status, time: now, terminationKind: kind, terminationReason: reason });
 }
 
-/** A touch this recent is not written again, so that a thousand connects a second to one backend do not wait for each other. */
+/** A touch is not written again within this time, so that a thousand connects a second to one backend do not wait for each other. */
 const touchStandsMs = 1_000;
 
-/** Nor does it stand for more than this part of the idle time: the rest is what a new user has to arrive. */
+/** Nor within this share of the idle time: a new user has the rest of it to connect. */
 const touchStandsForPart = 0.1;
 
 /**
- * A connection to a backend is given out: its idle time starts anew. Unchanged if it was touched a moment ago, and if it is
- * ending: then no client may be sent to it.
+ * Restarts the idle time of a backend for which a connection is issued. Unchanged if it was touched a moment ago, or is ending: then
+ * no client may be sent to it.
  */
 export function touch(backend: Backend, now: Date): Backend {
   if (isEnding(backend)) return backend;
   const standsMs = Math.min(touchStandsMs, backend.maxIdleSeconds * 1000 * touchStandsForPart);
   const ageMs = now.getTime() - (backend.touchedAt?.getTime() ?? -Infinity);
-  // A clock that was set back would make a touch young for ever.
+  // After a clock was set back, a touch would otherwise stay recent.
   return ageMs >= 0 && ageMs < standsMs ? backend : { ...backend, touchedAt: now };
 }
 
 /**
- * Begins to stop a backend that is idle. Unchanged if it was touched since it was judged, or is ending.
+ * Begins to stop an idle backend. Unchanged if it was touched since the decision, or is ending.
  *
- * @param judgedBy - the last touch that was known then
+ * @param judgedBy - the last touch on which the decision was based
  */
 export function sweepIdle(backend: Backend, judgedBy: Date | undefined, now: Date): Backend {
   if (isEnding(backend) || backend.touchedAt?.getTime() !== judgedBy?.getTime()) return backend;
@@ -182,7 +182,7 @@ export interface Termination {
   readonly failure?: string;
 }
 
-/** The backend has ended. Unchanged if it had already. */
+/** The backend has ended. Unchanged if it had ended before. */
 export function becomeTerminated(backend: Backend, ending: Termination, now: Date): Backend {
   if (!backend.live) return backend;
   const ended = withEntry(backend, {
@@ -198,12 +198,12 @@ export function becomeTerminated(backend: Backend, ending: Termination, now: Dat
   return { ...rest, live: false, endedAt: now };
 }
 
-/** Whoever ran the backend is gone, and what became of its container is unknown. Unchanged if the backend had ended already. */
+/** The backend's node is lost, and the state of its container unknown. Unchanged if the backend had ended before. */
 export function becomeLost(backend: Backend, now: Date): Backend {
   return becomeTerminated(backend, { kind: null, reason: 'lost', exitCode: null }, now);
 }
 
-/** The ending that fits what was asked for: by request if one stood, otherwise on its own. */
+/** The termination of a backend whose container has exited: by the stop request in its history, or on its own. */
 export function terminationOf(backend: Backend, exitCode: number | null): Termination {
   const last = backend.history.findLast((entry) => entry.terminationKind !== undefined);
   return { kind: last?.terminationKind ?? null, reason: last?.terminationReason ?? null, exitCode };
@@ -215,18 +215,18 @@ export function lastLiveStatus(backend: Backend): BackendStatus {
   return entry?.status ?? 'scheduled';
 }
 
-/** What the log says of an end. */
+/** The log fields of a termination. */
 export function terminationFields({ history }: Backend) {
   const { terminationKind: kind, terminationReason: reason, exitCode, failure } = history.at(-1) ?? {};
   return { kind, reason, exitCode, failure };
 }
 
-/** Whether a backend is on its way out, or gone. */
+/** Whether a backend is ending or has ended. */
 export function isEnding(backend: Backend): boolean {
   return rank(backend.status) >= rank('terminating') || backend.stop !== undefined;
 }
 
-/** The entries of one history are written by several machines, whose clocks differ: its times never fall all the same. */
+/** Adds an entry. Several machines with different clocks write entries, but the times of a history never decrease. */
 function withEntry(backend: Backend, entry: StatusEntry): Backend {
   if (rank(entry.status) <= rank(backend.status)) return backend;
   const lastMs = backend.history.at(-1)?.time.getTime() ?? -Infinity;

@@ -5,16 +5,16 @@ import type { Store } from '../core/store/store.ts';
 import { backends } from './backend.ts';
 import type { Backend } from './backend.ts';
 
-/** A transition of `backend.ts`, with all that it needs but the backend. */
+/** A transition of `backend.ts` with all its arguments but the backend. */
 export type BackendChange = (backend: Backend) => Backend;
 
 export interface ChangedBackend {
-  /** As it stands now; `undefined` if there is none with this ID. */
+  /** The current backend; `undefined` if there is none with this ID. */
   readonly backend: Backend | undefined;
   readonly isChanged: boolean;
 }
 
-/** Changes a backend's document and, if it did change, publishes that. Throws what the store throws, and what the change throws. */
+/** Changes a backend's document and, if it changed, publishes that. Throws errors of the store and of the change. */
 export async function changeBackend(
   { store, bus, log }: { readonly store: Store; readonly bus: Bus; readonly log: Log },
   id: string,

@@ -1,4 +1,4 @@
-/** Every collection of the model, for whoever opens a store. */
+/** Every collection of the model, for opening a store. */
 import { accessTokens } from './access-token.ts';
 import { accounts } from './account.ts';
 import { backends } from './backend.ts';

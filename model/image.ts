@@ -1,4 +1,4 @@
-/** Images: pushed manifests as the product sees them. Moving a tag adds an image and keeps the history. */
+/** Images: pushed manifests. Moving a tag adds an image and keeps the history. */
 import { digestPattern } from '../contract/names.ts';
 import type { Collection, Store } from '../core/store/store.ts';
 
@@ -68,8 +68,8 @@ export function isUsedSince({ uploadTime, chosenAt }: Image, time: Date): boolea
 }
 
 /**
- * As `findImage`, for who is going to note down that it is needed: a backend that shall run it, or an environment. Until a
- * lease after `now` garbage collection leaves it alone, so there is time to note it.
+ * Finds an image as `findImage` does, for a backend or an environment that will refer to it. Garbage collection keeps the image until
+ * a lease after `now`, so that there is time to write the reference.
  */
 export async function chooseImage(
   store: Store,
@@ -81,7 +81,7 @@ export async function chooseImage(
     const image = await findImage(store, repository, reference);
     if (!image || isUsedSince(image, freshSince)) return image;
     const chosen = await store.update(images, image.id, (current) => ({ ...current, chosenAt: now }));
-    // Collected a moment ago, or deleted: there may be an older one.
+    // Deleted a moment ago: there may be an older image.
     if (chosen) return chosen;
   }
 }

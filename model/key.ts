@@ -1,4 +1,4 @@
-/** Keys: names that at most one running backend of a service holds, and the leases by which they are held. */
+/** Keys: names that at most one running backend of a service holds, and their leases. */
 import type { Collection } from '../core/store/store.ts';
 import { isEnding } from './backend.ts';
 import type { Backend } from './backend.ts';
@@ -10,7 +10,7 @@ export interface Key {
   readonly backend: string;
   /** Rises with every assignment. */
   readonly fencingToken: number;
-  /** Until when the holder may act as such without renewing. */
+  /** Until when the holder may act without renewing. */
   readonly leaseUntil: Date;
   /** Until when the document of the backend may be missing. */
   readonly claimUntil: Date;
@@ -18,10 +18,10 @@ export interface Key {
 
 export const keys: Collection<Key, 'byLease'> = { name: 'keys', indexes: { byLease: ['leaseUntil'] } };
 
-/** How long a lease lasts: long enough to ride out a restart of the store, short enough to wait for after a node's death. */
+/** The duration of a lease: longer than a restart of the store, and short, because clients wait for it after a node's death. */
 export const leaseMs = 60_000;
 
-/** How often a holder renews: five renewals may fail before it must let go. */
+/** How often a holder renews: five renewals may fail before it must stop. */
 export const renewEveryMs = 10_000;
 
 /** With this much of its lease left, a holder that could not renew stops softly: the grace is what a backend has to save. */
@@ -36,7 +36,7 @@ export const hardStopBeforeMs = 10_000;
  */
 export const initSoftStopBeforeMs = 20_000;
 
-/** With this much left the init ends the container: no clock of this machine is seconds wrong within a lease. */
+/** With this much left the init ends the container: within a lease, a machine's clock is never wrong by seconds. */
 export const initHardStopBeforeMs = 5_000;
 
 /**
@@ -64,8 +64,7 @@ export function claimKey(current: Key | undefined, id: string, backend: string, 
 }
 
 /**
- * Assigns a key to a new backend, if it is as it was `seen`: neither assigned nor renewed since. Otherwise the key is
- * unchanged.
+ * Assigns a key to a new backend if it was neither assigned nor renewed since it was read as `seen`. Otherwise the key is unchanged.
  */
 export function claimSeenKey(
   current: Key | undefined,
@@ -82,7 +81,7 @@ export function isClaimCertain(claim: Key, now: Date): boolean {
   return now.getTime() < claim.claimUntil.getTime() - claimMarginMs;
 }
 
-/** Prolongs a lease. Unchanged if the key was assigned anew since: whoever asked does not hold it any more. */
+/** Renews a lease. Unchanged if the key was assigned to another backend meanwhile. */
 export function renewKey(current: Key, fencingToken: number, now: Date): Key {
   if (current.fencingToken !== fencingToken) return current;
   return { ...current, leaseUntil: new Date(now.getTime() + leaseMs) };
@@ -93,10 +92,10 @@ export function holdsKey(key: Key | undefined, fencingToken: number, now: Date):
   return key !== undefined && key.fencingToken === fencingToken && now < key.leaseUntil;
 }
 
-/** Claims take seconds: one that took longer than this is given up, so it cannot follow on a key that was deleted meanwhile. */
+/** A claim takes seconds and is abandoned long before this time, so no claim can be in progress for a key that is deleted. */
 const forgettableAfterMs = 60 * 60 * 1000;
 
-/** Leases that ended before this belong to keys that may be forgotten, if `isKeyDeletable`. */
+/** Keys whose leases ended before this time may be deleted, if `isKeyDeletable`. */
 export function deletableKeysBefore(now: Date): Date {
   return new Date(now.getTime() - forgettableAfterMs);
 }
@@ -111,16 +110,16 @@ export function isKeyDeletable(key: Key, now: Date): boolean {
 }
 
 /**
- * Which backend stands behind a key.
- * `held`: one that serves it. `ending`: one that is on its way out, whose successor may be named but must wait. `lapsed`: one
- * whose node has not renewed; it counts as lost when it still has not a while later. `claiming`: the key was assigned a moment
- * ago, its backend is just being written. `free`: none.
+ * The state of a key.
+ * `held`: its backend serves it. `ending`: its backend is ending; a successor may be created but must wait. `lapsed`: the node of its
+ * backend has not renewed; the backend counts as lost if that lasts. `claiming`: the key was assigned a moment ago, and its backend
+ * is being written. `free`: no backend holds it.
  */
 export type KeyState = 'held' | 'ending' | 'lapsed' | 'claiming' | 'free';
 
 /**
  * @param backend - the backend that the key names, if there is one
- * @param when.liveNode - a node that lives, whatever its leases say
+ * @param when.liveNode - a node that is known to be alive, whatever its leases say
  */
 export function keyState(
   key: Key | undefined,

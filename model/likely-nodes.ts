@@ -1,17 +1,17 @@
-/** Which nodes shall have a new image before somebody asks for it. */
+/** Selects the nodes that prefetch a new image. */
 import type { Backend } from './backend.ts';
 import type { Environment } from './service.ts';
 
-/** How many of a service's last spawns are looked at: so many nodes, at most, fetch an image. */
+/** How many of a service's last spawns are considered: at most as many nodes prefetch an image. */
 export const recentSpawns = 50;
 
-/** A service that nobody has used since last week can wait for its image once more. */
+/** The first spawn of a service that was unused for a week may wait for its image. */
 const recentMs = 7 * 24 * 60 * 60 * 1000;
 
 /**
- * The nodes that an environment was last spawned on, of this week or still running. Any node of a cluster may take the next
- * spawn, so these are no better guess than others, but they are as many as the service is used on: a busy one has its image
- * everywhere, and one that nobody uses nowhere. They have most of a new version's layers, too.
+ * The nodes of an environment's last spawns, of this week or still running. Any node of a cluster may claim the next spawn, so these
+ * are no better guess than others, but their number follows the use of the service: the image of a busy service is prefetched
+ * everywhere, that of an unused one nowhere. They also have most layers of a new version.
  *
  * @param recent - the last spawns of the service
  */

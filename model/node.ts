@@ -9,15 +9,15 @@ export interface Node {
   readonly leaseUntil: Date;
   readonly startedAt: Date;
   readonly engineVersion: string;
-  /** Which machine it is, since when that runs. */
+  /** The machine and its current boot. */
   readonly machine?: string;
-  /** Where other processes of the platform reach what runs here. Absent: whoever wants to is on the same machine. */
+  /** The gateway for other processes of the platform. Absent: all of them are on the same machine. */
   readonly gateway?: NodeGateway;
-  /** Without `gateway`: where processes of the same machine reach its gateway. */
+  /** Without `gateway`: the gateway for processes of the same machine. */
   readonly ownMachineGateway?: NodeGateway;
 }
 
-/** Where a node's gateway listens, as others reach it. */
+/** The address of a node's gateway, as other processes reach it. */
 export interface NodeGateway {
   readonly host: string;
   readonly port: number;
@@ -28,7 +28,7 @@ export const nodes: Collection<Node, 'byCluster' | 'byLease'> = {
   indexes: { byCluster: ['cluster'], byLease: ['leaseUntil'] },
 };
 
-/** How often a worker tells that its node is alive. */
+/** How often a worker sends a heartbeat. */
 export const nodeHeartbeatMs = 10_000;
 
 /** Without a heartbeat for this long a node is dead, and its backends are lost. */
@@ -39,7 +39,7 @@ export function isAlive(node: Node, now: Date): boolean {
   return now < node.leaseUntil;
 }
 
-/** Where a node's gateway is, for whoever may be on its machine. */
+/** The address of a node's gateway, also for a process on its machine. */
 export function nearestGateway(node: Node): NodeGateway | undefined {
   return node.gateway ?? node.ownMachineGateway;
 }

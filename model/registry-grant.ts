@@ -34,7 +34,7 @@ export type RepositoryAccess = z.infer<typeof repositoryAccess>;
 /** That the repositories of the subject may be listed. */
 export type CatalogAccess = z.infer<typeof catalogAccess>;
 
-/** Whom a grant is for, and what it allows. */
+/** The subject of a grant and its rights. */
 export interface RegistryGrant {
   /** The account, or the node. Empty for a caller without credentials. */
   readonly subject: string;
@@ -48,11 +48,11 @@ export interface RegistryGrant {
   readonly mountsOwn?: true;
 }
 
-/** Who issues grants, and for whom they are meant. */
+/** Issuer and audience of grants. */
 const issuer = 'berth';
 const audience = 'berth-registry';
 
-/** Nothing else may stand in a header: keys that a token brings along, or says where to fetch, are never looked at. */
+/** The only allowed header: keys inside a token, or at a URL that it names, are never used. */
 const header = z.strictObject({
   alg: z.literal('HS256'),
   typ: z.literal('JWT'),
@@ -64,10 +64,10 @@ const dayMs = 24 * 60 * 60 * 1000;
 /** A node that fetches a large image keeps its grant for up to a day, and a minute to begin. */
 const maxGrantSeconds = 25 * 60 * 60;
 
-/** How many days after its own a key is still taken: as long as grants of its last minute may live. */
+/** How many days after its own day a key is still accepted: as long as grants of its last minute are valid. */
 const keyOutlivesDays = Math.ceil((maxGrantSeconds * 1000) / dayMs);
 
-/** How many keys are taken at a time: with tomorrow's, since the clocks of two processes are never quite the same. */
+/** How many keys are accepted at a time, including tomorrow's, since the clocks of two processes differ. */
 const acceptedKeys = keyOutlivesDays + 2;
 
 /** Grants are checked on every request, and a client sends the same one hundreds of times: remembered up to this size. */
@@ -114,7 +114,7 @@ export class RegistryGrants {
       .sign(this.#keyOf(kid));
   }
 
-  /** The grant behind a bearer token, or `undefined` if it is forged, expired or meant for somebody else. */
+  /** The grant behind a bearer token, or `undefined` if it is forged, expired or for another audience. */
   async verify(token: string, now: Date): Promise<RegistryGrant | undefined> {
     const known = this.#known.get(token);
     if (known) return now.getTime() < known.expiresAtMs ? known.grant : undefined;
@@ -160,7 +160,7 @@ export class RegistryGrants {
   }
 }
 
-/** From when until when the key of a UTC day is taken. */
+/** The time during which the key of a UTC day is accepted. */
 function lifeOf(day: string | undefined): { beginMs: number; endMs: number } {
   const dayBeginsMs = Date.parse(`${day}T00:00:00.000Z`);
   return { beginMs: dayBeginsMs - dayMs, endMs: dayBeginsMs + (1 + keyOutlivesDays) * dayMs };

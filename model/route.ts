@@ -1,4 +1,4 @@
-/** Routes: what a connection token stands for. */
+/** Routes: the backend and the headers of a connection token. */
 import { asciiJson } from '../contract/connect.ts';
 import type { Collection } from '../core/store/store.ts';
 import { hashToken } from './access-token.ts';
@@ -23,7 +23,7 @@ export const endedRouteMs = 60 * 60 * 1000;
 /** The form of a connection token: 256 bits in base64url. */
 export const connectionTokenPattern = /^[A-Za-z0-9_-]{43}$/;
 
-/** To which backend a route leads, and whose headers it adds. */
+/** The backend of a route, and the user for its headers. */
 export interface RoutedUser {
   readonly backend: string;
   readonly user?: string | undefined;

@@ -14,7 +14,7 @@ export interface Environment {
   readonly lastSpawnedAt?: Date;
 }
 
-/** A thing that can be spawned. Its ID is `<account>/<name>`, which is its image repository too. */
+/** A service. Its ID is `<account>/<name>`, which is also its image repository. */
 export interface Service {
   readonly id: string;
   readonly account: string;
@@ -24,7 +24,7 @@ export interface Service {
   readonly lastImageDigest?: string;
   readonly lastImageUploadTime?: Date;
   readonly lastSpawnedAt?: Date;
-  /** Whether anybody may pull its images. Absent: no. */
+  /** Whether its images can be pulled without credentials. Absent: no. */
   readonly public?: boolean;
   /** When it was deleted. It counts as absent from then on, until its document is deleted, too. */
   readonly deletedAt?: Date;
@@ -127,7 +127,7 @@ export function withImageTag(service: Service, environment: string, imageTag: st
   return changeEnvironment(service, environment, (current) => ({ ...current, imageTag }));
 }
 
-/** Notes that a backend was spawned. Notes may come late and in any order; a service forgets those it has no environment for. */
+/** Records a spawn. Spawns may be recorded late and in any order; those of unknown environments are ignored. */
 export function withSpawn(service: Service, environment: string, time: Date): Service {
   if (!service.environments.some(({ name }) => name === environment)) return service;
   const changed = changeEnvironment(service, environment, (current) => ({
@@ -137,12 +137,12 @@ export function withSpawn(service: Service, environment: string, time: Date): Se
   return { ...changed, lastSpawnedAt: later(service.lastSpawnedAt, time) };
 }
 
-/** Notes that an image was pushed. */
+/** Records that an image was pushed. */
 export function withImage(service: Service, digest: string, uploadTime: Date): Service {
   return { ...service, lastImageDigest: digest, lastImageUploadTime: uploadTime };
 }
 
-/** Lets anybody pull a service's images, or only its account. */
+/** Allows or forbids pulling a service's images without credentials. */
 export function withVisibility(service: Service, isPublic: boolean): Service {
   return (service.public ?? false) === isPublic ? service : { ...service, public: isPublic };
 }

@@ -5,28 +5,28 @@ import type { Duplex } from 'node:stream';
 import { newServer } from './listener.ts';
 
 /**
- * What answers behind a gate. What fails in it is answered with 500. Where a request to upgrade is not wanted, it is answered as an
- * ordinary one.
+ * The handlers of a gated server. Their errors are answered with 500. An upgrade request that is not wanted is handled as an ordinary
+ * request.
  */
 export interface ServerHandlers {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void | Promise<void>;
-  /** Which requests to upgrade are wanted. Default: all where there is an `upgrade`, else none. */
+  /** Whether an upgrade request is wanted. Default: all if there is an `upgrade` handler, else none. */
   readonly shouldUpgrade?: (request: IncomingMessage) => boolean;
   /** The JSON with which to answer what cannot be read as HTTP. Default: plain words. */
   readonly explain?: (problem: Unreadable) => object;
 }
 
-/** A server whose room may not be open yet: what comes too early is told to try again. */
+/** A server whose component may not be open yet: until then requests are answered with 503. */
 export interface GatedServer {
   readonly server: Server;
-  /** From now on the keeper answers. */
+  /** From now on the handlers answer. */
   open(keeper: ServerHandlers): void;
-  /** From now on nobody does: what comes is told to try again, at another process or later. */
+  /** From now on requests are answered with 503, so that clients retry. */
   close(): void;
 }
 
-/** A server behind a gate. Rooms that open one after the other can so know each other's addresses from the start. */
+/** Creates a gated server. It has its address before its component opens, so that components can be opened one after another. */
 export function newGatedServer(options: ServerOptions = {}): GatedServer {
   let keeper: ServerHandlers = { handle: answerNotNow };
   const wantsUpgrade = (request: IncomingMessage) =>

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock/clock.ts';
 
-/** Some 100 bytes each. Whoever comes from more places than this at a time is not slowed down by counting. */
+/** About 100 bytes each. An attacker with more addresses than this is not stopped by rate limits. */
 const maxBuckets = 20_000;
 
 interface Bucket {
@@ -10,8 +10,8 @@ interface Bucket {
 }
 
 /**
- * Rate limits: a bucket of tokens for each key, full at first, which fills up again with time. It lives in this process and
- * in a bounded memory: a bucket that nobody has asked for in a long time is forgotten, and full by then.
+ * Rate limits: a bucket of tokens for each key, full at first and refilled over time, in the bounded memory of this process. The
+ * least recently used buckets are dropped, and are full again by then.
  */
 export class TokenBuckets {
   readonly #clock: Clock;
@@ -44,7 +44,7 @@ export class TokenBuckets {
     if (!bucket) return { tokens: this.#capacity, atMs };
     const grown = ((atMs - bucket.atMs) / 1000) * this.#perSecond;
     if (grown >= 0) return { tokens: Math.min(this.#capacity, bucket.tokens + grown), atMs };
-    // The clock was set back: from here on it fills up again, not only when the clock is where it was.
+    // The clock was set back: the bucket is refilled from now on.
     const restarted = { tokens: bucket.tokens, atMs };
     this.#buckets.set(key, restarted);
     return restarted;
