@@ -1,4 +1,4 @@
-/** The peer of the held-key measurement: an Express server that only parses the same body and answers with as much JSON. */
+/** The peer of the service API: an Express server that only parses the same body, if any, and answers with as much JSON. */
 import express from 'express';
 
 const answer = {
@@ -12,7 +12,7 @@ const answer = {
   spawned: false,
 };
 const app = express().use(express.json());
-app.post('/', (_request, response) => void response.json(answer));
+app.all('/', (_request, response) => void response.json(answer));
 const server = app.listen(0, '127.0.0.1', () => {
   const address = server.address();
   if (address && typeof address === 'object') process.stdout.write(`http://127.0.0.1:${address.port}/\n`);

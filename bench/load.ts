@@ -2,8 +2,10 @@
 import { Agent, request } from 'node:http';
 
 export interface LoadOptions {
+  /** Default: POST. */
+  readonly method?: 'GET' | 'POST';
   readonly url: string;
-  readonly body: string;
+  readonly body?: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly connections: number;
   readonly requests: number;
@@ -15,7 +17,7 @@ export async function requestsPerSecond(options: LoadOptions): Promise<number> {
   let left = options.requests;
   const startedMs = performance.now();
   const worker = async () => {
-    while (left-- > 0) await post(options, agent);
+    while (left-- > 0) await send(options, agent);
   };
   try {
     await Promise.all(Array.from({ length: options.connections }, worker));
@@ -25,9 +27,9 @@ export async function requestsPerSecond(options: LoadOptions): Promise<number> {
   }
 }
 
-async function post({ url, body, headers }: LoadOptions, agent: Agent): Promise<void> {
+async function send({ method = 'POST', url, body, headers }: LoadOptions, agent: Agent): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    const sent = request(url, { method: 'POST', agent, headers }, (response) => {
+    const sent = request(url, { method, agent, headers }, (response) => {
       response.resume();
       response.once('error', reject);
       response.once('end', () => {

@@ -40,7 +40,8 @@ export async function peakBytesOfPushes(repository: Repository, pid: number): Pr
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
 }
 
-async function residentBytes(pid: number | undefined): Promise<number> {
+/** The resident memory of a process. */
+export async function residentBytes(pid: number | undefined): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
 }

@@ -1,0 +1,86 @@
+/**
+ * The service API on the embedded drivers: requests compared with an Express server in the same run, many open streams, and the same
+ * requests with a store full of ended backends. Spawns need no engine: no worker takes the backends, which stay scheduled.
+ */
+import { join } from 'node:path';
+import { silentLog } from '../core/log/log.ts';
+import { openSqliteStore } from '../core/store/sqlite.ts';
+import { backends, becomeTerminated, newBackend } from '../model/backend.ts';
+import { modelCollections } from '../model/collections.ts';
+import { newBackendId } from '../model/ids.ts';
+import { newRoute, routes } from '../model/route.ts';
+import { connect } from '../test/kit/platform/api-client.ts';
+import { startPlatform } from '../test/kit/platform/platform.ts';
+import type { TestPlatform } from '../test/kit/platform/platform.ts';
+import { apiRow } from './api-load.ts';
+import { table } from './measurements.ts';
+import type { Row } from './measurements.ts';
+import { pushEmptyImage, repositoryOf } from './raw-image.ts';
+import { statusStreamRows } from './status-streams.ts';
+
+const endedBackends = 100_000;
+const routesPerBackend = 10;
+
+/** Inserted at the same time: the store writes what comes together in one transaction. */
+const batch = 1_000;
+
+const settings = { BERTH_LOG_LEVEL: 'warn' };
+await using platform = await startPlatform({ settings });
+await pushEmptyImage(repositoryOf(platform, 'bench'));
+const rows = [...(await requestRows(platform, '')), ...(await statusStreamRows(platform, 'bench'))];
+await platform.stop();
+await fill(platform);
+await platform.restart();
+rows.push(...(await requestRows(platform, `, ${endedBackends} ended backends stored`)));
+process.stdout.write(`${table(rows)}\n`);
+
+async function requestRows(on: TestPlatform, condition: string): Promise<Row[]> {
+  const { backend_id: id } = await connect(on, 'bench');
+  const service = `/v2/service/${on.account}/bench`;
+  return [
+    await apiRow(on, {
+      what: `connect that spawns${condition}`,
+      method: 'POST',
+      path: `${service}/connect`,
+      aim: '≥ 0.12 ×',
+    }),
+    await apiRow(on, { what: `status${condition}`, method: 'GET', path: `/v2/backend/${id}/status`, aim: '≥ 0.5 ×' }),
+    await apiRow(on, {
+      what: `list of 10 backends${condition}`,
+      method: 'GET',
+      path: `${service}/backends?limit=10`,
+      aim: '',
+    }),
+  ];
+}
+
+/** Adds ended backends, each with routes, to the store of a platform that is stopped. */
+async function fill({ dataFolder, account }: TestPlatform): Promise<void> {
+  const log = silentLog();
+  await using store = await openSqliteStore({
+    folder: join(dataFolder, 'store'),
+    collections: [...modelCollections],
+    log,
+  });
+  const now = new Date();
+  const plan = {
+    service: 'bench',
+    environment: 'default',
+    cluster: 'main',
+    imageDigest: `sha256:${'0'.repeat(64)}`,
+    limits: {},
+    maxIdleSeconds: 300,
+    port: 8080,
+  };
+  for (let done = 0; done < endedBackends; done += batch) {
+    await Promise.all(
+      Array.from({ length: batch }, async () => {
+        const id = newBackendId();
+        const scheduled = newBackend({ ...plan, id, account }, now);
+        await store.insert(backends, becomeTerminated(scheduled, { kind: null, reason: null, exitCode: 0 }, now));
+        for (let i = 0; i < routesPerBackend; i += 1)
+          await store.insert(routes, newRoute(`${id} ${i}`, { backend: id }));
+      }),
+    );
+  }
+}
