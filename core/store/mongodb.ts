@@ -25,7 +25,7 @@ import type { MongoRecord, MongoRecords } from './mongodb-records.ts';
 import { assertIndexable } from './query-plan.ts';
 import type { AnyCollection } from './query-plan.ts';
 import { scanInBatches } from './scan.ts';
-import { RequestCoalescer } from './request-coalescer.ts';
+import { RequestCoalescer } from '../async/request-coalescer.ts';
 import { StoreError } from './store.ts';
 import type { Collection, Query, Scan, Store, StoredDocument } from './store.ts';
 
