@@ -68,7 +68,7 @@ test('quota prints what accounts store, and sets limits, whether a platform runs
       (error: unknown) => String(error),
     );
   };
-  await expect.poll(push, { timeout: 20_000 }).toContain('answered with 403');
+  await expect.poll(push, { timeout: 20_000 }).toContain('returned 403');
   expect(await quota('home', 'none')).toEqual([0, expect.stringMatching(/^home: \S+ \S+, no limit$/)]);
   await expect.poll(push, { timeout: 20_000 }).toBe('accepted');
   expect(await quota('nobody', '1GB')).toEqual([1, 'There is no account "nobody"']);

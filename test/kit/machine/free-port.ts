@@ -1,21 +1,21 @@
-/** Ports for servers that have to be told theirs, and keep it when they are started again. */
+/** Ports for servers that need a fixed port, and keep it over restarts. */
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Ports below those that systems hand out by themselves, from 32768 on Linux and 49152 elsewhere: any connection that
- * leaves this machine could have one of those before the server listens, or while it is started again.
+ * Below the ephemeral ports of the system (from 32768 on Linux, 49152 elsewhere): an outgoing connection could use one of those
+ * before the server listens, or while it restarts.
  */
 const firstPort = 12_000;
 const lastPort = 32_767;
 
-/** Test files run beside each other, numbered by vitest from 1: each takes every sixteenth port, so that no two choose the same. */
+/** Test files run in parallel, numbered by vitest from 1. Each uses every sixteenth port, so that no two choose the same. */
 const runners = 16;
 
 const given = new Set<number>();
 
-/** A port of loopback that was free a moment ago; at most `maxPort`. */
+/** Returns a port that was just free on loopback, at most `maxPort`. */
 export async function freePort(maxPort = lastPort): Promise<number> {
   const runner = Number(process.env['VITEST_POOL_ID'] ?? 0) % runners;
   const port = firstPort + runner + runners * randomInt(Math.floor((maxPort + 1 - firstPort) / runners));
@@ -24,7 +24,7 @@ export async function freePort(maxPort = lastPort): Promise<number> {
   return (await isFree(port)) ? port : await freePort(maxPort);
 }
 
-/** Ports of loopback that were free a moment ago, all different. */
+/** Returns several such ports, all different. */
 export async function freePorts(count: number): Promise<number[]> {
   return await Promise.all(Array.from({ length: count }, async () => await freePort()));
 }

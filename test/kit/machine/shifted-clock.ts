@@ -1,9 +1,9 @@
-/** Processes whose clock shows another time of day than the machine's, as on a node whose clock nobody corrects (libfaketime). */
+/** Processes with a wrong clock, as on a node whose clock is not synchronized (libfaketime). */
 import { tryCommand } from '../../../setup/command.ts';
 
 /**
- * The environment of such a process: its time of day is shifted by so many seconds, and its timers run as usual. `undefined`
- * where libfaketime is not installed.
+ * The environment of a process whose time of day is shifted by so many seconds, while its timers run as usual. `undefined` if
+ * libfaketime is not installed.
  */
 export async function shiftedClock(bySeconds: number): Promise<Record<string, string> | undefined> {
   const { stdout } = await tryCommand('dpkg-query', ['--listfiles', 'libfaketime']);

@@ -1,4 +1,4 @@
-/** A file system of a few megabytes that can really be full, where this machine allows to mount one. */
+/** A file system of a few megabytes that tests can fill, if this process may mount one. */
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ export class SmallDisk implements AsyncDisposable {
     this.path = path;
   }
 
-  /** Throws where `canMount` is false. */
+  /** Throws if `canMount` is false. */
   static async mount(sizeMib: number): Promise<SmallDisk> {
     const path = await mkdtemp(join(tmpdir(), 'berth-small-disk-'));
     const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${sizeMib}m,mode=700`, 'tmpfs', path]);
@@ -23,17 +23,17 @@ export class SmallDisk implements AsyncDisposable {
     throw new Error('Only root can mount a small disk');
   }
 
-  /** How much can still be written. */
+  /** The free space. */
   async freeBytes(): Promise<number> {
     const { bavail, bsize } = await statfs(this.path);
     return bavail * bsize;
   }
 
-  /** Lets a file of another program take all but this much. */
+  /** Fills the disk with a file, except for this much. */
   async fillUpTo(leftMib: number): Promise<void> {
     await this.heal();
     const sizeBytes = Math.max(0, (await this.freeBytes()) - leftMib * mebibyte);
-    // Others may write meanwhile.
+    // Other programs may write meanwhile.
     await writeFile(this.#filler, Buffer.alloc(sizeBytes)).catch((error: unknown) => {
       if (systemCode(error) !== 'ENOSPC') throw error;
     });
@@ -45,7 +45,7 @@ export class SmallDisk implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Also while a container that is just being removed has a folder of it.
+    // Lazy, because a container that is being removed may still mount a folder of it.
     spawnSync('umount', ['--lazy', this.path]);
     await rm(this.path, { recursive: true, force: true });
   }
@@ -64,5 +64,5 @@ export const canMount = await SmallDisk.mount(1).then(
   () => false,
 );
 
-/** What stands in the name of a test that needs one, where it is skipped. */
+/** A suffix for the names of tests that are skipped without a small disk. */
 export const whyNoDisk = canMount ? '' : ' (skipped: only root can mount a small disk)';

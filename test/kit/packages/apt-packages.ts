@@ -1,4 +1,4 @@
-/** Installs the packages that tests need: with apt-get, as root, and not before the person at the terminal agrees. */
+/** Installs the packages that tests need: with apt-get, as root, after the person at the terminal agrees. */
 import { createInterface } from 'node:readline/promises';
 import { installWithApt } from '../../../setup/apt.ts';
 import { findProgram } from '../../../setup/command.ts';
@@ -10,7 +10,7 @@ export type InstallPolicy = 'ask' | 'yes' | 'no';
 export class AptPackages {
   readonly terminal: Terminal;
   readonly #policy: InstallPolicy;
-  /** The answer of the person, who is asked once. */
+  /** The person's answer to the only question. */
   #agreed: Promise<boolean> | undefined;
 
   constructor(terminal: Terminal, policy: InstallPolicy = 'yes') {
@@ -18,7 +18,7 @@ export class AptPackages {
     this.#policy = policy;
   }
 
-  /** Installs packages, and those of `ifKnown` that this release has. Returns why not, or nothing. */
+  /** Installs packages, and those of `ifKnown` that this release has. Returns a problem, or undefined. */
   async install(
     what: string,
     packages: readonly string[],
@@ -26,15 +26,15 @@ export class AptPackages {
   ): Promise<string | undefined> {
     const missing = `these packages are missing: ${[...packages, ...ifKnown].join(', ')}`;
     if (process.getuid?.() !== 0 || (await findProgram('apt-get')) === undefined) return missing;
-    if (!(await this.#mayInstall([...packages, ...ifKnown]))) return `${missing}, and may not be installed`;
+    if (!(await this.#mayInstall([...packages, ...ifKnown]))) return `${missing}, and you declined to install them`;
     return await installWithApt(this.terminal, what, packages, ifKnown);
   }
 
   async #mayInstall(packages: readonly string[]): Promise<boolean> {
     if (this.#policy !== 'ask') return this.#policy === 'yes';
     this.#agreed ??= ask(
-      `Tests need packages that are missing here: ${packages.join(', ')}. ` +
-        'Install these, and others that are missing, with apt-get as root? [Y/n] ',
+      `Tests need packages that are missing: ${packages.join(', ')}. ` +
+        'Install these and all other missing packages with apt-get as root? [Y/n] ',
     );
     return await this.#agreed;
   }

@@ -1,9 +1,9 @@
-/** Things that take long to make and stay for the next run. */
+/** A cache of folders that take long to build, kept for later runs. */
 import { access, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** A folder that is named by what it is made of. It appears whole, whoever else makes it at the same time. */
+/** Returns the folder with this name, after building it if it is missing. It appears atomically, also with concurrent builders. */
 export async function cached(name: string, make: (folder: string) => Promise<void>): Promise<string> {
   const target = cachedPath(name);
   if (await isThere(target)) return target;
@@ -20,12 +20,13 @@ export async function cached(name: string, make: (folder: string) => Promise<voi
   return target;
 }
 
-/** Where a cached folder is, once it is made. */
+/** The path of a cached folder. */
 export function cachedPath(name: string): string {
   const base = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
   return join(base, 'berth-tests', name);
 }
 
+/** Whether a path exists. */
 export async function isThere(path: string): Promise<boolean> {
   return await access(path).then(
     () => true,

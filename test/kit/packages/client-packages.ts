@@ -1,6 +1,6 @@
 /**
- * Registry clients for tests. skopeo, podman and buildah are this machine's; crane, oras and buildx come from Debian's unstable
- * suite, and so does the Go with which regctl is compiled. What was made stays in a cache folder for the next run.
+ * Registry clients for tests. skopeo, podman and buildah are installed; crane, oras, buildx, and the Go that compiles regctl are
+ * unpacked from Debian's unstable suite into a cache folder.
  */
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,10 +19,10 @@ const regctlVersion = 'v0.11.5';
 const regctlFolder = `regctl-${regctlVersion}`;
 const unpackedFolder = 'registry-clients';
 
-/** Compiling takes a minute on two cores, and as long again while all else is installed. */
+/** Compiling takes a minute on two cores, and twice as long while other packages are installed. */
 const compileTimeoutMs = 300_000;
 
-/** Where each program is, if it is not on the PATH: in a folder of the cache. */
+/** The cache folder and path of each program that is not on the PATH. */
 const places = {
   skopeo: [],
   podman: [],
@@ -33,7 +33,7 @@ const places = {
   regctl: [regctlFolder, 'regctl'],
 } as const satisfies Record<string, readonly [] | readonly [folder: string, path: string]>;
 
-/** Where a client is, if it is there. */
+/** The path of a client, if it is installed. */
 export async function clientProgram(name: ClientProgram): Promise<string | undefined> {
   const installed = await findProgram(name);
   const [folder, path] = places[name];
@@ -42,13 +42,13 @@ export async function clientProgram(name: ClientProgram): Promise<string | undef
   return (await isThere(cached)) ? cached : undefined;
 }
 
-/** A program of the modern engine's packages, if they are there. */
+/** The path of a program from the modern engine's packages, if they are unpacked. */
 export async function modernProgram(path: string): Promise<string | undefined> {
   const program = join(modernFolder(), 'usr', path);
   return (await isThere(program)) ? program : undefined;
 }
 
-/** Makes sure of the clients, as far as this machine allows. Returns what cannot be tested, and why. */
+/** Installs the missing clients, as far as this machine allows. Returns what cannot be tested, and why. */
 export async function installClients(packages: AptPackages): Promise<{ what: string; why: string }[]> {
   const installs = [
     { names: ['skopeo', 'podman', 'buildah'], install: async () => await installOwn(packages) },
@@ -61,7 +61,7 @@ export async function installClients(packages: AptPackages): Promise<{ what: str
     const problem = await install().catch((error: unknown) => (error instanceof Error ? error.message : String(error)));
     const still = await missing(names);
     if (still.length === 0) continue;
-    skipped.push({ what: `the registry with ${still.join(', ')}`, why: problem ?? 'not to be had here' });
+    skipped.push({ what: `the registry with ${still.join(', ')}`, why: problem ?? 'not available on this machine' });
   }
   return skipped;
 }
@@ -72,7 +72,7 @@ async function missing(names: readonly ClientProgram[]): Promise<ClientProgram[]
 }
 
 async function installOwn(packages: AptPackages): Promise<string | undefined> {
-  // crun, the first choice of podman, would serve as well; runc is there for the engines.
+  // podman prefers crun, but the engines need runc anyway.
   return await packages.install('Installing registry clients', ['runc', 'skopeo', 'podman', 'buildah']);
 }
 
@@ -94,7 +94,7 @@ async function installRegctl(terminal: Terminal): Promise<string | undefined> {
       const go = join(folder, 'go');
       const modules = join(folder, 'modules');
       for (const each of [go, modules]) await mkdir(each);
-      // The packages of these names stand for those of the current version.
+      // These packages only depend on those of the current version.
       await unpackUnstable(['golang-go', 'golang-src'], go, detail, (name) => name.startsWith('golang-'));
       detail('compiling');
       const source = `github.com/regclient/regclient/cmd/regctl@${regctlVersion}`;

@@ -1,4 +1,4 @@
-/** Installing what the tests' Docker Engines need, where root and apt make that possible. */
+/** Installs what the tests' Docker Engines need, as root with apt. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram, tryCommand } from '../../../setup/command.ts';
@@ -7,7 +7,7 @@ import { cached, cachedPath, isThere } from './cached.ts';
 import type { EngineKind } from '../engines/docker-engine.ts';
 import { debianKeyring, notDebian, unpackUnstable } from './unstable-packages.ts';
 
-/** What engines for tests are started with, and the packages that bring it. */
+/** The programs that test engines need, and their packages. */
 export const enginePrograms = {
   dockerd: 'docker.io',
   containerd: 'containerd',
@@ -17,18 +17,18 @@ export const enginePrograms = {
   setpriv: 'util-linux',
 };
 
-/** What is taken from the unstable suite. Its runc is left out: it needs a newer C library, and the machine's serves both. */
+/** The packages from the unstable suite. Its runc is omitted: it needs a newer C library, and both engines can use the machine's. */
 const modernPackages = ['docker.io', 'docker-cli', 'docker-compose', 'containerd'];
 
-/** Its name says what is in it: with another package it is another folder. */
+/** Names the packages, so that another list of packages has another folder. */
 const modernName = `docker-modern-${modernPackages.join('-')}`;
 
-/** Where the modern engine is unpacked. It is 300 MB, so it stays for the next run. */
+/** The folder of the unpacked modern engine, which is cached because it has 300 MB. */
 export function modernFolder(): string {
   return cachedPath(modernName);
 }
 
-/** Makes sure that an engine can be started. Returns why not, or nothing. */
+/** Installs what an engine needs. Returns a problem, or undefined. */
 export async function installEngine(kind: EngineKind, packages: AptPackages): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root on Linux can start one';
   const problem = await installStable(packages);
@@ -43,13 +43,13 @@ export async function installEngine(kind: EngineKind, packages: AptPackages): Pr
   }
 }
 
-/** Makes sure that there is a static busybox, of which test images are made. Returns why not, or nothing. */
+/** Installs a static busybox, which test images contain. Returns a problem, or undefined. */
 export async function installBusybox(packages: AptPackages): Promise<string | undefined> {
   if ((await staticBusybox()) !== undefined) return undefined;
   return await packages.install('Installing busybox-static', ['busybox-static']);
 }
 
-/** Where a busybox is that runs in an empty image. */
+/** The path of a busybox that runs in an empty image, if installed. */
 export async function staticBusybox(): Promise<string | undefined> {
   const path = await findProgram('busybox');
   if (path === undefined) return undefined;

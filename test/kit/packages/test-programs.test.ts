@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 describe.skipIf(!packaged)(`the PATH of tests${packaged ? '' : ' (skipped: packages are not Debian’s here)'}`, () => {
-  test('has the base system, what the declared packages bring, and Node', async () => {
+  test('has the programs of the base system, of the declared packages, and Node', async () => {
     await linkPrograms(join(folder, 'links'), { node: process.execPath });
     const names = await readdir(join(folder, 'links'));
     expect(names).toEqual(expect.arrayContaining(['sh', 'tar', 'ldd', 'dpkg', 'apt-get', 'mount', 'prlimit', 'node']));
@@ -31,7 +31,7 @@ describe.skipIf(!packaged)(`the PATH of tests${packaged ? '' : ' (skipped: packa
     expect(await realpath(join(folder, 'links/node'))).toBe(await realpath(process.execPath));
   });
 
-  test('has nothing that was installed by hand, under whatever name', async () => {
+  test('has no program that was installed by hand, under any name', async () => {
     for (const name of ['openssl', 'redis-server', 'docker-compose', 'by-hand']) {
       await writeFile(join(folder, name), '#!/bin/sh\n', { mode: 0o755 });
     }

@@ -1,7 +1,7 @@
 /**
- * The PATH of tests: what a fresh system has, and the packages that set-up installs for them. A program that a developer once
- * installed by hand is not in it, so that tests cannot come to need one which other machines lack. Where packages are not
- * Debian's there is no telling the one from the other, and the PATH stays as it is.
+ * The PATH of tests: the programs of a fresh system, and of the packages that set-up installs for tests. Programs that a developer
+ * installed by hand are not in it, so that tests cannot depend on them. Without Debian packages, the PATH stays as it is, because
+ * nothing tells which programs were installed by hand.
  */
 import { mkdir, readdir, readlink, realpath, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -10,13 +10,13 @@ import type { AptPackages } from './apt-packages.ts';
 import { enginePrograms } from './docker-packages.ts';
 import { javaPrograms } from '../servers/mongodb-install.ts';
 
-/** Where packages of the system put programs. Not `/usr/local`, nor anything below a home. */
+/** The folders in which packages install programs, so neither `/usr/local` nor anything below a home folder. */
 const systemFolders = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
-/** Further programs that tests call, and the packages that bring them. */
+/** Other programs that tests call, and their packages. */
 const toolPrograms = { curl: 'curl', openssl: 'openssl', faketime: 'faketime' };
 
-/** Every program that tests call and that is not part of a fresh system. Each has an installer in this folder. */
+/** Every program that tests call and a fresh system lacks. The modules of the kit install them. */
 const declaredPrograms = [
   ...Object.keys({ ...toolPrograms, ...enginePrograms, ...javaPrograms }),
   'docker',
@@ -29,17 +29,17 @@ const declaredPrograms = [
   'buildah',
 ];
 
-/** Whether this machine's programs come from packages that can be asked for. */
+/** Whether this machine has Debian packages. */
 export async function hasPackages(): Promise<boolean> {
   return (await findProgram('dpkg-query')) !== undefined;
 }
 
-/** The PATH while packages are installed: what stands elsewhere counts as missing. */
+/** The PATH during installation: programs in other folders count as missing. */
 export function systemPath(): string {
   return systemFolders.join(':');
 }
 
-/** Installs programs that have no installer of their own. Returns what cannot be tested, and why. */
+/** Installs programs that have no installer of their own. Returns a problem, or undefined. */
 export async function installTools(packages: AptPackages): Promise<string | undefined> {
   const missing = [];
   for (const [program, name] of Object.entries(toolPrograms)) if (!(await findProgram(program))) missing.push(name);
@@ -48,8 +48,8 @@ export async function installTools(packages: AptPackages): Promise<string | unde
 }
 
 /**
- * Makes a folder of links to the programs that tests may call: those of the base system, and of the packages that bring the
- * declared programs, with what these depend on. `own` are further ones, by name: Node and npm, with which Berth was started.
+ * Creates a folder with links to the programs that tests may call: those of the base system, and of the declared programs'
+ * packages and their dependencies. `own` adds others by name: the Node and npm that run the tests.
  */
 export async function linkPrograms(folder: string, own: Readonly<Record<string, string>>): Promise<void> {
   const packages = await installedPackages();
@@ -63,9 +63,9 @@ export async function linkPrograms(folder: string, own: Readonly<Record<string, 
 
 interface Package {
   readonly name: string;
-  /** Whether every system has it. */
+  /** Whether every system has this package. */
   readonly isBase: boolean;
-  /** What it stands for besides its own name. */
+  /** The names that it provides besides its own. */
   readonly provides: readonly string[];
   /** All alternatives of all its dependencies. */
   readonly dependsOn: readonly string[];
@@ -107,7 +107,7 @@ function withDependencies(packages: readonly Package[], roots: readonly string[]
   return found;
 }
 
-/** The packages from which programs in the system's folders come. */
+/** The packages that contain these programs. */
 async function ownersOf(names: readonly string[]): Promise<string[]> {
   const paths = names.flatMap((name) => systemFolders.map((folder) => join(folder, name)));
   const files = await Promise.all(
@@ -117,17 +117,17 @@ async function ownersOf(names: readonly string[]): Promise<string[]> {
     }),
   );
   if (files.flat().length === 0) return [];
-  // It fails when one of them is unknown, and names the others all the same.
+  // The command fails if a file is unknown, but still prints the packages of the others.
   const { stdout } = await tryCommand('dpkg-query', ['--search', ...new Set(files.flat())]);
   return stdout.split('\n').flatMap((line) => /^(?!diversion )([^:,]+)/.exec(line)?.[1] ?? []);
 }
 
-/** A package may have listed its file from before `/bin` and `/usr/bin` became one. */
+/** Both paths of a file: packages may list it below `/bin`, from before `/bin` and `/usr/bin` were merged. */
 function bothNames(path: string): string[] {
   return [path, path.startsWith('/usr/') ? path.slice('/usr'.length) : `/usr${path}`];
 }
 
-/** The programs of packages, and those which the system offers under another name (`/etc/alternatives`). */
+/** The programs of packages, also under their names in `/etc/alternatives`. */
 async function programsOf(allowed: ReadonlySet<string>): Promise<string[]> {
   const qualified = await runCommand('dpkg-query', ['--show', '--showformat=${Package} ${binary:Package}\n']);
   const names = qualified.split('\n').flatMap((line) => {

@@ -1,19 +1,16 @@
-/** Programs of Debian's unstable suite, unpacked into a folder: nothing of the machine's own system changes. */
+/** Unpacks programs of Debian's unstable suite into a folder, without changing the system. */
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCommand } from '../../../setup/command.ts';
 
-/** What Debian signs its suites with. Without it there is nothing to check the packages against. */
+/** Debian's signing keys, which are needed to verify the packages. */
 export const debianKeyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
-/** Why nothing can be unpacked where `debianKeyring` is missing. */
-export const notDebian = 'it is taken from Debian’s unstable suite, and this is not Debian';
+/** Why nothing can be unpacked without `debianKeyring`. */
+export const notDebian = 'it comes from Debian’s unstable suite, and this is not Debian';
 
-/**
- * Downloads packages and unpacks them into a folder, with those of their direct dependencies that `isWanted` names. `detail`
- * hears what is being done.
- */
+/** Downloads and unpacks packages, and those of their direct dependencies for which `isWanted` is true. `detail` reports progress. */
 export async function unpackUnstable(
   packages: readonly string[],
   folder: string,
@@ -50,11 +47,11 @@ export async function unpackUnstable(
   }
 }
 
-/** The package mirror that this machine uses already, which may be a company's own. */
+/** The package mirror that this machine uses, which may be a company's own. */
 async function mirror(): Promise<string> {
   const indexTargets = async () => await runCommand('apt-get', ['indextargets', '--format', '$(SITE)']);
   const known = await indexTargets();
-  // A machine that has never read its package lists names no site.
+  // A machine without package lists names no mirror.
   if (known.trim() === '') await runCommand('apt-get', ['-q', 'update']);
   const sites = known.trim() === '' ? await indexTargets() : known;
   const site = sites.split('\n').find((line) => line && !line.includes('security'));

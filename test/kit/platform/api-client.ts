@@ -1,4 +1,4 @@
-/** The service API as stories speak it: plain HTTP, with the answers through the contract's schemas. */
+/** A client of the service API for stories: plain HTTP, with responses parsed by the contract's schemas. */
 import type { z } from 'zod';
 import { backendMetadata, statusObject } from '../../../contract/backend.ts';
 import { connectResponse } from '../../../contract/connect.ts';
@@ -11,10 +11,10 @@ export type BackendMetadata = z.infer<typeof backendMetadata>;
 
 type ApiInit = Omit<RequestInit, 'headers'> & { readonly headers?: Readonly<Record<string, string>> };
 
-/** A story that waits longer than this for a status waits for something that will not come. */
+/** A status that takes longer will not come. */
 const defaultTimeoutMs = 30_000;
 
-/** Which API is asked, and as whom. */
+/** The API's URL, and a token. */
 type ApiAccess = Pick<TestPlatform, 'apiUrl' | 'token'>;
 
 /** Sends a request to the API with the account's token. */
@@ -23,7 +23,7 @@ export async function api(platform: ApiAccess, path: string, init: ApiInit = {})
   return await fetch(`${platform.apiUrl}${path}`, { ...init, headers });
 }
 
-/** Connects to a service of the platform's account. Throws with the error's code if that is refused. */
+/** Connects to a service of the platform's account. Throws an error with the response if that fails. */
 export async function connect(
   platform: TestPlatform,
   service: string,
@@ -34,19 +34,19 @@ export async function connect(
   return connectResponse.parse(await answer.json());
 }
 
-/** Everything that the account may know about a backend, with its history. */
+/** A backend with its history. */
 export async function backendOf(platform: TestPlatform, backendId: string): Promise<BackendMetadata> {
   const answer = await expectOk(await api(platform, `/v2/backend/${backendId}`));
   return backendMetadata.parse(await answer.json());
 }
 
-/** Asks that a backend ends. */
+/** Stops a backend. */
 export async function terminate(platform: TestPlatform, backendId: string, hard?: boolean): Promise<void> {
   const body = JSON.stringify(hard === undefined ? {} : { hard });
   await expectOk(await api(platform, `/v2/backend/${backendId}/terminate`, { method: 'POST', body }));
 }
 
-/** Follows a backend's statuses: first its history, then what happens, until it has ended. */
+/** Follows a backend's statuses: first its history, then changes, until it has ended. */
 export async function* statusStream(
   platform: TestPlatform,
   backendId: string,
@@ -68,7 +68,7 @@ export interface StreamEvent {
   readonly data: string;
 }
 
-/** The events of a stream of the API, as a browser would see them, until it ends. */
+/** The server-sent events of a stream until it ends, as a browser receives them. */
 export async function* eventStream(
   platform: ApiAccess,
   path: string,
@@ -89,7 +89,7 @@ export async function* eventStream(
   }
 }
 
-/** Waits until a backend has a status, and returns it. Throws if it ends before, or takes too long. */
+/** Waits until a backend has a status, and returns it. Throws if the backend ends first, or after a time limit. */
 export async function waitFor(
   platform: TestPlatform,
   backendId: string,

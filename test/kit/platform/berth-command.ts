@@ -10,7 +10,7 @@ interface Outcome {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** What it printed, line by line, where it was asked for JSON. */
+  /** The lines that it printed, parsed as JSON. */
   readonly lines: Readonly<Record<string, unknown>>[];
 }
 
@@ -21,7 +21,7 @@ export async function runBerth(platform: Pick<TestPlatform, 'environment'>, ...a
   return { ...done, lines: lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
 }
 
-/** As people run it. */
+/** Runs a command of `berth` on a platform's data, without `--json`. */
 export async function runPlainBerth(
   platform: Pick<TestPlatform, 'environment'>,
   ...args: string[]

@@ -1,4 +1,4 @@
-/** The whole platform as an operator runs it, for stories that start, kill and restart it: one process, or one a role. */
+/** The whole platform as an operator runs it, for stories that start, kill and restart it: one process, or one per role. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -18,7 +18,7 @@ import { shiftedClock } from '../machine/shifted-clock.ts';
 
 const entry = fileURLToPath(new URL('../../../main/berth.ts', import.meta.url));
 
-/** What `berth serve --json` writes when it is up. */
+/** What `berth serve --json` prints when it is ready. */
 const announcement = z.object({
   api_url: z.string(),
   registry: z.string(),
@@ -32,25 +32,25 @@ type Announcement = z.infer<typeof announcement>;
 
 type RoleName = 'registry' | 'api' | 'worker' | 'proxy';
 
-/** A process of a platform is named by its roles, as `--roles` takes them; the twin of one has a 2 behind it. */
+/** The name of a process: its roles, as for `--roles`. A second process of a role has a 2 at the end. */
 export type ProcessName = 'registry,api,worker,proxy' | RoleName | `${RoleName}2`;
 
 export interface PlatformOptions {
-  /** Without one, the platform runs without a worker. */
+  /** Without an engine, the platform's worker runs no backends. */
   readonly engine?: TestEngine | undefined;
   /** Default `embedded`. */
   readonly drivers?: TestDrivers;
-  /** On the shared drivers: a second process of every role, with a worker on this engine. */
+  /** On the shared drivers: starts a second process of every role, with a worker on this engine. */
   readonly twinsOn?: TestEngine | undefined;
-  /** On the shared drivers: only these processes. Default: one of every role. */
+  /** On the shared drivers: starts only these processes. Default: one of every role. */
   readonly only?: readonly ProcessName[];
-  /** Further configuration, as `BERTH_...` variables. */
+  /** Other settings, as `BERTH_...` variables. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** By how many seconds the clocks of processes are shifted. See `shiftedClock`. */
+  /** The seconds by which the clocks of processes are shifted. See `shiftedClock`. */
   readonly clocks?: Readonly<Partial<Record<ProcessName, number>>>;
 }
 
-/** A platform on free ports with its own data folder, on an engine that it may share with others. */
+/** A platform on free ports with its own data folder, on an engine that other platforms may use, too. */
 export class TestPlatform implements AsyncDisposable {
   readonly node: string;
   readonly dataFolder: string;
@@ -77,73 +77,73 @@ export class TestPlatform implements AsyncDisposable {
     this.#processes = from.processes;
   }
 
-  /** Of the only process, or of the API's. */
+  /** The only process, or that of the API. */
   get pid(): number | undefined {
     return this.#api.child.pid;
   }
 
-  /** Of the process that has the registry. */
+  /** The process with the registry. */
   get registryPid(): number | undefined {
     const process = this.#processes.get('registry') ?? this.#api;
     return process.child.pid;
   }
 
-  /** Of a process. */
+  /** The process with this name. */
   pidOf(name: ProcessName): number {
     return this.#processes.get(name)?.child.pid ?? -1;
   }
 
-  /** Operations listener of the only process, or of the API's. */
+  /** The operations listener of the only process, or of the API. */
   get operationsUrl(): string {
     return this.#api.announced.operations_url;
   }
 
-  /** Operations listener of the process with the registry. */
+  /** The operations listener of the process with the registry. */
   get registryOperationsUrl(): string {
     return this.announcedBy(this.#registryName).operations_url;
   }
 
-  /** The environment of commands that find the process with the registry. */
+  /** The environment for commands that connect to the process with the registry. */
   get environment(): Readonly<Record<string, string>> {
     const { port } = new URL(this.registryOperationsUrl);
     return { ...this.#environments.get(this.#registryName), BERTH_OPERATIONS_PORT: port };
   }
 
-  /** What its processes have written to their logs since they were last started, as JSON lines. */
+  /** The logs of its processes since their last start, as JSON lines. */
   get log(): string {
     return Array.from(this.#processes.values(), (each) => each.log()).join('');
   }
 
-  /** Which processes it has. */
+  /** The names of its processes. */
   get processNames(): ProcessName[] {
     return [...this.#environments.keys()];
   }
 
-  /** Where a process said that it is. */
+  /** What a process printed when it was ready. */
   announcedBy(name: ProcessName): Announcement {
     const process = this.#processes.get(name);
     if (!process) throw new Error(`There is no process "${name}"`);
     return process.announced;
   }
 
-  /** Ends processes, all of them unless named, as a power cut would, as far as a process can tell: SIGKILL. */
+  /** Kills the named processes, or all of them (SIGKILL), which is like a power cut to a process. */
   async kill(names: readonly ProcessName[] = this.processNames): Promise<void> {
     await Promise.all(names.map((name) => this.#end(name, 'SIGKILL')));
   }
 
-  /** Stops all processes in the middle of what they do, until the returned function is called. */
+  /** Freezes all processes until the returned function is called. */
   async freeze(): Promise<() => void> {
     const thaws = await Promise.all(Array.from(this.#processes.values(), ({ child }) => freeze(child)));
     return () => thaws.forEach((thaw) => thaw());
   }
 
-  /** Asks all processes to stop, and returns the worst of their exit codes. */
+  /** Stops all processes in order, and returns the first exit code that is not 0, or 0. */
   async stop(): Promise<number | null> {
     const codes = await Promise.all(this.processNames.map((name) => this.#end(name, 'SIGTERM')));
     return codes.find((code) => code !== 0) ?? 0;
   }
 
-  /** Starts processes again, all of them unless named, on the same ports and the same data, after `kill` or `stop`. */
+  /** Starts the named processes again, or all of them, on the same ports and data, after `kill` or `stop`. */
   async restart(names: readonly ProcessName[] = this.processNames): Promise<void> {
     await Promise.all(
       names.map(async (name) => {
@@ -153,7 +153,7 @@ export class TestPlatform implements AsyncDisposable {
     );
   }
 
-  /** Stops it, and removes its backends, their network and its data. */
+  /** Stops the platform, and removes its backends, their network and its data. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
     await removeFromEngine(this.#options.engine, this.node);
@@ -182,7 +182,7 @@ interface Parts {
   readonly place: Place;
   readonly environments: ReadonlyMap<ProcessName, Environment>;
   readonly processes: Map<ProcessName, PlatformProcess>;
-  /** What the process with the API said. */
+  /** What the process with the API printed. */
   readonly api: Announcement;
   readonly token: string;
 }
@@ -198,7 +198,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Test
     const environments = await environmentsOf(options, place);
     for (const [name, environment] of environments) processes.set(name, await startProcess(name, environment));
     const api = Array.from(processes.values(), ({ announced }) => announced).find(({ token_file }) => token_file);
-    if (!api?.token_file) throw new Error('No process says where the access token is');
+    if (!api?.token_file) throw new Error('No process printed the file of the access token');
     const token = (await readFile(api.token_file, 'utf8')).trim();
     return new TestPlatform({ options, place, environments, processes, api, token });
   } catch (error) {
@@ -216,7 +216,7 @@ interface Place {
 
 type Environment = Readonly<Record<string, string>>;
 
-/** The environment of each process: nothing of what configures the person's own Berth. */
+/** The environment of each process, without the settings of the developer's own Berth. */
 async function environmentsOf(options: PlatformOptions, place: Place): Promise<ReadonlyMap<ProcessName, Environment>> {
   const { drivers = 'embedded' } = options;
   const common = { BERTH_DATA_FOLDER: place.dataFolder, ...(await commonEnvironment(options, place)) };
@@ -254,7 +254,7 @@ type NamedEnvironment = [ProcessName, Environment];
 
 type NewEnvironment = (name: ProcessName, more?: Environment) => NamedEnvironment;
 
-/** A second process of every role, on ports of its own. */
+/** A second process of every role, on its own ports. */
 async function twins({ twinsOn }: PlatformOptions, place: Place, of: NewEnvironment): Promise<NamedEnvironment[]> {
   const [api, registry, proxy] = (await freePorts(3)).map(String) as [string, string, string];
   return [
@@ -262,7 +262,7 @@ async function twins({ twinsOn }: PlatformOptions, place: Place, of: NewEnvironm
     of('worker2', {
       BERTH_NODE: twinOf(place.node),
       ...(twinsOn && { DOCKER_HOST: twinsOn.host }),
-      // As on another machine: proxies come through its gateway.
+      // Like a node on another machine, which proxies reach through its gateway.
       BERTH_ADVERTISED_HOST: '127.0.0.1',
       BERTH_GATEWAY_HOST: '127.0.0.1',
       BERTH_GATEWAY_PORT: '0',
@@ -276,7 +276,7 @@ function twinOf(node: string): string {
   return `${node}-2`;
 }
 
-/** Ports are chosen here: every process must know those of the others, and finds its own again after a restart. */
+/** The settings of all processes. Ports are fixed, because processes need those of the others, and keep them over restarts. */
 async function commonEnvironment({ engine, settings }: PlatformOptions, place: Place): Promise<Environment> {
   const [api, registry, proxy] = (await freePorts(3)).map(String) as [string, string, string];
   return {
@@ -289,7 +289,7 @@ async function commonEnvironment({ engine, settings }: PlatformOptions, place: P
     BERTH_REGISTRY_PORT: registry,
     BERTH_PROXY_PORT: proxy,
     BERTH_OPERATIONS_PORT: '0',
-    // However little memory this machine has.
+    // No limit, because test machines may have little memory.
     BERTH_NODE_MEMORY_BYTES: '0',
     ...settings,
   };
@@ -302,14 +302,14 @@ interface PlatformProcess {
 }
 
 async function startProcess(name: ProcessName, env: Environment): Promise<PlatformProcess> {
-  // With the memory that `setup/run` and the Dockerfile give it.
+  // With the memory settings of `setup/run` and the Dockerfile.
   const args = ['--max-semi-space-size=2', entry, 'serve', '--json', '--roles', name.replace(/2$/, '')];
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (log += chunk));
   const line = await new Promise<string>((resolve, reject) => {
     createInterface(child.stdout).once('line', resolve);
-    child.once('close', (code) => reject(new Error(`${name} ended with ${code} before it was up:\n${log}`)));
+    child.once('close', (code) => reject(new Error(`${name} ended with ${code} before it was ready:\n${log}`)));
   });
   return { child, announced: announcement.parse(JSON.parse(line)), log: () => log };
 }
@@ -321,7 +321,7 @@ async function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<
   return (await exited)[0];
 }
 
-/** Ends the backends of a node, which outlive their platform, and removes their network. */
+/** Removes the containers of a node, which outlive their platform, and their network. */
 export async function removeFromEngine(engine: TestEngine | undefined, node: string): Promise<void> {
   if (!engine) return;
   const at = { env: { DOCKER_HOST: engine.host } };

@@ -1,4 +1,4 @@
-/** A client of a platform's registry that pushes and pulls small images over plain HTTP, faster than any engine. */
+/** A client of a platform's registry that pushes and pulls small images over plain HTTP, faster than an engine. */
 import { createHash, randomBytes } from 'node:crypto';
 import type { TestPlatform } from './platform.ts';
 
@@ -18,7 +18,7 @@ export interface PushedImage {
 
 const imageType = 'application/vnd.oci.image.manifest.v1+json';
 
-/** An answer that a push does not go on after. */
+/** The registry rejected a request. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError';
   readonly status: number;
@@ -29,8 +29,8 @@ export class RefusedError extends Error {
   }
 }
 
-/** What may be refused at a moment and not at the next: content that was collected meanwhile, or a part that is down. */
-const passing = [404, 503];
+/** Statuses that a retry can resolve: content was collected meanwhile, or a process is down. */
+const transient = [404, 503];
 
 export class RegistryClient {
   readonly #url: string;
@@ -43,12 +43,12 @@ export class RegistryClient {
     this.#authorization = `Basic ${Buffer.from(`${platform.account}:${platform.token}`).toString('base64')}`;
   }
 
-  /** A layer that nobody else has. */
+  /** Makes a new layer. */
   static layer(sizeBytes: number): Content {
     return contentOf(randomBytes(sizeBytes));
   }
 
-  /** An image of these layers, not pushed yet. */
+  /** Makes an image of these layers, without pushing it. */
   image(service: string, tag: string, layers: readonly Content[]): PushedImage {
     const repository = `${this.#account}/${service}`;
     const config = contentOf(
@@ -64,7 +64,7 @@ export class RegistryClient {
     return { repository, tag, config, layers, manifest: contentOf(Buffer.from(JSON.stringify(manifest))) };
   }
 
-  /** Pushes as clients do: asks for each blob, mounts it from another repository if told so, pushes what is missing. */
+  /** Pushes as clients do: checks for each blob, mounts it from `mountFrom` if given, and pushes missing ones. */
   async push(image: PushedImage, mountFrom?: string): Promise<void> {
     for (const blob of [...image.layers, image.config]) await this.#pushBlob(image.repository, blob, mountFrom);
     const { repository, tag, manifest } = image;
@@ -73,14 +73,14 @@ export class RegistryClient {
     expectOk(await this.#send(path, { method: 'PUT', headers, body: manifest.bytes }), path);
   }
 
-  /** Pushes again for as long as it is refused for a passing reason, as people do. */
+  /** Pushes, and retries transient failures. */
   async pushWhileRefused(image: PushedImage, mountFrom?: string): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       try {
         await this.push(image, mountFrom);
         return;
       } catch (error) {
-        if (!(error instanceof RefusedError && passing.includes(error.status)) || tries === 100) throw error;
+        if (!(error instanceof RefusedError && transient.includes(error.status)) || tries === 100) throw error;
       }
     }
   }
@@ -91,11 +91,11 @@ export class RegistryClient {
     expectOk(await this.#send(path, { method: 'DELETE' }), path);
   }
 
-  /** Pulls everything behind a tag and compares it, byte by byte. `no such tag` where there is nothing at all. */
+  /** Pulls a whole image by tag and compares its bytes. Returns a problem (`no such tag` if the tag is missing), or undefined. */
   async problemWith({ repository, tag, config, layers, manifest }: PushedImage): Promise<string | undefined> {
     const found = await this.#send(`/v2/${repository}/manifests/${tag}`);
     if (found.status === 404) return 'no such tag';
-    if (found.status !== 200) return `the manifest is answered with ${found.status}`;
+    if (found.status !== 200) return `the manifest returned ${found.status}`;
     if (!Buffer.from(await found.arrayBuffer()).equals(manifest.bytes)) return 'the tag points to another manifest';
     for (const { digest, bytes } of [config, ...layers]) {
       const blob = await this.#send(`/v2/${repository}/blobs/${digest}`);
@@ -106,13 +106,13 @@ export class RegistryClient {
     return undefined;
   }
 
-  /** What is wrong with any of these. */
+  /** The problems of all these images. */
   async problemsWith(images: readonly PushedImage[]): Promise<string[]> {
     const problems = await Promise.all(images.map(async (image) => await this.problemWith(image)));
     return problems.filter((problem) => problem !== undefined);
   }
 
-  /** How many of these blobs a service has. */
+  /** The number of these blobs that a service has. */
   async count(blobs: readonly Content[], service: string): Promise<number> {
     const paths = blobs.map(({ digest }) => `/v2/${this.#account}/${service}/blobs/${digest}`);
     const answers = await Promise.all(paths.map(async (path) => await this.#send(path)));
@@ -129,7 +129,7 @@ export class RegistryClient {
       begun = expectOk(await this.#send(`${uploads}?mount=${digest}&from=${mountFrom}`, { method: 'POST' }), uploads);
       if (begun.status === 201) return;
     }
-    // In two ways, as some clients push in one request and others begin an upload.
+    // Uses both ways: some clients push in one request, others start an upload.
     if (!begun && bytes.length % 2 === 0) {
       expectOk(await this.#send(`${uploads}?digest=${digest}`, { method: 'POST', body: bytes }), uploads);
       return;
@@ -157,5 +157,5 @@ function contentOf(bytes: Buffer): Content {
 
 function expectOk(answer: Response, path: string): Response {
   if (answer.ok) return answer;
-  throw new RefusedError(answer.status, `${path} is answered with ${answer.status}`);
+  throw new RefusedError(answer.status, `${path} returned ${answer.status}`);
 }
