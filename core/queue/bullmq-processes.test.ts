@@ -35,9 +35,9 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
     const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 1 };
     await using queue = await openBullQueue({ ...options, log: silentLog() });
     await queue.add('hall', work, { part: 1 }, { id: '1' });
-    await using killed = startConsumerProcess({ ...options, runsOn: true });
+    await using killed = startConsumerProcess({ ...options, runsUntilAborted: true });
     await expect.poll(() => killed.lines, soon).toContain('began 1');
-    await using leaving = startConsumerProcess({ ...options, runsOn: true });
+    await using leaving = startConsumerProcess({ ...options, runsUntilAborted: true });
     await expect.poll(() => leaving.lines, soon).toContain('ready');
     killed.kill('SIGKILL');
     const killedMs = performance.now();
@@ -57,7 +57,7 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
     const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 1 };
     await using queue = await openBullQueue({ ...options, log: silentLog() });
     await queue.add('hall', work, { part: 1 }, { id: '1' });
-    await using leaving = startConsumerProcess({ ...options, runsOn: true });
+    await using leaving = startConsumerProcess({ ...options, runsUntilAborted: true });
     await expect.poll(() => leaving.lines, soon).toContain('began 1');
     await using idle = startConsumerProcess(options);
     await expect.poll(() => idle.lines, soon).toContain('ready');

@@ -26,7 +26,7 @@ for (const engine of testEngines()) {
     let image: string;
     beforeAll(async () => {
       const busybox = await staticBusybox();
-      if (busybox === undefined) throw new Error('Install busybox-static, of which the test images are made');
+      if (busybox === undefined) throw new Error('Install busybox-static: the test images contain it');
       // Busybox acts as the program of its file name: as `env` it is no shell.
       const alone = { tag: 'berth-test/alone:latest', layers: [[{ path: '/env', file: busybox, mode: 0o755 }]] };
       const packed = { ...alone, config: { Cmd: ['/env'] } };

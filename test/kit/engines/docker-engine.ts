@@ -1,7 +1,7 @@
 /**
- * Real Docker Engines for tests, as root on Debian and Ubuntu. `stable` is what the machine's package docker.io gives;
- * `modern` is that of Debian's unstable suite, unpacked into a cache folder. Each engine keeps its data, its bridge and its
- * containers to itself, so several run side by side: two nodes on one machine.
+ * Real Docker Engines for tests, as root on Debian and Ubuntu. `stable` is the machine's package docker.io; `modern` is that of
+ * Debian's unstable suite, unpacked into a cache folder. Each engine has its own data, bridge and containers, so several can run
+ * on one machine, as two nodes.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -16,49 +16,49 @@ import { freeze } from '../machine/frozen-process.ts';
 
 export type EngineKind = 'stable' | 'modern';
 
-/** What stories know about an engine. */
+/** An engine that tests use. */
 export interface TestEngine {
   readonly kind: EngineKind;
-  /** As DOCKER_HOST says it. */
+  /** Its address, for DOCKER_HOST. */
   readonly host: string;
   readonly version: string;
 }
 
-/** An engine of our own. Disposing it stops it and removes all that it left on the machine. */
+/** An engine that a test controls. Disposing it stops it, and removes everything it left on the machine. */
 export interface RunningEngine extends TestEngine, AsyncDisposable {
-  /** Ends it without a chance to stop its containers, which go on. */
+  /** Kills it. Its containers continue. */
   kill(): void;
-  /** Kills it, and starts it again on what it had. */
+  /** Kills it, and starts it again with the same data. */
   restart(): Promise<void>;
-  /** Kills the containerd below it, as the kernel does when memory is short. The engine starts another one, which takes seconds. */
+  /** Kills its containerd, as the kernel does when memory is short. The engine starts another one within seconds. */
   killContainerd(): Promise<void>;
-  /** Stops answering, as an engine that has locked itself up, until the returned function is called. */
+  /** Freezes it, like an engine in a deadlock, until the returned function is called. */
   freeze(): Promise<() => void>;
 }
 
 /** A cold start takes two to five seconds. */
 const startTimeoutMs = 60_000;
 
-/** Containers get ten seconds each before the engine kills them, all at the same time. */
+/** The engine stops all containers at the same time, and kills them after ten seconds. */
 const stopTimeoutMs = 60_000;
 
 const listTimeoutMs = 10_000;
 
-/** As many engines as the address range below has room for. */
+/** The number of engines that fit into the address range below. */
 const maxEngines = 64;
 
 /**
- * Arguments of an engine that is started beside others, whose containers are reached from this machine alone: at its start an
- * engine deletes the firewall rules of all others, and containers on their networks stop to reach each other.
+ * Arguments of an engine that starts beside others, and whose containers only this machine reaches. Otherwise an engine deletes
+ * the firewall rules of all others when it starts, and containers on their networks can no longer reach each other.
  */
 export const withoutFirewall = ['--iptables=false', '--ip6tables=false'] as const;
 
-/** Starts an engine, with further arguments for it. Its packages must be there (`installEngine`). */
+/** Starts an engine with additional arguments. Its packages must be installed (`installEngine`). */
 export async function startEngine(kind: EngineKind, args: readonly string[] = []): Promise<RunningEngine> {
   await using opening = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), `berth-${kind}-engine-`));
   opening.defer(async () => await removeFolder(folder));
-  const { number, bridge } = await takeBridge();
+  const { number, bridge } = await createBridge();
   opening.defer(async () => await removeBridge(bridge));
   const host = `unix://${folder}/docker.sock`;
   const start = async () => await startDaemon(kind, { folder, number, bridge, host, args });
@@ -74,7 +74,7 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   const containerdPid = join(folder, 'exec/containerd/containerd.pid');
   const restart = async () => {
     await endDaemon(child, 'SIGKILL');
-    // Its containerd went with it, and may be a zombie where nobody buries it: then it would be waited for.
+    // Its containerd ended with it, but may remain as a zombie, for which the engine would wait.
     await rm(containerdPid, { force: true });
     child = await start();
     await untilAnswers(child, host, join(folder, 'log'));
@@ -107,13 +107,13 @@ async function startDaemon(
   if (kind === 'modern') path.unshift(join(modernFolder(), 'usr/bin'), join(modernFolder(), 'usr/sbin'));
   const dockerd = kind === 'modern' ? join(modernFolder(), 'usr/sbin/dockerd') : await findProgram('dockerd');
   await using log = await open(join(folder, 'log'), 'a');
-  // Should this process be killed, the kernel ends the engine; nobody else would.
+  // If this process is killed, the kernel ends the engine.
   const args = ['--pdeathsig', 'TERM', dockerd ?? 'dockerd', '--data-root', join(folder, 'data')];
   args.push('--exec-root', join(folder, 'exec'), '--pidfile', join(folder, 'pid'), '--host', host, '--bridge', bridge);
   args.push('--containerd-namespace', bridge, '--containerd-plugins-namespace', `${bridge}-plugins`);
   args.push('--default-address-pool', `base=10.232.${number * 4}.0/22,size=24`);
   args.push(...more);
-  // A group of its own: Ctrl-C reaches the tests first, and they stop the engine when they are done with it.
+  // In its own process group, so that Ctrl-C reaches only the tests, which then stop the engine.
   const stdio = ['ignore', log.fd, log.fd] as const;
   return spawn('setpriv', args, {
     detached: true,
@@ -129,7 +129,7 @@ async function untilAnswers(child: ChildProcess, host: string, logFile: string):
     await delay(100);
   }
   const lines = (await readFile(logFile, 'utf8')).trim().split('\n').slice(-8);
-  throw new Error(`A Docker Engine for tests does not start:\n${lines.join('\n')}`);
+  throw new Error(`The Docker Engine for tests did not start:\n${lines.join('\n')}`);
 }
 
 async function stopDaemon(child: ChildProcess): Promise<void> {
@@ -145,8 +145,8 @@ async function endDaemon(child: ChildProcess, signal: NodeJS.Signals): Promise<v
   await exited;
 }
 
-/** Makes a bridge that nobody has; its name is a reservation too. */
-async function takeBridge(): Promise<{ number: number; bridge: string }> {
+/** Creates a bridge, whose name also reserves its address range. */
+async function createBridge(): Promise<{ number: number; bridge: string }> {
   for (let number = 0; number < maxEngines; number++) {
     const bridge = `berthtest${number}`;
     const { code } = await tryCommand('ip', ['link', 'add', bridge, 'type', 'bridge']);
@@ -155,17 +155,17 @@ async function takeBridge(): Promise<{ number: number; bridge: string }> {
     await runCommand('ip', ['link', 'set', bridge, 'up']);
     return { number, bridge };
   }
-  throw new Error('No bridge can be made for a Docker Engine: are you root, or are there left-over berthtest bridges?');
+  throw new Error('Cannot create a bridge for a Docker Engine: run as root, and delete left-over berthtest bridges');
 }
 
-/** The bridges of an engine's networks, which it leaves behind. */
+/** The bridges of an engine's networks, which the engine does not remove when it stops. */
 async function networkBridges(host: string): Promise<string[]> {
   const args = ['network', 'ls', '--filter', 'driver=bridge', '--filter', 'type=custom', '--format', '{{.ID}}'];
   const { stdout } = await tryCommand('docker', args, {
     ...at(host),
     signal: AbortSignal.timeout(listTimeoutMs),
   }).catch(
-    // One that has locked itself up (`engine-watch.ts`) leaves its bridges.
+    // An engine in a deadlock (`engine-watch.ts`) does not answer, so its bridges remain.
     () => ({ stdout: '' }),
   );
   return stdout
@@ -187,7 +187,7 @@ async function removeBridge(bridge: string): Promise<void> {
   }
 }
 
-/** Removes an engine's folder, after what it left mounted there. */
+/** Unmounts what an engine left in its folder, and removes the folder. */
 async function removeFolder(folder: string): Promise<void> {
   const mounts = (await readFile('/proc/self/mounts', 'utf8')).split('\n').map((line) => line.split(' ')[1] ?? '');
   for (const mount of mounts.filter((path) => path.startsWith(`${folder}/`)).reverse()) {

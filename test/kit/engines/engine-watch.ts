@@ -1,29 +1,29 @@
 /**
- * Docker Engine 20.10 can lock itself up: while a container leaves a network (`getSvcRecords` of its libnetwork) and the
- * end-point of another one is forgotten (`processEndpointDelete`), each waits for the other's lock, and from then on whoever
- * asks for networks waits for ever. It happens about once in some ten thousand containers. A run of tests would hang with it.
+ * Docker Engine 20.10 can deadlock: while a container leaves a network (`getSvcRecords` of its libnetwork) and the endpoint of
+ * another one is deleted (`processEndpointDelete`), each waits for the other's lock, and then every request for networks waits
+ * for ever. This happens about once in ten thousand containers, and a run of tests would hang.
  */
 import { request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { RunningEngine } from './docker-engine.ts';
 
-const askEveryMs = 5_000;
+const checkEveryMs = 5_000;
 
-/** A busy engine answers within a second or two. */
-const patienceMs = 30_000;
+/** A busy engine answers within two seconds. */
+const answerTimeoutMs = 30_000;
 
-/** Asks an engine for its networks, again and again, and starts it anew when it does not answer. Stops when disposed. */
+/** Requests an engine's networks regularly, and restarts the engine if it does not answer. Stops when disposed. */
 export function watchEngine(engine: RunningEngine, onRestart: (restarting: Promise<void>) => void): AsyncDisposable {
   const closing = new AbortController();
   const watching = (async () => {
     for (;;) {
-      await delay(askEveryMs, undefined, { signal: closing.signal });
+      await delay(checkEveryMs, undefined, { signal: closing.signal });
       if (await answers(engine.host, closing.signal)) continue;
       const restarting = engine.restart();
       onRestart(restarting);
       await restarting;
     }
-    // Closing ends it; and an engine that cannot be started again shows in the tests that need it.
+    // Closing ends the loop. If an engine cannot be restarted, the tests that need it fail.
   })().catch(() => {});
   return {
     [Symbol.asyncDispose]: async () => {
@@ -33,21 +33,18 @@ export function watchEngine(engine: RunningEngine, onRestart: (restarting: Promi
   };
 }
 
-/** An engine that refuses is awake; only silence counts. */
+/** Whether an engine answers at all; an error counts as an answer. */
 async function answers(host: string, signal: AbortSignal): Promise<boolean> {
-  const patience = AbortSignal.timeout(patienceMs);
+  const timeout = AbortSignal.timeout(answerTimeoutMs);
   return await new Promise((resolve, reject) => {
     const socketPath = host.slice('unix://'.length);
-    const asked = request(
-      { socketPath, path: '/networks', signal: AbortSignal.any([signal, patience]) },
-      (response) => {
-        response.resume();
-        response.once('close', () => resolve(true));
-      },
-    );
+    const asked = request({ socketPath, path: '/networks', signal: AbortSignal.any([signal, timeout]) }, (response) => {
+      response.resume();
+      response.once('close', () => resolve(true));
+    });
     asked.once('error', (error) => {
       if (signal.aborted) reject(error);
-      else resolve(!patience.aborted);
+      else resolve(!timeout.aborted);
     });
     asked.end();
   });

@@ -1,10 +1,10 @@
-/** Which Docker Engines there are for stories. `npm test` starts them and says so in the environment. */
+/** The Docker Engines of a test run. `npm test` starts them, and passes them on in the environment. */
 import type { TestEngine } from './docker-engine.ts';
 
-/** The variable in which `npm test` hands the engines on, as JSON. */
+/** The variable with the engines, as JSON. */
 export const enginesVariable = 'BERTH_TEST_ENGINES';
 
-/** The engines of this run; without `npm test` (`npx vitest`), the one that DOCKER_HOST names, if any. */
+/** The engines of this run. Without `npm test` (with `npx vitest`), the engine at DOCKER_HOST, if set. */
 export function testEngines(): readonly TestEngine[] {
   const given = process.env[enginesVariable];
   if (given) return JSON.parse(given) as TestEngine[];

@@ -1,4 +1,4 @@
-/** Tiny images for stories: a static busybox and a script, 2 MB, up within milliseconds. */
+/** Tiny images for stories: a static busybox and a script, 2 MB, which start within milliseconds. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,9 +9,9 @@ import type { TestEngine } from './docker-engine.ts';
 
 /**
  * How a test backend behaves:
- * `serve` answers HTTP and obeys SIGTERM; `stubborn` answers and ignores SIGTERM; `deaf` never listens; `failing` says why and
- * exits with 1; `greedy` answers for a second, then takes half a gigabyte of memory; `record` ignores SIGTERM and writes the time
- * of day, in seconds, every two milliseconds into a file of its mount that is named for its fencing token.
+ * `serve` answers HTTP and exits on SIGTERM; `stubborn` answers and ignores SIGTERM; `deaf` never listens; `failing` logs a reason
+ * and exits with 1; `greedy` answers for a second, then allocates half a gigabyte of memory; `record` ignores SIGTERM and writes
+ * the time of day, in seconds, every two milliseconds into a file of its mount that is named for its fencing token.
  */
 export type Behaviour = 'serve' | 'stubborn' | 'deaf' | 'failing' | 'greedy' | 'record';
 
@@ -64,19 +64,19 @@ while [ $i -lt "\${QUERY_STRING:-10}" ]; do
 done
 `;
 
-/** `cgi-bin/env` shows what arrived: request headers as HTTP_..., and the container's own variables. */
+/** `cgi-bin/env` returns the request headers as HTTP_..., and the container's variables. */
 const envCgi = `#!/bin/sh
 printf 'Content-Type: text/plain\\r\\n\\r\\n'
 env
 `;
 
-/** `cgi-bin/say?words` writes the words into the log. */
+/** `cgi-bin/say?words` logs the words. */
 const sayCgi = `#!/bin/sh
 echo "$QUERY_STRING" >&2
 printf 'Content-Type: text/plain\\r\\n\\r\\n'
 `;
 
-/** `cgi-bin/flood?bytes` writes so many bytes into the log, in lines of a hundred. */
+/** `cgi-bin/flood?bytes` logs so many bytes, in lines of a hundred. */
 const floodCgi = `#!/bin/sh
 yes ${'0123456789'.repeat(10).slice(1)} | head -c "$QUERY_STRING" >&2
 printf 'Content-Type: text/plain\\r\\n\\r\\n'
@@ -84,10 +84,10 @@ printf 'Content-Type: text/plain\\r\\n\\r\\n'
 
 const applets = ['sh', 'httpd', 'nc', 'sleep', 'dd', 'env', 'printf', 'echo', 'kill', 'yes', 'head', 'mkfifo'];
 
-/** A test image of a behaviour. `variant` makes it another image, where a story needs two. */
+/** A test image of a behaviour. Each `variant` is a different image. */
 export async function testImage(behaviour: Behaviour, variant = ''): Promise<Image> {
   const busybox = await staticBusybox();
-  if (busybox === undefined) throw new Error('Install busybox-static, of which the test images are made');
+  if (busybox === undefined) throw new Error('Install busybox-static: the test images contain it');
   const base: LayerEntry[] = [
     { path: '/bin/busybox', file: busybox, mode: 0o755 },
     ...applets.map((name) => ({ path: `/bin/${name}`, link: 'busybox' })),
@@ -112,7 +112,7 @@ export async function testImage(behaviour: Behaviour, variant = ''): Promise<Ima
   };
 }
 
-/** Where a story pushes to. */
+/** The account and registry of a push. */
 export interface PushTarget {
   readonly registry: string;
   readonly account: string;

@@ -1,4 +1,4 @@
-/** The drivers on which tests run a platform. `npm test` starts the servers of the shared drivers, and names them in the environment. */
+/** The drivers on which tests run a platform. `npm test` starts the servers of the shared ones, and passes them on in the environment. */
 
 /** The servers of the shared drivers. */
 export interface SharedServers {
@@ -6,13 +6,13 @@ export interface SharedServers {
   readonly redisUrl: string;
 }
 
-/** Embedded: one process, with SQLite and files. Shared: one process per role, with MongoDB, GridFS, BullMQ and Redis. */
+/** `embedded`: one process, with SQLite and files. Shared: one process per role, with MongoDB, GridFS, BullMQ and Redis. */
 export type TestDrivers = 'embedded' | SharedServers;
 
-/** The environment variable in which `npm test` passes on the servers, as JSON. */
+/** The variable with the servers, as JSON. */
 export const sharedServersVariable = 'BERTH_TEST_SHARED_SERVERS';
 
-/** The drivers of this test run: always the embedded ones, and the shared ones if their servers run. */
+/** The drivers of this run: the embedded ones, and the shared ones if their servers run. */
 export function testDrivers(): readonly TestDrivers[] {
   const given = process.env[sharedServersVariable];
   return given ? ['embedded', JSON.parse(given) as SharedServers] : ['embedded'];

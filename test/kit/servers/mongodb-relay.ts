@@ -2,16 +2,16 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** A way to a MongoDB on which answers can be lost. */
+/** A relay to a MongoDB that can drop responses. */
 export interface MongoRelay extends AsyncDisposable {
   readonly url: string;
-  /** Lets the next message that names this command reach the server, then breaks the connection in place of the answer. */
+  /** Forwards the next message with this command, then closes the connection instead of forwarding the response. */
   loseAnswerTo(command: string): void;
-  /** How many answers were lost. */
+  /** The number of dropped responses. */
   readonly lost: number;
 }
 
-/** Opens a relay to a server. Drivers that come through it see that one server only. */
+/** Opens a relay to a server. Clients of the relay use only that server. */
 export async function openRelay(url: string): Promise<MongoRelay> {
   const target = new URL(url);
   const sockets = new Set<Socket>();
@@ -29,7 +29,7 @@ export async function openRelay(url: string): Promise<MongoRelay> {
       });
     }
     near.on('data', (bytes) => {
-      // A command is the first field of its message: a BSON string, a number or so, with this name.
+      // The name of a command is the first key of its message, which ends with a NUL in BSON.
       if (state.command !== undefined && bytes.includes(`${state.command}\0`)) {
         state.command = undefined;
         isLosing = true;

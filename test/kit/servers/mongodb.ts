@@ -1,6 +1,6 @@
 /**
- * A MongoDB for tests, whichever is to be had, in this order: the one that MONGODB_URL names; a `mongod` on the PATH, run as
- * a replica set of one; a server that speaks MongoDB's protocol, where JDK and Maven are. Otherwise the reason why not.
+ * A MongoDB for tests, the first of these that is available: the server at MONGODB_URL; a `mongod` on the PATH, as a replica set
+ * of one; a server with MongoDB's protocol, built with JDK and Maven. Otherwise, the reason.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -18,13 +18,13 @@ import { freeze } from '../machine/frozen-process.ts';
 import { protocolServer } from './mongodb-install.ts';
 import type { ServerUse } from './mongodb-install.ts';
 
-/** Which server it is: they differ in what they can show. */
+/** The kind of server, which determines what tests can cover. */
 export type MongoKind = 'the given MongoDB' | 'a mongod' | 'a protocol server';
 
 export interface TestMongo extends AsyncDisposable {
   readonly kind: MongoKind;
   readonly url: string;
-  /** A name that no other test has, for a database that the test drops. */
+  /** A unique database name. */
   newDatabase(): TestDatabase;
 }
 
@@ -34,12 +34,12 @@ export interface TestDatabase extends AsyncDisposable {
   readonly database: string;
 }
 
-/** A server of the test's own, which keeps its data in files, its address too when it is started again. */
+/** A test's own server, which keeps its data and its address over restarts. */
 export interface StoppableMongo extends TestMongo {
-  /** As hard as it bears: a mongod is killed. The protocol server would lose what it acknowledged in the last second. */
+  /** Kills a mongod. The protocol server is stopped in order, because it would lose the acknowledged writes of the last second. */
   stop(): Promise<void>;
   start(): Promise<void>;
-  /** Stops answering, as a server whose machine hangs, until the returned function is called. */
+  /** Freezes it, as if its machine hung, until the returned function is called. */
   freeze(): Promise<() => void>;
 }
 
@@ -50,13 +50,13 @@ export interface Missing {
 /** A cold start takes 2 to 5 seconds. */
 const startTimeoutMs = 60_000;
 
-/** A server for the tests of one file, or for a measurement, which disposes it. */
+/** Returns a server for the tests of one file, or for a measurement. */
 export async function testMongo(use?: ServerUse): Promise<TestMongo | Missing> {
   const url = process.env['MONGODB_URL'];
   return url ? onServer('the given MongoDB', url, async () => {}) : await stoppableMongo(use);
 }
 
-/** A server that a test can stop and start again. */
+/** Starts a server that a test can stop and start again. */
 export async function stoppableMongo(use?: ServerUse): Promise<StoppableMongo | Missing> {
   const server = await findServer(use);
   if ('missing' in server) return server;
@@ -83,9 +83,9 @@ export async function stoppableMongo(use?: ServerUse): Promise<StoppableMongo | 
 interface Server {
   readonly kind: MongoKind;
   command(folder: string, port: number): readonly [string, ...string[]];
-  /** The line it prints once it answers. */
-  readonly answers: RegExp;
-  /** Prepares a new server; its URL. */
+  /** Matches the line it prints when it is ready. */
+  readonly ready: RegExp;
+  /** Prepares a new server, and returns its URL. */
   url(port: number): Promise<string>;
 }
 
@@ -97,19 +97,19 @@ async function findServer(use?: ServerUse): Promise<Server | Missing> {
   return {
     kind: 'a protocol server',
     command: java.command,
-    answers: /^mongodb:/,
+    ready: /^mongodb:/,
     url: async (port) => `mongodb://127.0.0.1:${port}`,
   };
 }
 
 function realServer(mongod: string, setpriv: string | undefined): Server {
   const flags = ['--replSet', 'test', '--bind_ip', '127.0.0.1'];
-  // Should this process be killed, the kernel ends the server; nobody else would.
+  // If this process is killed, the kernel ends the server.
   const program: [string, ...string[]] = setpriv ? [setpriv, '--pdeathsig', 'TERM', mongod] : [mongod];
   return {
     kind: 'a mongod',
     command: (folder, port) => [...program, ...flags, '--dbpath', folder, '--port', `${port}`],
-    answers: /Waiting for connections/i,
+    ready: /Waiting for connections/i,
     url: async (port) => {
       const member = `127.0.0.1:${port}`;
       await using client = new MongoClient(`mongodb://${member}/?directConnection=true`);
@@ -127,7 +127,7 @@ async function launch(server: Server, folder: string, port: number): Promise<Chi
   try {
     child.stderr.setEncoding('utf8').on('data', (text: string) => said.push(text));
     for await (const line of createInterface({ input: child.stdout })) {
-      if (server.answers.test(line)) {
+      if (server.ready.test(line)) {
         drain(child.stdout);
         return child;
       }
@@ -136,10 +136,10 @@ async function launch(server: Server, folder: string, port: number): Promise<Chi
   } finally {
     clearTimeout(late);
   }
-  throw new Error(`A MongoDB for tests does not start:\n${said.join('').trim().split('\n').slice(-8).join('\n')}`);
+  throw new Error(`The MongoDB for tests did not start:\n${said.join('').trim().split('\n').slice(-8).join('\n')}`);
 }
 
-/** What a server says later is of no interest, but it must not wait for it to be read. */
+/** Discards further output, so that the server does not block on a full pipe. */
 function drain(stream: Readable): void {
   stream.resume();
 }
@@ -162,13 +162,13 @@ function onServer(kind: MongoKind, url: string, dispose: () => Promise<void>): T
   };
 }
 
-/** As `newDatabase`, of a server that somebody else started. */
+/** Returns a unique database name on a server. */
 export function newDatabaseAt(url: string): TestDatabase {
   const database = `berth-test-${randomUUID()}`;
   return { url, database, [Symbol.asyncDispose]: async () => await dropDatabase(url, database) };
 }
 
-/** A replica set elects its primary after it has begun to answer. */
+/** Waits for the primary, which a replica set elects after its servers are ready. */
 async function untilWritable(url: string): Promise<void> {
   await using client = new MongoClient(url, { serverSelectionTimeoutMS: startTimeoutMs });
   await client.db('admin').command({ ping: 1 });

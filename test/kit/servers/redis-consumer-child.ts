@@ -9,7 +9,8 @@ const queue = await openBullQueue({ url: options.url, prefix: options.prefix, lo
 const work = { name: 'work', payload: z.strictObject({ part: z.int() }) };
 const handlers = new JobHandlers().on(work, async ({ part }, signal) => {
   say(`began ${part}`);
-  if (options.runsOn) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+  if (options.runsUntilAborted)
+    await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
   signal.throwIfAborted();
   say(`ended ${part}`);
 });

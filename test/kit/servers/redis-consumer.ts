@@ -1,14 +1,14 @@
-/** A process that takes jobs from a queue on Redis, so that it can be killed. */
+/** A process that consumes jobs from a queue on Redis, and that a test can kill. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 export interface ConsumerProcess extends AsyncDisposable {
-  /** What it said: `ready`, `began <part>`, `ended <part>`. */
+  /** The lines that it printed: `ready`, `began <part>`, `ended <part>`, `closed`. */
   readonly lines: readonly string[];
   kill(signal: NodeJS.Signals): void;
-  /** Resolves when it has ended, with its exit code or the signal that ended it. */
+  /** Resolves to its exit code, or to the signal that ended it. */
   readonly exited: Promise<number | NodeJS.Signals>;
 }
 
@@ -18,10 +18,10 @@ export interface ConsumerProcessOptions {
   readonly queue: string;
   readonly concurrency: number;
   /** Whether its jobs run until they are aborted. */
-  readonly runsOn?: boolean;
+  readonly runsUntilAborted?: boolean;
 }
 
-/** Starts a process that consumes one queue until SIGTERM, which it obeys by closing the queue. */
+/** Starts a process that consumes one queue, and closes it on SIGTERM. */
 export function startConsumerProcess(options: ConsumerProcessOptions): ConsumerProcess {
   const script = fileURLToPath(new URL('redis-consumer-child.ts', import.meta.url));
   const child = spawn(process.execPath, [script, JSON.stringify(options)], { stdio: ['ignore', 'pipe', 'inherit'] });

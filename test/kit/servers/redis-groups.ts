@@ -1,13 +1,12 @@
-/** Several Redis servers that act as one: watched by a sentinel, or as a cluster. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+/** Groups of Redis servers: with a sentinel, or as a cluster. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runCommand } from '../../../setup/command.ts';
+import { temporaryFolder } from '../machine/temporary-folder.ts';
 import { makeCertificate, startRedis } from './redis.ts';
 import type { RedisServer } from './redis.ts';
 
-/** Failing over, and putting a cluster together, take a few seconds. */
+/** A failover, and the creation of a cluster, take a few seconds. */
 const settleTimeoutMs = 45_000;
 
 export interface SentinelGroup extends AsyncDisposable {
@@ -19,18 +18,18 @@ export interface SentinelGroup extends AsyncDisposable {
 
 export interface SentinelGroupOptions {
   readonly password: string;
-  /** Of the sentinel itself. Default: none. */
+  /** The password of the sentinel itself. Default: none. */
   readonly sentinelPassword?: string;
   readonly tls?: boolean;
 }
 
-/** Starts a master, its replica, and one sentinel that makes the replica master when the master is silent for a second. */
+/** Starts a master, its replica, and a sentinel that promotes the replica when the master is silent for a second. */
 export async function startSentinelGroup(options: SentinelGroupOptions): Promise<SentinelGroup> {
   const { password, sentinelPassword } = options;
   await using opening = new AsyncDisposableStack();
   const shared = options.tls ? { tls: { folder: await certificateFolder(opening) } } : {};
   const common = { ...shared, password };
-  // Its replica need not wait for others to come.
+  // Starts replication at once, without waiting for more replicas.
   const master = opening.use(await startRedis({ ...common, lines: ['repl-diskless-sync-delay 0'] }));
   const replica = opening.use(await startRedis({ ...common, lines: [`replicaof 127.0.0.1 ${master.port}`] }));
   await until(async () => (await replica.ask('INFO', 'replication')).includes('master_link_status:up'));
@@ -92,10 +91,9 @@ export async function startRedisCluster(
   };
 }
 
-/** A folder with a certificate that all servers of a group have. */
+/** Creates a folder with the certificate of all servers of a group. */
 async function certificateFolder(opening: AsyncDisposableStack): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'berth-certificate-'));
-  opening.defer(async () => await rm(folder, { recursive: true, force: true }));
+  const { path: folder } = opening.use(await temporaryFolder());
   await makeCertificate(folder);
   return folder;
 }
@@ -103,7 +101,7 @@ async function certificateFolder(opening: AsyncDisposableStack): Promise<string>
 async function until(holds: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + settleTimeoutMs;
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error('The Redis servers do not settle');
+    if (performance.now() > deadline) throw new Error('The Redis servers did not become ready');
     await delay(50);
   }
 }

@@ -1,7 +1,4 @@
-/**
- * Real Redis servers for tests: Debian's `redis-server`, or whatever is on the PATH under that name. Each is a process of its
- * own on a free port, with a folder of its own, and dies with the tests.
- */
+/** Real Redis servers for tests: the `redis-server` on the PATH. Each has its own process, free port and folder. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,15 +12,15 @@ import { freeze } from '../machine/frozen-process.ts';
 
 export interface RedisServerOptions {
   readonly password?: string;
-  /** Speaks TLS only, with a certificate for `localhost` that its own authority signed, or the one in a folder (`makeCertificate`). */
+  /** Accepts only TLS, with a new certificate for `localhost`, or with the one in a folder (`makeCertificate`). */
   readonly tls?: boolean | { readonly folder: string };
-  /** Keeps its data over a restart, and over being killed. */
+  /** Keeps its data over restarts, even if it is killed. */
   readonly appendOnly?: boolean;
-  /** Listens on a socket in its folder, and on no port. */
+  /** Listens on a Unix socket in its folder instead of a port. */
   readonly socket?: boolean;
-  /** Watches others instead of holding data. */
+  /** Runs as a sentinel. */
   readonly sentinel?: boolean;
-  /** Further lines of `redis.conf`. */
+  /** Additional lines of `redis.conf`. */
   readonly lines?: readonly string[];
 }
 
@@ -32,26 +29,26 @@ export interface RedisServer extends AsyncDisposable {
   readonly port: number;
   readonly folder: string;
   readonly pid: number;
-  /** Starts it again, on the same port, with what it kept. */
+  /** Starts it again on the same port, with the data it kept. */
   start(): Promise<void>;
-  /** Ends it in order, or with `SIGKILL` at once. */
+  /** Stops it in order, or at once with `SIGKILL`. */
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
-  /** Stops it in the middle of what it does, so that it keeps its connections and answers nothing. */
+  /** Freezes it: it keeps its connections, but does not answer. */
   freeze(): Promise<void>;
   thaw(): void;
-  /** Loses everything. */
+  /** Deletes all its data. */
   flush(): Promise<void>;
-  /** Asks with `redis-cli`. */
+  /** Runs a command with `redis-cli`. */
   ask(...command: string[]): Promise<string>;
 }
 
-/** A start takes 20 ms; a machine that does ten things at once takes longer. */
+/** A start takes 20 ms, but longer on a busy machine. */
 const startTimeoutMs = 20_000;
 
-/** A Redis Cluster listens on its port and on the one 10,000 above it: that must not be one the system hands out, either. */
+/** A Redis Cluster also listens on the port 10,000 above, which must not be an ephemeral port, either. */
 const maxPort = 22_767;
 
-/** Why no Redis can be started here; nothing if one can. */
+/** Returns why no Redis can be started here, or undefined. */
 export async function redisProblem(): Promise<string | undefined> {
   for (const program of ['redis-server', 'redis-cli']) {
     if ((await findProgram(program)) === undefined) return `there is no ${program} on the PATH (Debian: redis-server)`;
@@ -59,7 +56,7 @@ export async function redisProblem(): Promise<string | undefined> {
   return undefined;
 }
 
-/** The Redis that `REDIS_URL` names, or one of our own. */
+/** Returns the Redis at `REDIS_URL`, or starts one. */
 export async function openTestRedis(): Promise<{ readonly url: string } & AsyncDisposable> {
   const url = process.env['REDIS_URL'];
   return url ? { url, [Symbol.asyncDispose]: async () => {} } : await startRedis();
@@ -110,7 +107,7 @@ class LocalRedis implements RedisServer {
       await delay(10);
     }
     const lines = (await readFile(join(this.folder, 'log'), 'utf8').catch(() => '')).trim().split('\n').slice(-8);
-    throw new Error(`A Redis for tests does not start:\n${lines.join('\n')}`);
+    throw new Error(`The Redis for tests did not start:\n${lines.join('\n')}`);
   }
 
   async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
@@ -169,12 +166,12 @@ function configOf(folder: string, port: number, options: RedisServerOptions): st
   return [...config, ...lines, ''];
 }
 
-/** The folder of a server's certificate. */
+/** The folder with a server's certificate. */
 function certificates(folder: string, { tls }: RedisServerOptions): string {
   return typeof tls === 'object' ? tls.folder : folder;
 }
 
-/** A certificate for `localhost`, and the authority that signed it, good for a day. */
+/** Creates a certificate for `localhost`, and the authority that signed it, valid for a day. */
 export async function makeCertificate(folder: string): Promise<void> {
   const openssl = async (...args: string[]) => await runCommand('openssl', args, { cwd: folder });
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];

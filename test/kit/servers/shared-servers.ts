@@ -1,4 +1,4 @@
-/** The servers of the shared drivers, for a whole run of tests. */
+/** Starts the servers of the shared drivers for a run of tests. */
 import { findProgram } from '../../../setup/command.ts';
 import type { AptPackages } from '../packages/apt-packages.ts';
 import type { SharedServers } from './drivers.ts';
@@ -7,7 +7,7 @@ import type { ServerUse } from './mongodb-install.ts';
 import { testMongo } from './mongodb.ts';
 import { openTestRedis, redisProblem } from './redis.ts';
 
-/** Starts a MongoDB and a Redis, or takes those that MONGODB_URL and REDIS_URL name. Returns why not where it cannot. */
+/** Starts a MongoDB and a Redis, or uses those at MONGODB_URL and REDIS_URL. Returns what is missing if it cannot. */
 export async function openSharedServers(
   packages: AptPackages,
   owned: AsyncDisposableStack,
@@ -24,7 +24,7 @@ export async function openSharedServers(
   });
 }
 
-/** Makes sure that the servers can be started. Returns why not, or nothing. */
+/** Installs what the servers need. Returns a problem, or undefined. */
 export async function installSharedServers(packages: AptPackages): Promise<string | undefined> {
   const missing: string[] = [];
   const redis = process.env['REDIS_URL'] ? undefined : await redisProblem();
@@ -35,7 +35,7 @@ export async function installSharedServers(packages: AptPackages): Promise<strin
   return await packages.install('Installing what MongoDB and Redis for tests need', missing);
 }
 
-/** Of the protocol server, which is compiled here. */
+/** The missing packages of the protocol server. */
 async function missingJavaPackages(): Promise<string[]> {
   const missing = new Set<string>();
   for (const [program, name] of Object.entries(javaPrograms)) if (!(await findProgram(program))) missing.add(name);
