@@ -1,4 +1,4 @@
-/** Holds the import table of ARCHITECTURE.md: who may import whom, and one door for each vendor. */
+/** Checks the import rules of ARCHITECTURE.md: what each folder may import, and one folder per vendor's library. */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ interface Import {
   readonly target: string;
 }
 
-/** What the files of each folder may import of this project, besides their own folder. */
+/** The files of this project that each folder may import. */
 const mayImport: Readonly<Record<string, RegExp>> = {
   contract: /^contract\//,
   core: /^(?:contract|core)\//,
@@ -34,11 +34,11 @@ const foldersMayImport: Readonly<Record<string, readonly string[]>> = {
 
 const components = ['model', 'registry', 'api', 'worker', 'proxy'];
 
-/** Drivers of the ports: only `main/`, their own kind, and tests may know them. */
+/** Drivers of the ports, which only `main/`, drivers of the same port, and tests may import. */
 const drivers = /^core\/(?:store|blobs|queue|bus)\/(?:sqlite|mongodb|filesystem|gridfs|s3|in-process|bullmq|redis)/;
 
 /** Each vendor's library, and the only files that may import it. */
-const doors: Readonly<Record<string, RegExp>> = {
+const vendorFolders: Readonly<Record<string, RegExp>> = {
   mongodb: /^core\/(?:store\/mongodb|blobs\/gridfs)/,
   bullmq: /^core\/queue\//,
   ioredis: /^core\/(?:queue|bus)\//,
@@ -55,7 +55,7 @@ const sources = globSync('**/*.{ts,js,mjs}', { cwd: root, exclude: ['node_module
 
 const imports = sources.flatMap(importsOf);
 
-test('the sources are found, with their imports', () => {
+test('the test finds the sources and their imports', () => {
   expect(new Set(sources.map(folderOf)).size).toBeGreaterThanOrEqual(9);
   expect(imports.length).toBeGreaterThan(200);
 });
@@ -64,21 +64,21 @@ test('every folder with sources has a row in the table', () => {
   expect(sources.filter((file) => !(folderOf(file) in mayImport))).toEqual([]);
 });
 
-test('no file imports what the table does not allow', () => {
+test('every file imports only what the table allows', () => {
   const inside = imports.filter(({ target }) => !isPackage(target));
   expect(inside.filter(({ file, target }) => !mayImport[folderOf(file)]?.test(target))).toEqual([]);
 });
 
-test('components and the model know ports, never drivers', () => {
+test('components and the model import ports, never drivers', () => {
   expect(imports.filter(({ file, target }) => components.includes(folderOf(file)) && drivers.test(target))).toEqual([]);
 });
 
-test.each(['registry', 'worker'])('the folders of %s form no cycle', (component) => {
+test.each(['registry', 'worker'])('the folders of %s do not import each other in a cycle', (component) => {
   expect(cycleAmong(foldersOf(component))).toBeUndefined();
 });
 
 test.each(Object.entries(foldersMayImport))(
-  '%s imports these other folders of its component at most: %j',
+  'of the other folders of its component, %s imports at most %j',
   (path, allowed) => {
     const [component = '', folder = ''] = path.split('/');
     const imported = foldersOf(component).get(folder) ?? new Set();
@@ -86,7 +86,7 @@ test.each(Object.entries(foldersMayImport))(
   },
 );
 
-test('the contract imports zod and nothing else from outside, so that it runs in a browser', () => {
+test('the only package that the contract imports is zod, so that it runs in a browser', () => {
   const outside = imports.filter(({ file, target }) => folderOf(file) === 'contract' && isPackage(target));
   expect(new Set(outside.map(({ target }) => packageOf(target)))).toEqual(new Set(['zod']));
 });
@@ -96,20 +96,20 @@ test('the client imports no package, so that it runs in a browser', () => {
   expect(outside.filter(({ file }) => file !== 'client/build.ts')).toEqual([]);
 });
 
-test('every vendor has one door', () => {
-  const throughTheWall = imports.filter(({ file, target }) => {
-    const door = doors[packageOf(target)];
-    return door !== undefined && !door.test(file);
+test('each vendor library is imported only by its folder', () => {
+  const violations = imports.filter(({ file, target }) => {
+    const allowed = vendorFolders[packageOf(target)];
+    return allowed !== undefined && !allowed.test(file);
   });
-  expect(throughTheWall).toEqual([]);
+  expect(violations).toEqual([]);
 });
 
-test('the environment is read by those who start processes, and handed on', () => {
+test('only the entry points of processes read the environment', () => {
   const readers = sources.filter((file) => /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8')));
   expect(readers.filter((file) => !/^(?:main\/berth\.ts|setup\/|examples\/)/.test(file))).toEqual([]);
 });
 
-/** Which folders of a component each of them imports. Files beside the folders put them together: they may import all of them. */
+/** The other folders of a component that each of its folders imports. Files beside the folders may import all of them. */
 function foldersOf(component: string): ReadonlyMap<string, ReadonlySet<string>> {
   const folderIn = (file: string) => (file.startsWith(`${component}/`) ? file.split('/').slice(1, -1)[0] : undefined);
   const graph = new Map<string, Set<string>>();
@@ -121,7 +121,7 @@ function foldersOf(component: string): ReadonlyMap<string, ReadonlySet<string>> 
   return graph;
 }
 
-/** Folders of which each imports the next, and the last the first. */
+/** Returns a cycle of folders, each of which imports the next. */
 function cycleAmong(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] | undefined {
   const visit = (folder: string, path: readonly string[]): string[] | undefined => {
     if (path.includes(folder)) return [...path.slice(path.indexOf(folder)), folder];

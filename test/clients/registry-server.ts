@@ -1,7 +1,5 @@
 /** A registry for clients, behind a relay, with one login that may push and one that may only pull. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 import type { TestDatabase } from '../kit/servers/mongodb.ts';
 import { openTestRegistry } from '../kit/registry/registry.ts';
 import type { TestRegistry } from '../kit/registry/registry.ts';
@@ -44,8 +42,7 @@ export interface RegistryServerOptions {
 /** Opens the registry and its relay. */
 export async function openRegistryServer({ tlsAt, database }: RegistryServerOptions = {}): Promise<RegistryServer> {
   await using opening = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'berth-clients-'));
-  opening.defer(async () => await rm(folder, { recursive: true, force: true }));
+  const { path: folder } = opening.use(await temporaryFolder());
   const certificate = tlsAt === undefined ? undefined : await makeCertificate(folder, tlsAt);
   const address = tlsAt ?? '127.0.0.1';
   const front = opening.use(await openFront(address, certificate));

@@ -5,11 +5,11 @@ import type { Missing } from './required.ts';
 const missing: Missing[] = [{ part: 'stores', what: 'what needs MongoDB and Redis', why: 'there is no redis-server' }];
 const skippedTests = ['a.test.ts: on MongoDB'];
 
-test('nothing is required of a machine unless the variable says so', () => {
+test('without the variable, nothing is required', () => {
   expect(unmet(parseRequired(undefined), missing, skippedTests)).toEqual([]);
 });
 
-test('all: every part that is missing, and every test that was skipped, fails the run', () => {
+test('all: every missing part and every skipped test fails the run', () => {
   expect(unmet(parseRequired('all'), missing, skippedTests)).toEqual([
     'what needs MongoDB and Redis: there is no redis-server',
     'a.test.ts: on MongoDB',
@@ -17,7 +17,7 @@ test('all: every part that is missing, and every test that was skipped, fails th
   expect(unmet(parseRequired('all'), [], [])).toEqual([]);
 });
 
-test('some parts: only those fail the run', () => {
+test('some parts: only these fail the run', () => {
   expect(unmet(parseRequired('docker,stores'), missing, skippedTests)).toHaveLength(1);
   expect(unmet(parseRequired('docker'), missing, skippedTests)).toEqual([]);
 });

@@ -1,12 +1,12 @@
 /**
- * What a run of tests must not go without. Tests that lack something are skipped, so that everybody can run the others; where
- * all of it should be there, as in CI, a skipped test hides a failure.
+ * The parts that a run of tests requires. Tests that lack something are skipped, so that developers can run the others; where
+ * everything should be installed, as in CI, a skipped test hides a failure.
  */
 
-/** Names what must be tested: `all`, or some of `parts`. */
+/** The variable with the required parts: `all`, or some of `parts`. */
 export const requiredVariable = 'BERTH_TEST_REQUIRE';
 
-/** What may be missing on a machine. */
+/** The parts that a machine may lack. */
 const parts = ['docker', 'modern-docker', 'stores', 'clients', 'tools'] as const;
 
 export type Part = (typeof parts)[number];
@@ -20,11 +20,11 @@ export interface Missing {
 
 export interface Required {
   readonly parts: ReadonlySet<Part>;
-  /** Whether no test may be skipped, for whatever it lacks. */
+  /** Whether no test may be skipped at all. */
   readonly everyTest: boolean;
 }
 
-/** Throws if the variable names something unknown. */
+/** Parses the variable. Throws if it contains an unknown part. */
 export function parseRequired(text: string | undefined): Required {
   const names = (text ?? '').split(',').filter(Boolean);
   const unknown = names.find((name) => name !== 'all' && !parts.includes(name as Part));
@@ -35,7 +35,7 @@ export function parseRequired(text: string | undefined): Required {
   return { everyTest, parts: new Set(everyTest ? parts : (names as Part[])) };
 }
 
-/** What is required and has not been tested, a line each: what is missing, and tests that were skipped. */
+/** Returns what is required but was not tested, one per line: missing parts, and skipped tests. */
 export function unmet(required: Required, missing: readonly Missing[], skippedTests: readonly string[]): string[] {
   return [
     ...missing.filter(({ part }) => required.parts.has(part)).map(({ what, why }) => `${what}: ${why}`),

@@ -3,8 +3,7 @@
  * Two nodes, and a key whose holder's node loses its worker, its engine or both, killed or frozen. Records that the holders write
  * show that the old one had ended before the new one started.
  */
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -21,6 +20,8 @@ import type { Behaviour } from '../kit/engines/images.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
 import type { PlatformOptions, TestPlatform } from '../kit/platform/platform.ts';
 import { shiftedClock } from '../kit/machine/shifted-clock.ts';
+import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
+import type { TemporaryFolder } from '../kit/machine/temporary-folder.ts';
 
 const drivers = testDrivers().find((each) => each !== 'embedded');
 
@@ -129,10 +130,10 @@ async function breakEngine(engine: RunningEngine, fault: Fault): Promise<() => P
 
 class Story implements AsyncDisposable {
   readonly platform: TestPlatform;
-  readonly #folder: string;
+  readonly #folder: TemporaryFolder;
   readonly #hasOther: boolean;
 
-  private constructor(platform: TestPlatform, folder: string, hasOther: boolean) {
+  private constructor(platform: TestPlatform, folder: TemporaryFolder, hasOther: boolean) {
     this.platform = platform;
     this.#folder = folder;
     this.#hasOther = hasOther;
@@ -145,13 +146,13 @@ class Story implements AsyncDisposable {
     { service = 'record', clocks = {} }: { service?: Behaviour; clocks?: NonNullable<PlatformOptions['clocks']> } = {},
   ): Promise<Story> {
     if (!drivers) throw new Error('Nodes need a store that they share');
-    const folder = await mkdtemp(join(tmpdir(), 'berth-records-'));
+    const folder = await temporaryFolder();
     const platform = await startPlatform({
       engine,
       drivers,
       ...(other && { twinsOn: other }),
       only: ['registry', 'api', 'worker', ...(other ? (['worker2'] as const) : [])],
-      settings: { BERTH_MOUNT_FOLDER: folder },
+      settings: { BERTH_MOUNT_FOLDER: folder.path },
       clocks,
     });
     const story = new Story(platform, folder, other !== undefined);
@@ -208,7 +209,7 @@ class Story implements AsyncDisposable {
 
   /** What each holder wrote, by their fencing tokens. */
   async #records(): Promise<{ token: number; times: number[] }[]> {
-    const files = await readdir(this.#folder, { recursive: true, withFileTypes: true });
+    const files = await readdir(this.#folder.path, { recursive: true, withFileTypes: true });
     const records = files
       .filter((file) => file.isFile())
       .map(async ({ name, parentPath }) => {
@@ -221,6 +222,6 @@ class Story implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.platform[Symbol.asyncDispose]();
-    await rm(this.#folder, { recursive: true, force: true });
+    await this.#folder[Symbol.asyncDispose]();
   }
 }

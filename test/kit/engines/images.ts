@@ -1,9 +1,9 @@
 /** Tiny images for stories: a static busybox and a script, 2 MB, which start within milliseconds. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Image, LayerEntry } from '../../../setup/image.ts';
 import { pushImage } from '../../../setup/push-image.ts';
+import { temporaryFolder } from '../machine/temporary-folder.ts';
 import { staticBusybox } from '../packages/docker-packages.ts';
 import type { TestEngine } from './docker-engine.ts';
 
@@ -125,13 +125,9 @@ export async function pushTestImage(
   { registry, account, token }: PushTarget,
   options: { image: Image; service: string; tag?: string },
 ): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'berth-push-'));
-  try {
-    const tokenFile = join(folder, 'token');
-    await writeFile(tokenFile, token, { mode: 0o600 });
-    const target = `${registry}/${account}/${options.service}:${options.tag ?? 'latest'}`;
-    return await pushImage({ dockerHost: engine.host, image: options.image, target, account, tokenFile });
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  await using folder = await temporaryFolder();
+  const tokenFile = join(folder.path, 'token');
+  await writeFile(tokenFile, token, { mode: 0o600 });
+  const target = `${registry}/${account}/${options.service}:${options.tag ?? 'latest'}`;
+  return await pushImage({ dockerHost: engine.host, image: options.image, target, account, tokenFile });
 }

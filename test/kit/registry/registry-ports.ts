@@ -1,6 +1,4 @@
-/** What a test registry stands on: real drivers, in a temporary folder or in a database of its own. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+/** The store and blobs of a test registry: real drivers, in a temporary folder or in their own database. */
 import { join } from 'node:path';
 import type { Blobs } from '../../../core/blobs/blobs.ts';
 import { openFileBlobs } from '../../../core/blobs/filesystem.ts';
@@ -14,21 +12,22 @@ import type { Store } from '../../../core/store/store.ts';
 import { modelCollections } from '../../../model/collections.ts';
 import { registryCollections } from '../../../registry/index.ts';
 import type { TestDrivers } from '../servers/drivers.ts';
+import { temporaryFolder } from '../machine/temporary-folder.ts';
 import { newDatabaseAt } from '../servers/mongodb.ts';
 
 export interface RegistryPorts {
   readonly store: Store;
   readonly blobs: Blobs;
-  /** Where its files are, if they are files. */
+  /** The folder of its files, on the embedded drivers. */
   readonly folder?: string;
 }
 
 const collections = [...registryCollections, ...modelCollections];
 
 interface Where {
-  /** Default `embedded`. On a shared one there are two registries. */
+  /** Default: `embedded`. On the shared drivers there are two registries. */
   readonly drivers?: TestDrivers;
-  /** One registry on a database of the caller's. */
+  /** Opens one registry on the caller's database. */
   readonly mongo?: { readonly url: string; readonly database: string } | undefined;
 }
 
@@ -38,7 +37,7 @@ interface Common {
   readonly hashing: HashThreads;
 }
 
-/** Opens the ports of one registry; on the shared drivers those of two, as two processes would. `resources` closes them. */
+/** Opens the ports of one registry, or of two on the shared drivers, like two processes. `resources` closes them. */
 export async function openRegistryPorts(
   { drivers = 'embedded', mongo }: Where,
   common: Common,
@@ -54,8 +53,7 @@ export async function openRegistryPorts(
     const { url, database } = resources.use(newDatabaseAt(drivers.mongodbUrl));
     return [await openOn({ url, database }), await openOn({ url, database })];
   }
-  const folder = await mkdtemp(join(tmpdir(), 'registry-test-'));
-  resources.defer(async () => await rm(folder, { recursive: true, force: true }));
+  const { path: folder } = resources.use(await temporaryFolder());
   const store = resources.use(await openSqliteStore({ folder: join(folder, 'store'), collections, log }));
   const blobs = resources.use(await openFileBlobs({ folder: join(folder, 'blobs'), log, clock, hashing }));
   return [{ store, blobs, folder }];

@@ -1,4 +1,4 @@
-/** A registry on a socket of its own, with real drivers, and a client that sends what it is told. */
+/** A registry with its own listener and real drivers, and functions that send requests to it. */
 import { createHash } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
@@ -42,20 +42,20 @@ export interface Answer {
 export type TestRegistry = Awaited<ReturnType<typeof openTestRegistry>>;
 
 export interface TestRegistryOptions {
-  /** Default `embedded`. On a shared one there are two registries, and requests go to them by turns. */
+  /** Default: `embedded`. On the shared drivers there are two registries, which get the requests in turn. */
   readonly drivers?: TestDrivers;
-  /** Tells the store's time, too. */
+  /** Also the store's clock. */
   readonly clock?: Clock;
   readonly gc?: Partial<GcSettings>;
   readonly publicUrl?: string;
   readonly limits?: Partial<RegistryLimits>;
   readonly behindLoadBalancer?: boolean;
   readonly bus?: Bus;
-  /** Where it keeps all it has, in place of SQLite and files. */
+  /** The database that it uses in place of SQLite and files. */
   readonly mongo?: { readonly url: string; readonly database: string } | undefined;
-  /** Called before each write to the store or the blobs; what it throws is what the write fails with. */
+  /** Runs before each write to the store or the blobs, which fails with its error. */
   readonly beforeWrite?: (method: string) => void;
-  /** Called before each question to the store or the blobs, and each write, which wait for it. */
+  /** Runs before each call of the store or the blobs, which waits for it. */
   readonly beforeCall?: (method: string) => Promise<void>;
 }
 
@@ -100,16 +100,16 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     defaultCluster: 'main',
     publicUrl,
   };
-  const seats = await Promise.all(
+  const instances = await Promise.all(
     ports.map(async (port) => {
       const faulty = { store: hooked(inTime(port.store)), blobs: hooked(port.blobs) };
-      // Each process has figures of its own.
+      // Each process has its own metrics.
       const own = port === first ? metrics : openMetrics();
-      return await openSeat({ ...shared, ...faulty, metrics: own }, resources);
+      return await openInstance({ ...shared, ...faulty, metrics: own }, resources);
     }),
   );
-  const [firstSeat] = seats as [Seat];
-  const { port } = firstSeat;
+  const [firstInstance] = instances as [RegistryInstance];
+  const { port } = firstInstance;
   for (const id of ['acme', 'other']) await store.insert(accounts, { id, createdAt: clock.now() });
 
   const addToken = async (account: string, scopes: readonly Scope[]) => {
@@ -120,9 +120,9 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   const token = await addToken('acme', ['read', 'push']);
   const basic = (user: string, password: string) =>
     `Basic ${Buffer.from(`${user}:${password}`, 'utf8').toString('base64')}`;
-  let turn = 0;
+  let requests = 0;
   const send = async (path: string, sent: Sent = {}): Promise<Answer> =>
-    await sendTo(seats[turn++ % seats.length]?.port ?? port, path, sent);
+    await sendTo(instances[requests++ % instances.length]?.port ?? port, path, sent);
   const kept = resources.move();
   return {
     store,
@@ -140,31 +140,34 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     addToken,
     basic,
     send,
-    /** Sends with the basic login of `acme`, which may read and push. */
+    /** Sends with the login of `acme`, which may read and push. */
     as: async (path: string, sent: Sent = {}) =>
       await send(path, { ...sent, headers: { authorization: basic('acme', token), ...sent.headers } }),
-    /** Of the first registry. */
+    /** The garbage collector of the first registry. */
     get collector() {
-      return firstSeat.registry.collector;
+      return firstInstance.registry.collector;
     },
-    /** Of the first registry. */
+    /** The quota of the first registry. */
     get quota() {
-      return firstSeat.registry.quota;
+      return firstInstance.registry.quota;
     },
-    /** As if its processes had ended: what they knew in memory is gone. */
-    restart: async () => void (await Promise.all(seats.map(async (seat) => await seat.restart()))),
+    /** Opens the registries again, without their state in memory, like new processes. */
+    restart: async () => void (await Promise.all(instances.map(async (instance) => await instance.restart()))),
     [Symbol.asyncDispose]: async () => await kept.disposeAsync(),
   };
 }
 
-interface Seat {
+interface RegistryInstance {
   readonly port: number;
   readonly registry: Registry;
   restart(): Promise<void>;
 }
 
-/** A registry with a listener of its own. */
-async function openSeat(deps: Parameters<typeof openRegistry>[0], resources: AsyncDisposableStack): Promise<Seat> {
+/** Opens a registry with its own listener. */
+async function openInstance(
+  deps: Parameters<typeof openRegistry>[0],
+  resources: AsyncDisposableStack,
+): Promise<RegistryInstance> {
   let registry = openRegistry(deps);
   const server = newServer();
   server.on('request', (request, response) => void registry.handle(request, response));
@@ -194,7 +197,7 @@ export async function pushBlob(registry: TestRegistry, repository: string, bytes
   return { digest, size: Buffer.byteLength(bytes) };
 }
 
-/** Pushes a manifest under a tag or its digest, as it stands. */
+/** Pushes a manifest under a tag or its digest. */
 export async function putManifest(
   registry: TestRegistry,
   target: { readonly repository: string; readonly reference: string },
@@ -259,7 +262,7 @@ export function withPauses<Port extends object>(port: Port, beforeCall: (method:
   });
 }
 
-/** Sends a request to a registry on this machine, on a connection of its own. */
+/** Sends a request to a registry on this machine, on a new connection. */
 export async function sendTo(
   port: number,
   path: string,

@@ -6,15 +6,13 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { MongoClient } from 'mongodb';
 import { findProgram } from '../../../setup/command.ts';
 import { freePort } from '../machine/free-port.ts';
 import { freeze } from '../machine/frozen-process.ts';
+import { temporaryFolder } from '../machine/temporary-folder.ts';
 import { protocolServer } from './mongodb-install.ts';
 import type { ServerUse } from './mongodb-install.ts';
 
@@ -61,8 +59,7 @@ export async function stoppableMongo(use?: ServerUse): Promise<StoppableMongo | 
   const server = await findServer(use);
   if ('missing' in server) return server;
   await using opening = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'berth-mongodb-'));
-  opening.defer(async () => await rm(folder, { recursive: true, force: true }));
+  const { path: folder } = opening.use(await temporaryFolder());
   const port = await freePort();
   let child = await launch(server, folder, port);
   opening.defer(async () => await end(child, 'SIGTERM'));
