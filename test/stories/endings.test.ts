@@ -2,7 +2,7 @@
 /** The ways in which backends end: swept, by the lifetime limit, stopped softly, stopped hard. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { WebSocket } from 'ws';
+import { openEcho } from '../kit/platform/echo.ts';
 import { onAllDrivers, Fixture } from './fixture.ts';
 
 onAllDrivers((setting) => {
@@ -50,8 +50,7 @@ onAllDrivers((setting) => {
 
   test.concurrent('an open WebSocket keeps its backend until it closes', async () => {
     const connection = await fixture.connect('pad', { spawn: { max_idle_seconds: 1 } });
-    const socket = new WebSocket(`${connection.url.replace(/^http/, 'ws')}echo`);
-    await once(socket, 'open');
+    const socket = await openEcho(connection.url);
     const openedAt = Date.now();
     const swept = fixture.statusesUntil(connection, 'terminating');
     // More than three idle times without a message.
@@ -78,8 +77,7 @@ onAllDrivers((setting) => {
 
   test.concurrent('the lifetime limit ends a backend with an open connection', async () => {
     const connection = await fixture.connect('pad', { spawn: { lifetime_limit_seconds: 2 } });
-    const socket = new WebSocket(`${connection.url.replace(/^http/, 'ws')}echo`);
-    await once(socket, 'open');
+    const socket = await openEcho(connection.url);
     const closed = once(socket, 'close');
     const statuses = await fixture.statusesUntil(connection, 'terminated');
     const at = (name: string) => statuses.find(({ status }) => status === name)?.time ?? '';

@@ -3,11 +3,10 @@
  * A platform is frozen for longer than any lease: afterwards its sessions still run. If other processes share the store, sessions
  * with a key do not: their keys could have been assigned again, so their containers have ended themselves.
  */
-import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { WebSocket } from 'ws';
 import type { ConnectResponse } from '../../contract/connect.ts';
+import { echo, openEcho } from '../kit/platform/echo.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { nodeLeaseMs } from '../../model/node.ts';
@@ -20,12 +19,8 @@ const freezeMs = nodeLeaseMs + 10_000;
 const passesMs = 11_000;
 
 /** What a session echoes on a new WebSocket, which stays open. */
-async function echo(connection: ConnectResponse): Promise<string> {
-  const socket = new WebSocket(`${connection.url.replace(/^http/, 'ws')}echo`);
-  await once(socket, 'open');
-  socket.send('still here');
-  const [message] = (await once(socket, 'message')) as [Buffer];
-  return message.toString();
+async function echoOf({ url }: ConnectResponse): Promise<string> {
+  return await echo(await openEcho(url));
 }
 
 const [engine] = testEngines();
@@ -51,7 +46,7 @@ describe.skipIf(!engine)(`a platform that was frozen for ${freezeMs / 1000} seco
       const acts = fixtures.map(async (fixture, i) => {
         const keyless = [await fixture.connectReady('pad'), await fixture.connectReady('pad')];
         const keyed = await fixture.connectReady('pad', { key: 'room' });
-        for (const session of [...keyless, keyed]) expect(await echo(session)).toBe('still here');
+        for (const session of [...keyless, keyed]) expect(await echoOf(session)).toBe('still here');
         const thaw = await fixture.platform.freeze();
         await delay(freezeMs);
         thaw();
@@ -62,7 +57,7 @@ describe.skipIf(!engine)(`a platform that was frozen for ${freezeMs / 1000} seco
         for (const session of [...keyless, again]) {
           expect((await fixture.backend(session)).statuses.at(-1)).toMatchObject({ status: 'ready' });
           // On a new socket, because the application closes those on which the client has not answered pings.
-          expect(await echo(session)).toBe('still here');
+          expect(await echoOf(session)).toBe('still here');
         }
         if (!isShared) return;
         const reason = expect.stringMatching(/^(?:keyexpired|lost)$/) as string;

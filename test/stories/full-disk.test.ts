@@ -1,11 +1,11 @@
 // Takes about 35 s
 /** The disk with the data folder is full: nothing running ends, writes of content are rejected, and later all works again. */
-import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { WebSocket } from 'ws';
+import type { WebSocket } from 'ws';
 import { api } from '../kit/platform/api-client.ts';
+import { echo, openEcho } from '../kit/platform/echo.ts';
 import type { TestEngine } from '../kit/engines/docker-engine.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { canMount, SmallDisk, whyNoDisk } from '../kit/machine/small-disk.ts';
@@ -30,16 +30,8 @@ async function readiness({ platform }: Fixture): Promise<readonly [number, strin
   return [answer.status, checks['disk'], checks['store']];
 }
 
-async function openPage(url: string): Promise<WebSocket> {
-  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}echo`);
-  await once(socket, 'open');
-  return socket;
-}
-
 async function assertAlive(socket: WebSocket): Promise<void> {
-  socket.send('still here');
-  const [message] = (await once(socket, 'message')) as [Buffer];
-  expect(message.toString()).toBe('still here');
+  expect(await echo(socket)).toBe('still here');
 }
 
 describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine])(
@@ -54,7 +46,7 @@ describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine]
         await fixture.pushSample();
         const pad = await fixture.connectReady('pad', { key: 'through' });
         const container = await fixture.containerOf(pad);
-        const page = await openPage(pad.url);
+        const page = await openEcho(pad.url);
         await expect.poll(() => readiness(fixture), soon).toEqual([200, 'ok', 'ok']);
 
         await disk.fillUpTo(reserveMib - 1);
@@ -84,14 +76,14 @@ describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine]
         await disk.fillUpTo(0);
         await fixture.platform.restart();
         expect((await readiness(fixture))[0]).toBe(503);
-        const reopened = await openPage(pad.url);
+        const reopened = await openEcho(pad.url);
         await assertAlive(reopened);
         await expect(fixture.push('serve')).rejects.toThrow(refusedByDocker);
         await fixture.platform.kill();
         reopened.terminate();
         await disk.fillUpTo(0);
         await fixture.platform.restart();
-        const reopenedAgain = await openPage(pad.url);
+        const reopenedAgain = await openEcho(pad.url);
         await assertAlive(reopenedAgain);
 
         await disk.heal();

@@ -2,7 +2,7 @@
 /** The main job, end to end: push, connect, traffic through the URL, one container per key. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { WebSocket } from 'ws';
+import { echo, openEcho } from '../kit/platform/echo.ts';
 import { onAllEngines, Fixture } from './fixture.ts';
 
 onAllEngines((setting) => {
@@ -37,12 +37,9 @@ onAllEngines((setting) => {
 
   test('a WebSocket echoes through the URL', async () => {
     const { url } = await fixture.connect('pad');
-    const socket = new WebSocket(`${url.replace(/^http/, 'ws')}echo`);
-    await once(socket, 'open');
+    const socket = await openEcho(url);
     for (const message of ['hello', 'wörld 🚢', 'x'.repeat(50_000)]) {
-      socket.send(message);
-      const [echo] = (await once(socket, 'message')) as [Buffer];
-      expect(echo.toString()).toBe(message);
+      expect(await echo(socket, message)).toBe(message);
     }
     socket.close();
     await once(socket, 'close');

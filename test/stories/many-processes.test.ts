@@ -1,10 +1,9 @@
 // Takes about 25 s
 /** Two processes of every role, and two nodes with a Docker Engine each: if one process fails, the other serves. */
-import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { WebSocket } from 'ws';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { eventStream } from '../kit/platform/api-client.ts';
+import { echo, openEcho } from '../kit/platform/echo.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { Fixture } from './fixture.ts';
@@ -81,12 +80,9 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
 
   test('a killed API, registry or proxy does not affect sessions through the others', async () => {
     const connection = await fixture.connectReady('pad');
-    const socket = new WebSocket(`${throughOther(connection).replace(/^http/, 'ws')}echo`);
-    await once(socket, 'open');
+    const socket = await openEcho(throughOther(connection));
     await fixture.platform.kill(['api', 'registry', 'proxy']);
-    socket.send('still here');
-    const [message] = (await once(socket, 'message')) as [Buffer];
-    expect(message.toString()).toBe('still here');
+    expect(await echo(socket)).toBe('still here');
     expect((await fetch(throughOther(connection))).status).toBe(200);
     const status = connection.status_url.replace(fixture.platform.apiUrl, fixture.platform.announcedBy('api2').api_url);
     expect(await (await fetch(status)).json()).toMatchObject({ status: 'ready' });

@@ -1,9 +1,8 @@
 // Takes about 10 s
 /** MongoDB stops: requests fail with an error, open connections continue, and no process needs a restart afterwards. */
-import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { WebSocket } from 'ws';
 import { api } from '../kit/platform/api-client.ts';
+import { echo, openEcho } from '../kit/platform/echo.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { describeOnMongo } from '../kit/servers/mongodb-tests.ts';
@@ -43,8 +42,7 @@ await describeOnMongo('A platform', open, (mongo) => {
     { timeout: 120_000 },
     async () => {
       const pad = await fixture.connectReady('pad', { key: 'through' });
-      const socket = new WebSocket(`${pad.url.replace(/^http/, 'ws')}echo`);
-      await once(socket, 'open');
+      const socket = await openEcho(pad.url);
       expect(await statusesOf()).toEqual([200, 200, 200, 200]);
       restartMongo = async () => await mongo.start();
       await mongo.stop();
@@ -59,9 +57,7 @@ await describeOnMongo('A platform', open, (mongo) => {
         return [status, headers.get('x-berth-error')];
       };
       await expect.poll(request, soon).toEqual([503, 'unavailable']);
-      socket.send('still here');
-      const [message] = (await once(socket, 'message')) as [Buffer];
-      expect(message.toString()).toBe('still here');
+      expect(await echo(socket)).toBe('still here');
       restartMongo = async () => {};
       await mongo.start();
       await expect.poll(statusesOf, soon).toEqual([200, 200, 200, 200]);

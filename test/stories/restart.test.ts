@@ -1,10 +1,9 @@
 // Takes about 70 s
 /** The platform stops and restarts: sessions continue. */
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { WebSocket } from 'ws';
+import { echo, openEcho } from '../kit/platform/echo.ts';
 import { onAllDrivers, Fixture, onlyIf } from './fixture.ts';
 
 onAllDrivers((setting) => {
@@ -17,23 +16,21 @@ onAllDrivers((setting) => {
   });
   afterAll(() => fixture[Symbol.asyncDispose]());
 
-  async function echo(url: string): Promise<string> {
-    const socket = new WebSocket(`${url.replace(/^http/, 'ws')}echo`);
-    await once(socket, 'open');
-    socket.send('still here');
-    const [message] = (await once(socket, 'message')) as [Buffer];
+  async function echoOf(url: string): Promise<string> {
+    const socket = await openEcho(url);
+    const message = await echo(socket);
     socket.close();
-    return message.toString();
+    return message;
   }
 
   test('killed with -9 while backends run: it adopts them, and an open page still works', async () => {
     const kept = await fixture.connectReady('pad', { key: 'kept' });
     const leaving = await fixture.connectReady('serve', { spawn: { max_idle_seconds: 3 } });
-    expect(await echo(kept.url)).toBe('still here');
+    expect(await echoOf(kept.url)).toBe('still here');
     await fixture.platform.kill();
     await expect(fetch(kept.url)).rejects.toThrow('fetch failed');
     await fixture.platform.restart();
-    expect(await echo(kept.url)).toBe('still here');
+    expect(await echoOf(kept.url)).toBe('still here');
     const again = await fixture.connect('pad', { key: 'kept' });
     expect([again.spawned, again.backend_id]).toEqual([false, kept.backend_id]);
     const { statuses } = await fixture.backend(kept);

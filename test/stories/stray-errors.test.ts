@@ -1,8 +1,7 @@
 // Takes about 10 s
 /** An uncaught error ends no session, and is logged and counted. */
-import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { WebSocket } from 'ws';
+import { echo, openEcho } from '../kit/platform/echo.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { Fixture } from './fixture.ts';
 
@@ -26,14 +25,11 @@ describe.skipIf(!engine)('a process with uncaught errors', () => {
 
   test('keeps running with its sessions, counts the errors, and logs many of them in few lines', async () => {
     const { url } = await fixture.connectReady('pad', { key: 'open' });
-    const socket = new WebSocket(`${url.replace(/^http/, 'ws')}echo`);
-    await once(socket, 'open');
+    const socket = await openEcho(url);
     process.kill(fixture.platform.pid ?? -1, 'SIGUSR2');
     await expect.poll(() => strayed('exception'), { timeout: 10_000 }).toBe(100);
     expect(await strayed('rejection')).toBe(1);
-    socket.send('still here');
-    const [message] = (await once(socket, 'message')) as [Buffer];
-    expect(message.toString()).toBe('still here');
+    expect(await echo(socket)).toBe('still here');
     socket.close();
     await expect.poll(() => fixture.platform.log, { timeout: 10_000 }).toMatch(/"count":\d{2,}.*Stray error/);
     const lines = fixture.platform.log.split('\n').filter((line) => line.includes('Stray error'));
