@@ -1,13 +1,10 @@
 // Takes about 10 s
 /** The registry with podman. */
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runCommand } from '../../setup/command.ts';
 import { clientProgram } from '../kit/packages/client-packages.ts';
-import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
-import { containersWords, makeStore, removeStore, trustFlags } from './containers-store.ts';
+import type { ClientKind, ClientOptions } from './client.ts';
+import { containersWords, openContainersClient } from './containers-client.ts';
 import { parseManifest } from './json.ts';
-import type { LayoutTag } from './layout.ts';
 import { codesOf } from './registry-server.ts';
 import { describeClient } from './suite.ts';
 
@@ -47,36 +44,14 @@ function kindOf(program: string | undefined): ClientKind<Awaited<ReturnType<type
   };
 }
 
-async function openPodman(program: string, { place, layouts }: ClientOptions, trust: boolean) {
-  const { folder, host } = place;
-  const stores = [join(folder, 'store')];
-  const auth = { REGISTRY_AUTH_FILE: join(folder, 'auth.json') };
-  const own = { ...(await makeStore(join(folder, 'store'))), ...auth };
-  const flags = trustFlags(place, trust);
-  const run = async (args: string[], options: object = {}) => await runCommand(program, args, { env: own, ...options });
+async function openPodman(program: string, options: ClientOptions, trust: boolean) {
+  const inspect = ['image', 'inspect', '--format', '{{.Digest}}'];
+  const client = await openContainersClient(program, options, { trust, inspect });
   return {
-    run,
-    security: flags,
-    login: async ({ user, password }: Login) =>
-      void (await run(['login', ...flags, '-u', user, '--password-stdin', host], { input: password })),
-    logout: async () => void (await run(['logout', host])),
+    ...client,
     tags: async (repository: string) => {
-      const found = await run(['search', ...flags, '--list-tags', '--format', 'json', repository]);
+      const found = await client.run(['search', ...client.security, '--list-tags', '--format', 'json', repository]);
       return (JSON.parse(found) as { Tags: string[] }[]).flatMap(({ Tags }) => Tags);
-    },
-    push: async (tag: LayoutTag, target: string, options: PushOptions = {}) => {
-      const image = await run(['pull', '--quiet', `oci:${layouts.folder}/${tag}:${tag}`]);
-      await run(['push', '--quiet', ...flags, image.trim(), `docker://${target}`], options);
-    },
-    pull: async (source: string) => {
-      const store = join(folder, `pull-${stores.length}`);
-      stores.push(store);
-      const env = { ...(await makeStore(store)), ...auth };
-      await run(['pull', '--quiet', ...flags, source], { env });
-      return (await run(['image', 'inspect', '--format', '{{.Digest}}', source], { env })).trim();
-    },
-    [Symbol.asyncDispose]: async () => {
-      for (const store of stores) await removeStore(store);
     },
   };
 }

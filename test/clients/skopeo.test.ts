@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runCommand } from '../../setup/command.ts';
 import { clientProgram } from '../kit/packages/client-packages.ts';
-import { containersWords } from './containers-store.ts';
+import { containersWords } from './containers-client.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { digestInLayout, parseManifest } from './json.ts';
 import { writeLayouts } from './layout.ts';
