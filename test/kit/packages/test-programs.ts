@@ -1,7 +1,7 @@
 /**
  * The PATH of tests: the programs of a fresh system, and of the packages that set-up installs for tests. Programs that a developer
  * installed by hand are not in it, so that tests cannot depend on them. Without Debian packages, the PATH stays as it is, because
- * nothing tells which programs were installed by hand.
+ * it cannot be determined which programs were installed by hand.
  */
 import { mkdir, readdir, readlink, realpath, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
