@@ -14,7 +14,7 @@ WORKDIR /app
 ENV NODE_ENV=production
 COPY package.json package-lock.json .npmrc ./
 # No package needs an install script. (`npm ci` refuses a lock file that lacks optional packages of other platforms.)
-RUN npm install --no-save --omit=dev --ignore-scripts --cache /tmp/npm && rm -r /tmp/npm
+RUN npm install --no-save --omit=dev --ignore-scripts --cache /tmp/npm && rm -r /tmp/npm node_modules/swagger-ui-dist/*.map
 COPY . .
 # Compiling what a process loads takes longer than anything else at its start, so it is done here, drivers included.
 RUN NODE_COMPILE_CACHE=/app/.compiled node --eval "Promise.all(['main/platform', 'main/components/registry', 'main/components/api', 'main/components/worker', 'main/components/proxy', 'main/commands/collect', 'main/commands/quota', 'core/store/mongodb', 'core/blobs/gridfs', 'core/queue/bullmq', 'core/bus/redis'].map((name) => import('/app/' + name + '.ts')))" \

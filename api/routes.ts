@@ -3,6 +3,7 @@ import { tokenEndpoints } from './accounts/tokens.ts';
 import type { Mounted } from './app.ts';
 import { mountReadyPage } from './ready/ready.ts';
 import { toolRoutes } from './tools.ts';
+import { mountReference } from './reference/reference.ts';
 import { olderEndpoints } from './v1/endpoints.ts';
 import { backendEndpoints } from './v2/backends.ts';
 import { imageArchiveEndpoints } from './v2/image-archives.ts';
@@ -17,4 +18,5 @@ export const apiRoutes: readonly Mounted[] = [
   ...olderEndpoints,
   ...toolRoutes,
   { mount: mountReadyPage },
+  { mount: mountReference },
 ];

@@ -26,7 +26,8 @@ ${rows.join('\n')}
   });
   return `# The service API
 
-Every endpoint. \`docs/openapi.json\` has the fields of requests and answers, [errors.md](errors.md) the errors. The column "access
+Every endpoint. \`docs/openapi.json\`, which the API serves at \`/openapi.json\` and shows at \`/docs\`, has the fields of requests and
+answers, [errors.md](errors.md) the errors. The column "access
 token" names the scope that the token needs. Endpoints that need no token can be read by pages of every origin (CORS).
 
 ${groups.join('\n')}
