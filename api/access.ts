@@ -1,5 +1,6 @@
 /** Authenticates callers, and limits them to what their tokens allow without revealing what else there is. */
 import type { IncomingMessage } from 'node:http';
+import { needsToken } from '../contract/endpoint.ts';
 import type { EndpointAccess } from '../contract/endpoint.ts';
 import type { Store } from '../core/store/store.ts';
 import { hashToken, parseToken } from '../model/access-token.ts';
@@ -11,6 +12,7 @@ import { covers, permissionIn } from '../model/permissions.ts';
 import type { AccountPermission, Permissions } from '../model/permissions.ts';
 import { findService, serviceId } from '../model/service.ts';
 import type { Service } from '../model/service.ts';
+import { assertOwnPage, sessionCookie } from './accounts/session-cookie.ts';
 import type { Api } from './dependencies.ts';
 
 /** The caller of an endpoint, with a valid token. */
@@ -31,25 +33,24 @@ export const anonymous: Caller = {
  * endpoint in no account. Whether it does in the account of the request, the functions below check. `account` is the one in the path.
  */
 export async function authenticate(
-  api: Pick<Api, 'store' | 'tokens'>,
+  api: Pick<Api, 'store' | 'tokens' | 'urls'>,
   request: IncomingMessage,
-  access: Exclude<EndpointAccess, 'none' | 'spawn-token'>,
+  access: EndpointAccess,
   account?: string,
 ): Promise<Caller> {
-  const text = bearerToken(request.headers.authorization);
-  if (text === undefined)
-    throw new ApiError('Unauthorized', 'Send your access token as "Authorization: Bearer <token>"');
-  const sent = parseToken(text);
-  const permissions = sent && (await api.tokens.permissionsOf(hashToken(sent.secret)));
-  // A session is valid in its cookie only, which other sites cannot send along.
-  const isBearer = permissions !== undefined && permissions.kind !== 'session';
-  if (!isBearer || (sent?.account !== undefined && sent.account !== permissions.account)) {
-    throw new ApiError('Unauthorized', 'This access token is unknown, expired or revoked');
-  }
+  const permissions = await permissionsIn(api, request);
+  if (!permissions) throw new ApiError('Unauthorized', 'This access token is unknown, expired or revoked');
   const caller = { access, permissions };
   if (!mayAnywhere(caller)) throw lacksAccess(access);
   await assertAccountOfAdmin(api, permissions, account);
   return caller;
+}
+
+/** The user whose session the cookie of a request belongs to, if any. */
+export async function sessionUser(api: Pick<Api, 'tokens'>, request: IncomingMessage): Promise<string | undefined> {
+  const sent = parseToken(sessionCookie(request) ?? '');
+  const permissions = sent && (await api.tokens.permissionsOf(hashToken(sent.secret)));
+  return permissions?.kind === 'session' ? permissions.user : undefined;
 }
 
 interface ServicePath {
@@ -114,7 +115,7 @@ function mayAnywhere(caller: Caller): boolean {
 }
 
 function allows({ access, permissions }: Caller, { scopes, role }: AccountPermission): boolean {
-  if (access === 'none' || access === 'spawn-token' || access === 'any') return true;
+  if (!needsToken(access) || access === 'any') return true;
   if (access === 'admin') return permissions.isAdmin;
   if (access === 'owner') return role === 'owner' && scopes.includes('manage');
   return scopes.includes(access);
@@ -129,6 +130,24 @@ function lacksAccess(access: EndpointAccess): ApiError {
     );
   }
   return new ApiError('Forbidden', `This access token lacks the scope "${access}"`);
+}
+
+/** What the token of a request allows. A session counts in its cookie only, which other sites cannot send along. */
+async function permissionsIn(
+  { tokens, urls }: Pick<Api, 'tokens' | 'urls'>,
+  request: IncomingMessage,
+): Promise<Permissions | undefined> {
+  const { authorization } = request.headers;
+  const cookie = authorization === undefined ? sessionCookie(request) : undefined;
+  const text = cookie ?? bearerToken(authorization);
+  if (text === undefined) {
+    throw new ApiError('Unauthorized', 'Send your access token as "Authorization: Bearer <token>"');
+  }
+  const sent = parseToken(text);
+  const permissions = sent && (await tokens.permissionsOf(hashToken(sent.secret)));
+  if (!permissions || (permissions.kind === 'session') !== (cookie !== undefined)) return undefined;
+  if (cookie !== undefined) assertOwnPage(request, urls.api);
+  return sent?.account === undefined || sent.account === permissions.account ? permissions : undefined;
 }
 
 /** An administrator may enter every account, so that one that does not exist must be looked up. */

@@ -1,12 +1,14 @@
 /** The HTTP application of the API: middleware in order, then every endpoint. */
 import express from 'express';
 import type { Express, Request, RequestHandler, Response } from 'express';
+import { needsToken } from '../contract/endpoint.ts';
 import type { Endpoint, PathParameters } from '../contract/endpoint.ts';
 import { wellFormed } from '../contract/well-formed.ts';
 import { sendJson } from '../core/http/json.ts';
 import { requestId } from '../core/http/request-id.ts';
 import { ApiError } from '../model/api-error.ts';
 import { anonymous, authenticate } from './access.ts';
+import { assertSameOrigin } from './accounts/session-cookie.ts';
 import type { Caller } from './access.ts';
 import { answerErrors } from './errors.ts';
 import { measureRequests } from './metrics.ts';
@@ -101,7 +103,7 @@ async function parseCall<Path extends string, Body, Query>(
   response.once('close', () => {
     if (!response.writableFinished) disconnected.abort(clientGone);
   });
-  const isSmall = endpoint.method !== 'POST' || endpoint.access === 'none';
+  const isSmall = endpoint.method !== 'POST' || endpoint.access === 'none' || endpoint.access === 'proof';
   const { permissions } = caller;
   const limits = {
     maxBytes: isSmall ? maxSmallBodyBytes : maxBodyBytes,
@@ -121,7 +123,8 @@ async function parseCall<Path extends string, Body, Query>(
 }
 
 async function identify(api: Api, { access }: Pick<Endpoint, 'access'>, request: Request): Promise<Caller> {
-  if (access === 'none') return anonymous;
+  if (access === 'proof') assertSameOrigin(request, api.urls.api);
+  if (access === 'none' || access === 'proof') return anonymous;
   if (access === 'spawn-token') return await authenticateSpawnToken(api.store, String(request.params['token']));
   const { account } = request.params as { account?: string };
   return await authenticate(api, request, access, account);
@@ -134,7 +137,7 @@ function tokenSignals(
   { permissions }: Caller,
   response: Response,
 ): AbortSignal[] {
-  if (access === 'none' || access === 'spawn-token' || (!stream && archive === 'none')) return [];
+  if (!needsToken(access) || (!stream && archive === 'none')) return [];
   const watch = tokens.watch(permissions, tokenEnded);
   response.once('close', () => watch[Symbol.dispose]());
   return [watch.signal];

@@ -14,6 +14,7 @@ import type { Image } from '../model/image.ts';
 import type { UploadQuery } from '../contract/service.ts';
 import type { Environment } from '../model/service.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
+import type { CliLoginWatch } from './accounts/cli-logins.ts';
 import type { TokenChecks } from '../model/token-checks.ts';
 import type { PullProgresses } from './ready/pull-progress.ts';
 
@@ -91,6 +92,8 @@ export interface ApiDependencies {
   /** Authenticates this process to the gateways of nodes. */
   readonly secret: PlatformSecret;
   readonly tokens: TokenChecks;
+  /** Whether a load balancer in front sets `X-Forwarded-For`. */
+  readonly behindLoadBalancer: boolean;
   /** Derives a connection token from a text (`tokenSource`). */
   readonly tokenFor: (source: string) => string;
   /** The secret token of a connection token. */
@@ -102,6 +105,7 @@ export interface Api extends ApiDependencies {
   readonly watch: BackendWatch;
   readonly pullProgresses: PullProgresses;
   readonly bodies: JsonBodies;
+  readonly cliLogins: CliLoginWatch;
   /** Derives the bearer token of a backend that was spawned with `require_bearer_token`. */
   readonly bearerFor: (backend: string) => string;
   readonly containerEnv: ContainerEnv;

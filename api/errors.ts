@@ -30,7 +30,10 @@ export function answerErrors({ log, closing }: Pick<Api, 'log' | 'closing'>): Er
       return;
     }
     if (status === 401) response.setHeader('www-authenticate', 'Bearer');
-    if (status === 503 || status === 429) response.setHeader('retry-after', retryAfterSeconds);
+    if (status === 503 || status === 429) {
+      const known = error instanceof ApiError ? error.retryAfterSeconds : undefined;
+      response.setHeader('retry-after', known ?? retryAfterSeconds);
+    }
     const answer = jsonAnswer(status, { error: { code, message, status, id } });
     await answerEarly({ request, response }, answer, closing);
   };

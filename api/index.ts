@@ -6,6 +6,7 @@ import { openBackendWatch } from '../model/backend-watch.ts';
 import { ApiError } from '../model/api-error.ts';
 import { ContainerEnv } from '../model/container-env.ts';
 import { spawnOptionsBox } from '../model/spawn-token.ts';
+import { openCliLoginWatch } from './accounts/cli-logins.ts';
 import { newApp } from './app.ts';
 import { startOrphanReaper } from './orphan-reaper.ts';
 import { explainUnreadable } from './errors.ts';
@@ -49,6 +50,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     watch,
     pullProgresses,
     bodies: new JsonBodies(deps.clock),
+    cliLogins: await openCliLoginWatch(deps, opening),
     bearerFor: deps.secret.deriver('bearer tokens of backends'),
     containerEnv: new ContainerEnv(deps.secret),
     spawnOptions: spawnOptionsBox(deps.secret),

@@ -106,7 +106,15 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     );
     await Promise.all(Array.from({ length: 250 }, async () => await fixture.connect(first ?? '')));
     await clock.advance(historyMs + 1);
-    expect(await pass()).toEqual({ backends: 250, routes: 500, keys: 0, nodes: 0, tokens: 0 });
+    expect(await pass()).toEqual({
+      backends: 250,
+      routes: 500,
+      keys: 0,
+      nodes: 0,
+      tokens: 0,
+      attempts: 0,
+      cliLogins: 0,
+    });
     expect(await store.find(backends, { index: 'byEnd' })).toEqual([]);
     expect(await store.find(routes, { index: 'byBackend' })).toEqual([]);
   });
@@ -132,7 +140,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
       }
     }
     fixture.failDeletionsAfter(Infinity);
-    expect(await pass()).toEqual({ backends: 0, routes: 0, keys: 0, nodes: 0, tokens: 0 });
+    expect(await pass()).toEqual({ backends: 0, routes: 0, keys: 0, nodes: 0, tokens: 0, attempts: 0, cliLogins: 0 });
     expect(await store.find(routes, { index: 'byBackend' })).toEqual([]);
   });
 

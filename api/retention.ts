@@ -8,8 +8,10 @@ import { Counter } from 'prom-client';
 import { PeriodicTask } from '../core/async/periodic-task.ts';
 import type { Collection, StoredDocument } from '../core/store/store.ts';
 import { accessTokens } from '../model/access-token.ts';
+import { attemptBuckets } from '../model/attempts.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
+import { cliLogins } from '../model/cli-login.ts';
 import { deletableKeysBefore, isKeyDeletable, keys } from '../model/key.ts';
 import type { Key } from '../model/key.ts';
 import { nodes } from '../model/node.ts';
@@ -35,7 +37,7 @@ const endedTokenDays = 30;
 type RetentionDependencies = Pick<ApiDependencies, 'store' | 'clock' | 'log' | 'metrics' | 'rules'>;
 
 /** The number of documents of each kind that a pass deleted. */
-export type Deleted = Record<'backends' | 'routes' | 'keys' | 'nodes' | 'tokens', number>;
+export type Deleted = Record<'backends' | 'routes' | 'keys' | 'nodes' | 'tokens' | 'attempts' | 'cliLogins', number>;
 
 /** Deletes expired documents periodically. Disposing ends a pass in progress after its batch. */
 export class Retention implements AsyncDisposable {
@@ -61,12 +63,14 @@ export class Retention implements AsyncDisposable {
   async deleteExpired(): Promise<Deleted> {
     const now = await this.#deps.store.now();
     const historyEnd = new Date(now.getTime() - this.#deps.rules.backendHistorySeconds * 1000);
-    const deleted: Deleted = { backends: 0, routes: 0, keys: 0, nodes: 0, tokens: 0 };
+    const deleted: Deleted = { backends: 0, routes: 0, keys: 0, nodes: 0, tokens: 0, attempts: 0, cliLogins: 0 };
     await this.#deleteRoutesOfEnded(now, deleted);
     await this.#deleteBackends(historyEnd, deleted);
     await this.#deleteKeys(now, deleted);
     await this.#deleteNodes(historyEnd, deleted);
     await this.#deleteTimed(accessTokens, 'tokens', { before: daysBefore(now, endedTokenDays), deleted });
+    await this.#deleteTimed(attemptBuckets, 'attempts', { before: now, deleted });
+    await this.#deleteTimed(cliLogins, 'cliLogins', { before: now, deleted });
     return deleted;
   }
 

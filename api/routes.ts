@@ -1,4 +1,8 @@
 /** Everything that the API answers: its endpoints, and its pages. */
+import { cliLoginEndpoints } from './accounts/cli-logins.ts';
+import { accountPages } from './accounts/pages.ts';
+import { peopleEndpoints } from './accounts/people.ts';
+import { sessionEndpoints } from './accounts/sessions.ts';
 import { tokenEndpoints } from './accounts/tokens.ts';
 import type { Mounted } from './app.ts';
 import { mountReadyPage } from './ready/ready.ts';
@@ -15,8 +19,12 @@ export const apiRoutes: readonly Mounted[] = [
   ...backendEndpoints,
   ...imageArchiveEndpoints,
   ...tokenEndpoints,
+  ...peopleEndpoints,
+  ...sessionEndpoints,
+  ...cliLoginEndpoints,
   ...olderEndpoints,
   ...toolRoutes,
   { mount: mountReadyPage },
   { mount: mountReference },
+  accountPages,
 ];

@@ -9,6 +9,7 @@ export type ServiceErrorCode =
   | 'NotFound'
   | 'AccountNotFound'
   | 'UserNotFound'
+  | 'CliLoginNotFound'
   | 'TokenNotFound'
   | 'ServiceNotFound'
   | 'EnvironmentNotFound'
@@ -22,6 +23,9 @@ export type ServiceErrorCode =
   | 'ServiceExists'
   | 'EnvironmentExists'
   | 'TooManyEnvironments'
+  | 'AccountExists'
+  | 'UserExists'
+  | 'LastAdministrator'
   | 'LastOwner'
   | 'NoImage'
   | 'BackendNotRunning'
@@ -50,6 +54,68 @@ export type Scope = 'read' | 'connect' | 'push' | 'deploy' | 'manage';
 
 /** Name of a service, unique in its account */
 export type ServiceName = string;
+
+export type SetUpRequest = {
+  /** The set-up code that the first start has printed */
+  code: string;
+  user_email: UserEmail;
+  password: Password;
+};
+
+/** The e-mail address of a user; capital and small letters count as the same */
+export type UserEmail = string;
+
+/** 12 to 256 characters of any kind */
+export type Password = string;
+
+export type InvitationRequest = {
+  user_email: UserEmail;
+  code: string;
+  password: Password;
+};
+
+export type LogInRequest = {
+  user_email: UserEmail;
+  password: string;
+};
+
+export type ChangePasswordRequest = {
+  current_password: string;
+  new_password: Password;
+};
+
+export type CreateUserRequest = {
+  user_email: UserEmail;
+  is_admin?: boolean | undefined;
+};
+
+export type UpdateUserRequest = {
+  is_admin?: boolean | undefined;
+  /** Whether the user is locked out, with all tokens and log-ins */
+  disabled?: boolean | undefined;
+};
+
+export type CreateAccountRequest = {
+  name: AccountName;
+  /** The user that becomes owner. Default: the caller */
+  owner_email?: UserEmail | undefined;
+};
+
+/** Name of an account */
+export type AccountName = string;
+
+export type MemberRequest = {
+  user_email: UserEmail;
+  role: Role;
+};
+
+/** What a user may do in an account */
+export type Role = 'owner' | 'member' | 'viewer';
+
+export type CompleteCliLoginRequest = {
+  /** The code that the page shows */
+  code: string;
+};
 
 export type ConnectRequest = {
   key?: Key | undefined;
@@ -192,6 +258,62 @@ export type AccessToken = {
 
 export type Ok = {
   status: 'ok';
+};
+
+export type Session = {
+  /** Names the log-in in other requests. It is no secret */
+  uuid: string;
+  user_email: string;
+  user_is_admin: boolean;
+  accounts: string[];
+  expires_at: Timestamp;
+};
+
+export type Invitation = {
+  user_email: string;
+  /** Where the user sets a password, once. It is shown this once */
+  url: string;
+  expires_at: Timestamp;
+};
+
+export type User = {
+  user_email: string;
+  is_admin: boolean;
+  disabled: boolean;
+  has_password: boolean;
+  created_at: Timestamp;
+};
+
+export type Account = {
+  name: string;
+  /** The role of the caller */
+  role: Role;
+};
+
+export type Member = {
+  user_email: string;
+  role: Role;
+  added_at: Timestamp;
+};
+
+export type CliLogin = {
+  /** Names the log-in in other requests, and in the page `/cli-login/{token}` */
+  token: string;
+};
+
+/** `ok`: a person has confirmed the log-in */
+export type CliLoginStatus = {
+  status: 'ok' | 'expired';
+};
+
+export type CliSession = {
+  /** Names the log-in when it is ended */
+  uuid: string;
+  user_id: string;
+  /** A token for all accounts of the user. It is shown this once */
+  token: string;
+  user_email: string;
+  user_is_admin: boolean;
 };
 
 export type ConnectResponse = {
@@ -362,6 +484,162 @@ export interface Endpoints {
     query: undefined;
     body: undefined;
     answer: Ok;
+  };
+  /** Create the first administrator with the set-up code that the first start has printed */
+  setUp: {
+    path: undefined;
+    query: undefined;
+    body: SetUpRequest;
+    answer: Ok;
+  };
+  /** Set the password of a user with the code of an invitation */
+  acceptInvitation: {
+    path: undefined;
+    query: undefined;
+    body: InvitationRequest;
+    answer: Ok;
+  };
+  /** Log a browser in: the answer sets a cookie */
+  logIn: {
+    path: undefined;
+    query: undefined;
+    body: LogInRequest;
+    answer: Session;
+  };
+  /** End a log-in of a browser or a command line */
+  logOut: {
+    path: {
+      uuid: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Ok;
+  };
+  /** Change the password of the caller, which ends all log-ins */
+  changePassword: {
+    path: undefined;
+    query: undefined;
+    body: ChangePasswordRequest;
+    answer: Ok;
+  };
+  /** Create a user, who sets a password with the invitation in the answer */
+  createUser: {
+    path: undefined;
+    query: undefined;
+    body: CreateUserRequest;
+    answer: Invitation;
+  };
+  /** Users of the platform, oldest first */
+  listUsers: {
+    path: undefined;
+    query: {
+      /** The most items on the page */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page */
+      cursor?: string | undefined;
+    };
+    body: undefined;
+    answer: {
+      users: User[];
+      /** The start of the next page; absent on the last page */
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Let a user set a new password with the invitation in the answer; an earlier one is void */
+  inviteUser: {
+    path: {
+      user_email: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Invitation;
+  };
+  /** Make a user an administrator or not, lock a user out or let the user in again */
+  updateUser: {
+    path: {
+      user_email: string;
+    };
+    query: undefined;
+    body: UpdateUserRequest;
+    answer: Ok;
+  };
+  /** Create an account */
+  createAccount: {
+    path: undefined;
+    query: undefined;
+    body: CreateAccountRequest;
+    answer: Ok;
+  };
+  /** The accounts that the token is valid for; for the log-in of an administrator, all accounts */
+  listAccounts: {
+    path: undefined;
+    query: {
+      /** The most items on the page */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page */
+      cursor?: string | undefined;
+    };
+    body: undefined;
+    answer: {
+      accounts: Account[];
+      /** The start of the next page; absent on the last page */
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Members of an account */
+  listMembers: {
+    path: {
+      account: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: {
+      members: Member[];
+    };
+  };
+  /** Add a user to an account, or change the role */
+  setMember: {
+    path: {
+      account: string;
+    };
+    query: undefined;
+    body: MemberRequest;
+    answer: Ok;
+  };
+  /** Remove a user from an account: tokens of the user stop working there within a second */
+  removeMember: {
+    path: {
+      account: string;
+      user_email: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Ok;
+  };
+  /** Begin the log-in of a command line, which a person confirms in a browser at `/cli-login/{token}` */
+  beginCliLogin: {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: CliLogin;
+  };
+  /** One event when the log-in of a command line was confirmed or has expired */
+  cliLoginStatus: {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: CliLoginStatus;
+  };
+  /** Complete the log-in of a command line with the code that the page has shown */
+  completeCliLogin: {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: CompleteCliLoginRequest;
+    answer: CliSession;
   };
   /** Get a connection URL to the backend that holds a key, or to a new backend */
   connect: {
@@ -624,6 +902,23 @@ export const endpoints = {
   createToken: { method: 'POST', path: '/v2/account/{account}/token', needsToken: true },
   listTokens: { method: 'GET', path: '/v2/account/{account}/tokens', needsToken: true },
   revokeToken: { method: 'POST', path: '/v2/account/{account}/token/{token_id}/revoke', needsToken: true },
+  setUp: { method: 'POST', path: '/v2/setup', needsToken: false },
+  acceptInvitation: { method: 'POST', path: '/v2/invitation', needsToken: false },
+  logIn: { method: 'POST', path: '/v2/session', needsToken: false },
+  logOut: { method: 'POST', path: '/user-session/{uuid}/delete', needsToken: true },
+  changePassword: { method: 'POST', path: '/v2/user/password', needsToken: true },
+  createUser: { method: 'POST', path: '/v2/user', needsToken: true },
+  listUsers: { method: 'GET', path: '/v2/users', needsToken: true },
+  inviteUser: { method: 'POST', path: '/v2/user/{user_email}/invite', needsToken: true },
+  updateUser: { method: 'POST', path: '/v2/user/{user_email}/update', needsToken: true },
+  createAccount: { method: 'POST', path: '/v2/account', needsToken: true },
+  listAccounts: { method: 'GET', path: '/v2/accounts', needsToken: true },
+  listMembers: { method: 'GET', path: '/v2/account/{account}/members', needsToken: true },
+  setMember: { method: 'POST', path: '/v2/account/{account}/member', needsToken: true },
+  removeMember: { method: 'POST', path: '/v2/account/{account}/member/{user_email}/remove', needsToken: true },
+  beginCliLogin: { method: 'POST', path: '/cli-login', needsToken: false },
+  cliLoginStatus: { method: 'GET', path: '/cli-login/{token}/status/stream', needsToken: false },
+  completeCliLogin: { method: 'POST', path: '/cli-login/{token}/complete', needsToken: false },
   connect: { method: 'POST', path: '/v2/service/{account}/{service}/connect', needsToken: true },
   connectEnvironment: { method: 'POST', path: '/v2/service/{account}/{service}/{environment}/connect', needsToken: true },
   backendStatus: { method: 'GET', path: '/v2/backend/{backend_id}/status', needsToken: false },

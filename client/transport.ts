@@ -101,7 +101,7 @@ export class Transport {
   prepare<Name extends EndpointName>(name: Name, { path, query, body }: CallInput<Name>): PreparedRequest {
     const { method, needsToken, path: template } = endpoints[name];
     return {
-      url: this.#url + filledPath(template, path) + queryText(query),
+      url: this.#url + filledPath(template, path ?? {}) + queryText(query),
       method,
       headers: {
         accept: 'application/json',

@@ -87,3 +87,9 @@ export const permissionsChanged = {
   name: 'permissions-changed',
   message: z.strictObject({ token: z.string().optional() }),
 };
+
+/** A person has confirmed the log-in of a command line. */
+export const cliLoginConfirmed = {
+  name: 'cli-login-confirmed',
+  message: z.strictObject({ login: z.string() }),
+};

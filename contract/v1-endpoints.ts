@@ -8,6 +8,7 @@ import { get, ok, post, remove } from './endpoint.ts';
 import type { ServiceErrorCode } from './errors.ts';
 import { generations } from './generations.ts';
 import { pageFields, pageQuery } from './pages.ts';
+import { authAnswer } from './people.ts';
 import { createServiceRequest } from './service.ts';
 import {
   earliestSpawnRequest,
@@ -25,9 +26,9 @@ const spawnErrors: readonly ServiceErrorCode[] = ['ServiceNotFound', 'Environmen
 /** What both have, apart from the path's prefix and the options of a spawn. */
 const shared = {
   auth: get('/auth', {
-    summary: 'Whether the access token is valid',
+    summary: 'Whether the access token is valid, and for which accounts',
     access: 'any',
-    answer: ok,
+    answer: authAnswer,
     errors: [],
   }),
   createService: post('/user/{account}/service', {

@@ -50,6 +50,7 @@ function row({ method, path, access, summary, ...endpoint }: Endpoint): string {
 function accessText(access: EndpointAccess): string {
   if (access === 'none') return 'none';
   if (access === 'spawn-token') return 'none: the path has a spawn token';
+  if (access === 'proof') return 'none: the body proves who the caller is';
   return access === 'any' ? 'any' : `\`${access}\``;
 }
 

@@ -3,6 +3,7 @@ import { createDocument } from 'zod-openapi';
 import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject, ZodOpenApiRequestBodyObject } from 'zod-openapi';
 import { z } from 'zod';
 import { allEndpoints } from '../contract/all-endpoints.ts';
+import { needsToken } from '../contract/endpoint.ts';
 import type { Endpoint } from '../contract/endpoint.ts';
 import { errorBody, serviceErrors } from '../contract/errors.ts';
 import type { ServiceErrorCode } from '../contract/errors.ts';
@@ -70,7 +71,7 @@ const pageResponses = {
 };
 
 function needsAccessToken({ access }: Endpoint): boolean {
-  return access !== 'none' && access !== 'spawn-token';
+  return needsToken(access);
 }
 
 function answerType({ stream, page, archive }: Endpoint): string {

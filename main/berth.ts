@@ -112,6 +112,12 @@ async function serve(roles: Roles, json: boolean): Promise<number> {
   flushCompileCache();
   log.info({ ...platform.urls, roles: [...roles], worker: platform.worker?.running }, 'Platform opened');
   if (platform.worker?.running === false) log.warn({ reason: platform.worker.reason }, 'No worker on this node');
+  if (platform.setupCode) {
+    log.warn(
+      { file: platform.setupCode.file, page: `${platform.urls.api}/setup` },
+      'No administrator yet: create one at the page with the set-up code in the file',
+    );
+  }
   if (json) process.stdout.write(`${JSON.stringify(describe(platform))}\n`);
   const signal = await stopped;
   log.info({ signal }, 'Platform closes');

@@ -10,6 +10,8 @@ import { openListeners } from './process/listeners.ts';
 import type { PlatformUrls } from './process/listeners.ts';
 import { ensureFirstAccount } from './process/first-account.ts';
 import type { FirstAccount } from './process/first-account.ts';
+import { ensureFirstAdmin } from './process/first-admin.ts';
+import type { SetupCode } from './process/first-admin.ts';
 import { openDrivers, openQueue } from './drivers.ts';
 import type { ComponentDeps } from './drivers.ts';
 import type { WorkerSupervisor, WorkerState } from './process/worker-supervisor.ts';
@@ -35,6 +37,8 @@ export interface Platform extends AsyncDisposable {
   readonly urls: PlatformUrls;
   /** The first account; only in a process with the API. */
   readonly account: FirstAccount | undefined;
+  /** How to create the first administrator, as long as there is none; only in a process with the API. */
+  readonly setupCode: SetupCode | undefined;
   /** The state of the worker after the start; only in a process with that role. */
   readonly worker: WorkerState | undefined;
 }
@@ -70,7 +74,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   if (roles.has('api') || roles.has('registry')) await deps.tokens.listen();
   const listeners = await openListeners(config, roles, opening);
   const { urls } = listeners;
-  const account = roles.has('api') ? await ensureFirstAccount(deps.store, config.account, deps.dataFolder) : undefined;
+  const { account, setupCode } = roles.has('api') ? await ensureFirstPeople(deps) : {};
   const registry = listeners.registry && opening.use((await components.registry()).startRegistry(deps));
   if (registry) listeners.registry?.open(registry);
   const proxy = listeners.proxy && opening.use(await (await components.proxy()).startProxy(deps, roles));
@@ -117,7 +121,19 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
     }
   };
   let closing: Promise<void> | undefined;
-  return { urls, account, worker: worker?.atStart, [Symbol.asyncDispose]: () => (closing ??= close()) };
+  return { urls, account, setupCode, worker: worker?.atStart, [Symbol.asyncDispose]: () => (closing ??= close()) };
+}
+
+/** Creates the first account, and the first administrator or the set-up code for one. */
+async function ensureFirstPeople({
+  store,
+  dataFolder: folder,
+  config,
+}: ComponentDeps): Promise<{ account?: FirstAccount; setupCode?: SetupCode | undefined }> {
+  const account = await ensureFirstAccount(store, config.account, folder);
+  const { adminEmail: email, adminPasswordFile: passwordFile } = config;
+  const setupCode = await ensureFirstAdmin({ store, folder, account: account.name, email, passwordFile });
+  return { account, setupCode };
 }
 
 /** The conditions under which this process is ready. */

@@ -37,14 +37,14 @@ export interface AccessToken {
 
 export const accessTokens: Collection<
   AccessToken,
-  'byAccount' | 'byAccountAndUser' | 'byIdInAccount' | 'byUser' | 'byEnd'
+  'byAccount' | 'byAccountAndUser' | 'byIdInAccount' | 'byIdOfUser' | 'byEnd'
 > = {
   name: 'access-tokens',
   indexes: {
     byAccount: ['account', 'createdAt'],
     byAccountAndUser: ['account', 'user', 'createdAt'],
     byIdInAccount: ['account'],
-    byUser: ['user', 'createdAt'],
+    byIdOfUser: ['user'],
     byEnd: ['endsAt'],
   },
 };

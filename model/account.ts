@@ -1,5 +1,6 @@
 import type { Role } from '../contract/roles.ts';
 import type { Collection } from '../core/store/store.ts';
+import { ApiError } from './api-error.ts';
 
 /** A user in an account. */
 export interface Member {
@@ -24,6 +25,9 @@ export const accounts: Collection<Account, 'byCreation'> = {
   indexes: { byCreation: ['createdAt'] },
 };
 
+/** The members are part of the account's document, which is read for every token: more belong into several accounts. */
+const maxMembers = 1000;
+
 /** Sets the storage limit of an account; `undefined` restores the default limit. */
 export function withMaxStored(
   { maxStoredBytes: _before, ...account }: Account,
@@ -35,4 +39,36 @@ export function withMaxStored(
 /** The role of a user in an account. */
 export function roleIn(account: Account, user: string): Role | undefined {
   return account.members?.find((member) => member.user === user)?.role;
+}
+
+/** Adds a user, or changes the role. Throws `LastOwner`, and `BadRequest` when the account is full. */
+export function withMember(account: Account, user: string, role: Role, now: Date): Account {
+  const { members = [] } = account;
+  const known = members.find((member) => member.user === user);
+  if (known?.role === role) return account;
+  if (!known && members.length >= maxMembers) {
+    throw new ApiError('BadRequest', `Account "${account.id}" has ${maxMembers} members, which is the most`);
+  }
+  const member = { user, role, addedAt: known?.addedAt ?? now };
+  const changed = known ? members.map((each) => (each === known ? member : each)) : [...members, member];
+  return keepOwner(account, { ...account, members: changed });
+}
+
+/** Removes a user. Throws `LastOwner`, and `UserNotFound` if the user is no member. */
+export function withoutMember(account: Account, user: string): Account {
+  const { members = [] } = account;
+  const left = members.filter((member) => member.user !== user);
+  if (left.length === members.length) {
+    throw new ApiError('UserNotFound', `Account "${account.id}" has no member "${user}"`);
+  }
+  return keepOwner(account, { ...account, members: left });
+}
+
+/** An account that has an owner keeps one: otherwise only an administrator could change its members. */
+function keepOwner(before: Account, after: Account): Account {
+  const hasOwner = ({ members = [] }: Account) => members.some(({ role }) => role === 'owner');
+  if (hasOwner(before) && !hasOwner(after)) {
+    throw new ApiError('LastOwner', `Account "${before.id}" needs an owner, make another member owner first`);
+  }
+  return after;
 }

@@ -1,18 +1,24 @@
 /** Every collection of the model, for opening a store. */
 import { accessTokens } from './access-token.ts';
 import { accounts } from './account.ts';
+import { attemptBuckets } from './attempts.ts';
 import { backends } from './backend.ts';
+import { cliLogins } from './cli-login.ts';
 import { images } from './image.ts';
 import { keys } from './key.ts';
 import { nodes } from './node.ts';
 import { routes } from './route.ts';
 import { services } from './service.ts';
+import { setups } from './setup.ts';
 import { spawnTokens } from './spawn-token.ts';
 import { users } from './user.ts';
 
 export const modelCollections = [
   accounts,
   users,
+  setups,
+  attemptBuckets,
+  cliLogins,
   accessTokens,
   services,
   images,

@@ -1,4 +1,5 @@
 /** Users: people who log in with a password. What they may do in an account is written in the account. */
+import { createHash } from 'node:crypto';
 import type { Collection } from '../core/store/store.ts';
 
 export interface User {
@@ -25,3 +26,46 @@ export const users: Collection<User, 'byCreation' | 'byAdmin'> = {
   name: 'users',
   indexes: { byCreation: ['createdAt'], byAdmin: ['isAdmin', 'createdAt'] },
 };
+
+/** Long enough for a colleague who is on leave, short enough that a forgotten message is of no use. */
+const invitationMs = 7 * 24 * 60 * 60 * 1000;
+
+/** The ID of a user, from the e-mail address. */
+export function userId(email: string): string {
+  return email.toLowerCase();
+}
+
+export function newUser(email: string, details: { isAdmin: boolean }, now: Date): User {
+  return { id: userId(email), isAdmin: details.isAdmin, accounts: [], createdAt: now };
+}
+
+/** Notes an account that the user is about to become a member of. */
+export function withAccount(user: User, account: string): User {
+  return user.accounts.includes(account) ? user : { ...user, accounts: [...user.accounts, account] };
+}
+
+/** Sets a password, by its hash. An invitation is used up, and all log-ins from before end. */
+export function withPassword({ invitation: _used, ...user }: User, passwordHash: string, now: Date): User {
+  return { ...user, passwordHash, passwordSetAt: now };
+}
+
+/** Invites a user to set a password. The code of an earlier invitation is void. */
+export function invite(user: User, code: string, now: Date): User {
+  return { ...user, invitation: { codeHash: hashCode(code), expiresAt: new Date(now.getTime() + invitationMs) } };
+}
+
+/** Whether a code is that of the user's invitation. */
+export function isInvited({ invitation, disabledAt }: User, code: string, now: Date): boolean {
+  return (
+    !disabledAt && invitation !== undefined && invitation.codeHash === hashCode(code) && now < invitation.expiresAt
+  );
+}
+
+/** Locks a user out, or lets the user in again. */
+export function withDisabled({ disabledAt, ...user }: User, isDisabled: boolean, now: Date): User {
+  return isDisabled ? { ...user, disabledAt: disabledAt ?? now } : user;
+}
+
+function hashCode(code: string): string {
+  return createHash('sha256').update(code).digest('hex');
+}

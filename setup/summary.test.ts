@@ -15,6 +15,7 @@ const platform: WholePlatform = {
     operations: 'http://127.0.0.1:7103',
   },
   account: { name: 'home', tokenFile: '/srv/.berth/token', newToken: 'the-access-token' },
+  setupCode: { file: '/srv/.berth/setup-code', code: 'the-set-up-code' },
   worker: { running: true },
   [Symbol.asyncDispose]: async () => {},
 };
@@ -27,12 +28,14 @@ function summaryOn(isTTY: boolean): string {
 test('a terminal shows the URL of the session, and the access token once', () => {
   expect(summaryOn(true)).toContain(url);
   expect(summaryOn(true)).toContain('in /srv/.berth/token, shown this once: the-access-token');
+  expect(summaryOn(true)).toContain('http://127.0.0.1:7100/setup with the code the-set-up-code');
 });
 
 test('a redirected log contains neither, but the commands that print them', () => {
   const text = summaryOn(false);
-  expect(text).not.toMatch(/the-connection-token|the-access-token/);
+  expect(text).not.toMatch(/the-connection-token|the-access-token|the-set-up-code/);
   expect(text).toContain('in /srv/.berth/token\n');
+  expect(text).toContain('/setup with the code in /srv/.berth/setup-code');
   expect(text).toContain('"key":"welcome"');
   expect(text).toContain('Bearer $(cat /srv/.berth/token)');
 });

@@ -44,6 +44,7 @@ export function summaryForPeople({ platform, sample }: Result, terminal: Termina
       `${faint('Operations')} ${urls.operations}/readyz`,
       `${faint('Account')}    ${account.name}`,
       `${faint('Token')}      in ${account.tokenFile}${shownToken(account, terminal)}`,
+      ...shownSetup(platform, terminal),
     ].join('\n'),
     ...('url' in sample ? [connectCommands(platform, terminal), pushCommands(platform, terminal)] : []),
     faint(`Ctrl-C stops Berth. Sessions keep running, and the next start adopts them.`),
@@ -53,6 +54,13 @@ export function summaryForPeople({ platform, sample }: Result, terminal: Termina
 
 function shownToken({ newToken }: WholePlatform['account'], { isInteractive }: Terminal): string {
   return isInteractive && newToken !== undefined ? `, shown this once: ${newToken}` : '';
+}
+
+/** How to create the first administrator, as long as there is none. */
+function shownSetup({ urls, setupCode }: WholePlatform, { isInteractive, faint }: Terminal): string[] {
+  if (!setupCode) return [];
+  const code = isInteractive ? setupCode.code : `in ${setupCode.file}`;
+  return [`${faint('Log-in')}     create the administrator at ${urls.api}/setup with the code ${code}`];
 }
 
 function openSample(url: string, { isInteractive, bold, faint }: Terminal): string {

@@ -119,6 +119,7 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
       ...ports,
       archives: undefined,
       purgeRepository: (repository, before) => purgeRepository(store, repository, before),
+      behindLoadBalancer: false,
       ownNode: () => ownNode,
       urls: { api: base, proxy: 'https://sessions.example', registryHost: 'registry.example' },
       rules: { ...spawnRules, prefetchEnabled: true, ...options.rules },

@@ -64,7 +64,11 @@ type Shared = Omit<typeof v1Endpoints, 'spawn'>;
 /** The endpoints that differ in their paths alone. */
 function endpointsOf(generation: OlderGeneration, endpoints: Shared) {
   return [
-    answer(endpoints.auth, async () => ({ status: 'ok' })),
+    answer(endpoints.auth, async (_api, { caller }) => ({
+      status: 'ok',
+      accounts: caller.permissions.accounts.map(({ account }) => account),
+      is_admin: caller.permissions.isAdmin,
+    })),
     answer(endpoints.createService, async (api, { parameters, body, caller }) => {
       ownAccount(caller, parameters.account);
       await createService(api, parameters.account, body.name);

@@ -1,4 +1,4 @@
-/** JSON bodies of requests, read within bounds: of size, of time, and of what all of them hold in memory at a time. */
+/** JSON bodies and forms of requests, read within bounds: of size, of time, and of what all of them hold in memory at a time. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock/clock.ts';
@@ -38,9 +38,13 @@ interface BodyOptions {
   readonly maxBytes: number;
   /** For whom it is read. */
   readonly account: string;
+  /** Default: `json`. */
+  readonly type?: 'json' | 'form';
 }
 
-/** Reads the JSON bodies of a process. */
+const mediaTypes = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
+
+/** Reads the JSON bodies and forms of a process. */
 export class JsonBodies {
   readonly #clock: Clock;
   readonly #heldBytes = new Map<string, number>();
@@ -50,14 +54,17 @@ export class JsonBodies {
     this.#clock = clock;
   }
 
-  /** The value in a request's body: no fields where the body is empty. Throws `BodyError`; the rest of the body is unread then. */
-  async read(request: IncomingMessage, { maxBytes, account }: BodyOptions): Promise<unknown> {
+  /**
+   * The value in a request's body: no fields where the body is empty. Of a form, the last value of each field. Throws `BodyError`; the
+   * rest of the body is unread then.
+   */
+  async read(request: IncomingMessage, { maxBytes, account, type = 'json' }: BodyOptions): Promise<unknown> {
     if (bodyBytes(request) === 0) return {};
-    assertJson(request);
+    assertType(request, mediaTypes[type]);
     const body = new Body(maxBytes, (bytes) => this.#hold(account, bytes));
     try {
       await this.#receive(request, body);
-      return parse(body.bytes);
+      return type === 'form' ? parseForm(body.bytes) : parse(body.bytes);
     } finally {
       this.#release(account, body.heldBytes);
     }
@@ -146,14 +153,18 @@ class Body {
   }
 }
 
-function assertJson({ headers }: IncomingMessage): void {
+function assertType({ headers }: IncomingMessage, expected: string): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').toLowerCase().split(';');
-  const isJson = type.trim() === 'application/json';
+  const isExpected = type.trim() === expected;
   const isForeignText = parameters.some((each) => /^\s*charset=(?!"?utf-8"?\s*$)/.test(each));
   const isEncoded = (headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity';
-  if (!isJson || isForeignText || isEncoded) {
-    throw new BodyError('foreign', 'Send the body as application/json in UTF-8, not compressed');
+  if (!isExpected || isForeignText || isEncoded) {
+    throw new BodyError('foreign', `Send the body as ${expected} in UTF-8, not compressed`);
   }
+}
+
+function parseForm(bytes: Buffer): unknown {
+  return Object.fromEntries(new URLSearchParams(bytes.toString('utf8')));
 }
 
 function parse(bytes: Buffer): unknown {

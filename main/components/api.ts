@@ -25,6 +25,7 @@ export async function startApi(
   return await openApi({
     ...deps,
     queue,
+    behindLoadBalancer: config.behindLoadBalancer,
     log: deps.log.child({ component: 'api' }),
     archives,
     purgeRepository: (repository, before) => purgeRepository(deps.store, repository, before),

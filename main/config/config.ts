@@ -14,6 +14,7 @@ import {
   yesOrNo,
 } from '../../core/config/settings.ts';
 import type { Setting, SettingValues } from '../../core/config/settings.ts';
+import { adminSettings } from './admin-settings.ts';
 import { backendSettings } from './backend-settings.ts';
 import { driverSettings } from './driver-settings.ts';
 import { registrySettings } from './registry-settings.ts';
@@ -137,6 +138,7 @@ export const settings = {
     defaultText: '`home`',
     help: 'Name of the account that the first start creates.',
   },
+  ...adminSettings,
   node: {
     variable: 'BERTH_NODE',
     schema: optionalText(

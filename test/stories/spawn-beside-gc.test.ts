@@ -65,6 +65,7 @@ async function open() {
       metrics: openMetrics(),
       archives: undefined,
       purgeRepository: (repository, before) => purgeRepository(registry.store, repository, before),
+      behindLoadBalancer: false,
       urls: { api: 'http://api.example', proxy: 'http://sessions.example', registryHost: 'registry.example' },
       rules: { ...spawnRules, imageLeaseSeconds: leaseSeconds },
       secret: new PlatformSecret(Buffer.alloc(32, 1)),

@@ -1,0 +1,226 @@
+/** Pages for logging in, without scripts: forms that browsers send themselves. */
+import { createHash } from 'node:crypto';
+import type { Express, Request, RequestHandler, Response } from 'express';
+import { ZodError } from 'zod';
+import { invitationRequest, logInRequest, setUpRequest } from '../../contract/people.ts';
+import { serviceErrors } from '../../contract/errors.ts';
+import { BodyError } from '../../core/http/json-bodies.ts';
+import { escapeHtml, htmlPage } from '../../core/http/page.ts';
+import { ApiError } from '../../model/api-error.ts';
+import type { Mounted } from '../app.ts';
+import { sessionUser } from '../access.ts';
+import type { Api } from '../dependencies.ts';
+import { confirmCliLogin, openCliLogin } from './cli-logins.ts';
+import { beginSession, checkPassword, endSession } from './log-in.ts';
+import { acceptInvitation, setUpWith } from './sessions.ts';
+import { assertOwnPage, assertSameOrigin, newSessionCookie, noSessionCookie } from './session-cookie.ts';
+
+/** An e-mail address, a password and a code are far smaller. */
+const maxFormBytes = 8 * 1024;
+
+/** Where a log-in may lead: a path of our own pages, so that no link to us leads elsewhere. */
+const nextPattern = /^\/cli-login\/[\w-]{43}$/;
+
+export const accountPages: Mounted = { mount: mountPages };
+
+function mountPages(app: Express, api: Api): void {
+  const get = (path: string, handle: RequestHandler) => void app.get(path, handle);
+  const post = (path: string, handle: Handle) => void app.post(path, formHandler(api, handle));
+  get('/login', (request, response) => sendPage(response, 200, logInPage(nextOf(request.query['next']))));
+  post('/login', async ({ request, response, form }) => {
+    const next = nextOf(form['next']);
+    const { user_email: email, password } = logInRequest.parse(pick(form, ['user_email', 'password']));
+    const session = await beginSession(api, request, await checkPassword(api, request, { email, password }));
+    response.setHeader('set-cookie', newSessionCookie(session.secret, session.lifeSeconds));
+    if (next === undefined) sendPage(response, 200, donePage(`You are logged in as ${session.user.id}.`));
+    else response.redirect(303, next);
+  });
+  post('/logout', async ({ request, response }) => {
+    assertOwnPage(request, api.urls.api);
+    await endSession(api, request);
+    response.setHeader('set-cookie', noSessionCookie);
+    response.redirect(303, '/login');
+  });
+  get('/setup', (_request, response) => sendPage(response, 200, setUpPage()));
+  post('/setup', async ({ request, response, form }) => {
+    await setUpWith(api, request, setUpRequest.parse(form));
+    response.redirect(303, '/login');
+  });
+  get('/invitation', (_request, response) => sendPage(response, 200, invitationPage()));
+  post('/invitation', async ({ request, response, form }) => {
+    await acceptInvitation(api, request, invitationRequest.parse(form));
+    response.redirect(303, '/login');
+  });
+  app.get('/cli-login/:token', async (request, response) => {
+    const { token } = request.params;
+    const user = await sessionUser(api, request);
+    if (user === undefined)
+      response.redirect(303, `/login?${new URLSearchParams({ next: `/cli-login/${token}` }).toString()}`);
+    else
+      await answerOrExplain(response, async () =>
+        sendPage(response, 200, confirmPage(user, await openCliLogin(api, token))),
+      );
+  });
+  post('/cli-login/:token', async ({ request, response }) => {
+    assertOwnPage(request, api.urls.api);
+    const user = await sessionUser(api, request);
+    if (user === undefined) throw new ApiError('Unauthorized', 'You are not logged in any more, open the link again');
+    sendPage(response, 200, codePage(await confirmCliLogin(api, String(request.params['token']), user)));
+  });
+}
+
+interface FormRequest {
+  readonly request: Request;
+  readonly response: Response;
+  readonly form: Readonly<Record<string, string>>;
+}
+
+type Handle = (exchange: FormRequest) => Promise<void>;
+
+function formHandler(api: Api, handle: Handle): RequestHandler {
+  return async (request, response) => {
+    await answerOrExplain(response, async () => {
+      assertSameOrigin(request, api.urls.api);
+      const form = await api.bodies.read(request, { maxBytes: maxFormBytes, account: '', type: 'form' });
+      await handle({ request, response, form: form as Record<string, string> });
+    });
+  };
+}
+
+/** Shows a problem that the person can solve as a page. Throws others. */
+async function answerOrExplain(response: Response, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const problem = problemOf(error);
+    if (!problem) throw error;
+    if (error instanceof ApiError && error.retryAfterSeconds)
+      response.setHeader('retry-after', error.retryAfterSeconds);
+    sendPage(response, problem.status, problemPage(problem.message));
+  }
+}
+
+function problemOf(error: unknown): { status: number; message: string } | undefined {
+  if (error instanceof ApiError) return { status: serviceErrors[error.code].status, message: error.message };
+  if (error instanceof BodyError) return { status: 400, message: error.message };
+  if (!(error instanceof ZodError)) return undefined;
+  const [issue] = error.issues;
+  return { status: 400, message: `${issue?.path.join('.') ?? 'The form'}: ${issue?.message ?? 'Not valid'}` };
+}
+
+function nextOf(value: unknown): string | undefined {
+  return typeof value === 'string' && nextPattern.test(value) ? value : undefined;
+}
+
+function pick(form: Readonly<Record<string, string>>, names: readonly string[]): object {
+  return Object.fromEntries(names.map((name) => [name, form[name]]));
+}
+
+const emailField = `<label>E-mail address <input name="user_email" type="email" autocomplete="username" required autofocus></label>`;
+
+function passwordField(label: string, autocomplete: string): string {
+  return `<label>${label} <input name="password" type="password" autocomplete="${autocomplete}" required></label>`;
+}
+
+function logInPage(next: string | undefined): string {
+  const hidden = next === undefined ? '' : `<input type="hidden" name="next" value="${escapeHtml(next)}">`;
+  return formPage('Log in', '/login', [emailField, passwordField('Password', 'current-password'), hidden]);
+}
+
+function setUpPage(): string {
+  const code = `<label>Set-up code, which Berth has written to the file <code>setup-code</code> of its data folder <input name="code" autocomplete="off" required></label>`;
+  return formPage('Create the first administrator', '/setup', [code, emailField, newPasswordField]);
+}
+
+const newPasswordField = passwordField('New password, 12 characters or more', 'new-password');
+
+function invitationPage(): string {
+  const code = `<label>Code, the last part of the link <input name="code" autocomplete="off" required></label>`;
+  return formPage('Set your password', '/invitation', [emailField, code, newPasswordField], fillScript);
+}
+
+/** The link has both behind its `#`, so that they get into no log of a server. Without scripts, the person types them. */
+const fillScript = `
+const given = new URLSearchParams(location.hash.slice(1));
+document.forms[0].user_email.value = given.get('email') ?? '';
+document.forms[0].code.value = given.get('code') ?? '';
+history.replaceState(null, '', location.pathname);
+`;
+
+function confirmPage(user: string, { program, address }: { program: string; address: string }): string {
+  const question = `<p>A command line wants to act for <strong>${escapeHtml(user)}</strong>. It was started as
+<code>${escapeHtml(program)}</code> from ${escapeHtml(address)}. Continue only if you have just started it yourself.</p>`;
+  return formPage('Log in a command line', '', [question], undefined, 'Show the code');
+}
+
+function codePage(code: string): string {
+  return page(
+    'Log in a command line',
+    `<p>Type this code into the command line:</p>\n<p class="code">${code}</p>
+<p>Give it to nobody else: with it, a program acts for you.</p>`,
+  );
+}
+
+function donePage(text: string): string {
+  return page(
+    'Berth',
+    `<p role="status">${escapeHtml(text)}</p>
+<form method="post" action="/logout"><button>Log out</button></form>`,
+  );
+}
+
+function problemPage(message: string): string {
+  return page('This did not work', `<p role="alert">${escapeHtml(message)}</p>`);
+}
+
+// oxlint-disable-next-line max-params -- parts of a page, in their order
+function formPage(title: string, action: string, fields: readonly string[], script?: string, button = title): string {
+  const target = action === '' ? '' : ` action="${action}"`;
+  const form = `<form method="post"${target}>\n${fields.join('\n')}\n<button>${escapeHtml(button)}</button>\n</form>`;
+  return page(title, form, script);
+}
+
+function page(title: string, content: string, script?: string): string {
+  return htmlPage({
+    title,
+    style,
+    main: `<h1>${escapeHtml(title)}</h1>\n${content}`,
+    ...(script !== undefined && { end: `<script>${script}</script>\n` }),
+  });
+}
+
+const style = `
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; }
+main { padding: 2rem; width: min(24rem, 100vw - 4rem); overflow-wrap: anywhere; }
+h1 { font-size: 1.4rem; }
+label, button { display: block; margin-top: 1rem; }
+input, button { box-sizing: border-box; width: 100%; padding: .6rem; font: inherit; }
+.code { font: 600 2.4rem ui-monospace, monospace; letter-spacing: .2em; text-align: center; }
+`;
+
+/** `form-action` would also hold for what a form's answer redirects to, which is ours as well. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  `script-src '${hashOf(fillScript)}'`,
+  `style-src '${hashOf(style)}'`,
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+function hashOf(text: string): string {
+  return `sha256-${createHash('sha256').update(text).digest('base64')}`;
+}
+
+function sendPage(response: Response, status: number, html: string): void {
+  response.writeHead(status, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': contentSecurityPolicy,
+    // With `no-referrer`, browsers would send forms with the origin `null`.
+    'referrer-policy': 'same-origin',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  });
+  response.end(html);
+}

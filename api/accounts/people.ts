@@ -1,0 +1,134 @@
+/** Users, accounts and their members. */
+import { randomBytes } from 'node:crypto';
+import { endpoints } from '../../contract/endpoints.ts';
+import type { UserObject } from '../../contract/people.ts';
+import { StoreError } from '../../core/store/store.ts';
+import { accounts, withoutMember } from '../../model/account.ts';
+import { ApiError } from '../../model/api-error.ts';
+import { setMember } from '../../model/members.ts';
+import { invite, newUser, userId, users, withDisabled } from '../../model/user.ts';
+import type { User } from '../../model/user.ts';
+import { ownAccount } from '../access.ts';
+import { answer } from '../app.ts';
+import type { Api } from '../dependencies.ts';
+import { findPage } from '../pages.ts';
+
+const userEndpoints = [
+  answer(endpoints.createUser, async (api, { body }) => {
+    const user = newUser(body.user_email, { isAdmin: body.is_admin ?? false }, await api.store.now());
+    await insertNew(async () => await api.store.insert(users, user), {
+      code: 'UserExists',
+      message: `There is a user "${user.id}" already`,
+    });
+    return await inviteUser(api, user.id);
+  }),
+  answer(endpoints.inviteUser, async (api, { parameters }) => await inviteUser(api, userId(parameters.user_email))),
+  answer(endpoints.listUsers, async (api, { query }) => {
+    const list = { collection: users, query: { index: 'byCreation' }, by: 'createdAt', type: 'time' } as const;
+    const { items, next } = await findPage(api.store, list, query);
+    return { users: items.map(presentUser), ...next };
+  }),
+  answer(endpoints.updateUser, async (api, { parameters, body }) => {
+    const id = userId(parameters.user_email);
+    if (body.is_admin === false || body.disabled === true) await assertOtherAdministrator(api, id);
+    const now = await api.store.now();
+    const user = await api.store.update(users, id, (current) => {
+      const changed = body.disabled === undefined ? current : withDisabled(current, body.disabled, now);
+      return body.is_admin === undefined ? changed : { ...changed, isAdmin: body.is_admin };
+    });
+    if (!user) throw noUser(id);
+    await api.tokens.publishChange();
+    return { status: 'ok' };
+  }),
+];
+
+const memberEndpoints = [
+  answer(endpoints.createAccount, async (api, { body, caller }) => {
+    const { name } = body;
+    const owner = userId(body.owner_email ?? caller.permissions.user ?? '');
+    if (!(await api.store.get(users, owner))) throw noUser(owner);
+    const account = { id: name, createdAt: await api.store.now() };
+    await insertNew(async () => await api.store.insert(accounts, account), {
+      code: 'AccountExists',
+      message: `There is an account "${name}" already`,
+    });
+    // After a crash before this, an administrator, who may enter every account, adds the owner.
+    await setMember(api.store, name, owner, 'owner');
+    await api.tokens.publishChange();
+    return { status: 'ok' };
+  }),
+  answer(endpoints.listAccounts, async (api, { query, caller }) => {
+    const { permissions } = caller;
+    if (!permissions.isAdmin) {
+      return { accounts: permissions.accounts.map(({ account, role }) => ({ name: account, role })) };
+    }
+    const list = { collection: accounts, query: { index: 'byCreation' }, by: 'createdAt', type: 'time' } as const;
+    const { items, next } = await findPage(api.store, list, query);
+    return { accounts: items.map(({ id }) => ({ name: id, role: 'owner' })), ...next };
+  }),
+  answer(endpoints.listMembers, async (api, { parameters, caller }) => {
+    ownAccount(caller, parameters.account);
+    const { members = [] } = (await api.store.get(accounts, parameters.account)) ?? {};
+    return {
+      members: members.map(({ user, role, addedAt }) => ({ user_email: user, role, added_at: addedAt.toISOString() })),
+    };
+  }),
+  answer(endpoints.setMember, async (api, { parameters, body, caller }) => {
+    ownAccount(caller, parameters.account);
+    await setMember(api.store, parameters.account, body.user_email, body.role);
+    await api.tokens.publishChange();
+    return { status: 'ok' };
+  }),
+  answer(endpoints.removeMember, async (api, { parameters, caller }) => {
+    const { account } = ownAccount(caller, parameters.account);
+    await api.store.update(accounts, account, (current) => withoutMember(current, userId(parameters.user_email)));
+    await api.tokens.publishChange();
+    return { status: 'ok' };
+  }),
+];
+
+export const peopleEndpoints = [...userEndpoints, ...memberEndpoints];
+
+/** Gives a user a new code for a password. Its log-ins stay until the password is set. Throws `UserNotFound`. */
+async function inviteUser(api: Api, id: string) {
+  const code = randomBytes(32).toString('base64url');
+  const now = await api.store.now();
+  const user = await api.store.update(users, id, (current) => invite(current, code, now));
+  if (!user?.invitation) throw noUser(id);
+  // Behind the `#`, so that the code gets into no log of a server.
+  const url = `${api.urls.api}/invitation#${new URLSearchParams({ email: id, code }).toString()}`;
+  return { user_email: id, url, expires_at: user.invitation.expiresAt.toISOString() };
+}
+
+async function assertOtherAdministrator(api: Api, id: string): Promise<void> {
+  if ((await api.store.get(users, id))?.isAdmin !== true) return;
+  const admins = await api.store.find(users, { index: 'byAdmin', equals: { isAdmin: true } });
+  if (admins.some((user) => user.id !== id && user.passwordHash !== undefined && !user.disabledAt)) return;
+  throw new ApiError('LastAdministrator', 'The platform needs an administrator, make another user administrator first');
+}
+
+async function insertNew(
+  insert: () => Promise<void>,
+  taken: { readonly code: 'UserExists' | 'AccountExists'; readonly message: string },
+): Promise<void> {
+  try {
+    await insert();
+  } catch (error) {
+    if (!(error instanceof StoreError && error.code === 'duplicate')) throw error;
+    throw new ApiError(taken.code, taken.message);
+  }
+}
+
+function presentUser(user: User): UserObject {
+  return {
+    user_email: user.id,
+    is_admin: user.isAdmin,
+    disabled: user.disabledAt !== undefined,
+    has_password: user.passwordHash !== undefined,
+    created_at: user.createdAt.toISOString(),
+  };
+}
+
+function noUser(id: string): ApiError {
+  return new ApiError('UserNotFound', `There is no user "${id}"`);
+}

@@ -1,0 +1,51 @@
+/** The cookie of a browser's session, and the checks that only our own pages use it. */
+import type { IncomingMessage } from 'node:http';
+import { ApiError } from '../../model/api-error.ts';
+
+/** With this prefix, browsers accept it from this host alone: no session on a sibling host can set or read it. */
+const cookieName = '__Host-berth-session';
+
+const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax';
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** The secret in the cookie of a request. Of several cookies of this name, which browsers do not send, the first. */
+export function sessionCookie(request: IncomingMessage): string | undefined {
+  for (const pair of (request.headers.cookie ?? '').split(';')) {
+    const [name, value] = pair.trim().split('=', 2);
+    if (name === cookieName) return value;
+  }
+  return undefined;
+}
+
+/** The header that sets the cookie. */
+export function newSessionCookie(secret: string, lifeSeconds: number): string {
+  return `${cookieName}=${secret}; ${attributes}; Max-Age=${lifeSeconds}`;
+}
+
+/** The header that removes the cookie. */
+export const noSessionCookie = `${cookieName}=; ${attributes}; Max-Age=0`;
+
+/**
+ * Refuses a request that a page of another origin has sent. Pages of the same site count as foreign, since sessions may have hosts
+ * there. A browser that does not send `Sec-Fetch-Site` sends `Origin` with requests that change something. Programs, which have no
+ * cookies of others, send neither. Throws `Forbidden`.
+ */
+export function assertSameOrigin({ headers }: IncomingMessage, apiUrl: string): void {
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined) {
+    if (site !== 'same-origin' && site !== 'none') throw foreign();
+  } else if (headers.origin !== undefined && headers.origin !== new URL(apiUrl).origin) throw foreign();
+}
+
+/** As `assertSameOrigin`, for a request that a cookie authenticates: one that changes something must show where it comes from. */
+export function assertOwnPage(request: IncomingMessage, apiUrl: string): void {
+  assertSameOrigin(request, apiUrl);
+  const { headers, method = '' } = request;
+  const shows = headers['sec-fetch-site'] === 'same-origin' || headers.origin !== undefined;
+  if (!shows && !safeMethods.has(method)) throw foreign();
+}
+
+function foreign(): ApiError {
+  return new ApiError('Forbidden', 'A page of another site has sent this request, which is not allowed');
+}

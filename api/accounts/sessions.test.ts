@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { addSetupCode, setUp } from '../../model/setup.ts';
+import { users } from '../../model/user.ts';
+import { addAdmin, addUser, logIn, ownPage, password } from '../testing/people.ts';
+import { openTestApi } from '../testing/test-api.ts';
+import type { TestApi } from '../testing/test-api.ts';
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await openTestApi();
+  await addUser(api, 'ada@example.com', 'acme', 'member');
+});
+afterAll(async () => await api[Symbol.asyncDispose]());
+
+async function tryLogIn(on: TestApi, email: string, given: string, headers: Record<string, string> = {}) {
+  const body = JSON.stringify({ user_email: email, password: given });
+  return await on.call('POST', '/v2/session', { headers: { ...ownPage, ...headers }, body });
+}
+
+describe('sessions', () => {
+  test('set a cookie that only this host gets, with which the browser acts for its user', async () => {
+    const { status, headers, body } = await tryLogIn(api, 'Ada@Example.com', password);
+    expect([status, body]).toEqual([
+      200,
+      {
+        uuid: expect.stringMatching(/^[0-9a-f]{20}$/),
+        user_email: 'ada@example.com',
+        user_is_admin: false,
+        accounts: ['acme'],
+        expires_at: expect.any(String),
+      },
+    ]);
+    expect(headers.get('set-cookie')).toMatch(
+      /^__Host-berth-session=berth_ses_\w{49}; Path=\/; Secure; HttpOnly; SameSite=Lax; Max-Age=1209600$/,
+    );
+    const browser = await logIn(api, 'ada@example.com');
+    expect((await browser.get('/auth')).body).toEqual({ status: 'ok', accounts: ['acme'], is_admin: false });
+    expect((await browser.post('/v2/account/acme/service', { name: 'ada' })).status).toBe(200);
+  });
+
+  test('have a new secret after each log-in, and the old one ends', async () => {
+    const first = await logIn(api, 'ada@example.com');
+    const again = await tryLogIn(api, 'ada@example.com', password, { cookie: first.cookie });
+    expect(again.headers.get('set-cookie')).not.toContain(first.cookie);
+    expect((await first.get('/auth')).status).toBe(401);
+  });
+
+  test('do not work as access tokens, nor access tokens as cookies', async () => {
+    const { cookie } = await logIn(api, 'ada@example.com');
+    const [name, secret = ''] = cookie.split('=');
+    expect((await api.get('/auth', secret)).status).toBe(401);
+    expect((await api.call('GET', '/auth', { headers: { ...ownPage, cookie: `${name}=${api.token}` } })).status).toBe(
+      401,
+    );
+  });
+
+  test('end when the person logs out', async () => {
+    const browser = await logIn(api, 'ada@example.com');
+    const { uuid } = (await tryLogIn(api, 'ada@example.com', password)).body;
+    expect((await browser.post(`/user-session/${uuid}/delete`)).body).toEqual({ status: 'ok' });
+    expect((await browser.post(`/user-session/${uuid.replaceAll(/./g, '0')}/delete`)).body.error.code).toBe(
+      'TokenNotFound',
+    );
+    await addUser(api, 'eve@example.com', 'acme', 'owner');
+    const { uuid: own } = (await tryLogIn(api, 'ada@example.com', password)).body;
+    const eve = await logIn(api, 'eve@example.com');
+    expect((await eve.post(`/user-session/${own}/delete`)).body.error.code).toBe('TokenNotFound');
+  });
+
+  test.each([
+    ['another site', { 'sec-fetch-site': 'cross-site' }],
+    ['a session on a sibling host', { 'sec-fetch-site': 'same-site' }],
+    ['another origin, in an old browser', { 'sec-fetch-site': '', origin: 'https://evil.example' }],
+    ['a page without an origin', { 'sec-fetch-site': '', origin: 'null' }],
+    ['a program that shows nothing', { 'sec-fetch-site': 'none' }],
+  ])('refuse a change that %s sends', async (_name, headers) => {
+    const browser = await logIn(api, 'ada@example.com');
+    const sent = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== ''));
+    const reply = await api.call('POST', '/v2/account/acme/service', {
+      headers: { 'content-type': 'application/json', cookie: browser.cookie, ...sent },
+      body: '{"name":"x1"}',
+    });
+    expect([reply.status, reply.body.error.code]).toEqual([403, 'Forbidden']);
+  });
+
+  test('accept a change of our own origin in a browser without Sec-Fetch-Site', async () => {
+    const browser = await logIn(api, 'ada@example.com');
+    const reply = await api.call('POST', '/v2/account/acme/service', {
+      headers: { 'content-type': 'application/json', cookie: browser.cookie, origin: api.base },
+      body: '{"name":"x2"}',
+    });
+    expect(reply.status).toBe(200);
+  });
+
+  test('cannot be begun by a page of another site', async () => {
+    expect((await tryLogIn(api, 'ada@example.com', password, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
+    const preflight = await api.call('OPTIONS', '/v2/session');
+    expect(preflight.headers.get('access-control-allow-origin')).toBeNull();
+  });
+
+  test('end with a new password, which needs the old one', async () => {
+    await addUser(api, 'bob@example.com', 'acme', 'viewer');
+    const browser = await logIn(api, 'bob@example.com');
+    const change = async (current_password: string, new_password: string) =>
+      await browser.post('/v2/user/password', { current_password, new_password });
+    expect((await change('wrong', 'another good password')).status).toBe(401);
+    expect((await change(password, 'too short')).body.error.message).toContain('new_password: Too short');
+    expect((await change(password, 'another good password')).body).toEqual({ status: 'ok' });
+    expect((await browser.get('/auth')).status).toBe(401);
+    expect((await tryLogIn(api, 'bob@example.com', password)).status).toBe(401);
+    expect((await tryLogIn(api, 'bob@example.com', 'another good password')).status).toBe(200);
+  });
+});
+
+describe('failed log-ins', () => {
+  test('look the same whether there is such a user or not', async () => {
+    const wrong = await tryLogIn(api, 'ada@example.com', 'wrong');
+    const unknown = await tryLogIn(api, 'nobody@example.com', 'wrong');
+    expect([wrong.status, wrong.body.error.message]).toEqual([unknown.status, unknown.body.error.message]);
+    expect(wrong.status).toBe(401);
+  });
+
+  test('are limited across processes, also when they come together, and the right password waits too', async () => {
+    await using other = await openTestApi();
+    await addUser(other, 'ada@example.com', 'acme', 'member');
+    const replies = await Promise.all(Array.from({ length: 14 }, () => tryLogIn(other, 'ada@example.com', 'wrong')));
+    expect(replies.filter(({ status }) => status === 401)).toHaveLength(10);
+    const refused = await tryLogIn(other, 'ada@example.com', password);
+    expect([refused.status, refused.body.error.code]).toEqual([429, 'TooManyRequests']);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(30);
+  });
+
+  test('do not count against those who log in all day', async () => {
+    for (let i = 0; i < 12; i += 1) expect((await tryLogIn(api, 'eve@example.com', password)).status).toBe(200);
+  });
+});
+
+describe('the first administrator', () => {
+  test('is created once with the set-up code, by one of two requests at the same time', async () => {
+    await using fresh = await openTestApi();
+    await addSetupCode(fresh.store, 'aaaaa-bbbbb', 'acme');
+    const send = async (email: string, code: string) => {
+      const body = JSON.stringify({ code, user_email: email, password });
+      return (await fresh.call('POST', '/v2/setup', { headers: ownPage, body })).status;
+    };
+    expect(await send('eve@example.com', 'aaaaa-bbbbc')).toBe(403);
+    const statuses = await Promise.all([send('a@example.com', 'AAAAA BBBBB'), send('b@example.com', 'aaaaabbbbb')]);
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 403]);
+    expect(await send('c@example.com', 'aaaaa-bbbbb')).toBe(403);
+    const [admin, ...others] = await fresh.store.find(users, { index: 'byAdmin', equals: { isAdmin: true } });
+    expect(others).toEqual([]);
+    const browser = await logIn(fresh, admin?.id ?? '');
+    expect((await browser.get('/auth')).body).toEqual({ status: 'ok', accounts: ['acme'], is_admin: true });
+  });
+
+  test('cannot be created with a code after there is one', async () => {
+    await using fresh = await openTestApi();
+    await addAdmin(fresh, 'root@example.com', 'acme');
+    await addSetupCode(fresh.store, 'ccccc', 'acme');
+    const claim = { email: 'eve@example.com', passwordHash: 'x' };
+    await expect(setUp(fresh.store, 'ccccc', claim)).rejects.toMatchObject({ code: 'Forbidden' });
+  });
+});

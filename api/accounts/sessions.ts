@@ -1,0 +1,95 @@
+/** Log-ins: set-up, invitations, sessions of browsers, and what a token says of itself. */
+import { endpoints } from '../../contract/endpoints.ts';
+import { hashPassword } from '../../core/secret/password-hash.ts';
+import { accessTokens, idsFrom, publicTokenId, revoke } from '../../model/access-token.ts';
+import { ApiError } from '../../model/api-error.ts';
+import { setUp } from '../../model/setup.ts';
+import { isInvited, userId, users } from '../../model/user.ts';
+import type { Caller } from '../access.ts';
+import { answer } from '../app.ts';
+import type { Api } from '../dependencies.ts';
+import { beginSession, checkPassword, limited, setPassword } from './log-in.ts';
+import type { Session } from './log-in.ts';
+import { newSessionCookie, noSessionCookie } from './session-cookie.ts';
+
+export const sessionEndpoints = [
+  answer(endpoints.setUp, async (api, { body, request }) => {
+    await setUpWith(api, request, body);
+    return { status: 'ok' };
+  }),
+  answer(endpoints.acceptInvitation, async (api, { body, request }) => {
+    await acceptInvitation(api, request, body);
+    return { status: 'ok' };
+  }),
+  answer(endpoints.logIn, async (api, { body, request, response }) => {
+    const user = await checkPassword(api, request, { email: body.user_email, password: body.password });
+    const session = await beginSession(api, request, user);
+    response.setHeader('set-cookie', newSessionCookie(session.secret, session.lifeSeconds));
+    return await presentSession(api, session);
+  }),
+  answer(endpoints.logOut, async (api, { parameters, caller, response }) => {
+    await endLogIn(api, caller, parameters.uuid);
+    if (caller.permissions.kind === 'session') response.setHeader('set-cookie', noSessionCookie);
+    return { status: 'ok' };
+  }),
+  answer(endpoints.changePassword, async (api, { body, caller, request }) => {
+    const { user } = caller.permissions;
+    if (user === undefined) throw new ApiError('Forbidden', 'This access token belongs to an account, not to a user');
+    const { passwordHash } = await checkPassword(api, request, { email: user, password: body.current_password });
+    await setPassword(api, user, body.new_password, (current) => {
+      if (current.passwordHash !== passwordHash)
+        throw new ApiError('Unauthorized', 'The password has just been changed');
+    });
+    return { status: 'ok' };
+  }),
+];
+
+interface SetUp {
+  readonly code: string;
+  readonly user_email: string;
+  readonly password: string;
+}
+
+/** Creates the first administrator. Throws `Forbidden` and `TooManyRequests`. */
+export async function setUpWith(api: Api, request: Parameters<typeof limited>[1], given: SetUp): Promise<void> {
+  const { code, user_email: email, password } = given;
+  await limited(api, request, 'set-up', async () => {
+    await setUp(api.store, code, { email, passwordHash: await hashPassword(password) });
+  });
+  await api.tokens.publishChange();
+}
+
+/** Sets the password of a user who was invited to do so. Throws `Forbidden` and `TooManyRequests`. */
+export async function acceptInvitation(api: Api, request: Parameters<typeof limited>[1], given: SetUp): Promise<void> {
+  const wrong = () =>
+    new ApiError('Forbidden', 'This invitation was used or has expired, ask an administrator for another');
+  const id = userId(given.user_email);
+  await limited(api, request, `invitation ${id}`, async () => {
+    if (!(await api.store.get(users, id))) throw wrong();
+    await setPassword(api, id, given.password, (user, now) => {
+      if (!isInvited(user, given.code, now)) throw wrong();
+    });
+  });
+}
+
+/** Ends a log-in of the caller's own user. Throws `TokenNotFound`. */
+async function endLogIn(api: Api, { permissions }: Caller, uuid: string): Promise<void> {
+  const range = idsFrom(uuid);
+  const ofUser = { index: 'byIdOfUser', equals: { user: permissions.user ?? '' }, limit: 1 } as const;
+  const [token] = range ? await api.store.find(accessTokens, { ...ofUser, range }) : [];
+  if (!token || token.account !== undefined) throw new ApiError('TokenNotFound', `There is no log-in "${uuid}"`);
+  const now = await api.store.now();
+  await api.store.update(accessTokens, token.id, (current) => revoke(current, now));
+  await api.tokens.publishChange(token.id);
+}
+
+async function presentSession(api: Api, { user, token }: Session) {
+  const permissions = await api.tokens.permissionsOf(token.id);
+  return {
+    uuid: publicTokenId(token),
+    user_email: user.id,
+    user_is_admin: user.isAdmin,
+    accounts: permissions?.accounts.map(({ account }) => account) ?? [],
+    expires_at: token.expiresAt?.toISOString(),
+  };
+}

@@ -1,0 +1,53 @@
+/** People in tests: users with passwords, and their log-ins. */
+import { upsert } from '../../core/store/upsert.ts';
+import { hashPassword } from '../../core/secret/password-hash.ts';
+import type { Role } from '../../contract/roles.ts';
+import { accounts } from '../../model/account.ts';
+import { setMember } from '../../model/members.ts';
+import { ensureAdministrator } from '../../model/setup.ts';
+import { newUser, users, withPassword } from '../../model/user.ts';
+import type { Reply, TestApi } from './test-api.ts';
+
+/** The password of every user. */
+export const password = 'correct horse battery';
+
+/** Hashed once: it takes a while. */
+const passwordHash = hashPassword(password);
+
+/** Adds a user with a role in an account, which is created if it does not exist. */
+export async function addUser({ store }: TestApi, email: string, account: string, role: Role): Promise<void> {
+  const now = new Date();
+  await upsert(store, accounts, account, (current) => current ?? { id: account, createdAt: now });
+  await store.insert(users, withPassword(newUser(email, { isAdmin: false }, now), await passwordHash, now));
+  await setMember(store, account, email, role);
+}
+
+export async function addAdmin({ store }: TestApi, email: string, account: string): Promise<void> {
+  await ensureAdministrator(store, { email, passwordHash: await passwordHash }, account);
+}
+
+/** Headers that browsers send with the requests of our own pages. */
+export const ownPage = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
+
+export interface Browser {
+  readonly cookie: string;
+  readonly get: (path: string, headers?: Record<string, string>) => Promise<Reply>;
+  readonly post: (path: string, body?: unknown, headers?: Record<string, string>) => Promise<Reply>;
+}
+
+/** Logs a user in, in a browser of its own. */
+export async function logIn(api: TestApi, email: string, as = password): Promise<Browser> {
+  const body = JSON.stringify({ user_email: email, password: as });
+  const reply = await api.call('POST', '/v2/session', { headers: ownPage, body });
+  const cookie = reply.headers.get('set-cookie')?.split(';')[0];
+  if (reply.status !== 200 || cookie === undefined) throw new Error(`The log-in failed: ${JSON.stringify(reply.body)}`);
+  return {
+    cookie,
+    get: async (path, headers = {}) => await api.call('GET', path, { headers: { ...ownPage, cookie, ...headers } }),
+    post: async (path, sent, headers = {}) =>
+      await api.call('POST', path, {
+        headers: { ...ownPage, cookie, ...headers },
+        ...(sent !== undefined && { body: JSON.stringify(sent) }),
+      }),
+  };
+}

@@ -1,0 +1,157 @@
+/** People in the service API: users, their log-ins, and their roles in accounts. */
+import { z } from 'zod';
+import { accountName } from './names.ts';
+import { role } from './roles.ts';
+import { timestamp } from './timestamp.ts';
+
+/** The longest address of SMTP (RFC 5321). */
+const maxEmailLength = 254;
+
+/** What identifies a user. Hosts without a dot, as in `admin@localhost`, are allowed. */
+export const userEmail = z
+  .string()
+  .max(maxEmailLength, `Too long, use at most ${maxEmailLength} characters`)
+  .regex(/^[\w.!#$%&'*+/=?^`{|}~-]+@[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/i, 'Not an e-mail address')
+  .meta({ id: 'UserEmail', description: 'The e-mail address of a user; capital and small letters count as the same' });
+
+const minPasswordLength = 12;
+
+/** Longer texts only cost time. */
+const maxPasswordLength = 256;
+
+/** A password. Length alone makes it strong, so there are no rules about kinds of characters (NIST SP 800-63B). */
+export const password = z
+  .string()
+  .refine(
+    (text) => Array.from(text).length >= minPasswordLength,
+    `Too short, use at least ${minPasswordLength} characters`,
+  )
+  .refine(
+    (text) => Array.from(text).length <= maxPasswordLength,
+    `Too long, use at most ${maxPasswordLength} characters`,
+  )
+  .meta({ id: 'Password', description: `${minPasswordLength} to ${maxPasswordLength} characters of any kind` });
+
+/** A password that is checked: none that is too long to be right costs a hash. */
+const anyPassword = z.string().max(4 * maxPasswordLength);
+
+/** A code that a person has got from the platform or an administrator. */
+const code = z.string().min(1).max(100);
+
+export const logInRequest = z
+  .strictObject({ user_email: userEmail, password: anyPassword })
+  .meta({ id: 'LogInRequest' });
+
+export const setUpRequest = z
+  .strictObject({
+    code: code.meta({ description: 'The set-up code that the first start has printed' }),
+    user_email: userEmail,
+    password,
+  })
+  .meta({ id: 'SetUpRequest' });
+
+export const invitationRequest = z
+  .strictObject({ user_email: userEmail, code, password })
+  .meta({ id: 'InvitationRequest' });
+
+export const changePasswordRequest = z
+  .strictObject({ current_password: anyPassword, new_password: password })
+  .meta({ id: 'ChangePasswordRequest' });
+
+export const cliLogin = z
+  .strictObject({
+    token: z.string().meta({ description: 'Names the log-in in other requests, and in the page `/cli-login/{token}`' }),
+  })
+  .meta({ id: 'CliLogin' });
+
+export const cliLoginStatus = z
+  .strictObject({ status: z.enum(['ok', 'expired']) })
+  .meta({ id: 'CliLoginStatus', description: '`ok`: a person has confirmed the log-in' });
+
+export const completeCliLoginRequest = z
+  .strictObject({
+    code: z
+      .string()
+      .max(100)
+      .meta({ description: 'The code that the page shows', examples: ['123456'] }),
+  })
+  .meta({ id: 'CompleteCliLoginRequest' });
+
+export const cliSession = z
+  .strictObject({
+    uuid: z.string().meta({ description: 'Names the log-in when it is ended' }),
+    user_id: z.string(),
+    token: z.string().meta({ description: 'A token for all accounts of the user. It is shown this once' }),
+    user_email: z.string(),
+    user_is_admin: z.boolean(),
+  })
+  .meta({ id: 'CliSession' });
+
+export const sessionObject = z
+  .strictObject({
+    uuid: z.string().meta({ description: 'Names the log-in in other requests. It is no secret' }),
+    user_email: z.string(),
+    user_is_admin: z.boolean(),
+    accounts: z.array(z.string()),
+    expires_at: timestamp,
+  })
+  .meta({ id: 'Session' });
+
+export const authAnswer = z
+  .strictObject({
+    status: z.literal('ok'),
+    accounts: z.array(z.string()).meta({ description: 'The accounts that the token is valid for' }),
+    is_admin: z.boolean().meta({ description: 'Whether it is the log-in of an administrator of the platform' }),
+  })
+  .meta({ id: 'Auth' });
+
+export const createAccountRequest = z
+  .strictObject({
+    name: accountName,
+    owner_email: userEmail.optional().meta({ description: 'The user that becomes owner. Default: the caller' }),
+  })
+  .meta({ id: 'CreateAccountRequest' });
+
+export const accountObject = z
+  .strictObject({ name: z.string(), role: role.meta({ description: 'The role of the caller' }) })
+  .meta({ id: 'Account' });
+
+export const createUserRequest = z
+  .strictObject({ user_email: userEmail, is_admin: z.boolean().optional() })
+  .meta({ id: 'CreateUserRequest' });
+
+export const updateUserRequest = z
+  .strictObject({
+    is_admin: z.boolean().optional(),
+    disabled: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Whether the user is locked out, with all tokens and log-ins' }),
+  })
+  .meta({ id: 'UpdateUserRequest' });
+
+export const invitation = z
+  .strictObject({
+    user_email: z.string(),
+    url: z.string().meta({ description: 'Where the user sets a password, once. It is shown this once' }),
+    expires_at: timestamp,
+  })
+  .meta({ id: 'Invitation' });
+
+export const userObject = z
+  .strictObject({
+    user_email: z.string(),
+    is_admin: z.boolean(),
+    disabled: z.boolean(),
+    has_password: z.boolean(),
+    created_at: timestamp,
+  })
+  .meta({ id: 'User' });
+
+export const memberRequest = z.strictObject({ user_email: userEmail, role }).meta({ id: 'MemberRequest' });
+
+export const memberObject = z
+  .strictObject({ user_email: z.string(), role, added_at: timestamp })
+  .meta({ id: 'Member' });
+
+export type UserObject = z.infer<typeof userObject>;

@@ -1,0 +1,73 @@
+import { stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../../core/log/log.ts';
+import { isPassword } from '../../core/secret/password-hash.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import type { Store } from '../../core/store/store.ts';
+import { accounts, roleIn } from '../../model/account.ts';
+import { modelCollections } from '../../model/collections.ts';
+import { setUp } from '../../model/setup.ts';
+import { users } from '../../model/user.ts';
+import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
+import { ensureFirstAdmin } from './first-admin.ts';
+
+let owned: AsyncDisposableStack;
+let store: Store;
+let folder: string;
+beforeEach(async () => {
+  owned = new AsyncDisposableStack();
+  folder = owned.use(await temporaryFolder()).path;
+  const collections = [...modelCollections];
+  store = owned.use(await openSqliteStore({ folder: join(folder, 'store'), collections, log: silentLog() }));
+  await store.insert(accounts, { id: 'home', createdAt: new Date() });
+});
+afterEach(async () => await owned.disposeAsync());
+
+async function start(email?: string) {
+  return await ensureFirstAdmin({ store, folder, account: 'home', email, passwordFile: join(folder, 'password') });
+}
+
+test('a start without an administrator writes a set-up code that only its owner can read, the same each time', async () => {
+  const first = await start();
+  expect(first?.code).toMatch(/^(?:[a-z2-9]{5}-){3}[a-z2-9]{5}$/);
+  expect((await stat(first?.file ?? '')).mode & 0o777).toBe(0o600);
+  expect(await start()).toEqual(first);
+  await setUp(store, first?.code ?? '', { email: 'Ada@example.com', passwordHash: 'x' });
+  expect(await start()).toBeUndefined();
+  await expect(stat(first?.file ?? '')).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
+test('a set-up that was claimed before a crash is finished by the next start', async () => {
+  const code = (await start())?.code ?? '';
+  const dying = new Proxy(store, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name, target);
+      if (name === 'insert') return async () => await Promise.reject(new Error('The process died'));
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+  await expect(setUp(dying, code, { email: 'ada@example.com', passwordHash: 'x' })).rejects.toThrow('died');
+  expect(await store.get(users, 'ada@example.com')).toBeUndefined();
+  await expect(setUp(store, code, { email: 'eve@example.com', passwordHash: 'y' })).rejects.toThrow('set-up code');
+  expect(await start()).toBeUndefined();
+  expect(await store.get(users, 'ada@example.com')).toMatchObject({ isAdmin: true });
+  const account = await store.get(accounts, 'home');
+  expect(account && roleIn(account, 'ada@example.com')).toBe('owner');
+});
+
+test('the configuration creates an administrator, whose password it does not change later', async () => {
+  await writeFile(join(folder, 'password'), 'first good password\n');
+  expect(await start('Root@example.com')).toBeUndefined();
+  const { passwordHash } = (await store.get(users, 'root@example.com')) ?? {};
+  expect(await isPassword('first good password', passwordHash)).toBe(true);
+  await writeFile(join(folder, 'password'), 'second good password');
+  await start('root@example.com');
+  expect((await store.get(users, 'root@example.com'))?.passwordHash).toBe(passwordHash);
+});
+
+test('a password that is missing or too short is a problem of the configuration', async () => {
+  await expect(start('root@example.com')).rejects.toThrow(/BERTH_ADMIN_PASSWORD_FILE .*cannot be read/);
+  await writeFile(join(folder, 'password'), 'short');
+  await expect(start('root@example.com')).rejects.toThrow(/BERTH_ADMIN_PASSWORD_FILE .*Too short/);
+});

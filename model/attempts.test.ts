@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { returnAttempt, takeAttempt } from './attempts.ts';
+
+const limit = { capacity: 3, seconds: 60 };
+const start = new Date('2026-01-01T00:00:00.000Z');
+const after = (seconds: number) => new Date(start.getTime() + seconds * 1000);
+
+function takeTimes(count: number, now = start) {
+  let taken = takeAttempt(undefined, limit, { id: 'a', now });
+  for (let i = 1; i < count; i += 1) taken = takeAttempt(taken.bucket, limit, { id: 'a', now });
+  return taken;
+}
+
+test('as many attempts as the capacity may be made at once, then one at a time', () => {
+  expect(takeTimes(3).waitSeconds).toBe(0);
+  const { bucket, waitSeconds } = takeTimes(4);
+  expect(waitSeconds).toBe(20);
+  expect(takeAttempt(bucket, limit, { id: 'a', now: after(19) }).waitSeconds).toBe(1);
+  const next = takeAttempt(bucket, limit, { id: 'a', now: after(20) });
+  expect(next.waitSeconds).toBe(0);
+  expect(takeAttempt(next.bucket, limit, { id: 'a', now: after(20) }).waitSeconds).toBe(20);
+});
+
+test('a refused attempt changes nothing', () => {
+  const { bucket } = takeTimes(3);
+  expect(takeAttempt(bucket, limit, { id: 'a', now: after(1) }).bucket).toBe(bucket);
+});
+
+test('a bucket fills up to its capacity and is of no use when it is full', () => {
+  const { bucket } = takeTimes(3);
+  expect(bucket.endsAt).toEqual(after(60));
+  expect(takeAttempt(bucket, limit, { id: 'a', now: after(1000) }).bucket.left).toBe(2);
+});
+
+test('a clock that is set back makes no wait longer', () => {
+  const { bucket } = takeTimes(3, after(1000));
+  expect(takeAttempt(bucket, limit, { id: 'a', now: start }).waitSeconds).toBe(20);
+});
+
+test('an attempt that does not count can be made again', () => {
+  const returned = returnAttempt(takeTimes(3).bucket, limit, start);
+  expect(takeAttempt(returned, limit, { id: 'a', now: start }).waitSeconds).toBe(0);
+});

@@ -1,0 +1,78 @@
+/** Log-ins of command lines: one is begun by the program, confirmed by a person in a browser, and completed with the code shown there. */
+import { createHash, randomBytes, randomInt } from 'node:crypto';
+import type { Collection } from '../core/store/store.ts';
+import { ApiError } from './api-error.ts';
+
+export interface CliLogin {
+  /** The hash of the token in its URL. */
+  readonly id: string;
+  /** What is known of the program, for the person who confirms. */
+  readonly program: string;
+  readonly address: string;
+  readonly confirmed?: { readonly user: string; readonly codeHash: string };
+  readonly attemptsLeft: number;
+  readonly isComplete: boolean;
+  readonly endsAt: Date;
+}
+
+export const cliLogins: Collection<CliLogin, 'byEnd'> = { name: 'cli-logins', indexes: { byEnd: ['endsAt'] } };
+
+/** Long enough to find a password and to log in. */
+const cliLoginMs = 10 * 60 * 1000;
+
+/** With six digits, somebody who has sent the link to another person guesses the code in one of 200,000 cases. */
+const attempts = 5;
+
+const tokenPattern = /^[\w-]{43}$/;
+
+export function newCliLoginToken(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+/** The ID in the store, or `undefined` for what cannot be the token of a log-in. */
+export function cliLoginId(token: string): string | undefined {
+  return tokenPattern.test(token) ? createHash('sha256').update(token).digest('hex') : undefined;
+}
+
+export function newCliLogin(id: string, from: Pick<CliLogin, 'program' | 'address'>, now: Date): CliLogin {
+  const endsAt = new Date(now.getTime() + cliLoginMs);
+  return { id, program: from.program, address: from.address, attemptsLeft: attempts, isComplete: false, endsAt };
+}
+
+/** Six digits, which a person types. */
+export function newCliLoginCode(): string {
+  return String(randomInt(1_000_000)).padStart(6, '0');
+}
+
+/** Confirms a log-in as a user. A second confirmation replaces the first, and its code. Throws `CliLoginNotFound`. */
+export function confirm(login: CliLogin, user: string, code: string, now: Date): CliLogin {
+  assertOpen(login, now);
+  return { ...login, confirmed: { user, codeHash: hashCode(login, code) } };
+}
+
+/** Completes a log-in if the code is right, else counts the attempt. Throws `CliLoginNotFound` when it is not open. */
+export function complete(login: CliLogin, code: string, now: Date): CliLogin {
+  assertOpen(login, now);
+  const isRight = login.confirmed?.codeHash === hashCode(login, code);
+  return isRight ? { ...login, isComplete: true } : { ...login, attemptsLeft: login.attemptsLeft - 1 };
+}
+
+/** Whether a log-in waits to be confirmed or completed. */
+export function isOpen({ isComplete, attemptsLeft, endsAt }: CliLogin, now: Date): boolean {
+  return !isComplete && attemptsLeft > 0 && now < endsAt;
+}
+
+export function noCliLogin(): ApiError {
+  return new ApiError(
+    'CliLoginNotFound',
+    'This log-in was completed or has expired, begin another in the command line',
+  );
+}
+
+function assertOpen(login: CliLogin, now: Date): void {
+  if (!isOpen(login, now)) throw noCliLogin();
+}
+
+function hashCode({ id }: CliLogin, code: string): string {
+  return createHash('sha256').update(`${id} ${code}`).digest('hex');
+}

@@ -1,0 +1,20 @@
+/** Members of accounts, where both the account and the user change. */
+import type { Role } from '../contract/roles.ts';
+import type { Store } from '../core/store/store.ts';
+import { accounts, withMember } from './account.ts';
+import { ApiError } from './api-error.ts';
+import { userId, users, withAccount } from './user.ts';
+
+/**
+ * Adds a user to an account, or changes the role. The user's document is written first: after a crash between the two writes it
+ * names an account that the user is no member of, which means nothing. Throws `UserNotFound`, `AccountNotFound` and `LastOwner`.
+ */
+export async function setMember(store: Store, account: string, email: string, role: Role): Promise<void> {
+  const id = userId(email);
+  const now = await store.now();
+  const user = await store.update(users, id, (current) => withAccount(current, account));
+  if (!user) throw new ApiError('UserNotFound', `There is no user "${email}", an administrator can create it`);
+  if (!(await store.update(accounts, account, (current) => withMember(current, id, role, now)))) {
+    throw new ApiError('AccountNotFound', `There is no account "${account}"`);
+  }
+}

@@ -1,0 +1,111 @@
+/** The first administrator, created with a one-time set-up code that the first start prints, or by the configuration. */
+import { createHash, randomInt } from 'node:crypto';
+import type { Collection, Store } from '../core/store/store.ts';
+import { upsert } from '../core/store/upsert.ts';
+import { ApiError } from './api-error.ts';
+import { setMember } from './members.ts';
+import { newUser, userId, users, withPassword } from './user.ts';
+
+/** The person who has used a set-up code. */
+interface SetupClaim {
+  readonly email: string;
+  readonly passwordHash: string;
+}
+
+interface Setup {
+  /** There is one. */
+  readonly id: string;
+  /** The hashes of the codes that API processes have printed. */
+  readonly codeHashes: readonly string[];
+  /** The account that the administrator becomes owner of. */
+  readonly account: string;
+  readonly claim?: SetupClaim;
+}
+
+export const setups: Collection<Setup> = { name: 'setups', indexes: {} };
+
+const setupId = 'first-administrator';
+
+/** API processes with data folders of their own, each of which prints a code; more codes push out the oldest. */
+const maxCodes = 16;
+
+/** Without letters and digits that look alike. */
+const codeAlphabet = 'abcdefghjkmnpqrstuvwxyz23456789';
+
+/** 31^20 is 99 bits: too many to guess, and short enough to type. */
+const codeLength = 20;
+
+/** A new set-up code, in groups of five characters. */
+export function newSetupCode(): string {
+  let code = '';
+  for (let i = 0; i < codeLength; i += 1) {
+    if (i > 0 && i % 5 === 0) code += '-';
+    code += codeAlphabet[randomInt(codeAlphabet.length)];
+  }
+  return code;
+}
+
+/** Whether there is an administrator. */
+export async function hasAdministrator(store: Store): Promise<boolean> {
+  const [admin] = await store.find(users, { index: 'byAdmin', equals: { isAdmin: true }, limit: 1 });
+  return admin !== undefined;
+}
+
+/** Makes a code valid for creating the first administrator. */
+export async function addSetupCode(store: Store, code: string, account: string): Promise<void> {
+  const hash = hashCode(code);
+  await upsert(store, setups, setupId, (current) => {
+    if (!current) return { id: setupId, codeHashes: [hash], account };
+    if (current.codeHashes.includes(hash)) return current;
+    return { ...current, codeHashes: [...current.codeHashes, hash].slice(-maxCodes) };
+  });
+}
+
+/**
+ * Creates the first administrator, if the code is right and nobody has used one. Of two requests at the same time, the store lets one
+ * claim the set-up; what the claim stands for is written after it, and again at the next start if the process dies in between.
+ * Throws `Forbidden`.
+ */
+export async function setUp(store: Store, code: string, claim: SetupClaim): Promise<void> {
+  if (await hasAdministrator(store)) throw wrongCode();
+  const setup = await store.update(setups, setupId, (current) => claimSetup(current, code, claim));
+  if (setup?.claim?.passwordHash !== claim.passwordHash) throw wrongCode();
+  await finishSetup(store);
+}
+
+/** Creates the administrator of a set-up that was claimed. Does nothing if none was, or if there is an administrator. */
+export async function finishSetup(store: Store): Promise<void> {
+  const setup = await store.get(setups, setupId);
+  if (!setup?.claim) return;
+  await ensureAdministrator(store, setup.claim, setup.account);
+  await store.delete(setups, setupId);
+}
+
+/** Creates an administrator, who owns an account, unless there is such a user: then only the rights are added. */
+export async function ensureAdministrator(store: Store, claim: SetupClaim, account: string): Promise<void> {
+  const now = await store.now();
+  const id = userId(claim.email);
+  await upsert(store, users, id, (current) => {
+    if (current?.isAdmin) return current;
+    const user = withPassword(current ?? newUser(claim.email, { isAdmin: true }, now), claim.passwordHash, now);
+    return { ...user, isAdmin: true };
+  });
+  await setMember(store, account, claim.email, 'owner');
+}
+
+function claimSetup(setup: Setup, code: string, claim: SetupClaim): Setup {
+  return setup.claim || !setup.codeHashes.includes(hashCode(code)) ? setup : { ...setup, claim };
+}
+
+function wrongCode(): ApiError {
+  return new ApiError(
+    'Forbidden',
+    'This set-up code is wrong or was used before, look for the newest one where Berth runs',
+  );
+}
+
+/** People may type it in capitals, or with spaces. */
+function hashCode(code: string): string {
+  const plain = code.toLowerCase().replaceAll(/[\s-]/g, '');
+  return createHash('sha256').update(plain).digest('hex');
+}
