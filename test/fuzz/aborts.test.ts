@@ -55,7 +55,12 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   let fixture: Fixture;
   beforeAll(async () => {
     if (!engine) return;
-    fixture = await Fixture.open({ engine, drivers: 'embedded' }, { BERTH_START_TIMEOUT_SECONDS: '3600' });
+    // One backend is held back from becoming ready until the end.
+    const startTimeoutSeconds = Math.ceil(fuzzMs / 1000) + 3_600;
+    fixture = await Fixture.open(
+      { engine, drivers: 'embedded' },
+      { BERTH_START_TIMEOUT_SECONDS: String(startTimeoutSeconds) },
+    );
     const { platform } = fixture;
     await pushTestImage(engine, platform, { image: await rawBackendImage(), service: 'raw' });
     await fixture.push('deaf');
