@@ -111,6 +111,8 @@ export interface Api extends ApiDependencies {
   readonly containerEnv: ContainerEnv;
   /** Removes in the background what deleted services had. */
   readonly clearServices: () => void;
+  /** Encrypts the secrets of services. */
+  readonly serviceSecrets: SecretBox;
   /** Encrypts the options of spawn tokens. */
   readonly spawnOptions: SecretBox;
   /** Records in the background when a service was last spawned. */

@@ -5,6 +5,7 @@ import type { Unreadable } from '../core/http/gated-server.ts';
 import { openBackendWatch } from '../model/backend-watch.ts';
 import { ApiError } from '../model/api-error.ts';
 import { ContainerEnv } from '../model/container-env.ts';
+import { serviceSecretsBox } from '../model/service-settings.ts';
 import { spawnOptionsBox } from '../model/spawn-token.ts';
 import { openCliLoginWatch } from './accounts/cli-logins.ts';
 import { newApp } from './app.ts';
@@ -53,6 +54,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     cliLogins: await openCliLoginWatch(deps, opening),
     bearerFor: deps.secret.deriver('bearer tokens of backends'),
     containerEnv: new ContainerEnv(deps.secret),
+    serviceSecrets: serviceSecretsBox(deps.secret),
     spawnOptions: spawnOptionsBox(deps.secret),
     clearServices: () => clearing.begin(),
     noteSpawn: (service, environment, time) => spawnTimes.note(service, environment, time),

@@ -11,11 +11,13 @@ import { mountReference } from './reference/reference.ts';
 import { olderEndpoints } from './v1/endpoints.ts';
 import { backendEndpoints } from './v2/backends.ts';
 import { imageArchiveEndpoints } from './v2/image-archives.ts';
+import { serviceSettingsEndpoints } from './v2/service-settings.ts';
 import { serviceEndpoints } from './v2/services.ts';
 
 export const apiRoutes: readonly Mounted[] = [
   // First, because connect is the most frequent request, and Express tries routes in order.
   ...serviceEndpoints,
+  ...serviceSettingsEndpoints,
   ...backendEndpoints,
   ...imageArchiveEndpoints,
   ...tokenEndpoints,

@@ -14,6 +14,8 @@ import type { Key } from '../model/key.ts';
 import { ApiError } from '../model/api-error.ts';
 import { newRoute, routes, tokenSource } from '../model/route.ts';
 import type { Environment, Service } from '../model/service.ts';
+import { openSecrets } from '../model/service-settings.ts';
+import type { ServiceSettings } from '../model/service-settings.ts';
 import type { Api, SpawnRules } from './dependencies.ts';
 import { notify } from './notify.ts';
 import { endBackend } from './stop.ts';
@@ -48,12 +50,14 @@ export async function spawn(api: Api, spawn: Spawn): Promise<Connection>;
 export async function spawn(api: Api, spawn: Spawn & { claim: Claim }): Promise<Connection | undefined>;
 export async function spawn(api: Api, { service, environment, request, older, claim }: Spawn & { claim?: Claim }) {
   const config = typeof request.spawn === 'object' ? request.spawn : {};
-  const plan = planSpawn(api.rules, config, older?.generation);
+  const plan = planSpawn(api.rules, config, { settings: service.settings, generation: older?.generation });
   const now = await api.store.now();
   const imageDigest = await imageToSpawn(api, { service, environment, config, now });
   const id = newBackendId();
   const key = claim && (await claimKey(api, claim, id, now));
   if (claim && key?.backend !== id) return undefined;
+  const forOlder = older && olderPlan(api, older, { id, service: service.name, env: plan.env });
+  const secrets = { ...openSecrets(api.serviceSecrets, service, config.executable?.env), ...forOlder?.secrets };
   const backend = newBackend(
     {
       ...plan,
@@ -63,7 +67,8 @@ export async function spawn(api: Api, { service, environment, request, older, cl
       environment: environment.name,
       cluster: config.cluster ?? environment.cluster,
       imageDigest,
-      ...(older && olderPlan(api, older, { id, service: service.name, env: plan.env })),
+      ...forOlder?.plan,
+      ...(Object.keys(secrets).length > 0 && { sealedEnv: api.containerEnv.seal(id, secrets) }),
       ...(key && request.key !== undefined && { key: request.key, fencingToken: key.fencingToken }),
       ...(claim?.predecessor && { waitsFor: claim.predecessor.id }),
     },
@@ -125,37 +130,44 @@ async function imageToSpawn(
   throw new ApiError('ImageNotFound', `Service "${service.id}" has no image with the ${kind} "${reference}"`);
 }
 
-/** The port on which backends listen, unless a spawn of the earliest form names another one. */
+/** The port on which backends listen, unless their service or a spawn of the earliest form names another one. */
 const backendPort = 8080;
 
 /** The default window of `cpu_period_percent`, in microseconds. */
 const defaultCpuPeriodMicroseconds = 100_000;
 
-/** Applies defaults and limits to a spawn config. Throws `BadRequest` if it exceeds a limit, and `MountsDisabled`. */
+/** Applies the settings of the service, defaults and limits to a spawn config. Throws `BadRequest` if it exceeds a limit, and `MountsDisabled`. */
 function planSpawn(
   rules: SpawnRules,
   config: SpawnConfig,
-  generation: GenerationName = 'v2',
+  {
+    settings = {},
+    generation = 'v2',
+  }: { readonly settings?: ServiceSettings | undefined; readonly generation?: GenerationName | undefined },
 ): Pick<BackendPlan, 'env' | 'limits' | 'mount' | 'maxIdleSeconds' | 'lifetimeLimitSeconds' | 'port'> {
   const { env, mount, resource_limits: limits } = config.executable ?? {};
   if (mount !== undefined && !rules.mountsEnabled) {
     throw new ApiError('MountsDisabled', 'This platform has no folder for mounts, set BERTH_MOUNT_FOLDER on its nodes');
   }
-  const maxIdleSeconds = config.max_idle_seconds ?? rules.defaultMaxIdleSeconds;
+  // The limit may be lower than when the setting was made.
+  const ofService =
+    settings.maxIdleSeconds === undefined ? undefined : Math.min(settings.maxIdleSeconds, rules.maxIdleSecondsLimit);
+  const maxIdleSeconds = config.max_idle_seconds ?? ofService ?? rules.defaultMaxIdleSeconds;
   const lifetime = config.lifetime_limit_seconds ?? rules.defaultLifetimeSeconds;
-  checkLimit(generations[generation].words.maxIdleSeconds, maxIdleSeconds, rules.maxIdleSecondsLimit);
+  checkMaxIdle(rules, generations[generation].words.maxIdleSeconds, maxIdleSeconds);
   if (lifetime !== undefined) checkLimit('spawn.lifetime_limit_seconds', lifetime, rules.lifetimeSecondsLimit);
   return {
-    ...(env && { env }),
+    ...((env ?? settings.env) && { env: { ...settings.env, ...env } }),
     ...(mount !== undefined && { mount }),
-    limits: limits ? planLimits(limits) : {},
+    limits: { ...settings.limits, ...(limits && planLimits(limits)) },
     maxIdleSeconds,
     ...(lifetime !== undefined && { lifetimeLimitSeconds: lifetime }),
-    port: backendPort,
+    port: settings.port ?? backendPort,
   };
 }
 
-function planLimits(limits: ResourceLimits): BackendLimits {
+/** The limits of a backend, from those of a request. */
+export function planLimits(limits: ResourceLimits): BackendLimits {
   const { memory_limit_bytes, cpu_period_percent, cpu_period, cpu_time_limit } = limits;
   return {
     ...(memory_limit_bytes !== undefined && { memoryBytes: memory_limit_bytes }),
@@ -165,6 +177,11 @@ function planLimits(limits: ResourceLimits): BackendLimits {
     }),
     ...(cpu_time_limit !== undefined && { cpuTimeSeconds: cpu_time_limit }),
   };
+}
+
+/** Throws `BadRequest` with the name of the field. */
+export function checkMaxIdle({ maxIdleSecondsLimit }: SpawnRules, field: string, seconds: number): void {
+  checkLimit(field, seconds, maxIdleSecondsLimit);
 }
 
 function checkLimit(field: string, seconds: number, limit: number): void {

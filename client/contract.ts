@@ -190,6 +190,23 @@ export type CreateEnvironmentRequest = {
 /** Name of an environment */
 export type EnvironmentName = string;
 
+export type ServiceSettingsChange = {
+  /** The port on which the application listens, and the value of `PORT`. Default: 8080 */
+  port?: number | null | undefined;
+  /** Seconds for which a backend runs on after all its connections have closed */
+  max_idle_seconds?: number | null | undefined;
+  /** Limits of each backend. A connect request overrides each limit by itself */
+  resource_limits?: ResourceLimits | null | undefined;
+  /** Environment variables of each backend, shown to everyone who may read the service */
+  env?: {
+    [name: string]: string | null;
+  } | undefined;
+  /** Environment variables of each backend that are stored encrypted and never shown again */
+  secrets?: {
+    [name: string]: string | null;
+  } | undefined;
+};
+
 export type Visibility = {
   /** Whether the images can be pulled without a token */
   public: boolean;
@@ -444,6 +461,18 @@ export type Image = {
   repository: string;
   tag: string;
   upload_time: Timestamp;
+};
+
+/** The defaults of backends; null: the default of the platform */
+export type ServiceSettings = {
+  port: number | null;
+  max_idle_seconds: number | null;
+  resource_limits: ResourceLimits | null;
+  env: {
+    [name: string]: string;
+  };
+  /** The names of the secrets, in order. Their values are never shown */
+  secrets: string[];
 };
 
 /** The endpoints: parameters of the path, the query, the body of a request, and the body of a response. */
@@ -875,6 +904,26 @@ export interface Endpoints {
     body: undefined;
     answer: Ok;
   };
+  /** The settings of a service: the defaults of its backends, without the values of its secrets */
+  serviceSettings: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: ServiceSettings;
+  };
+  /** Change settings of a service, for backends that are spawned from now on */
+  changeServiceSettings: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: ServiceSettingsChange;
+    answer: Ok;
+  };
   /** Whether the images of a service can be pulled without a login */
   visibility: {
     path: {
@@ -939,6 +988,8 @@ export const endpoints = {
   environments: { method: 'GET', path: '/v2/service/{account}/{service}/environments', needsToken: true },
   createEnvironment: { method: 'POST', path: '/v2/service/{account}/{service}/environments', needsToken: true },
   deleteEnvironment: { method: 'POST', path: '/v2/service/{account}/{service}/{environment}/delete', needsToken: true },
+  serviceSettings: { method: 'GET', path: '/v2/service/{account}/{service}/settings', needsToken: true },
+  changeServiceSettings: { method: 'POST', path: '/v2/service/{account}/{service}/settings', needsToken: true },
   visibility: { method: 'GET', path: '/v2/service/{account}/{service}/visibility', needsToken: true },
   setVisibility: { method: 'POST', path: '/v2/service/{account}/{service}/visibility', needsToken: true },
 } as const satisfies Record<keyof Endpoints, { method: string; path: string; needsToken: boolean }>;

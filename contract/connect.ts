@@ -19,7 +19,8 @@ const minMemoryBytes = 6 * 1024 * 1024;
 /** A time that a backend may run, or be idle. */
 export const seconds = z.int().min(1).max(maxSeconds);
 
-const variables = z.record(
+/** Environment variables, by their names. */
+export const variables = z.record(
   z
     .string()
     .min(1)

@@ -12,6 +12,7 @@ import {
 import { connectRequest, connectResponse } from './connect.ts';
 import { get, ok, post } from './endpoint.ts';
 import { pageFields, pageQuery } from './pages.ts';
+import { serviceSettings, serviceSettingsChange } from './service-settings.ts';
 import {
   createEnvironmentRequest,
   createServiceRequest,
@@ -178,6 +179,19 @@ export const endpoints = {
     access: 'manage',
     answer: ok,
     errors: ['ServiceNotFound', 'EnvironmentNotFound'],
+  }),
+  serviceSettings: get('/v2/service/{account}/{service}/settings', {
+    summary: 'The settings of a service: the defaults of its backends, without the values of its secrets',
+    access: 'read',
+    answer: serviceSettings,
+    errors: ['ServiceNotFound'],
+  }),
+  changeServiceSettings: post('/v2/service/{account}/{service}/settings', {
+    summary: 'Change settings of a service, for backends that are spawned from now on',
+    access: 'manage',
+    body: serviceSettingsChange,
+    answer: ok,
+    errors: ['ServiceNotFound'],
   }),
   // Not a field of the service object, because existing clients compare that field by field.
   visibility: get('/v2/service/{account}/{service}/visibility', {

@@ -3,6 +3,7 @@ import { defaultEnvironmentName } from '../contract/names.ts';
 import type { Collection, Store } from '../core/store/store.ts';
 import { upsert } from '../core/store/upsert.ts';
 import { ApiError } from './api-error.ts';
+import type { ServiceSettings } from './service-settings.ts';
 
 /** A named default for spawns of a service. */
 export interface Environment {
@@ -26,6 +27,8 @@ export interface Service {
   readonly lastSpawnedAt?: Date;
   /** Whether its images can be pulled without credentials. Absent: no. */
   readonly public?: boolean;
+  /** What its backends get by default. Absent: the platform's defaults. */
+  readonly settings?: ServiceSettings;
   /** When it was deleted. It counts as absent from then on, until its document is deleted, too. */
   readonly deletedAt?: Date;
   /** Until when backends, images and spawn tokens are those of a deleted service with this name, which are still to be removed. */

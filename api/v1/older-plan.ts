@@ -21,24 +21,30 @@ interface Spawned {
   readonly env: BackendPlan['env'];
 }
 
-/** The part of a backend's plan that depends on the generation. The platform's variables override those of the request. */
+/**
+ * The part of a backend's plan that depends on the generation, and the variables that must be encrypted. The platform's variables
+ * override those of the request.
+ */
 export function olderPlan(
-  api: Pick<Api, 'urls' | 'tokenFor' | 'bearerFor' | 'containerEnv'>,
+  api: Pick<Api, 'urls' | 'tokenFor' | 'bearerFor'>,
   { generation, port, requiresBearerToken = false }: OlderSpawn,
   { id, service, env }: Spawned,
-): Pick<BackendPlan, 'generation' | 'bearerHash' | 'env' | 'sealedEnv'> & { port?: number } {
+): {
+  readonly plan: Pick<BackendPlan, 'generation' | 'bearerHash' | 'env'> & { readonly port?: number };
+  readonly secrets: Readonly<Record<string, string>>;
+} {
   const reserved: readonly string[] = generations[generation].reservedVariables;
   const given = { PLATFORM_NAME: id, PLATFORM_SERVICE: service };
   const variables = Object.fromEntries(Object.entries(given).filter(([name]) => reserved.includes(name)));
   return {
-    generation,
-    env: { ...env, ...variables },
+    plan: {
+      generation,
+      env: { ...env, ...variables },
+      ...(requiresBearerToken && { bearerHash: hashToken(api.bearerFor(id)) }),
+      ...(port !== undefined && { port }),
+    },
     // It contains the connection token, which stands in the store as a hash only.
-    ...(reserved.includes('PLATFORM_URL') && {
-      sealedEnv: api.containerEnv.seal(id, { PLATFORM_URL: commonUrl(api, id) }),
-    }),
-    ...(requiresBearerToken && { bearerHash: hashToken(api.bearerFor(id)) }),
-    ...(port !== undefined && { port }),
+    secrets: reserved.includes('PLATFORM_URL') ? { PLATFORM_URL: commonUrl(api, id) } : {},
   };
 }
 

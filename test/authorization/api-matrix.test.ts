@@ -68,6 +68,8 @@ const table: Readonly<Record<string, Row>> = {
   'GET /v2/service/:account/:service/environments': openTo('read'),
   'POST /v2/service/:account/:service/environments': openTo('manage', { name: 'new' }),
   'POST /v2/service/:account/:service/:environment/delete': openTo('manage'),
+  'GET /v2/service/:account/:service/settings': openTo('read'),
+  'POST /v2/service/:account/:service/settings': openTo('manage', {}),
   'GET /v2/service/:account/:service/visibility': openTo('read'),
   'POST /v2/service/:account/:service/visibility': openTo('manage', { public: false }),
   ...older('/v1'),

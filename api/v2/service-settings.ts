@@ -1,0 +1,51 @@
+/** Reads and changes the settings of services. */
+import { endpoints } from '../../contract/endpoints.ts';
+import type { ResourceLimits } from '../../contract/connect.ts';
+import type { ServiceSettingsObject } from '../../contract/service-settings.ts';
+import type { BackendLimits } from '../../model/backend.ts';
+import { sealSecrets, withSettings } from '../../model/service-settings.ts';
+import type { ServiceSettings } from '../../model/service-settings.ts';
+import { visibleService } from '../access.ts';
+import { answer } from '../app.ts';
+import { checkMaxIdle, planLimits } from '../spawn.ts';
+import { changeService } from './services.ts';
+
+export const serviceSettingsEndpoints = [
+  answer(endpoints.serviceSettings, async (api, { parameters, caller }) => {
+    const { settings = {} } = await visibleService(api.store, caller, parameters);
+    return presentSettings(settings);
+  }),
+  answer(endpoints.changeServiceSettings, async (api, { parameters, body, caller }) => {
+    const service = await visibleService(api.store, caller, parameters);
+    if (typeof body.max_idle_seconds === 'number') checkMaxIdle(api.rules, 'max_idle_seconds', body.max_idle_seconds);
+    const change = {
+      port: body.port,
+      maxIdleSeconds: body.max_idle_seconds,
+      limits: body.resource_limits ? planLimits(body.resource_limits) : body.resource_limits,
+      env: body.env,
+      secrets: body.secrets && sealSecrets(api.serviceSecrets, service.id, body.secrets),
+    };
+    await changeService(api, service, (current) => withSettings(current, change));
+    return { status: 'ok' };
+  }),
+];
+
+function presentSettings({ port, maxIdleSeconds, limits, env, secrets }: ServiceSettings): ServiceSettingsObject {
+  return {
+    port: port ?? null,
+    max_idle_seconds: maxIdleSeconds ?? null,
+    resource_limits: limits ? presentLimits(limits) : null,
+    env: { ...env },
+    secrets: Object.keys(secrets ?? {}).toSorted(),
+  };
+}
+
+function presentLimits(limits: BackendLimits): ResourceLimits {
+  const { memoryBytes, cpuPeriodPercent, cpuPeriodMicroseconds, cpuTimeSeconds } = limits;
+  return {
+    ...(memoryBytes !== undefined && { memory_limit_bytes: memoryBytes }),
+    ...(cpuPeriodPercent !== undefined && { cpu_period_percent: cpuPeriodPercent }),
+    ...(cpuPeriodMicroseconds !== undefined && { cpu_period: cpuPeriodMicroseconds }),
+    ...(cpuTimeSeconds !== undefined && { cpu_time_limit: cpuTimeSeconds }),
+  };
+}

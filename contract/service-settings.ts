@@ -1,0 +1,58 @@
+/** Settings of a service: the defaults of its backends. A connect request overrides them. */
+import { z } from 'zod';
+import { resourceLimits, seconds, variables } from './connect.ts';
+import { generations } from './generations.ts';
+
+const port = z.int().min(1).max(65_535);
+
+/** No generation may set these. */
+const reserved: ReadonlySet<string> = new Set(
+  Object.values(generations).flatMap(({ reservedVariables }): readonly string[] => reservedVariables),
+);
+
+const variableChanges = z
+  .record(variables.keyType, variables.valueType.nullable())
+  .superRefine((changes, context) => {
+    for (const name of Object.keys(changes).filter((each) => reserved.has(each))) {
+      context.addIssue({ code: 'custom', message: 'This variable is set by the platform', path: [name] });
+    }
+  })
+  .meta({ description: 'Variables by name; null deletes one, and variables that are left out stay' });
+
+/** What is left out stays as it is; null restores the platform's default. */
+export const serviceSettingsChange = z
+  .strictObject({
+    port: port
+      .nullable()
+      .meta({ description: 'The port on which the application listens, and the value of `PORT`. Default: 8080' })
+      .optional(),
+    max_idle_seconds: seconds
+      .nullable()
+      .meta({ description: 'Seconds for which a backend runs on after all its connections have closed' })
+      .optional(),
+    resource_limits: resourceLimits
+      .nullable()
+      .meta({ description: 'Limits of each backend. A connect request overrides each limit by itself' })
+      .optional(),
+    env: variableChanges
+      .meta({ description: 'Environment variables of each backend, shown to everyone who may read the service' })
+      .optional(),
+    secrets: variableChanges
+      .meta({ description: 'Environment variables of each backend that are stored encrypted and never shown again' })
+      .optional(),
+  })
+  .meta({ id: 'ServiceSettingsChange' });
+
+export const serviceSettings = z
+  .strictObject({
+    port: port.nullable(),
+    max_idle_seconds: z.int().nullable(),
+    resource_limits: resourceLimits.nullable(),
+    env: z.record(z.string(), z.string()),
+    secrets: z
+      .array(z.string())
+      .meta({ description: 'The names of the secrets, in order. Their values are never shown' }),
+  })
+  .meta({ id: 'ServiceSettings', description: 'The defaults of backends; null: the default of the platform' });
+
+export type ServiceSettingsObject = z.infer<typeof serviceSettings>;
