@@ -7,7 +7,7 @@ import { yearSeconds } from './retention-settings.ts';
 export const backendSettings = {
   startTimeoutSeconds: {
     variable: 'BERTH_START_TIMEOUT_SECONDS',
-    schema: whole({ min: 1, max: 3600, or: 300 }),
+    schema: whole({ min: 1, max: 24 * 3600, or: 300 }),
     defaultText: '`300`',
     help: 'How long a backend may take to become ready, without the time for pulling its image.',
   },
