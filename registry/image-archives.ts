@@ -1,5 +1,7 @@
 /** Receives and writes images as archives, for the service API. */
+import { OpenOperations } from '../core/async/open-operations.ts';
 import { StalledDownloads } from '../core/http/stalled-downloads.ts';
+import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Image } from '../model/image.ts';
 import { asApiError } from './archive/api-errors.ts';
 import { archiveLimits } from './archive/limits.ts';
@@ -10,10 +12,12 @@ import { writeArchive } from './archive/write-archive.ts';
 import type { ImageArchive } from './archive/write-archive.ts';
 import type { ContentContext, ContentDeps } from './context.ts';
 import { RegistryError } from './errors.ts';
+import { GarbageCollector } from './gc/garbage-collector.ts';
 import { Quota } from './quota/quota.ts';
+import type { Registry } from './registry.ts';
 
 /** Images as archives. Throws `ApiError`s. */
-export interface ImageArchives extends Disposable {
+export interface ImageArchives extends AsyncDisposable {
   /** Reads the archive in a request body, stores what the repository lacks of it, and tags the image. */
   receive(upload: ArchiveUpload): Promise<Image>;
   /** Writes an image of a repository as an archive. `undefined` if there is no such image. */
@@ -21,9 +25,9 @@ export interface ImageArchives extends Disposable {
 }
 
 export interface ImageArchivesDeps extends ContentDeps {
-  readonly collector: ContentContext['collector'];
-  /** The registry's, if it runs in this process. */
-  readonly quota: Quota | undefined;
+  readonly metrics: Metrics;
+  /** The registry, if it runs in this process. */
+  readonly registry: Pick<Registry, 'collector' | 'quota'> | undefined;
   /** Host and port of the registry, as in the names of images. */
   readonly registryHost: string;
   /** The maximum size of an archive, both as it is sent and unpacked. */
@@ -32,20 +36,23 @@ export interface ImageArchivesDeps extends ContentDeps {
   readonly archiveLimits?: Partial<ArchiveLimits>;
 }
 
-/** Opens image archives on the registry's store and blobs; the registry need not run. Disposing cancels uploads in progress. */
+/** Opens image archives on the registry's store and blobs. Disposing cancels uploads in progress and waits for them. */
 export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
   const closing = new AbortController();
+  const uploads = new OpenOperations();
+  const own = new AsyncDisposableStack();
   const context: ContentContext = {
     ...deps,
     downloads: new StalledDownloads(deps.clock),
+    collector: deps.registry?.collector ?? own.use(new GarbageCollector(deps)),
     // Without a registry in this process, pushes in other processes show in this quota when it is measured again.
-    quota: deps.quota ?? new Quota(deps),
+    quota: deps.registry?.quota ?? new Quota(deps),
     signal: closing.signal,
   };
   const limits = { ...archiveLimits, maxBytes: deps.maxArchiveBytes, ...deps.archiveLimits };
   const receiving = { limits, permits: new ArchivePermits(limits) };
   return {
-    receive: async (upload) => await receiveImage(context, receiving, upload),
+    receive: async (upload) => await uploads.run(async () => await receiveImage(context, receiving, upload)),
     write: async (repository, digest) => {
       try {
         return await writeArchive(context, { repository, digest, registryHost: deps.registryHost });
@@ -53,6 +60,10 @@ export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
         throw asApiError(error);
       }
     },
-    [Symbol.dispose]: () => closing.abort(new RegistryError('unavailable')),
+    [Symbol.asyncDispose]: async () => {
+      closing.abort(new RegistryError('unavailable'));
+      await uploads.settled();
+      await own.disposeAsync();
+    },
   };
 }

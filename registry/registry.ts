@@ -1,5 +1,6 @@
 /** The registry as a whole: handles each request from its route to its log line, and runs garbage collection. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { OpenOperations } from '../core/async/open-operations.ts';
 import { requestId } from '../core/http/request-id.ts';
 import { StalledDownloads } from '../core/http/stalled-downloads.ts';
 import type { Unreadable } from '../core/http/gated-server.ts';
@@ -56,25 +57,17 @@ export function openRegistry(deps: RegistryDeps): Registry {
     signal: closing.signal,
   };
   const metrics = openRegistryMetrics(deps.metrics);
-  const inProgress = new Set<Promise<void>>();
-  const track = async (work: Promise<void>) => {
-    inProgress.add(work);
-    try {
-      await work;
-    } finally {
-      inProgress.delete(work);
-    }
-  };
+  const requests = new OpenOperations();
   collector.schedule();
   return {
     collector,
     quota: context.quota,
     quotas: new AccountQuotas(deps),
     explain: (problem) => errorBody(unreadable[problem]),
-    handle: (request, response) => track(serve(context, metrics, { request, response })),
+    handle: (request, response) => requests.run(async () => await serve(context, metrics, { request, response })),
     [Symbol.asyncDispose]: async () => {
       closing.abort(new RegistryError('unavailable', { headers: { 'retry-after': '5' } }));
-      await Promise.allSettled([...inProgress, collector[Symbol.asyncDispose]()]);
+      await Promise.allSettled([requests.settled(), collector[Symbol.asyncDispose]()]);
       metrics[Symbol.dispose]();
     },
   };

@@ -1,4 +1,4 @@
-import { GarbageCollector, openImageArchives, openRegistry } from '../../registry/index.ts';
+import { openImageArchives, openRegistry } from '../../registry/index.ts';
 import type { GcSettings, ImageArchives, Registry, RegistryDeps, RegistryLimits } from '../../registry/index.ts';
 import type { Config } from '../config/config.ts';
 import type { PlatformUrls } from '../process/listeners.ts';
@@ -34,11 +34,9 @@ export function startImageArchives(
 ): ImageArchives | undefined {
   const { config } = deps;
   if (!registry && config.blobs === 'files') return undefined;
-  const opened = registryDeps(deps);
   return openImageArchives({
-    ...opened,
-    collector: registry?.collector ?? new GarbageCollector(opened),
-    quota: registry?.quota,
+    ...registryDeps(deps),
+    registry,
     registryHost: urls.registry,
     maxArchiveBytes: config.maxArchiveBytes,
   });

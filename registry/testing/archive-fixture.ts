@@ -5,6 +5,7 @@ import type { Blobs, BlobsError } from '../../core/blobs/blobs.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
+import { openMetrics } from '../../core/metrics/metrics.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { images } from '../../model/image.ts';
@@ -67,7 +68,8 @@ export class ArchiveFixture implements AsyncDisposable {
       openImageArchives({
         ...this.registry,
         blobs: this.#faultyBlobs(),
-        quota,
+        registry: quota && { collector: this.registry.collector, quota },
+        metrics: openMetrics(),
         gc: defaultGcSettings,
         clock,
         log: silentLog(),
