@@ -82,7 +82,9 @@ function answerType({ stream, page, archive }: Endpoint): string {
 
 /** An archive comes as a file of a form, or as the body itself. Of a form, what may stand in the query may be a field. */
 function requestBody({ archive, body, query }: Endpoint): ZodOpenApiRequestBodyObject {
-  if (archive !== 'request') return { required: false, content: { 'application/json': { schema: body } } };
+  if (archive !== 'request') {
+    return { required: !body.safeParse({}).success, content: { 'application/json': { schema: body } } };
+  }
   const file = z
     .string()
     .meta({ format: 'binary', description: 'The archive: a tar, which may be compressed with gzip or zstd' });

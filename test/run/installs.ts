@@ -9,6 +9,7 @@ import type { EngineKind } from '../kit/engines/docker-engine.ts';
 import { installBusybox, installEngine } from '../kit/packages/docker-packages.ts';
 import type { Missing } from '../kit/required.ts';
 import { installSharedServers } from '../kit/servers/shared-servers.ts';
+import { installSchemathesis } from '../kit/packages/schemathesis.ts';
 import { hasPackages, installTools, linkPrograms, systemPath } from '../kit/packages/test-programs.ts';
 
 /** Why no engine of a kind can be started. */
@@ -21,6 +22,8 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
   if (packaged) process.env['PATH'] = systemPath();
   const tools = await installTools(packages);
   if (tools !== undefined) missing.push({ part: 'tools', what: 'what calls curl or openssl', why: tools });
+  const schemathesis = await installSchemathesis(packages);
+  if (schemathesis !== undefined) missing.push({ part: 'tools', what: 'the API with schemathesis', why: schemathesis });
   const busybox = await installBusybox(packages);
   const engines = {
     stable: busybox ?? (await installEngine('stable', packages)),

@@ -1,0 +1,49 @@
+/** Schemathesis, which tests an API by its OpenAPI document, in a Python environment that stays for the next run. */
+import { join } from 'node:path';
+import { findProgram, runCommand } from '../../../setup/command.ts';
+import type { AptPackages } from './apt-packages.ts';
+import { cached, cachedPath, isThere } from './cached.ts';
+
+const version = '4.32.5';
+
+const folder = `schemathesis-${version}`;
+
+/** It has about 30 dependencies. */
+const installTimeoutMs = 300_000;
+
+/** The Python that has schemathesis, if it is installed. */
+export async function schemathesisPython(): Promise<string | undefined> {
+  const python = join(cachedPath(folder), 'bin/python');
+  return (await isThere(python)) ? python : undefined;
+}
+
+/** Installs schemathesis. Returns why it cannot be used, or `undefined`. */
+export async function installSchemathesis(packages: AptPackages): Promise<string | undefined> {
+  if (await schemathesisPython()) return undefined;
+  const problem = await withoutPython(packages);
+  if (problem !== undefined) return problem;
+  try {
+    await packages.terminal.during('Installing schemathesis', async () => {
+      await cached(folder, async (making) => {
+        const signal = AbortSignal.timeout(installTimeoutMs);
+        await runCommand('python3', ['-m', 'venv', making], { signal });
+        const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', `schemathesis==${version}`];
+        await runCommand(join(making, 'bin/python'), install, { signal });
+      });
+    });
+    return undefined;
+  } catch (error) {
+    return `it cannot be installed from PyPI: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+/** Debian has the part of Python that makes environments in a package of its own. */
+async function withoutPython(packages: AptPackages): Promise<string | undefined> {
+  const hasVenv = async () =>
+    (await findProgram('python3')) !== undefined &&
+    (await runCommand('python3', ['-c', 'import ensurepip, venv']).then(
+      () => true,
+      () => false,
+    ));
+  return (await hasVenv()) ? undefined : await packages.install('Installing Python', ['python3', 'python3-venv']);
+}
