@@ -10,6 +10,7 @@ import { ApiError } from '../model/api-error.ts';
 import { anonymous, authenticate } from './access.ts';
 import { assertSameOrigin } from './accounts/session-cookie.ts';
 import type { Caller } from './access.ts';
+import { audited } from './audit.ts';
 import { answerErrors } from './errors.ts';
 import { measureRequests } from './metrics.ts';
 import type { Api } from './dependencies.ts';
@@ -65,7 +66,7 @@ export function answer<Path extends string, Body, Query>(
       if (isOpen) app.options(path, allowEveryOrigin, (_request, response) => void response.sendStatus(204));
       const run: RequestHandler = async (request, response) => {
         const call = await parseCall(api, endpoint, request, response);
-        const result = await handler(api, call);
+        const result = await audited(api, endpoint, call, async () => await handler(api, call));
         if (isJsonAnswered(endpoint)) sendJson(response, endpoint.status, result);
       };
       const before = isOpen ? [allowEveryOrigin] : [];

@@ -34,6 +34,7 @@ export async function connect(
   request: ConnectRequest,
   signal: AbortSignal,
 ): Promise<Connection> {
+  await api.limits.admitConnect(target.account);
   const service = await findService(api.store, serviceId(target.account, target.service));
   if (!service) throw new ApiError('ServiceNotFound', `There is no service "${target.account}/${target.service}"`);
   const environment = environmentOf(service, target.environment);

@@ -15,6 +15,8 @@ import type { UploadQuery } from '../contract/service.ts';
 import type { Environment } from '../model/service.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
 import type { CliLoginWatch } from './accounts/cli-logins.ts';
+import type { AccountLimits } from '../model/account.ts';
+import type { AccountLimiter } from './account-limits.ts';
 import type { TokenChecks } from '../model/token-checks.ts';
 import type { PullProgresses } from './ready/pull-progress.ts';
 
@@ -43,6 +45,8 @@ export interface SpawnRules {
   readonly prefetchEnabled: boolean;
   /** How long an ended backend is kept, with its history. */
   readonly backendHistorySeconds: number;
+  /** How long the audit keeps a record. */
+  readonly auditDays: number;
 }
 
 /** Imports and exports images as archives; implemented by the registry. It throws `ApiError`s. */
@@ -94,6 +98,8 @@ export interface ApiDependencies {
   readonly tokens: TokenChecks;
   /** Whether a load balancer in front sets `X-Forwarded-For`. */
   readonly behindLoadBalancer: boolean;
+  /** For accounts without limits of their own. 0: no limit. */
+  readonly accountLimits: Required<AccountLimits>;
   /** Derives a connection token from a text (`tokenSource`). */
   readonly tokenFor: (source: string) => string;
   /** The secret token of a connection token. */
@@ -105,6 +111,7 @@ export interface Api extends ApiDependencies {
   readonly watch: BackendWatch;
   readonly pullProgresses: PullProgresses;
   readonly bodies: JsonBodies;
+  readonly limits: AccountLimiter;
   readonly cliLogins: CliLoginWatch;
   /** Derives the bearer token of a backend that was spawned with `require_bearer_token`. */
   readonly bearerFor: (backend: string) => string;

@@ -8,6 +8,7 @@ import { ContainerEnv } from '../model/container-env.ts';
 import { serviceSecretsBox } from '../model/service-settings.ts';
 import { spawnOptionsBox } from '../model/spawn-token.ts';
 import { openCliLoginWatch } from './accounts/cli-logins.ts';
+import { AccountLimiter } from './account-limits.ts';
 import { newApp } from './app.ts';
 import { startOrphanReaper } from './orphan-reaper.ts';
 import { explainUnreadable } from './errors.ts';
@@ -51,6 +52,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     watch,
     pullProgresses,
     bodies: new JsonBodies(deps.clock),
+    limits: new AccountLimiter({ ...deps, defaultLimits: deps.accountLimits }),
     cliLogins: await openCliLoginWatch(deps, opening),
     bearerFor: deps.secret.deriver('bearer tokens of backends'),
     containerEnv: new ContainerEnv(deps.secret),

@@ -140,7 +140,16 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
       }
     }
     fixture.failDeletionsAfter(Infinity);
-    expect(await pass()).toEqual({ backends: 0, routes: 0, keys: 0, nodes: 0, tokens: 0, attempts: 0, cliLogins: 0 });
+    expect(await pass()).toEqual({
+      backends: 0,
+      routes: 0,
+      keys: 0,
+      nodes: 0,
+      tokens: 0,
+      attempts: 0,
+      cliLogins: 0,
+      auditRecords: 0,
+    });
     expect(await store.find(routes, { index: 'byBackend' })).toEqual([]);
   });
 

@@ -8,6 +8,7 @@ import { Counter } from 'prom-client';
 import { PeriodicTask } from '../core/async/periodic-task.ts';
 import type { Collection, StoredDocument } from '../core/store/store.ts';
 import { accessTokens } from '../model/access-token.ts';
+import { auditRecords } from '../model/audit.ts';
 import { attemptBuckets } from '../model/attempts.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
@@ -37,7 +38,10 @@ const endedTokenDays = 30;
 type RetentionDependencies = Pick<ApiDependencies, 'store' | 'clock' | 'log' | 'metrics' | 'rules'>;
 
 /** The number of documents of each kind that a pass deleted. */
-export type Deleted = Record<'backends' | 'routes' | 'keys' | 'nodes' | 'tokens' | 'attempts' | 'cliLogins', number>;
+export type Deleted = Record<
+  'backends' | 'routes' | 'keys' | 'nodes' | 'tokens' | 'attempts' | 'cliLogins' | 'auditRecords',
+  number
+>;
 
 /** Deletes expired documents periodically. Disposing ends a pass in progress after its batch. */
 export class Retention implements AsyncDisposable {
@@ -63,12 +67,25 @@ export class Retention implements AsyncDisposable {
   async deleteExpired(): Promise<Deleted> {
     const now = await this.#deps.store.now();
     const historyEnd = new Date(now.getTime() - this.#deps.rules.backendHistorySeconds * 1000);
-    const deleted: Deleted = { backends: 0, routes: 0, keys: 0, nodes: 0, tokens: 0, attempts: 0, cliLogins: 0 };
+    const deleted: Deleted = {
+      backends: 0,
+      routes: 0,
+      keys: 0,
+      nodes: 0,
+      tokens: 0,
+      attempts: 0,
+      cliLogins: 0,
+      auditRecords: 0,
+    };
     await this.#deleteRoutesOfEnded(now, deleted);
     await this.#deleteBackends(historyEnd, deleted);
     await this.#deleteKeys(now, deleted);
     await this.#deleteNodes(historyEnd, deleted);
     await this.#deleteTimed(accessTokens, 'tokens', { before: daysBefore(now, endedTokenDays), deleted });
+    await this.#deleteTimed(auditRecords, 'auditRecords', {
+      before: daysBefore(now, this.#deps.rules.auditDays),
+      deleted,
+    });
     await this.#deleteTimed(attemptBuckets, 'attempts', { before: now, deleted });
     await this.#deleteTimed(cliLogins, 'cliLogins', { before: now, deleted });
     return deleted;

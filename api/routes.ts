@@ -1,4 +1,6 @@
 /** Everything that the API answers: its endpoints, and its pages. */
+import { auditEndpoints } from './accounts/audit.ts';
+import { limitEndpoints } from './accounts/limits.ts';
 import { cliLoginEndpoints } from './accounts/cli-logins.ts';
 import { accountPages } from './accounts/pages.ts';
 import { peopleEndpoints } from './accounts/people.ts';
@@ -24,6 +26,8 @@ export const apiRoutes: readonly Mounted[] = [
   ...peopleEndpoints,
   ...sessionEndpoints,
   ...cliLoginEndpoints,
+  ...limitEndpoints,
+  ...auditEndpoints,
   ...olderEndpoints,
   ...toolRoutes,
   { mount: mountReadyPage },

@@ -53,6 +53,7 @@ export async function spawn(api: Api, { service, environment, request, older, cl
   const plan = planSpawn(api.rules, config, { settings: service.settings, generation: older?.generation });
   const now = await api.store.now();
   const imageDigest = await imageToSpawn(api, { service, environment, config, now });
+  await api.limits.admitBackend(service.account);
   const id = newBackendId();
   const key = claim && (await claimKey(api, claim, id, now));
   if (claim && key?.backend !== id) return undefined;

@@ -33,6 +33,7 @@ export type ServiceErrorCode =
   | 'PayloadTooLarge'
   | 'UnsupportedMediaType'
   | 'HeadTooLarge'
+  | 'TooManyBackends'
   | 'TooManyRequests'
   | 'InternalError'
   | 'ImagesElsewhere'
@@ -115,6 +116,12 @@ export type Role = 'owner' | 'member' | 'viewer';
 export type CompleteCliLoginRequest = {
   /** The code that the page shows */
   code: string;
+};
+
+/** 0: no limit. null: the limit of every account. A field that is left out stays as it is */
+export type AccountLimitsRequest = {
+  connects_per_second?: number | null | undefined;
+  running_backends?: number | null | undefined;
 };
 
 export type ConnectRequest = {
@@ -331,6 +338,33 @@ export type CliSession = {
   token: string;
   user_email: string;
   user_is_admin: boolean;
+};
+
+export type AccountLimits = {
+  /** How many connects a second each API process accepts; 0: no limit */
+  connects_per_second: number;
+  /** How many backends may run at a time; 0: no limit */
+  running_backends: number;
+};
+
+export type AuditRecord = {
+  time: Timestamp;
+  /** The operation, by its `operationId` in this document */
+  action: string;
+  /** What it was done to, and with which settings */
+  details: {
+    [name: string]: unknown;
+  };
+  /** The user; null: a token of the account */
+  user_email: string | null;
+  /** The access token or log-in with which it was done */
+  token_id: string | null;
+  /** The address of the client */
+  address: string;
+  /** The ID of the request, which is in the log */
+  request_id: string;
+  /** The HTTP status; null: the process stopped before it was known */
+  status: number | null;
 };
 
 export type ConnectResponse = {
@@ -670,6 +704,58 @@ export interface Endpoints {
     body: CompleteCliLoginRequest;
     answer: CliSession;
   };
+  /** How often an account may connect, and how many backends it may run */
+  accountLimits: {
+    path: {
+      account: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: AccountLimits;
+  };
+  /** Limit how often an account may connect, and how many backends it may run */
+  setAccountLimits: {
+    path: {
+      account: string;
+    };
+    query: undefined;
+    body: AccountLimitsRequest;
+    answer: Ok;
+  };
+  /** What was changed in an account, by whom, with which token and from where, newest first */
+  accountAudit: {
+    path: {
+      account: string;
+    };
+    query: {
+      /** The most items on the page */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page */
+      cursor?: string | undefined;
+    };
+    body: undefined;
+    answer: {
+      records: AuditRecord[];
+      /** The start of the next page; absent on the last page */
+      next_cursor?: string | undefined;
+    };
+  };
+  /** What was changed outside of accounts: users, accounts, log-ins; newest first */
+  platformAudit: {
+    path: undefined;
+    query: {
+      /** The most items on the page */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page */
+      cursor?: string | undefined;
+    };
+    body: undefined;
+    answer: {
+      records: AuditRecord[];
+      /** The start of the next page; absent on the last page */
+      next_cursor?: string | undefined;
+    };
+  };
   /** Get a connection URL to the backend that holds a key, or to a new backend */
   connect: {
     path: {
@@ -968,6 +1054,10 @@ export const endpoints = {
   beginCliLogin: { method: 'POST', path: '/cli-login', needsToken: false },
   cliLoginStatus: { method: 'GET', path: '/cli-login/{token}/status/stream', needsToken: false },
   completeCliLogin: { method: 'POST', path: '/cli-login/{token}/complete', needsToken: false },
+  accountLimits: { method: 'GET', path: '/v2/account/{account}/limits', needsToken: true },
+  setAccountLimits: { method: 'POST', path: '/v2/account/{account}/limits', needsToken: true },
+  accountAudit: { method: 'GET', path: '/v2/account/{account}/audit', needsToken: true },
+  platformAudit: { method: 'GET', path: '/v2/audit', needsToken: true },
   connect: { method: 'POST', path: '/v2/service/{account}/{service}/connect', needsToken: true },
   connectEnvironment: { method: 'POST', path: '/v2/service/{account}/{service}/{environment}/connect', needsToken: true },
   backendStatus: { method: 'GET', path: '/v2/backend/{backend_id}/status', needsToken: false },

@@ -4,6 +4,7 @@ import { get, ok, post } from './endpoint.ts';
 import { pageFields, pageQuery } from './pages.ts';
 import {
   accountObject,
+  auditObject,
   changePasswordRequest,
   cliLogin,
   cliLoginStatus,
@@ -13,6 +14,8 @@ import {
   createUserRequest,
   invitation,
   invitationRequest,
+  limitsObject,
+  limitsRequest,
   logInRequest,
   memberObject,
   memberRequest,
@@ -161,5 +164,32 @@ export const accountEndpoints = {
     body: completeCliLoginRequest,
     answer: cliSession,
     errors: ['CliLoginNotFound', 'Forbidden'],
+  }),
+  accountLimits: get('/v2/account/{account}/limits', {
+    summary: 'How often an account may connect, and how many backends it may run',
+    access: 'read',
+    answer: limitsObject,
+    errors: ['AccountNotFound'],
+  }),
+  setAccountLimits: post('/v2/account/{account}/limits', {
+    summary: 'Limit how often an account may connect, and how many backends it may run',
+    access: 'admin',
+    body: limitsRequest,
+    answer: ok,
+    errors: ['AccountNotFound'],
+  }),
+  accountAudit: get('/v2/account/{account}/audit', {
+    summary: 'What was changed in an account, by whom, with which token and from where, newest first',
+    access: 'owner',
+    query: pageQuery,
+    answer: z.strictObject({ records: z.array(auditObject), ...pageFields }),
+    errors: ['AccountNotFound', 'BadRequest'],
+  }),
+  platformAudit: get('/v2/audit', {
+    summary: 'What was changed outside of accounts: users, accounts, log-ins; newest first',
+    access: 'admin',
+    query: pageQuery,
+    answer: z.strictObject({ records: z.array(auditObject), ...pageFields }),
+    errors: ['BadRequest'],
   }),
 };

@@ -41,6 +41,7 @@ export const serviceErrors = {
   PayloadTooLarge: { status: 413, when: 'The body is larger than the endpoint accepts' },
   UnsupportedMediaType: { status: 415, when: 'The endpoint does not accept the content type of the body' },
   HeadTooLarge: { status: 431, when: 'The request line and headers are larger than 16 KiB' },
+  TooManyBackends: { status: 429, when: 'The account has as many running backends as it may' },
   TooManyRequests: { status: 429, when: 'Too many requests in too short a time' },
   InternalError: { status: 500, when: 'Internal error; the log has the details under the ID' },
   ImagesElsewhere: {

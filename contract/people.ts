@@ -155,3 +155,39 @@ export const memberObject = z
   .meta({ id: 'Member' });
 
 export type UserObject = z.infer<typeof userObject>;
+
+/** The highest limit: as good as none. */
+const maxLimit = 1_000_000;
+
+export const limitsObject = z
+  .strictObject({
+    connects_per_second: z
+      .int()
+      .meta({ description: 'How many connects a second each API process accepts; 0: no limit' }),
+    running_backends: z.int().meta({ description: 'How many backends may run at a time; 0: no limit' }),
+  })
+  .meta({ id: 'AccountLimits' });
+
+const limit = z.int().min(0).max(maxLimit).nullable().optional();
+
+export const limitsRequest = z.strictObject({ connects_per_second: limit, running_backends: limit }).meta({
+  id: 'AccountLimitsRequest',
+  description: '0: no limit. null: the limit of every account. A field that is left out stays as it is',
+});
+
+export const auditObject = z
+  .strictObject({
+    time: timestamp,
+    action: z
+      .string()
+      .meta({ description: 'The operation, by its `operationId` in this document', examples: ['createService'] }),
+    details: z.record(z.string(), z.unknown()).meta({ description: 'What it was done to, and with which settings' }),
+    user_email: z.string().nullable().meta({ description: 'The user; null: a token of the account' }),
+    token_id: z.string().nullable().meta({ description: 'The access token or log-in with which it was done' }),
+    address: z.string().meta({ description: 'The address of the client' }),
+    request_id: z.string().meta({ description: 'The ID of the request, which is in the log' }),
+    status: z.int().nullable().meta({ description: 'The HTTP status; null: the process stopped before it was known' }),
+  })
+  .meta({ id: 'AuditRecord' });
+
+export type AuditObject = z.infer<typeof auditObject>;

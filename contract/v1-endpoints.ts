@@ -21,7 +21,14 @@ import {
   v1StatusObject,
 } from './v1.ts';
 
-const spawnErrors: readonly ServiceErrorCode[] = ['ServiceNotFound', 'EnvironmentNotFound', 'ImageNotFound', 'NoImage'];
+const spawnErrors: readonly ServiceErrorCode[] = [
+  'ServiceNotFound',
+  'EnvironmentNotFound',
+  'ImageNotFound',
+  'NoImage',
+  'TooManyRequests',
+  'TooManyBackends',
+];
 
 /** What both have, apart from the path's prefix and the options of a spawn. */
 const shared = {
@@ -50,7 +57,7 @@ const shared = {
     access: 'connect',
     body: fetchRequest,
     answer: v1SpawnResponse,
-    errors: ['ServiceNotFound', 'KeyNotHeld'],
+    errors: ['ServiceNotFound', 'KeyNotHeld', 'TooManyRequests'],
   }),
   backendStatus: get('/backend/{backend_name}/status', {
     summary: 'The current state of a backend',

@@ -10,12 +10,19 @@ export interface Member {
   readonly addedAt: Date;
 }
 
+export interface AccountLimits {
+  readonly connectsPerSecond?: number;
+  readonly runningBackends?: number;
+}
+
 /** Owns services. Its name is its ID. */
 export interface Account {
   readonly id: string;
   readonly createdAt: Date;
   /** How many bytes it may store in the registry, if not as many as every account; 0 stands for no limit. */
   readonly maxStoredBytes?: number;
+  /** Absent, or a limit absent: as for every account. 0: no limit. */
+  readonly limits?: AccountLimits;
   /** Absent: none. */
   readonly members?: readonly Member[];
 }
@@ -34,6 +41,19 @@ export function withMaxStored(
   maxStoredBytes: number | undefined,
 ): Account {
   return { ...account, ...(maxStoredBytes !== undefined && { maxStoredBytes }) };
+}
+
+/** Sets limits of an account: `undefined` leaves a limit as it is, and null restores that of every account. */
+export function withLimits(
+  account: Account,
+  changes: { readonly [K in keyof AccountLimits]: number | null | undefined },
+): Account {
+  const limits = Object.entries({ ...account.limits, ...defined(changes) }).filter(([, limit]) => limit !== null);
+  return { ...account, limits: Object.fromEntries(limits) };
+}
+
+function defined(changes: object): object {
+  return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
 }
 
 /** The role of a user in an account. */

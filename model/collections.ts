@@ -1,6 +1,7 @@
 /** Every collection of the model, for opening a store. */
 import { accessTokens } from './access-token.ts';
 import { accounts } from './account.ts';
+import { auditRecords } from './audit.ts';
 import { attemptBuckets } from './attempts.ts';
 import { backends } from './backend.ts';
 import { cliLogins } from './cli-login.ts';
@@ -18,6 +19,7 @@ export const modelCollections = [
   users,
   setups,
   attemptBuckets,
+  auditRecords,
   cliLogins,
   accessTokens,
   services,

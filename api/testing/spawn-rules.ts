@@ -11,4 +11,5 @@ export const spawnRules: SpawnRules = {
   imageLeaseSeconds: 86_400,
   prefetchEnabled: false,
   backendHistorySeconds: 30 * 86_400,
+  auditDays: 365,
 };

@@ -43,6 +43,7 @@ export interface Reply {
 }
 
 export interface TestApiOptions {
+  readonly accountLimits?: { readonly connectsPerSecond: number; readonly runningBackends: number };
   /** Wraps the store that the API uses. Default: the real store. */
   readonly storeOf?: (store: Store) => Store;
   readonly rules?: Partial<SpawnRules>;
@@ -120,6 +121,7 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
       archives: undefined,
       purgeRepository: (repository, before) => purgeRepository(store, repository, before),
       behindLoadBalancer: false,
+      accountLimits: options.accountLimits ?? { connectsPerSecond: 0, runningBackends: 0 },
       ownNode: () => ownNode,
       urls: { api: base, proxy: 'https://sessions.example', registryHost: 'registry.example' },
       rules: { ...spawnRules, prefetchEnabled: true, ...options.rules },

@@ -26,6 +26,10 @@ export async function startApi(
     ...deps,
     queue,
     behindLoadBalancer: config.behindLoadBalancer,
+    accountLimits: {
+      connectsPerSecond: config.accountConnectsPerSecond,
+      runningBackends: config.accountRunningBackends,
+    },
     log: deps.log.child({ component: 'api' }),
     archives,
     purgeRepository: (repository, before) => purgeRepository(deps.store, repository, before),
@@ -42,6 +46,7 @@ export async function startApi(
       imageLeaseSeconds: config.collectLeaseSeconds,
       prefetchEnabled: config.prefetch,
       backendHistorySeconds: config.backendHistorySeconds,
+      auditDays: config.auditDays,
     },
   });
 }

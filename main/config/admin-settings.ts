@@ -1,7 +1,7 @@
-/** The first administrator of the platform. */
+/** The first administrator of the platform, and what holds for every account. */
 import { z } from 'zod';
 import { userEmail } from '../../contract/people.ts';
-import { optionalText } from '../../core/config/settings.ts';
+import { optionalText, whole } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
 
 export const adminSettings = {
@@ -16,5 +16,23 @@ export const adminSettings = {
     schema: optionalText(z.string().startsWith('/', 'Use an absolute path')),
     defaultText: 'none',
     help: 'A file with the password of the first administrator: 12 to 256 characters. A start that finds the user does not read it.',
+  },
+  accountConnectsPerSecond: {
+    variable: 'BERTH_ACCOUNT_CONNECTS_PER_SECOND',
+    schema: whole({ min: 0, max: 1_000_000, or: 0 }),
+    defaultText: '`0` (no limit)',
+    help: 'How many connects per second an API process accepts from an account without a limit of its own. 0: no limit.',
+  },
+  accountRunningBackends: {
+    variable: 'BERTH_ACCOUNT_RUNNING_BACKENDS',
+    schema: whole({ min: 0, max: 1_000_000, or: 0 }),
+    defaultText: '`0` (no limit)',
+    help: 'How many backends an account without a limit of its own may run at a time. 0: no limit.',
+  },
+  auditDays: {
+    variable: 'BERTH_AUDIT_DAYS',
+    schema: whole({ min: 1, max: 3650, or: 365 }),
+    defaultText: '`365`',
+    help: 'How many days the audit keeps its records.',
   },
 } satisfies Record<string, Setting<unknown>>;

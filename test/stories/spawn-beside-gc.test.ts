@@ -66,6 +66,7 @@ async function open() {
       archives: undefined,
       purgeRepository: (repository, before) => purgeRepository(registry.store, repository, before),
       behindLoadBalancer: false,
+      accountLimits: { connectsPerSecond: 0, runningBackends: 0 },
       urls: { api: 'http://api.example', proxy: 'http://sessions.example', registryHost: 'registry.example' },
       rules: { ...spawnRules, imageLeaseSeconds: leaseSeconds },
       secret: new PlatformSecret(Buffer.alloc(32, 1)),

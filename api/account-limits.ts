@@ -1,0 +1,115 @@
+/** Limits per account: connects per second, and running backends. Each process counts for itself, and measures the backends anew. */
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../core/clock/clock.ts';
+import { TokenBuckets } from '../core/http/token-buckets.ts';
+import type { Store } from '../core/store/store.ts';
+import { accounts } from '../model/account.ts';
+import type { AccountLimits } from '../model/account.ts';
+import { ApiError } from '../model/api-error.ts';
+import { backends } from '../model/backend.ts';
+
+/** A change of a limit, and backends that other processes spawn or that end, are seen this late at most. */
+const rememberMs = 1_000;
+
+/** Backends end when they become idle, so capacity is back within minutes at best. */
+const retryAfterFullSeconds = 10;
+
+/** About 100 bytes each. */
+const maxRemembered = 10_000;
+
+interface Remembered<T> {
+  readonly value: Promise<T>;
+  readonly atMs: number;
+}
+
+/** How many backends run, as counted, and those that this process has spawned since. */
+interface Running {
+  count: number;
+}
+
+interface LimitDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** For accounts without limits of their own. 0: no limit. */
+  readonly defaultLimits: Required<AccountLimits>;
+}
+
+export class AccountLimiter {
+  readonly #deps: LimitDeps;
+  readonly #limits = new LRUCache<string, Remembered<Required<AccountLimits>>>({ max: maxRemembered });
+  readonly #running = new LRUCache<string, Remembered<Running>>({ max: maxRemembered });
+  /** By the rate: accounts with the same limit share the buckets, each with a bucket of its own. */
+  readonly #buckets = new LRUCache<number, TokenBuckets>({ max: 100 });
+
+  constructor(deps: LimitDeps) {
+    this.#deps = deps;
+  }
+
+  /** The limits of an account. 0: no limit. */
+  async limitsOf(account: string): Promise<Required<AccountLimits>> {
+    return await remember(this.#limits, account, async () => {
+      const own = (await this.#deps.store.get(accounts, account))?.limits;
+      return { ...this.#deps.defaultLimits, ...own };
+    });
+  }
+
+  /** Forgets the limits of an account, which were changed. */
+  forget(account: string): void {
+    this.#limits.delete(account);
+  }
+
+  /** Counts a connect. Throws `TooManyRequests`. */
+  async admitConnect(account: string): Promise<void> {
+    const { connectsPerSecond } = await this.limitsOf(account);
+    if (connectsPerSecond === 0) return;
+    const buckets = this.#bucketsFor(connectsPerSecond);
+    if (buckets.take(account)) return;
+    throw new ApiError(
+      'TooManyRequests',
+      `Account "${account}" may connect ${connectsPerSecond} times a second, try again in a moment`,
+      { retryAfterSeconds: Math.max(1, Math.ceil(buckets.secondsUntilNext(account))) },
+    );
+  }
+
+  /** Counts a backend that is about to be spawned. Throws `TooManyBackends`. */
+  async admitBackend(account: string): Promise<void> {
+    const { runningBackends } = await this.limitsOf(account);
+    if (runningBackends === 0) return;
+    const running = await remember(this.#running, account, async () => {
+      const live = { index: 'byAccount', equals: { account, live: true }, limit: runningBackends } as const;
+      return { count: (await this.#deps.store.find(backends, live)).length };
+    });
+    if (running.count >= runningBackends) {
+      throw new ApiError(
+        'TooManyBackends',
+        `Account "${account}" has ${runningBackends} running backends, which is the most: stop one first`,
+        { retryAfterSeconds: retryAfterFullSeconds },
+      );
+    }
+    running.count += 1;
+  }
+
+  #bucketsFor(perSecond: number): TokenBuckets {
+    const known = this.#buckets.get(perSecond);
+    if (known) return known;
+    // The connects of a second may come at once.
+    const buckets = new TokenBuckets(this.#deps.clock, { capacity: perSecond, perSecond });
+    this.#buckets.set(perSecond, buckets);
+    return buckets;
+  }
+}
+
+/** What was read for a key a moment ago, else what `read` reads now. Requests at the same time share one reading. */
+async function remember<T>(
+  remembered: LRUCache<string, Remembered<T>>,
+  key: string,
+  read: () => Promise<T>,
+): Promise<T> {
+  const nowMs = performance.now();
+  const known = remembered.get(key);
+  if (known && nowMs - known.atMs < rememberMs) return await known.value;
+  const value = read();
+  remembered.set(key, { value, atMs: nowMs });
+  value.catch(() => remembered.delete(key));
+  return await value;
+}

@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { auditRecords } from '../../model/audit.ts';
+import { addAdmin, addUser, logIn, ownPage, password } from '../testing/people.ts';
+import type { Browser } from '../testing/people.ts';
+import { steered } from '../../test/kit/ports/steered.ts';
+import { connectPath, openTestApi } from '../testing/test-api.ts';
+import type { TestApi } from '../testing/test-api.ts';
+
+let api: TestApi;
+let owner: Browser;
+beforeAll(async () => {
+  api = await openTestApi();
+  await addUser(api, 'olga@example.com', 'acme', 'owner');
+  owner = await logIn(api, 'olga@example.com');
+});
+afterAll(async () => await api[Symbol.asyncDispose]());
+
+async function newest(count = 1) {
+  return (await owner.get(`/v2/account/acme/audit?limit=${count}`)).body.records;
+}
+
+test('a change is recorded with its user, token, address and outcome', async () => {
+  const reply = await owner.post('/v2/account/acme/service', { name: 'audited' });
+  expect(await newest()).toEqual([
+    {
+      time: expect.any(String),
+      action: 'createService',
+      details: { account: 'acme', name: 'audited' },
+      user_email: 'olga@example.com',
+      token_id: expect.stringMatching(/^[0-9a-f]{20}$/),
+      address: '127.0.0.1',
+      request_id: reply.headers.get('x-request-id'),
+      status: 200,
+    },
+  ]);
+});
+
+test('a change by an access token names the token, and one that fails has the status of the failure', async () => {
+  const { token, id } = (await owner.post('/v2/account/acme/token', { name: 'ci', scopes: ['manage'] })).body;
+  expect((await newest())[0].details).toEqual({ account: 'acme', name: 'ci', scopes: ['manage'] });
+  await api.post('/v2/account/acme/service', { name: 'draw' }, token);
+  expect((await newest())[0]).toMatchObject({ action: 'createService', token_id: id, status: 409 });
+  const { backend_id: backend } = (await api.post(connectPath)).body;
+  await api.post(`/v2/backend/${backend}/terminate`, { hard: true });
+  expect((await newest())[0]).toMatchObject({
+    action: 'terminate',
+    details: { backend_id: backend, hard: true },
+    user_email: null,
+  });
+});
+
+test('reads, connects, and what is refused before it is understood are not recorded', async () => {
+  const [before] = await newest();
+  await api.post(connectPath, { key: 'room' });
+  await api.get('/v2/account/acme/services');
+  await api.post('/v2/account/acme/service', { name: '../x' });
+  await api.post('/v2/account/acme/service', { name: 'x' }, await api.tokenFor('acme', ['read']));
+  await api.post('/v2/account/acme/service', { name: 'x' }, await api.tokenFor('other', ['manage']));
+  expect(await newest()).toEqual([before]);
+});
+
+test('no secret is recorded', async () => {
+  const fresh = await logIn(api, 'olga@example.com');
+  await fresh.post('/v2/user/password', { current_password: password, new_password: 'another good password' });
+  const everything = JSON.stringify(await api.store.find(auditRecords, { index: 'byAccount' }));
+  expect(everything).toContain('changePassword');
+  expect(everything).not.toMatch(/another good password|correct horse|berth_/);
+  await api.call('POST', '/v2/session', { headers: ownPage, body: '{}' });
+  owner = await logIn(api, 'olga@example.com', 'another good password');
+});
+
+test('the audit is for owners, in pages, and that of the platform for administrators', async () => {
+  await addUser(api, 'mia@example.com', 'acme', 'member');
+  await addAdmin(api, 'root@example.com', 'acme');
+  const [mia, admin] = [await logIn(api, 'mia@example.com'), await logIn(api, 'root@example.com')];
+  expect((await mia.get('/v2/account/acme/audit')).status).toBe(403);
+  expect((await owner.get('/v2/audit')).status).toBe(403);
+  expect((await owner.get('/v2/account/other/audit')).status).toBe(404);
+  const first = (await owner.get('/v2/account/acme/audit?limit=2')).body;
+  const second = (await owner.get(`/v2/account/acme/audit?limit=2&cursor=${first.next_cursor}`)).body;
+  expect(first.records).toHaveLength(2);
+  expect(Date.parse(second.records[0].time)).toBeLessThanOrEqual(Date.parse(first.records[1].time));
+  await admin.post('/v2/user', { user_email: 'someone@example.com' });
+  const { records } = (await admin.get('/v2/audit?limit=1')).body;
+  expect(records[0]).toMatchObject({
+    action: 'createUser',
+    details: { user_email: 'someone@example.com' },
+    user_email: 'root@example.com',
+    status: 201,
+  });
+});
+
+test('a change that the process does not survive keeps its record, without a status', async () => {
+  let isDying = false;
+  await using dying = await openTestApi({
+    storeOf: (store) =>
+      steered(store, {
+        onCall: async ({ method, collection, run }) => {
+          const isLost = isDying && ['insert services', 'update audit'].includes(`${method} ${collection}`);
+          if (isLost) throw new Error('The process died');
+          return await run();
+        },
+      }),
+  });
+  isDying = true;
+  expect((await dying.post('/v2/account/acme/service', { name: 'lost' })).status).toBe(500);
+  const records = await dying.store.find(auditRecords, { index: 'byAccount', order: 'descending' });
+  expect(records[0]).toMatchObject({ action: 'createService', details: { account: 'acme', name: 'lost' } });
+  expect(records[0]?.status).toBeUndefined();
+});

@@ -1,0 +1,111 @@
+/** Records requests that change something. */
+import type { Request, Response } from 'express';
+import { allEndpoints } from '../contract/all-endpoints.ts';
+import { needsToken } from '../contract/endpoint.ts';
+import type { Endpoint } from '../contract/endpoint.ts';
+import { serviceErrors } from '../contract/errors.ts';
+import { clientAddress } from '../core/http/client-address.ts';
+import { requestId } from '../core/http/request-id.ts';
+import { publicTokenId } from '../model/access-token.ts';
+import { ApiError } from '../model/api-error.ts';
+import { auditDetails, auditRecords, newAuditRecord, withStatus } from '../model/audit.ts';
+import type { AuditRecord } from '../model/audit.ts';
+import { backends } from '../model/backend.ts';
+import { permissionIn } from '../model/permissions.ts';
+import type { Caller } from './access.ts';
+import type { Api } from './dependencies.ts';
+
+/**
+ * Connects are use, not administration: an account makes thousands of them, and the list of backends shows what they spawned. A record
+ * for each would cost a durable write each.
+ */
+const unrecorded = new Set([
+  'connect',
+  'connectEnvironment',
+  'v1Spawn',
+  'v1Fetch',
+  'earliestSpawn',
+  'earliestFetch',
+  'earliestTokenSpawn',
+]);
+
+const namesOfEndpoints = new Map(Object.entries(allEndpoints).map(([name, endpoint]) => [endpoint, name]));
+
+interface AuditedCall {
+  readonly parameters: unknown;
+  readonly body: unknown;
+  readonly caller: Caller;
+  readonly request: Request;
+  readonly response: Response;
+}
+
+/**
+ * Runs the handler of a request, and records the request if it changes something. The record is written before, so that no change is
+ * without one, and gets the status afterwards.
+ */
+export async function audited<Result>(
+  api: Api,
+  endpoint: Endpoint,
+  call: AuditedCall,
+  handle: () => Promise<Result>,
+): Promise<Result> {
+  const record = await recordOf(api, endpoint, call);
+  if (!record) return await handle();
+  await api.store.insert(auditRecords, record);
+  const complete = async (status: number) =>
+    void (await api.store.update(auditRecords, record.id, (current) => withStatus(current, status)));
+  try {
+    const result = await handle();
+    await complete(endpoint.status);
+    return result;
+  } catch (error) {
+    const status = error instanceof ApiError ? serviceErrors[error.code].status : 500;
+    await complete(status).catch((failure: unknown) =>
+      api.log.warn({ err: failure, request: record.request }, 'Cannot complete an audit record'),
+    );
+    throw error;
+  }
+}
+
+async function recordOf(
+  api: Api,
+  endpoint: Endpoint,
+  { parameters, body, caller, request, response }: AuditedCall,
+): Promise<AuditRecord | undefined> {
+  const action = namesOfEndpoints.get(endpoint);
+  if (endpoint.method === 'GET' || action === undefined || unrecorded.has(action)) return undefined;
+  const { permissions } = caller;
+  const account = await accountOf(api, parameters as Readonly<Record<string, string>>, caller);
+  // A request to an account that the caller is not in is refused, and is no business of that account.
+  if (account === undefined) return undefined;
+  const isByToken = needsToken(endpoint.access);
+  const email = emailIn(body);
+  return newAuditRecord({
+    account,
+    at: await api.store.now(),
+    action,
+    details: auditDetails(parameters as object, body),
+    ...(isByToken && permissions.user !== undefined && { user: permissions.user }),
+    ...(isByToken && { token: publicTokenId({ id: permissions.token }) }),
+    ...(!isByToken && email !== undefined && { user: email }),
+    address: clientAddress(request, api.behindLoadBalancer),
+    request: requestId(request, response),
+  });
+}
+
+/** The account that a request concerns, empty for the platform; `undefined` if the caller is not in that account. */
+async function accountOf(
+  api: Api,
+  { account, backend_id, backend_name }: Readonly<Record<string, string>>,
+  { permissions }: Caller,
+): Promise<string | undefined> {
+  const backend = backend_id ?? backend_name;
+  const named = account ?? (backend === undefined ? undefined : (await api.store.get(backends, backend))?.account);
+  if (named !== undefined) return permissionIn(permissions, named) ? named : undefined;
+  return backend === undefined ? (permissions.account ?? '') : undefined;
+}
+
+function emailIn(body: unknown): string | undefined {
+  const { user_email: email } = (body ?? {}) as { user_email?: unknown };
+  return typeof email === 'string' ? email.toLowerCase() : undefined;
+}
