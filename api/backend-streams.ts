@@ -115,7 +115,7 @@ async function relay(
 ): Promise<void> {
   for await (const lines of lineBatchesOf(answer)) {
     for (const { id, data } of lines.map(eventOf)) stream.send(id, data);
-    await stream.taken(signal);
+    await stream.drained(signal);
   }
 }
 

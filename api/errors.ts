@@ -70,7 +70,7 @@ function explain(error: unknown): Explanation {
   // Express cannot decode a part of the path. Its own message would contain that part, and so perhaps a token.
   if (error instanceof URIError) return { code: 'BadRequest', message: 'The path: Not well-formed percent-encoding' };
   if (error instanceof BodyError) return { code: bodyProblems[error.code], message: error.message };
-  return { code: 'InternalError', message: 'Something went wrong on our side' };
+  return { code: 'InternalError', message: 'Internal error of the platform, report the request ID' };
 }
 
 const bodyProblems: Readonly<Record<BodyError['code'], ServiceErrorCode>> = {

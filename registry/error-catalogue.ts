@@ -245,7 +245,7 @@ export const registryErrors = {
   internal: {
     code: 'UNKNOWN',
     status: 500,
-    message: 'Something went wrong on our side',
+    message: 'Internal error of the registry',
     when: 'Anything else; the log has the details under the ID',
   },
 } as const satisfies Record<string, ErrorEntry>;

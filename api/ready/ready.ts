@@ -56,7 +56,7 @@ async function streamProgress(api: Api, id: string, response: Response): Promise
   };
   using _pull = api.pullProgresses.listen(id, send);
   for await (latest of api.watch.follow(id, AbortSignal.any([gone.signal, api.closing]))) {
-    await stream.taken(gone.signal);
+    await stream.drained(gone.signal);
     send();
   }
   stream.end();

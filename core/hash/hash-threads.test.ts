@@ -90,7 +90,7 @@ test('hashes bytes of shared memory, between others and instead of them', async 
   expect(await hash.digest()).toBe(hexOf('sha256', whole));
 });
 
-test('fails alone when its file is shorter than it was told, or closed', async () => {
+test('a hash whose file is too short or closed fails, and no other one', async () => {
   const bytes = randomBytes(mib);
   await using file = await fileOf(bytes);
   const kept = threads.begin('sha256');
@@ -117,7 +117,7 @@ test('disposing one hash does not affect the others', async () => {
   expect(await kept.digest()).toBe(hexOf('sha256', bytes));
 });
 
-test('threads that nobody needs end, and there are new ones when somebody does', async () => {
+test('unused threads end, and new ones start when they are needed', async () => {
   const bytes = randomBytes(mib);
   const hashOnce = async () => {
     const hash = threads.begin('sha256');

@@ -5,7 +5,7 @@ import { clientAddress, networkOf } from './client-address.ts';
 const from = (remoteAddress: string, forwarded?: string) =>
   ({ socket: { remoteAddress }, headers: { 'x-forwarded-for': forwarded } }) as unknown as IncomingMessage;
 
-test('nobody in front: the peer, whatever it says', () => {
+test('without a load balancer: the peer, whatever the header says', () => {
   expect(clientAddress(from('192.0.2.1', '198.51.100.7'), false)).toBe('192.0.2.1');
   expect(clientAddress(from('::ffff:192.0.2.1'), false)).toBe('192.0.2.1');
   expect(clientAddress(from('2001:db8::1'), false)).toBe('2001:db8::1');

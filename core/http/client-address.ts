@@ -1,11 +1,11 @@
-/** Who a request comes from, as far as an address can tell. */
+/** The network address of a client. */
 import type { IncomingMessage } from 'node:http';
 import { isIP, isIPv6 } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /**
- * The address of a client. Behind a load balancer it is the last one in `X-Forwarded-For`: the one that the load balancer
- * itself has written. Whatever stands before it, and the whole header where nothing is in front, anybody could have written.
+ * The address of a client. Behind a load balancer it is the last one in `X-Forwarded-For`, which the load balancer wrote. Clients
+ * can forge the addresses before it, and without a load balancer the whole header.
  */
 export function clientAddress(request: IncomingMessage, behindLoadBalancer: boolean): string {
   const peer = request.socket.remoteAddress ?? 'unknown';
@@ -15,14 +15,14 @@ export function clientAddress(request: IncomingMessage, behindLoadBalancer: bool
   return isIP(last) ? last : plainAddress(peer);
 }
 
-/** What to count a client by: its IPv4 address, or the /64 of its IPv6 address, the smallest network that providers assign. */
+/** The unit of rate limits: an IPv4 address, or the /64 of an IPv6 address, the smallest network that providers assign. */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   const groups = ipaddr.IPv6.parse(address).parts.slice(0, 4);
   return `${groups.map((group) => group.toString(16)).join(':')}::/64`;
 }
 
-/** Without a port, brackets, or the form in which IPv6 sockets see IPv4 addresses. */
+/** Removes a port, brackets, and the prefix that IPv6 sockets add to IPv4 addresses. */
 function plainAddress(text: string): string {
   const address = /^\[(.+)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
   return address.replace(/^::ffff:(?=\d+\.)/i, '');

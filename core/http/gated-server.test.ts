@@ -78,7 +78,7 @@ test('where no room has words for it, the status says it', async () => {
   expect(await server.say('nonsense\r\n\r\n')).toMatch(/\r\ncontent-type: text\/plain\r\n.*\r\n\r\nBad Request\n$/s);
 });
 
-test('nobody listens to answers for it', async () => {
+test('adds no listeners to answers', async () => {
   const counts: number[] = [];
   const handle = (_request: IncomingMessage, response: ServerResponse) => {
     // When all who are told of the request have been.

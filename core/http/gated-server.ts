@@ -13,39 +13,39 @@ export interface ServerHandlers {
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void | Promise<void>;
   /** Whether an upgrade request is wanted. Default: all if there is an `upgrade` handler, else none. */
   readonly shouldUpgrade?: (request: IncomingMessage) => boolean;
-  /** The JSON with which to answer what cannot be read as HTTP. Default: plain words. */
+  /** The JSON body of the answer to a request that is not valid HTTP. Default: plain text. */
   readonly explain?: (problem: Unreadable) => object;
 }
 
 /** A server whose component may not be open yet: until then requests are answered with 503. */
 export interface GatedServer {
   readonly server: Server;
-  /** From now on the handlers answer. */
-  open(keeper: ServerHandlers): void;
-  /** From now on requests are answered with 503, so that clients retry. */
+  /** From now on, the handlers answer requests. */
+  open(handlers: ServerHandlers): void;
+  /** From now on, requests are answered with 503, so that clients retry. */
   close(): void;
 }
 
 /** Creates a gated server. It has its address before its component opens, so that components can be opened one after another. */
 export function newGatedServer(options: ServerOptions = {}): GatedServer {
-  let keeper: ServerHandlers = { handle: answerNotNow };
+  let handlers: ServerHandlers = { handle: answerNotNow };
   const wantsUpgrade = (request: IncomingMessage) =>
-    keeper.upgrade !== undefined && (keeper.shouldUpgrade?.(request) ?? true);
+    handlers.upgrade !== undefined && (handlers.shouldUpgrade?.(request) ?? true);
   const server = newServer({ ...options, shouldUpgradeCallback: wantsUpgrade });
   server.on('request', (request, response) => {
     void answerFaults(
-      () => keeper.handle(request, response),
+      () => handlers.handle(request, response),
       () => answerFault(response),
     );
   });
-  answerUnreadable(server, (problem) => keeper.explain?.(problem));
+  answerUnreadable(server, (problem) => handlers.explain?.(problem));
   server.on('upgrade', (request, socket, head) => {
     void answerFaults(
-      () => keeper.upgrade?.(request, socket, head),
+      () => handlers.upgrade?.(request, socket, head),
       () => socket.destroy(),
     );
   });
-  const set = (next: ServerHandlers) => void (keeper = next);
+  const set = (next: ServerHandlers) => void (handlers = next);
   return { server, open: set, close: () => set({ handle: answerNotNow }) };
 }
 
@@ -55,8 +55,8 @@ function answerNotNow(_request: IncomingMessage, response: ServerResponse): void
 }
 
 /**
- * Does the work of an event's listener. Nothing above a listener catches, so a client whose request fails there would wait for
- * ever: `answer` answers it, or cuts it off. The error itself is thrown on, as a stray one: the process decides about it.
+ * Runs the work of an event listener. No caller of a listener catches its errors, so a client whose request fails there would wait
+ * without end: `answer` answers it, or closes the connection. The error is thrown again, as a stray error of the process.
  */
 export async function answerFaults(work: () => void | Promise<void>, answer: () => void): Promise<void> {
   try {
@@ -67,7 +67,7 @@ export async function answerFaults(work: () => void | Promise<void>, answer: () 
   }
 }
 
-/** Answers a request that failed for a reason that no code expected; an answer that has begun is cut. */
+/** Answers a request that failed unexpectedly. An answer that has begun is cut off. */
 export function answerFault(response: ServerResponse): void {
   if (response.headersSent) {
     response.destroy();
@@ -75,31 +75,31 @@ export function answerFault(response: ServerResponse): void {
   }
   for (const name of response.getHeaderNames()) response.removeHeader(name);
   response.writeHead(500, { 'content-type': 'text/plain', connection: 'close' });
-  response.end('Something went wrong on our side\n');
+  response.end('Internal server error\n');
 }
 
-/** What is wrong with a request, and the status that says so. */
+/** What is wrong with a request, and its status. */
 const unreadableStatuses = { malformed: 400, 'head-too-slow': 408, 'head-too-large': 431 } as const;
 
 export type Unreadable = keyof typeof unreadableStatuses;
 
-/** What Node's parser calls them; all else is malformed. */
+/** The error codes of Node's parser; all others mean `malformed`. */
 const codes: Readonly<Record<string, Unreadable>> = {
   HPE_HEADER_OVERFLOW: 'head-too-large',
   ERR_HTTP_REQUEST_TIMEOUT: 'head-too-slow',
 };
 
 /**
- * Has a server answer what it cannot read with JSON, or in plain words where there is none, and close the connection: where a
- * next request begins is not known.
+ * Answers what a server cannot parse with JSON, or with plain text if there is none, and closes the connection, because the start of
+ * the next request is unknown.
  */
 export function answerUnreadable(server: Server, bodyOf: (problem: Unreadable) => object | undefined): void {
   const answers = new WeakMap<Duplex, ServerResponse[]>();
-  // Without listening to the answers: whoever sends them listens enough.
+  // Looks at the answers instead of listening to their events: more listeners would cause a warning.
   const openOn = (socket: Duplex) => (answers.get(socket) ?? []).filter(({ writableFinished }) => !writableFinished);
   server.on('request', ({ socket }, response) => answers.set(socket, [...openOn(socket), response]));
   const explain = (error: NodeJS.ErrnoException, socket: Duplex) => {
-    // An answer that has begun would be torn apart.
+    // These bytes must not end up inside an answer that has begun.
     const isAnswering = openOn(socket).some(({ headersSent }) => headersSent);
     if (!socket.writable || isAnswering || error.code === 'ECONNRESET') {
       socket.destroy();

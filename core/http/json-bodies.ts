@@ -1,29 +1,29 @@
-/** JSON bodies and forms of requests, read within bounds: of size, of time, and of what all of them hold in memory at a time. */
+/** Reads JSON bodies and forms within limits of size, time, and total memory. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock/clock.ts';
 import { sizeText } from '../text/size-text.ts';
 import { bodyBytes } from './linger.ts';
 
-/** A body that takes longer has lost its client: at half a megabit a second, 1 MiB arrives in this time. */
+/** The maximum time for a body. At half a megabit per second, 1 MiB arrives in this time. */
 const maxBodyMs = 20_000;
 
-/** What all bodies that are being read may hold: enough for thousands of ordinary ones, and no burden for a small machine. */
+/** The memory for all bodies that are being read: enough for thousands of ordinary ones, and little for a small machine. */
 const maxHeldBytes = 32 * 1024 * 1024;
 
-/** The share of one account, so that no account keeps the bodies of the others out. */
+/** The share of one account, so that no account blocks the requests of others. */
 const maxAccountBytes = maxHeldBytes / 4;
 
-/** Deeper JSON is refused: no request needs it, and what walks it later recurses. */
+/** The maximum nesting of JSON. No request needs more, and later code recurses over it. */
 const maxDepth = 100;
 
 /**
- * What is wrong with a body. `foreign`: not JSON in UTF-8 by its headers. `malformed`: not by its bytes. `cut`: the client left.
- * `too-many`: other bodies hold all the memory there is for them.
+ * What is wrong with a body. `foreign`: the headers do not describe the expected type. `malformed`: the bytes are not of that type.
+ * `cut`: the client disconnected. `too-many`: other bodies use all the memory.
  */
 type BodyProblem = 'foreign' | 'malformed' | 'cut' | 'too-large' | 'too-slow' | 'too-many';
 
-/** A body that cannot be read, or is not taken. */
+/** Thrown when a body cannot be read or is refused. */
 export class BodyError extends Error {
   override readonly name = 'BodyError';
   readonly code: BodyProblem;
@@ -36,7 +36,7 @@ export class BodyError extends Error {
 
 interface BodyOptions {
   readonly maxBytes: number;
-  /** For whom it is read. */
+  /** The account whose share of the memory it uses. */
   readonly account: string;
   /** Default: `json`. */
   readonly type?: 'json' | 'form';
@@ -55,8 +55,8 @@ export class JsonBodies {
   }
 
   /**
-   * The value in a request's body: no fields where the body is empty. Of a form, the last value of each field. Throws `BodyError`; the
-   * rest of the body is unread then.
+   * The value in a request body: an object without fields if the body is empty; for a form, the last value of each field. Throws
+   * `BodyError`, and then leaves the rest of the body unread.
    */
   async read(request: IncomingMessage, { maxBytes, account, type = 'json' }: BodyOptions): Promise<unknown> {
     if (bodyBytes(request) === 0) return {};
@@ -82,7 +82,7 @@ export class JsonBodies {
       hasEnded = true;
       resolve();
     };
-    // Every request closes in the end, and making an error costs more than reading a short body.
+    // Also called after `end`. Creating an error costs more than reading a short body.
     const onCut = () => hasEnded || reject(new BodyError('cut', 'The body was cut off'));
     const onLate = () => reject(new BodyError('too-slow', `The body took longer than ${maxBodyMs / 1000} s to arrive`));
     using _timer = this.#clock.after(maxBodyMs, onLate);
@@ -111,7 +111,7 @@ export class JsonBodies {
   }
 }
 
-/** What has come of a body, in one piece: kept as they come, a million chunks of a byte would cost a hundred times as much. */
+/** The received part of a body, in one buffer: a million chunks of one byte would take a hundred times the memory. */
 class Body {
   readonly maxBytes: number;
   readonly #hold: (bytes: number) => boolean;
@@ -131,12 +131,12 @@ class Body {
     return this.#buffer.length;
   }
 
-  /** Returns the problem if it is too much. */
+  /** Adds a chunk. Returns the problem if the body is too large. */
   add(chunk: Buffer): BodyError | undefined {
     const length = this.#length + chunk.length;
     if (length > this.maxBytes) return tooLarge(this.maxBytes);
     if (length > this.#buffer.length && !this.#grow(length)) {
-      return new BodyError('too-many', 'Too many bodies are on their way, try again in a moment');
+      return new BodyError('too-many', 'Too many request bodies at the same time, try again in a moment');
     }
     chunk.copy(this.#buffer, this.#length);
     this.#length = length;
@@ -182,7 +182,7 @@ function parse(bytes: Buffer): unknown {
   }
 }
 
-/** How deep the brackets of a JSON text nest, strings left out. */
+/** The nesting depth of the brackets outside strings. */
 function depthOf(bytes: Buffer): number {
   let depth = 0;
   let deepest = 0;

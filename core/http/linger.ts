@@ -1,45 +1,45 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
-/** An answer whose body is at hand. */
+/** A complete answer. */
 export interface WholeAnswer {
   readonly status: number;
   readonly headers: OutgoingHttpHeaders;
   readonly body: Uint8Array;
 }
 
-interface Exchange {
+interface RawRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
 
-/** So much of the rest of a body is read: as much as is on its way on a fast connection, so that most clients have stopped by then. */
+/** The maximum that is read of the rest of a body: as much as a fast connection has in flight. Most clients have stopped by then. */
 const maxRestBytes = 8 * 1024 * 1024;
 
-/** And for so long: several times the way to a client on the other side of the world and back. */
+/** The maximum time for that: several round trips around the world. */
 const maxRestMs = 5_000;
 
 /**
- * A body that is no longer is received before its answer: some clients (containerd 1) report that they could not write it, and not
- * the answer, when that comes too early. Manifests are that short.
+ * A body up to this length is received before the answer is sent: if the answer comes too early, some clients (containerd 1) report
+ * that they could not write the body, instead of the answer. Manifests are shorter than this.
  */
 const shortBytes = 64 * 1024;
 
-/** A client that has a short body sends it at once. One that waits for the answer is not kept waiting noticeably. */
+/** The maximum wait for a short body. Clients send it at once; for a client that waits for the answer, this is short. */
 const shortMs = 250;
 
 /**
- * Answers a request whose body may still be on its way. The client can read the whole answer at once. What it goes on sending
- * is read and dropped, within bounds: closing a connection with unread bytes resets it, and the client could lose the answer.
- * The connection is kept if the body comes to its end. Resolves when the answer has ended; never rejects.
+ * Answers a request whose body may not have arrived yet. The client can read the whole answer at once. The rest of the body is read
+ * and dropped, within limits: closing a connection with unread bytes resets it, and the client could lose the answer. The
+ * connection stays open if the body ends within the limits. Resolves when the answer has ended; never rejects.
  */
 export async function answerEarly(
-  { request, response }: Exchange,
+  { request, response }: RawRequest,
   { status, headers, body }: WholeAnswer,
   signal: AbortSignal,
 ): Promise<void> {
   if (bodyBytes(request) <= shortBytes) await drained(request, { maxBytes: shortBytes, maxMs: shortMs, signal });
   const isRead = request.complete || bodyBytes(request) === 0;
-  // A client that hears this stops sending.
+  // Clients that see this header stop sending.
   if (!isRead && bodyBytes(request) > maxRestBytes) response.setHeader('connection', 'close');
   response.writeHead(status, { 'content-length': body.length, ...headers });
   if (isRead) {
@@ -54,7 +54,7 @@ export async function answerEarly(
   });
 }
 
-/** The length of a request body as announced; `Infinity` if it is not. */
+/** The announced length of a request body; `Infinity` if it is not announced. */
 export function bodyBytes({ headers }: IncomingMessage): number {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : Infinity;
 }
@@ -65,7 +65,7 @@ interface Bounds {
   readonly signal: AbortSignal;
 }
 
-/** Reads on for a while. Resolves to whether the body came to its end. */
+/** Reads and drops the body within the limits. Returns whether the body ended. */
 async function drained(request: IncomingMessage, { maxBytes, maxMs, signal }: Bounds): Promise<boolean> {
   if (request.complete || request.destroyed || signal.aborted) return request.complete;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -78,7 +78,7 @@ async function drained(request: IncomingMessage, { maxBytes, maxMs, signal }: Bo
   const timer = setTimeout(onEnd, maxMs);
   signal.addEventListener('abort', onEnd);
   request.on('data', onData).on('end', onEnd).on('close', onEnd);
-  // Its reader has paused it, or what it was piped to.
+  // The previous reader may have paused it or piped it.
   request.unpipe().resume();
   await promise;
   clearTimeout(timer);

@@ -10,7 +10,7 @@ async function open(drainMs: number) {
   return { gate, listener, url: `http://127.0.0.1:${listener.port}` };
 }
 
-test('what comes before its room is open is told to try again', async () => {
+test('requests before the component is open get 503 with Retry-After', async () => {
   const { gate, listener, url } = await open(1_000);
   await using _ = listener;
   const early = await fetch(url);
@@ -19,7 +19,7 @@ test('what comes before its room is open is told to try again', async () => {
   expect(await (await fetch(url)).text()).toBe('open');
 });
 
-test('closing lets an open request finish, and takes no new one', async () => {
+test('closing lets an open request finish, and accepts no new one', async () => {
   const { gate, listener, url } = await open(10_000);
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<() => void>();
   gate.open({ handle: (_request, response) => arrive(() => void response.end('finished')) });

@@ -6,22 +6,22 @@ import type { Duplex } from 'node:stream';
 
 export interface ListenOptions {
   readonly host: string;
-  /** 0 takes a free port. */
+  /** 0: a free port. */
   readonly port: number;
-  /** How long `close` waits for open requests before it cuts them, in milliseconds. */
+  /** How long closing waits for open requests before it closes their connections, in milliseconds. */
   readonly drainMs?: number;
 }
 
-/** A server that listens. Disposing it stops listening, lets open requests finish for a while, then cuts what is left. */
+/** A server that listens. Disposing it stops listening, waits for open requests for a while, then closes all connections. */
 export interface Listener extends AsyncDisposable {
   readonly server: Server;
   readonly port: number;
 }
 
-/** Long enough for ordinary requests; streams that never end are cut. */
+/** Long enough for ordinary requests. Streams that do not end are cut off. */
 const defaultDrainMs = 5_000;
 
-/** A head that takes longer than this to arrive is an attack (slowloris) or a dead peer. */
+/** The maximum time for the head of a request. A slower client is an attacker (slowloris) or dead. */
 const headersTimeoutMs = 20_000;
 
 /** A server without the time-out for whole requests, which would cut slow uploads of large layers (Node's default: 300 s). */
@@ -29,7 +29,7 @@ export function newServer(options: ServerOptions = {}): Server {
   return createServer({ requestTimeout: 0, headersTimeout: headersTimeoutMs, keepAliveTimeout: 65_000, ...options });
 }
 
-/** Starts listening. Throws what `listen` fails with (`EADDRINUSE` names the port in its message). */
+/** Starts listening. Rejects with the error of `listen`; the message of `EADDRINUSE` contains the port. */
 export async function listen(server: Server, options: ListenOptions): Promise<Listener> {
   const connections = new OpenConnections(server);
   await new Promise<void>((resolve, reject) => {
@@ -53,8 +53,8 @@ async function drain(server: Server, connections: OpenConnections, drainMs: numb
 }
 
 /**
- * A server's connections, and how much is going on in each. Node's own `closeIdleConnections` leaves out those on which no
- * request has come yet, which browsers and Node's `fetch` open ahead.
+ * The connections of a server, with the number of open requests of each. Node's own `closeIdleConnections` does not close
+ * connections without a first request, which browsers and Node's `fetch` open in advance.
  */
 class OpenConnections {
   readonly #busy = new Map<Duplex, number>();
@@ -69,7 +69,7 @@ class OpenConnections {
       this.#add(socket, 1);
       response.once('close', () => this.#add(socket, -1));
     });
-    // An upgraded connection is busy to its end. Listening where nobody else does would change what Node does.
+    // An upgraded connection is busy until it closes. A listener for upgrades changes how Node handles them, so there is none without need.
     if (server.listenerCount('upgrade') > 0) server.on('upgrade', (_request, socket) => this.#add(socket, 1));
   }
 

@@ -37,13 +37,13 @@ export function operationsHandler(
     else if (path === '/healthz') sendJson(response, 200, { status: 'ok' });
     else if (path === '/readyz') await answerReadiness(response, checks, isTrusted);
     else if (path === '/metrics' && isTrusted) await answerMetrics(response, metrics);
-    else if (path === '/metrics') refuseStranger(response);
+    else if (path === '/metrics') refuseUnauthenticated(response);
     else if (path?.startsWith(taskPath)) await answerTask(tasks, request, response);
     else sendJson(response, 404, { status: 'error', message: 'Only /healthz, /readyz and /metrics are here' });
   };
 }
 
-/** Whoever is on this machine may read what its processes say. */
+/** Every process of this machine may read the metrics and the checks. */
 function isLocal({ socket }: IncomingMessage): boolean {
   return /^(?:::ffff:)?127\.|^::1$/.test(socket.remoteAddress ?? '');
 }
@@ -52,14 +52,13 @@ function isTokenShown({ headers }: IncomingMessage, token: string | undefined): 
   return token !== undefined && isEqual(headers.authorization ?? '', `Bearer ${token}`);
 }
 
-function refuseStranger(response: ServerResponse): void {
+function refuseUnauthenticated(response: ServerResponse): void {
   response.setHeader('www-authenticate', 'Bearer');
-  sendJson(response, 401, { status: 'error', message: 'From another machine this needs the token for operations' });
+  sendJson(response, 401, { status: 'error', message: 'Requests from other machines need the operations token' });
 }
 
 function refuseHost(response: ServerResponse): void {
-  const message =
-    'This is not a name of this listener, use 127.0.0.1, its configured host, or the token for operations';
+  const message = 'This listener does not have this name, use 127.0.0.1, its configured host, or the operations token';
   sendJson(response, 421, { status: 'error', message });
 }
 
@@ -86,9 +85,8 @@ async function answerMetrics(response: ServerResponse, metrics: Metrics): Promis
 }
 
 /**
- * Whether a `Host` header names this machine by its loopback, or by the host that is configured. Any page in a browser on this
- * machine can let its own name lead to the loopback (DNS rebinding), but it cannot take one of these names. A request without
- * the header comes from no browser.
+ * Whether a `Host` header names this machine by a loopback name or by the configured host. A web page can point its own name at the
+ * loopback address (DNS rebinding), but it cannot use one of these names. Browsers always send the header.
  */
 export function isOwnHost(header: string | undefined, configured: string): boolean {
   if (header === undefined) return true;
@@ -100,27 +98,27 @@ function isLoopback(host: string): boolean {
   return isIPv4(host) && host.startsWith('127.');
 }
 
-/** Whether two texts are the same, told in the same time wherever they differ. */
+/** Whether two texts are equal, compared in constant time. */
 export function isEqual(one: string, other: string): boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(hash(one), hash(other));
 }
 
-/** Does something, and tells it. It ends early when the signal aborts. */
+/** Performs a task and yields its events. Ends early when the signal aborts. */
 export type OperationsTask = (query: URLSearchParams, signal: AbortSignal) => AsyncIterable<object>;
 
 export interface OperationsTasks {
-  /** What a caller must show, as a bearer token. */
+  /** The bearer token that callers need. */
   readonly token: string;
   readonly byName: Readonly<Record<string, OperationsTask>>;
   /** Aborts when the process closes. */
   readonly signal: AbortSignal;
 }
 
-/** A task is asked for by `POST /tasks/<name>`. */
+/** `POST /tasks/<name>` runs a task. */
 export const taskPath = '/tasks/';
 
-/** Answers a request for a task. The last line of one that failed is `{"type":"error","message":…}`. */
+/** Runs a task and answers with its events, one per line. The last line of a task that failed is `{"type":"error","message":…}`. */
 export async function answerTask(
   { token, byName, signal }: OperationsTasks,
   request: IncomingMessage,
@@ -129,21 +127,20 @@ export async function answerTask(
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://operations');
   const name = pathname.slice(taskPath.length);
   if (!isEqual(request.headers.authorization ?? '', `Bearer ${token}`)) {
-    return sendJson(response, 401, { status: 'error', message: 'This needs the secret of this platform' });
+    return sendJson(response, 401, { status: 'error', message: 'Tasks need the secret of this platform' });
   }
   const task = Object.hasOwn(byName, name) ? byName[name] : undefined;
   if (!task) return sendJson(response, 404, { status: 'error', message: 'This process has no such task' });
-  if (request.method !== 'POST')
-    return sendJson(response, 405, { status: 'error', message: 'Ask for a task with POST' });
+  if (request.method !== 'POST') return sendJson(response, 405, { status: 'error', message: 'Run a task with POST' });
   const left = new AbortController();
-  response.once('close', () => left.abort(new Error('Whoever asked for this has left')));
+  response.once('close', () => left.abort(new Error('The client has disconnected')));
   const stop = AbortSignal.any([signal, left.signal]);
   response.writeHead(200, { 'content-type': 'application/x-ndjson' });
   response.flushHeaders();
   try {
     await pipeline(Readable.from(linesOf(task(searchParams, stop)), { objectMode: false }), response, { signal });
   } catch {
-    // The caller has left, or is cut off.
+    // The client has disconnected, or the process closes.
     response.destroy();
   }
 }

@@ -1,12 +1,12 @@
-/** Pages for people: whole in themselves, they load nothing from anywhere, and no search engine keeps them. */
+/** HTML pages that load nothing, and that search engines do not index. */
 
 export interface Page {
   readonly title: string;
   readonly style: string;
-  /** HTML, as is what follows: what comes from elsewhere goes through `escapeHtml` first. */
+  /** HTML, like the fields below: pass text through `escapeHtml` first. */
   readonly main: string;
   readonly head?: string;
-  /** What follows the page's content. */
+  /** HTML after the content. */
   readonly end?: string;
 }
 
@@ -29,7 +29,7 @@ ${end}</body>
 `;
 }
 
-/** Text that may stand in HTML, between tags and in quoted attributes. */
+/** Escapes text for HTML, between tags and in quoted attributes. */
 export function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -38,7 +38,7 @@ async function readAll(bytes: RequestBytes): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-test.each([1, 70_000, 5_000_000])('gives %i bytes as they were sent', async (size) => {
+test.each([1, 70_000, 5_000_000])('yields %i bytes as they were sent', async (size) => {
   const sent = randomBytes(size);
   const client = open();
   const request = await received(client);

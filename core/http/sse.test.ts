@@ -22,7 +22,7 @@ async function exchange(clock: ManualClock, act: (stream: EventStream, response:
   return { headers: answer.headers, body };
 }
 
-test('says how to come back, that nobody may store it, and every 15 s that it is still there', async () => {
+test('sends the retry time, forbids caching, and sends a comment every 15 s', async () => {
   const clock = new ManualClock();
   const { headers, body } = await exchange(clock, async (stream) => {
     await clock.advance(14_999);
@@ -42,7 +42,7 @@ test('data cannot make fields or events of its own', async () => {
   expect(body).toBe('retry: 2000\n\nid: 1-0\ndata: one\ndata: id: 9\ndata: data: two\ndata: \ndata: event: x\n\n');
 });
 
-test('a client that takes nothing is waited for, and until then not told that it is still there', async () => {
+test('waits for a client that does not read, and sends it no comments until it reads', async () => {
   const clock = new ManualClock();
   const over = new AbortController();
   await exchange(clock, async (stream, response) => {
@@ -51,7 +51,7 @@ test('a client that takes nothing is waited for, and until then not told that it
     const before = response.writableLength;
     await clock.advance(60_000);
     expect(response.writableLength).toBe(before);
-    const taken = stream.taken(over.signal);
+    const taken = stream.drained(over.signal);
     response.uncork();
     await taken;
     expect(response.writableNeedDrain).toBe(false);

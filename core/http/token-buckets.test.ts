@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ManualClock } from '../clock/manual-clock.ts';
 import { TokenBuckets } from './token-buckets.ts';
 
-test('a bucket is full at first, gives what it has, and fills up with time, but never over', async () => {
+test('a bucket is full at first, and refills over time up to its size', async () => {
   const clock = new ManualClock();
   const buckets = new TokenBuckets(clock, { capacity: 3, perSecond: 0.5 });
   const taken = () => [1, 2, 3, 4, 5].filter(() => buckets.take('a')).length;

@@ -11,20 +11,20 @@ export interface LinkTarget {
   readonly secret: PlatformSecret;
   readonly host: string;
   readonly port: number;
-  /** Gives up while the link is being made; it does nothing to one that stands. */
+  /** Aborts the handshake. It has no effect on an established link. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Makes a link: a connection that nobody reads or changes on the way, to a process that has the same secret. Like any
- * connection it ends its side when the other one has ended, unless `allowHalfOpen` is set on it.
+ * Opens a link: an encrypted and authenticated connection to a process with the same secret. Like any connection it ends its side
+ * when the other side has ended, unless `allowHalfOpen` is set on it.
  *
- * Rejects with the signal's reason, or with what the connection or the handshake failed of.
+ * Rejects with the signal's reason, or with the error of the connection or the handshake.
  */
 export async function linkConnect({ secret, host, port, signal }: LinkTarget): Promise<TLSSocket> {
   signal.throwIfAborted();
   const connection = connect({ host, port, ...linkSocketTerms });
-  // What breaks it comes up in the link.
+  // The link reports its errors.
   connection.on('error', () => {});
   const giveUp = () => void connection.destroy(signal.reason as Error);
   signal.addEventListener('abort', giveUp, { once: true });
@@ -34,9 +34,10 @@ export async function linkConnect({ secret, host, port, signal }: LinkTarget): P
       ...linkTerms,
       socket: connection,
       pskCallback: () => ({ psk: linkKey(secret), identity: linkIdentity }),
-      // A certificate proves nothing here, whoever signed it.
+      // Certificates are not accepted, whoever signed them.
       ca: [],
-      checkServerIdentity: () => new Error('The other end shows a certificate instead of the secret'),
+      checkServerIdentity: () =>
+        new Error('The server presents a certificate instead of proving that it has the secret'),
     });
     await once(link, 'secureConnect');
     return link;
@@ -49,15 +50,15 @@ export async function linkConnect({ secret, host, port, signal }: LinkTarget): P
 }
 
 /**
- * Asks, by a link of its own, for what another process has under a path. Resolves when the head of the answer is here; the
- * link ends with the answer, or when that is destroyed. Rejects as `linkConnect`.
+ * Sends a GET request to another process over a new link. Resolves when the head of the answer has arrived; the link closes with the
+ * answer, or when the answer is destroyed. Rejects as `linkConnect`.
  *
- * @param host - for whom the question is: the other end may be somebody else than was thought
+ * @param host - the node that should answer: the address may belong to another one by now
  */
 export async function linkGet(target: LinkTarget, host: string, path: string): Promise<IncomingMessage> {
   const link = await linkConnect(target);
   const request = send({ path, headers: { host }, createConnection: () => link });
-  // What breaks it later comes up in the answer.
+  // The answer reports later errors.
   request.on('error', () => {});
   request.end();
   try {

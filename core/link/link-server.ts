@@ -5,38 +5,38 @@ import type { Clock } from '../clock/clock.ts';
 import type { PlatformSecret } from '../secret/platform-secret.ts';
 import { linkIdentity, linkKey, linkSocketTerms, linkTerms } from './link-terms.ts';
 
-/** A link that another process has made. Half of it may end before the other. */
+/** A link that another process opened. Each direction may end on its own. */
 export interface IncomingLink {
   readonly socket: TLSSocket;
-  /** Breaks it off such that the other process sees an error, not an end: half an answer must not look whole. */
+  /** Closes it so that the other process sees an error instead of an end: an incomplete answer must not look complete. */
   reset(): void;
 }
 
 export interface LinkServerOptions {
   readonly secret: PlatformSecret;
   readonly host: string;
-  /** 0 takes a free port. */
+  /** 0: a free port. */
   readonly port: number;
   readonly clock: Clock;
-  /** Is handed every link whose other end has proved that it has the secret. */
+  /** Is called with every link whose client has proved that it has the secret. */
   readonly onConnection: (link: IncomingLink) => void;
 }
 
-/** A server for links. Disposing it stops listening and breaks off every link. */
+/** A server for links. Disposing it stops listening and resets every link. */
 export interface LinkServer extends AsyncDisposable {
   readonly port: number;
 }
 
-/** A handshake takes milliseconds of work and two ways through the network; a longer one comes from nobody of ours. */
+/** The maximum time of a handshake. Processes of the platform need milliseconds and a round trip. */
 export const handshakeLimitMs = 5_000;
 
 /**
- * Many more than all proxies begin at once after a restart. When there are more, the oldest goes: a stranger who opens
- * connections and says nothing holds nobody of ours up.
+ * The maximum number of handshakes at a time, many more than all proxies begin at once after a restart. One more closes the oldest:
+ * clients that connect and send nothing cannot keep the platform's processes out.
  */
 export const maxHandshakes = 256;
 
-/** Listens for links. Throws what `listen` fails with. */
+/** Listens for links. Rejects with the error of `listen`. */
 export async function openLinkServer(options: LinkServerOptions): Promise<LinkServer> {
   const key = linkKey(options.secret);
   const server = createServer({
@@ -48,7 +48,7 @@ export async function openLinkServer(options: LinkServerOptions): Promise<LinkSe
   const incoming = new Incoming(options);
   server.on('connection', (connection) => incoming.begin(connection));
   server.on('secureConnection', (socket) => incoming.prove(socket));
-  // Strangers, and links that were given up: their connection is closed already, and there is nothing else to do.
+  // Failed handshakes. Their connection is closed already.
   server.on('tlsClientError', () => {});
   await listening(server, options);
   let closing: Promise<void> | undefined;
@@ -69,17 +69,17 @@ async function listening(server: Server, { host, port }: LinkServerOptions): Pro
   server.off('error', reject);
 }
 
-/** A connection under a link, with the time that is left for its handshake. */
+/** The connection under a link, with the timer of its handshake. */
 interface Connection {
   readonly socket: Socket;
   readonly limit: Disposable;
 }
 
-/** Every connection to the server, by its other end. */
+/** All connections to the server, by the client's address and port. */
 class Incoming {
   readonly #options: LinkServerOptions;
   readonly #all = new Map<string, Connection>();
-  /** Those whose handshake is not over, oldest first. */
+  /** Connections whose handshake is in progress, oldest first. */
   readonly #unproved = new Set<Socket>();
   #isCut = false;
 
@@ -92,12 +92,12 @@ class Incoming {
       socket.destroy();
       return;
     }
-    // What breaks it comes up in the link.
+    // The link reports its errors.
     socket.on('error', () => {});
     const [oldest] = this.#unproved;
     if (oldest && this.#unproved.size >= maxHandshakes) oldest.destroy();
     const limit = this.#options.clock.after(handshakeLimitMs, () => socket.destroy());
-    const end = otherEnd(socket);
+    const end = addressOf(socket);
     this.#all.set(end, { socket, limit });
     this.#unproved.add(socket);
     socket.once('close', () => {
@@ -108,7 +108,7 @@ class Incoming {
   }
 
   prove(socket: TLSSocket): void {
-    const connection = this.#all.get(otherEnd(socket));
+    const connection = this.#all.get(addressOf(socket));
     socket.on('error', () => {});
     if (!connection) {
       socket.destroy();
@@ -125,7 +125,7 @@ class Incoming {
   }
 }
 
-function otherEnd({ remoteAddress, remotePort }: Socket): string {
+function addressOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 

@@ -36,7 +36,7 @@ async function eventually(holds: () => boolean): Promise<void> {
   }
 }
 
-/** What comes until the other side closes, and whether it broke off. */
+/** The received bytes until the other side closes, and the error if there is one. */
 async function rest(socket: Socket): Promise<{ bytes: Buffer; error: string | undefined }> {
   const chunks: Buffer[] = [];
   let error: string | undefined;
@@ -52,7 +52,7 @@ test('a link is encrypted with a key of its own, and carries bytes both ways', a
   await eventually(() => server.links.length === 1);
   const [{ socket }] = server.links as [IncomingLink];
   expect(link.getProtocol()).toBe('TLSv1.3');
-  // Without an exchange of its own, whoever learns the secret could read what was recorded before.
+  // Without a key exchange per link, a leaked secret would decrypt recorded traffic.
   expect(link.getEphemeralKeyInfo()).toHaveProperty('name');
   link.end('hello');
   expect(await text(socket)).toBe('hello');
@@ -60,7 +60,7 @@ test('a link is encrypted with a key of its own, and carries bytes both ways', a
   expect(await text(link)).toBe('bye');
 });
 
-test('half of a link may end before the other', async () => {
+test('each direction of a link may end on its own', async () => {
   await using server = await openTestServer();
   const link = await linkTo(server.port);
   await eventually(() => server.links.length === 1);
@@ -73,7 +73,7 @@ test('half of a link may end before the other', async () => {
   expect(await text(link)).toBe('still talking');
 });
 
-test('a link that is broken off does not look ended', async () => {
+test('a link that is reset does not look ended', async () => {
   await using server = await openTestServer();
   const [broken, closed] = [await linkTo(server.port), await linkTo(server.port)];
   await eventually(() => server.links.length === 2);
@@ -84,7 +84,7 @@ test('a link that is broken off does not look ended', async () => {
   expect(await closing).toMatchObject({ error: 'ECONNRESET' });
 });
 
-test('who does not have the secret gets nothing', async () => {
+test('refuses clients without the secret, and sends them nothing', async () => {
   await using server = await openTestServer();
   const { port } = server;
   await expect(linkTo(port, new PlatformSecret(randomBytes(32)))).rejects.toThrow(/alert|SSL/i);
@@ -104,12 +104,12 @@ test('who does not have the secret gets nothing', async () => {
   const plain = connect(port, '127.0.0.1');
   plain.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
   const { bytes } = await rest(plain);
-  // A TLS alert: two bytes of news in a record of seven.
+  // A TLS alert: two bytes in a record of seven.
   expect(bytes.length).toBeLessThanOrEqual(7);
   expect(server.links).toEqual([]);
 });
 
-test('bytes that were recorded and are sent again open nothing', async () => {
+test('recorded bytes that are sent again open no link', async () => {
   await using server = await openTestServer();
   const recorded: Buffer[] = [];
   const tap = createTcpServer((socket) => {
@@ -132,7 +132,7 @@ test('bytes that were recorded and are sent again open nothing', async () => {
   expect(server.links).toHaveLength(1);
 });
 
-test('who listens without the secret is not talked to, whatever certificate it shows', async () => {
+test('sends nothing to a server without the secret, whatever certificate it presents', async () => {
   const impostor = createTlsServer({ key: impostorKey, cert: impostorCertificate });
   const heard: Buffer[] = [];
   impostor.on('secureConnection', (socket) => socket.on('data', (chunk) => heard.push(chunk)));
@@ -144,7 +144,7 @@ test('who listens without the secret is not talked to, whatever certificate it s
   expect(heard).toEqual([]);
 });
 
-test('a handshake that does not come to its end is cut in time', async () => {
+test('a handshake that does not finish is closed in time', async () => {
   const clock = new ManualClock();
   await using server = await openTestServer(clock);
   const link = await linkTo(server.port);
@@ -159,7 +159,7 @@ test('a handshake that does not come to its end is cut in time', async () => {
   link.destroy();
 });
 
-test('strangers who connect and say nothing keep nobody out', async () => {
+test('connections without a handshake do not keep links out', async () => {
   await using server = await openTestServer(new ManualClock());
   let open = 0;
   const strangers = Array.from({ length: maxHandshakes + 20 }, () => {
@@ -176,7 +176,7 @@ test('strangers who connect and say nothing keep nobody out', async () => {
   for (const socket of strangers) socket.destroy();
 });
 
-test('making a link is given up when it is not wanted any more', async () => {
+test('a signal aborts the handshake', async () => {
   const silent = createTcpServer(() => {});
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
   const wanted = new AbortController();
@@ -191,7 +191,7 @@ test('making a link is given up when it is not wanted any more', async () => {
   await expect(linkTo(port)).rejects.toThrow('ECONNREFUSED');
 });
 
-/** Nobody's: for a server that has a certificate for 127.0.0.1, and no secret. */
+/** For a server that has a certificate for 127.0.0.1, but not the secret. */
 const impostorKey = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgtihmO7DoAvddifDF
 heUbpxklxvOB/oDTxD9MjNa1bnOhRANCAAS4ICEET32CEMOO6bY1/aPVhVsatP7k

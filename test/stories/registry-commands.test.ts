@@ -88,7 +88,7 @@ test('a command without the secret, without a platform, or with wrong arguments 
   const wrongSecret = await runPlainBerth({ environment: { ...platform.environment, ...secret } }, 'collect');
   expect([wrongSecret.code, wrongSecret.stderr]).toEqual([
     1,
-    expect.stringContaining('needs the secret of this platform'),
+    expect.stringContaining('need the secret of this platform'),
   ]);
   const elsewhere = { ...platform.environment, BERTH_OPERATIONS_PORT: '1' };
   const lost = await runPlainBerth({ environment: elsewhere }, 'collect');
