@@ -48,7 +48,12 @@ test('refused requests publish nothing', async () => {
 });
 
 test('an unavailable bus fails no push and no deletion', async () => {
-  const unavailable: Bus = { ...bus, publish: async () => await Promise.reject(new Error('The bus is unavailable')) };
+  const unavailable: Bus = {
+    ping: async () => await bus.ping(),
+    subscribe: async (topic, listener) => await bus.subscribe(topic, listener),
+    publish: async () => await Promise.reject(new Error('The bus is unavailable')),
+    [Symbol.asyncDispose]: async () => {},
+  };
   await using alone = await openTestRegistry({ bus: unavailable });
   const { status } = await pushImage(alone, { repository, reference: 'v1' });
   expect(status).toBe(201);
