@@ -46,6 +46,9 @@ const maxBodyBytes = 1024 * 1024;
 /** The largest body of a request that needs none, or that has no access token. */
 const maxSmallBodyBytes = 1024;
 
+/** The largest body that proves who the caller is: an ID token has about 1.5 KB. */
+const maxProofBytes = 16 * 1024;
+
 const methods = { GET: 'get', POST: 'post', DELETE: 'delete' } as const;
 
 /** The media type of event streams. */
@@ -104,12 +107,8 @@ async function parseCall<Path extends string, Body, Query>(
   response.once('close', () => {
     if (!response.writableFinished) disconnected.abort(clientGone);
   });
-  const isSmall = endpoint.method !== 'POST' || endpoint.access === 'none' || endpoint.access === 'proof';
   const { permissions } = caller;
-  const limits = {
-    maxBytes: isSmall ? maxSmallBodyBytes : maxBodyBytes,
-    account: permissions.account ?? permissions.user ?? '',
-  };
+  const limits = { maxBytes: maxBytesOf(endpoint), account: permissions.account ?? permissions.user ?? '' };
   // The handler of an uploaded archive reads the body itself.
   const body = endpoint.archive === 'request' ? {} : await api.bodies.read(request, limits);
   return {
@@ -142,6 +141,11 @@ function tokenSignals(
   const watch = tokens.watch(permissions, tokenEnded);
   response.once('close', () => watch[Symbol.dispose]());
   return [watch.signal];
+}
+
+function maxBytesOf({ method, access }: Pick<Endpoint, 'method' | 'access'>): number {
+  if (method !== 'POST' || access === 'none') return maxSmallBodyBytes;
+  return access === 'proof' ? maxProofBytes : maxBodyBytes;
 }
 
 function isForEveryOrigin({ access, page }: Pick<Endpoint, 'access' | 'page'>): boolean {

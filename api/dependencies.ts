@@ -17,6 +17,7 @@ import type { BackendWatch } from '../model/backend-watch.ts';
 import type { CliLoginWatch } from './accounts/cli-logins.ts';
 import type { AccountLimits } from '../model/account.ts';
 import type { AccountLimiter } from './account-limits.ts';
+import type { IdTokens } from './accounts/id-tokens.ts';
 import type { TokenChecks } from '../model/token-checks.ts';
 import type { PullProgresses } from './ready/pull-progress.ts';
 
@@ -98,6 +99,8 @@ export interface ApiDependencies {
   readonly tokens: TokenChecks;
   /** Whether a load balancer in front sets `X-Forwarded-For`. */
   readonly behindLoadBalancer: boolean;
+  /** The URLs of the issuers whose ID tokens trust rules may name. */
+  readonly oidcIssuers: readonly string[];
   /** For accounts without limits of their own. 0: no limit. */
   readonly accountLimits: Required<AccountLimits>;
   /** Derives a connection token from a text (`tokenSource`). */
@@ -112,6 +115,7 @@ export interface Api extends ApiDependencies {
   readonly pullProgresses: PullProgresses;
   readonly bodies: JsonBodies;
   readonly limits: AccountLimiter;
+  readonly idTokens: IdTokens;
   readonly cliLogins: CliLoginWatch;
   /** Derives the bearer token of a backend that was spawned with `require_bearer_token`. */
   readonly bearerFor: (backend: string) => string;

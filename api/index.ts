@@ -9,6 +9,7 @@ import { serviceSecretsBox } from '../model/service-settings.ts';
 import { spawnOptionsBox } from '../model/spawn-token.ts';
 import { openCliLoginWatch } from './accounts/cli-logins.ts';
 import { AccountLimiter } from './account-limits.ts';
+import { IdTokens } from './accounts/id-tokens.ts';
 import { newApp } from './app.ts';
 import { startOrphanReaper } from './orphan-reaper.ts';
 import { explainUnreadable } from './errors.ts';
@@ -52,6 +53,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     watch,
     pullProgresses,
     bodies: new JsonBodies(deps.clock),
+    idTokens: new IdTokens(deps.oidcIssuers, deps.urls.api),
     limits: new AccountLimiter({ ...deps, defaultLimits: deps.accountLimits }),
     cliLogins: await openCliLoginWatch(deps, opening),
     bearerFor: deps.secret.deriver('bearer tokens of backends'),

@@ -5,6 +5,7 @@ import { cliLoginEndpoints } from './accounts/cli-logins.ts';
 import { accountPages } from './accounts/pages.ts';
 import { peopleEndpoints } from './accounts/people.ts';
 import { sessionEndpoints } from './accounts/sessions.ts';
+import { trustEndpoints } from './accounts/trust.ts';
 import { tokenEndpoints } from './accounts/tokens.ts';
 import type { Mounted } from './app.ts';
 import { mountReadyPage } from './ready/ready.ts';
@@ -28,6 +29,7 @@ export const apiRoutes: readonly Mounted[] = [
   ...cliLoginEndpoints,
   ...limitEndpoints,
   ...auditEndpoints,
+  ...trustEndpoints,
   ...olderEndpoints,
   ...toolRoutes,
   { mount: mountReadyPage },

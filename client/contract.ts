@@ -10,6 +10,7 @@ export type ServiceErrorCode =
   | 'AccountNotFound'
   | 'UserNotFound'
   | 'CliLoginNotFound'
+  | 'TrustRuleNotFound'
   | 'TokenNotFound'
   | 'ServiceNotFound'
   | 'EnvironmentNotFound'
@@ -122,6 +123,24 @@ export type CompleteCliLoginRequest = {
 export type AccountLimitsRequest = {
   connects_per_second?: number | null | undefined;
   running_backends?: number | null | undefined;
+};
+
+export type TrustRuleRequest = {
+  /** The issuer of ID tokens */
+  issuer?: string | undefined;
+  repository: string;
+  /** The only branch. Default: every branch and tag */
+  branch?: string | undefined;
+  /** The only environment of the deployment. Default: any or none */
+  environment?: string | undefined;
+  scopes?: ('read' | 'connect' | 'push' | 'deploy')[] | undefined;
+  /** The only services that the deploy token is valid for. Default: all */
+  services?: ServiceName[] | undefined;
+  lifetime_seconds?: number | undefined;
+};
+
+export type ExchangeRequest = {
+  id_token: string;
 };
 
 export type ConnectRequest = {
@@ -365,6 +384,26 @@ export type AuditRecord = {
   request_id: string;
   /** The HTTP status; null: the process stopped before it was known */
   status: number | null;
+};
+
+export type TrustRule = {
+  id: string;
+  issuer: string;
+  repository: string;
+  branch: string | null;
+  environment: string | null;
+  scopes: string[];
+  services: string[] | null;
+  lifetime_seconds: number;
+  created_at: Timestamp;
+};
+
+export type DeployToken = {
+  /** An access token for the API and the registry. It is shown this once */
+  token: string;
+  scopes: string[];
+  services: string[] | null;
+  expires_at: Timestamp;
 };
 
 export type ConnectResponse = {
@@ -756,6 +795,52 @@ export interface Endpoints {
       next_cursor?: string | undefined;
     };
   };
+  /** Allow deployments of a repository to trade their ID token (OpenID Connect) for a short-lived deploy token */
+  createTrustRule: {
+    path: {
+      account: string;
+    };
+    query: undefined;
+    body: TrustRuleRequest;
+    answer: TrustRule;
+  };
+  /** Trust rules of an account, newest first */
+  listTrustRules: {
+    path: {
+      account: string;
+    };
+    query: {
+      /** The most items on the page */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page */
+      cursor?: string | undefined;
+    };
+    body: undefined;
+    answer: {
+      rules: TrustRule[];
+      /** The start of the next page; absent on the last page */
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Delete a trust rule; deploy tokens that it has issued expire by themselves */
+  deleteTrustRule: {
+    path: {
+      account: string;
+      rule_id: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Ok;
+  };
+  /** Trade the ID token of a deployment, with the URL of the API as its audience, for a deploy token */
+  exchangeIdToken: {
+    path: {
+      account: string;
+    };
+    query: undefined;
+    body: ExchangeRequest;
+    answer: DeployToken;
+  };
   /** Get a connection URL to the backend that holds a key, or to a new backend */
   connect: {
     path: {
@@ -1058,6 +1143,10 @@ export const endpoints = {
   setAccountLimits: { method: 'POST', path: '/v2/account/{account}/limits', needsToken: true },
   accountAudit: { method: 'GET', path: '/v2/account/{account}/audit', needsToken: true },
   platformAudit: { method: 'GET', path: '/v2/audit', needsToken: true },
+  createTrustRule: { method: 'POST', path: '/v2/account/{account}/trust', needsToken: true },
+  listTrustRules: { method: 'GET', path: '/v2/account/{account}/trusts', needsToken: true },
+  deleteTrustRule: { method: 'POST', path: '/v2/account/{account}/trust/{rule_id}/delete', needsToken: true },
+  exchangeIdToken: { method: 'POST', path: '/v2/account/{account}/oidc-token', needsToken: false },
   connect: { method: 'POST', path: '/v2/service/{account}/{service}/connect', needsToken: true },
   connectEnvironment: { method: 'POST', path: '/v2/service/{account}/{service}/{environment}/connect', needsToken: true },
   backendStatus: { method: 'GET', path: '/v2/backend/{backend_id}/status', needsToken: false },

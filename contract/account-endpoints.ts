@@ -25,6 +25,7 @@ import {
   userObject,
 } from './people.ts';
 import { createdToken, createTokenRequest, tokenObject } from './tokens.ts';
+import { deployToken, exchangeRequest, trustRuleObject, trustRuleRequest } from './trust.ts';
 
 export const accountEndpoints = {
   createToken: post('/v2/account/{account}/token', {
@@ -191,5 +192,35 @@ export const accountEndpoints = {
     query: pageQuery,
     answer: z.strictObject({ records: z.array(auditObject), ...pageFields }),
     errors: ['BadRequest'],
+  }),
+  createTrustRule: post('/v2/account/{account}/trust', {
+    summary:
+      'Allow deployments of a repository to trade their ID token (OpenID Connect) for a short-lived deploy token',
+    access: 'owner',
+    body: trustRuleRequest,
+    status: 201,
+    answer: trustRuleObject,
+    errors: ['AccountNotFound'],
+  }),
+  listTrustRules: get('/v2/account/{account}/trusts', {
+    summary: 'Trust rules of an account, newest first',
+    access: 'owner',
+    query: pageQuery,
+    answer: z.strictObject({ rules: z.array(trustRuleObject), ...pageFields }),
+    errors: ['AccountNotFound', 'BadRequest'],
+  }),
+  deleteTrustRule: post('/v2/account/{account}/trust/{rule_id}/delete', {
+    summary: 'Delete a trust rule; deploy tokens that it has issued expire by themselves',
+    access: 'owner',
+    answer: ok,
+    errors: ['AccountNotFound', 'TrustRuleNotFound'],
+  }),
+  exchangeIdToken: post('/v2/account/{account}/oidc-token', {
+    summary: 'Trade the ID token of a deployment, with the URL of the API as its audience, for a deploy token',
+    access: 'proof',
+    body: exchangeRequest,
+    status: 201,
+    answer: deployToken,
+    errors: ['Unauthorized', 'Forbidden', 'TooManyRequests'],
   }),
 };

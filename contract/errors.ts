@@ -15,6 +15,7 @@ export const serviceErrors = {
   AccountNotFound: { status: 404, when: 'The account does not exist or is not visible to the access token' },
   UserNotFound: { status: 404, when: 'There is no such user, or the user is not a member of the account' },
   CliLoginNotFound: { status: 404, when: 'There is no such log-in of a command line, or it is over' },
+  TrustRuleNotFound: { status: 404, when: 'The account has no such trust rule' },
   TokenNotFound: { status: 404, when: 'There is no such access token, or it is not visible to the caller' },
   ServiceNotFound: { status: 404, when: 'The service does not exist or is not visible to the access token' },
   EnvironmentNotFound: { status: 404, when: 'The service has no environment of this name' },

@@ -12,6 +12,7 @@ import { routes } from './route.ts';
 import { services } from './service.ts';
 import { setups } from './setup.ts';
 import { spawnTokens } from './spawn-token.ts';
+import { trustRules } from './trust-rule.ts';
 import { users } from './user.ts';
 
 export const modelCollections = [
@@ -20,6 +21,7 @@ export const modelCollections = [
   setups,
   attemptBuckets,
   auditRecords,
+  trustRules,
   cliLogins,
   accessTokens,
   services,

@@ -43,6 +43,7 @@ export interface Reply {
 }
 
 export interface TestApiOptions {
+  readonly oidcIssuers?: readonly string[];
   readonly accountLimits?: { readonly connectsPerSecond: number; readonly runningBackends: number };
   /** Wraps the store that the API uses. Default: the real store. */
   readonly storeOf?: (store: Store) => Store;
@@ -121,6 +122,7 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
       archives: undefined,
       purgeRepository: (repository, before) => purgeRepository(store, repository, before),
       behindLoadBalancer: false,
+      oidcIssuers: options.oidcIssuers ?? [],
       accountLimits: options.accountLimits ?? { connectsPerSecond: 0, runningBackends: 0 },
       ownNode: () => ownNode,
       urls: { api: base, proxy: 'https://sessions.example', registryHost: 'registry.example' },

@@ -1,3 +1,4 @@
+import { githubIssuer } from '../../contract/trust.ts';
 import { openApi } from '../../api/index.ts';
 import type { ApiComponent } from '../../api/index.ts';
 import type { Queue } from '../../core/queue/queue.ts';
@@ -26,6 +27,7 @@ export async function startApi(
     ...deps,
     queue,
     behindLoadBalancer: config.behindLoadBalancer,
+    oidcIssuers: config.oidcIssuers.length > 0 ? config.oidcIssuers : [githubIssuer],
     accountLimits: {
       connectsPerSecond: config.accountConnectsPerSecond,
       runningBackends: config.accountRunningBackends,

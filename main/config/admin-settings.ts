@@ -1,7 +1,7 @@
 /** The first administrator of the platform, and what holds for every account. */
 import { z } from 'zod';
 import { userEmail } from '../../contract/people.ts';
-import { optionalText, whole } from '../../core/config/settings.ts';
+import { optionalText, whole, wordList } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
 
 export const adminSettings = {
@@ -28,6 +28,12 @@ export const adminSettings = {
     schema: whole({ min: 0, max: 1_000_000, or: 0 }),
     defaultText: '`0` (no limit)',
     help: 'How many backends an account without a limit of its own may run at a time. 0: no limit.',
+  },
+  oidcIssuers: {
+    variable: 'BERTH_OIDC_ISSUERS',
+    schema: wordList(/^https:\/\/[\w.:/-]+[\w-]$/, 'Use https URLs without a slash at the end, separated by commas'),
+    defaultText: '`https://token.actions.githubusercontent.com` (GitHub)',
+    help: 'Issuers of ID tokens (OpenID Connect) that trust rules may name. The API fetches their keys.',
   },
   auditDays: {
     variable: 'BERTH_AUDIT_DAYS',

@@ -1,0 +1,117 @@
+/** Checks ID tokens (OpenID Connect) with the public keys of their issuers. */
+import { createRemoteJWKSet, decodeJwt, errors, jwtVerify } from 'jose';
+import { z } from 'zod';
+import { ApiError } from '../../model/api-error.ts';
+import type { DeploymentClaims } from '../../model/trust-rule.ts';
+
+/** Keys come from the issuer's own host; a deployment waits for them. */
+const timeoutMs = 5_000;
+
+/** By how much the clock of the issuer may differ. */
+const clockToleranceSeconds = 30;
+
+/** An ID token is made for the exchange; GitHub's are valid for five minutes. */
+const maxAgeSeconds = 900;
+
+/** Public-key signatures only: a token that is signed with a shared secret proves nothing here. */
+const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+
+const discovery = z.object({ issuer: z.string(), jwks_uri: z.url() });
+
+const claimsSchema = z.object({
+  iss: z.string(),
+  repository: z.string(),
+  ref: z.string().optional(),
+  environment: z.string().optional(),
+});
+
+type KeySet = ReturnType<typeof createRemoteJWKSet>;
+
+export class IdTokens {
+  readonly #issuers: ReadonlySet<string>;
+  readonly #audience: string;
+  readonly #keySets = new Map<string, Promise<KeySet>>();
+
+  /** @param audience - for whom ID tokens must be made: the URL of the API */
+  constructor(issuers: readonly string[], audience: string) {
+    this.#issuers = new Set(issuers);
+    this.#audience = audience;
+  }
+
+  /** Whether ID tokens of an issuer are accepted at all. Requests go to these issuers only. */
+  accepts(issuer: string): boolean {
+    return this.#issuers.has(issuer);
+  }
+
+  /** What an ID token says of the deployment. Throws `Unauthorized`, and `Unavailable` when the issuer cannot be reached. */
+  async verify(idToken: string, now: Date): Promise<DeploymentClaims> {
+    const issuer = issuerOf(idToken);
+    if (issuer === undefined || !this.accepts(issuer)) throw invalid('its issuer is not accepted here');
+    const keys = await this.#keysOf(issuer);
+    try {
+      const { payload } = await jwtVerify(idToken, keys, {
+        algorithms,
+        issuer,
+        audience: this.#audience,
+        currentDate: now,
+        clockTolerance: clockToleranceSeconds,
+        maxTokenAge: maxAgeSeconds,
+        requiredClaims: ['exp', 'iat'],
+      });
+      return claimsSchema.parse(payload);
+    } catch (error) {
+      if (error instanceof z.ZodError) throw invalid('it names no repository', error);
+      if (error instanceof errors.JWKSTimeout) throw unreachable(issuer, error);
+      if (error instanceof errors.JOSEError) throw invalid(reasonOf(error), error);
+      throw unreachable(issuer, error);
+    }
+  }
+
+  async #keysOf(issuer: string): Promise<KeySet> {
+    const known = this.#keySets.get(issuer);
+    if (known) return await known;
+    const keySet = discover(issuer);
+    this.#keySets.set(issuer, keySet);
+    try {
+      return await keySet;
+    } catch (error) {
+      this.#keySets.delete(issuer);
+      throw unreachable(issuer, error);
+    }
+  }
+}
+
+async function discover(issuer: string): Promise<KeySet> {
+  const response = await fetch(`${issuer}/.well-known/openid-configuration`, {
+    redirect: 'error',
+    signal: AbortSignal.timeout(timeoutMs),
+  });
+  const found = discovery.parse(await response.json());
+  const keysUrl = new URL(found.jwks_uri);
+  if (found.issuer !== issuer || keysUrl.origin !== new URL(issuer).origin)
+    throw new Error('The issuer names another one');
+  return createRemoteJWKSet(keysUrl, { timeoutDuration: timeoutMs });
+}
+
+function issuerOf(idToken: string): string | undefined {
+  try {
+    return decodeJwt(idToken).iss;
+  } catch {
+    return undefined;
+  }
+}
+
+/** For the person who sets up the deployment. Nothing of it is secret: the caller has the token. */
+function reasonOf(error: errors.JOSEError): string {
+  if (error instanceof errors.JWTExpired) return 'it has expired';
+  if (error instanceof errors.JWTClaimValidationFailed) return `its claim "${error.claim}" is not the expected one`;
+  return 'its signature is wrong';
+}
+
+function invalid(why: string, cause?: unknown): ApiError {
+  return new ApiError('Unauthorized', `The ID token is not valid: ${why}`, { cause });
+}
+
+function unreachable(issuer: string, cause: unknown): ApiError {
+  return new ApiError('Unavailable', `The keys of ${issuer} cannot be fetched, try again in a moment`, { cause });
+}
