@@ -181,7 +181,7 @@ class Story implements AsyncDisposable {
 
   /** Requests a stop that the worker cannot carry out, once the worker has noticed that its engine does not answer. */
   async stopWithoutEngine({ backend_id: id }: ConnectResponse): Promise<void> {
-    while (!this.platform.log.includes('no backends are taken until it does')) await delay(100);
+    while (!this.platform.log.includes('no backends are claimed until it does')) await delay(100);
     await terminate(this.platform, id, true);
   }
 
