@@ -14,7 +14,7 @@ import { audited } from './audit.ts';
 import { answerErrors } from './errors.ts';
 import { measureRequests } from './metrics.ts';
 import type { Api } from './dependencies.ts';
-import { authenticateSpawnToken } from './spawn-tokens.ts';
+import { authenticateSpawnToken } from './connect/spawn-tokens.ts';
 
 /** A parsed request to an endpoint. */
 export interface Call<Path extends string, Body, Query> {

@@ -11,15 +11,15 @@ import { openCliLoginWatch } from './accounts/cli-logins.ts';
 import { AccountLimiter } from './account-limits.ts';
 import { IdTokens } from './accounts/id-tokens.ts';
 import { newApp } from './app.ts';
-import { startOrphanReaper } from './orphan-reaper.ts';
+import { startOrphanReaper } from './background/orphan-reaper.ts';
 import { explainUnreadable } from './errors.ts';
-import { Prefetcher } from './prefetch.ts';
+import { Prefetcher } from './background/prefetch.ts';
 import { PullProgresses } from './ready/pull-progress.ts';
-import { Retention } from './retention.ts';
+import { Retention } from './background/retention.ts';
 import type { Api, ApiDependencies } from './dependencies.ts';
 import { apiRoutes } from './routes.ts';
-import { ServiceClearing } from './service-clearing.ts';
-import { SpawnTimes } from './spawn-times.ts';
+import { ServiceClearing } from './background/service-clearing.ts';
+import { SpawnTimes } from './connect/spawn-times.ts';
 
 export type { ApiDependencies } from './dependencies.ts';
 

@@ -12,7 +12,7 @@ import type { Backend, StatusEntry } from '../model/backend.ts';
 import type { Image } from '../model/image.ts';
 import type { Environment, Service } from '../model/service.ts';
 import type { Api, PublicUrls } from './dependencies.ts';
-import type { Connection } from './spawn.ts';
+import type { Connection } from './connect/spawn.ts';
 
 export function presentConnection(api: Api, { backend, token, spawned }: Connection): ConnectResponse {
   return {

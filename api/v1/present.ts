@@ -4,7 +4,7 @@ import type { OlderGeneration } from '../../contract/generations.ts';
 import type { V1SpawnResponse, V1StatusObject } from '../../contract/v1.ts';
 import { currentV1State } from '../../model/v1-state.ts';
 import type { V1StateEntry } from '../../model/v1-state.ts';
-import type { Connection } from '../spawn.ts';
+import type { Connection } from '../connect/spawn.ts';
 import { bearerTokenField, connectionUrl, readyUrl } from '../present.ts';
 import type { Api } from '../dependencies.ts';
 

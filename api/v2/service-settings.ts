@@ -7,7 +7,7 @@ import { sealSecrets, withSettings } from '../../model/service-settings.ts';
 import type { ServiceSettings } from '../../model/service-settings.ts';
 import { visibleService } from '../access.ts';
 import { answer } from '../app.ts';
-import { checkMaxIdle, planLimits } from '../spawn.ts';
+import { checkMaxIdle, planLimits } from '../connect/spawn.ts';
 import { changeService } from './services.ts';
 
 export const serviceSettingsEndpoints = [

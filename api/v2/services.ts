@@ -18,7 +18,7 @@ import type { Service } from '../../model/service.ts';
 import { answer } from '../app.ts';
 import { ownAccount, ownService, visibleService } from '../access.ts';
 import type { Caller } from '../access.ts';
-import { connect } from '../connect.ts';
+import { connect } from '../connect/connect.ts';
 import { findPage } from '../pages.ts';
 import { presentConnection, presentEnvironment, presentImage, presentService } from '../present.ts';
 import type { Api } from '../dependencies.ts';

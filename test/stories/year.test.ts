@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
-import { Retention } from '../../api/retention.ts';
+import { Retention } from '../../api/background/retention.ts';
 import { spawnRules } from '../../api/testing/spawn-rules.ts';
 import { becomeServing, connectPath, openTestApi } from '../../api/testing/test-api.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';

@@ -1,14 +1,14 @@
 /** Spawn tokens: finds, creates and revokes them. Each use reads the store, so that a revoked token is refused at once. */
-import type { EarliestSpawnRequest } from '../contract/v1.ts';
-import type { Store } from '../core/store/store.ts';
-import { hashToken } from '../model/access-token.ts';
-import { ApiError } from '../model/api-error.ts';
-import { covers, permissionIn } from '../model/permissions.ts';
-import { looksLikeSpawnToken, newSpawnToken, spawnTokenDocument, spawnTokens } from '../model/spawn-token.ts';
-import type { SpawnToken } from '../model/spawn-token.ts';
-import { ownService } from './access.ts';
-import type { Caller } from './access.ts';
-import type { Api } from './dependencies.ts';
+import type { EarliestSpawnRequest } from '../../contract/v1.ts';
+import type { Store } from '../../core/store/store.ts';
+import { hashToken } from '../../model/access-token.ts';
+import { ApiError } from '../../model/api-error.ts';
+import { covers, permissionIn } from '../../model/permissions.ts';
+import { looksLikeSpawnToken, newSpawnToken, spawnTokenDocument, spawnTokens } from '../../model/spawn-token.ts';
+import type { SpawnToken } from '../../model/spawn-token.ts';
+import { ownService } from '../access.ts';
+import type { Caller } from '../access.ts';
+import type { Api } from '../dependencies.ts';
 
 /** Throws `SpawnTokenNotFound`. The message does not repeat the token. */
 export async function findSpawnToken(store: Store, token: string): Promise<SpawnToken> {

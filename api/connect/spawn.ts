@@ -1,26 +1,26 @@
 /** Spawns a backend: chooses its image, claims its key, and inserts it for the workers of its cluster. */
-import type { ConnectRequest, ResourceLimits, SpawnConfig } from '../contract/connect.ts';
-import { generations } from '../contract/generations.ts';
-import type { GenerationName } from '../contract/generations.ts';
-import { clusterQueue, spawnJob } from '../contract/jobs.ts';
-import { digestPattern } from '../contract/names.ts';
-import { upsert } from '../core/store/upsert.ts';
-import { backends, newBackend, requestStop } from '../model/backend.ts';
-import type { Backend, BackendLimits, BackendPlan } from '../model/backend.ts';
-import { newBackendId } from '../model/ids.ts';
-import { chooseImage, images } from '../model/image.ts';
-import { claimSeenKey, isClaimCertain, isKeyDeletable, keys, renewKey } from '../model/key.ts';
-import type { Key } from '../model/key.ts';
-import { ApiError } from '../model/api-error.ts';
-import { newRoute, routes, tokenSource } from '../model/route.ts';
-import type { Environment, Service } from '../model/service.ts';
-import { openSecrets } from '../model/service-settings.ts';
-import type { ServiceSettings } from '../model/service-settings.ts';
-import type { Api, SpawnRules } from './dependencies.ts';
-import { notify } from './notify.ts';
-import { endBackend } from './stop.ts';
-import { olderPlan } from './v1/older-plan.ts';
-import type { OlderSpawn } from './v1/older-plan.ts';
+import type { ConnectRequest, ResourceLimits, SpawnConfig } from '../../contract/connect.ts';
+import { generations } from '../../contract/generations.ts';
+import type { GenerationName } from '../../contract/generations.ts';
+import { clusterQueue, spawnJob } from '../../contract/jobs.ts';
+import { digestPattern } from '../../contract/names.ts';
+import { upsert } from '../../core/store/upsert.ts';
+import { backends, newBackend, requestStop } from '../../model/backend.ts';
+import type { Backend, BackendLimits, BackendPlan } from '../../model/backend.ts';
+import { newBackendId } from '../../model/ids.ts';
+import { chooseImage, images } from '../../model/image.ts';
+import { claimSeenKey, isClaimCertain, isKeyDeletable, keys, renewKey } from '../../model/key.ts';
+import type { Key } from '../../model/key.ts';
+import { ApiError } from '../../model/api-error.ts';
+import { newRoute, routes, tokenSource } from '../../model/route.ts';
+import type { Environment, Service } from '../../model/service.ts';
+import { openSecrets } from '../../model/service-settings.ts';
+import type { ServiceSettings } from '../../model/service-settings.ts';
+import type { Api, SpawnRules } from '../dependencies.ts';
+import { notify } from '../notify.ts';
+import { endBackend } from '../stop.ts';
+import { olderPlan } from './older-plan.ts';
+import type { OlderSpawn } from './older-plan.ts';
 
 export interface Connection {
   readonly backend: Backend;

@@ -3,15 +3,15 @@
  * notification is not repeated; then the next spawn pulls the image. Every API process receives every push and adds the jobs, and
  * a node's queue holds each image once.
  */
-import { prefetchJob, nodeQueue } from '../contract/jobs.ts';
-import { manifestPushed } from '../contract/messages.ts';
-import { backends } from '../model/backend.ts';
-import { findImage } from '../model/image.ts';
-import { likelyNodes, recentSpawns } from '../model/likely-nodes.ts';
-import { isAlive, nodes } from '../model/node.ts';
-import { findService } from '../model/service.ts';
-import type { Environment, Service } from '../model/service.ts';
-import type { ApiDependencies } from './dependencies.ts';
+import { prefetchJob, nodeQueue } from '../../contract/jobs.ts';
+import { manifestPushed } from '../../contract/messages.ts';
+import { backends } from '../../model/backend.ts';
+import { findImage } from '../../model/image.ts';
+import { likelyNodes, recentSpawns } from '../../model/likely-nodes.ts';
+import { isAlive, nodes } from '../../model/node.ts';
+import { findService } from '../../model/service.ts';
+import type { Environment, Service } from '../../model/service.ts';
+import type { ApiDependencies } from '../dependencies.ts';
 
 type PrefetcherDependencies = Pick<ApiDependencies, 'store' | 'queue' | 'bus' | 'log' | 'rules'>;
 

@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { nodeQueue, stopJob } from '../contract/jobs.ts';
-import { openInProcessQueue } from '../core/queue/in-process.ts';
-import { ManualClock } from '../core/clock/manual-clock.ts';
-import { systemClock } from '../core/clock/system-clock.ts';
-import { silentLog } from '../core/log/log.ts';
-import { JobHandlers } from '../core/queue/queue.ts';
-import { assign, backends } from '../model/backend.ts';
-import { images } from '../model/image.ts';
-import { services, withDeletion } from '../model/service.ts';
-import { spawnTokens } from '../model/spawn-token.ts';
+import { nodeQueue, stopJob } from '../../contract/jobs.ts';
+import { openInProcessQueue } from '../../core/queue/in-process.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import { silentLog } from '../../core/log/log.ts';
+import { JobHandlers } from '../../core/queue/queue.ts';
+import { assign, backends } from '../../model/backend.ts';
+import { images } from '../../model/image.ts';
+import { services, withDeletion } from '../../model/service.ts';
+import { spawnTokens } from '../../model/spawn-token.ts';
 import { ServiceClearing } from './service-clearing.ts';
-import { becomeServing, connectPath, digestOf, openTestApi } from './testing/test-api.ts';
-import type { TestApi } from './testing/test-api.ts';
-import { steered } from '../test/kit/ports/steered.ts';
+import { becomeServing, connectPath, digestOf, openTestApi } from '../testing/test-api.ts';
+import type { TestApi } from '../testing/test-api.ts';
+import { steered } from '../../test/kit/ports/steered.ts';
 
 const deletePath = '/v2/service/acme/draw/delete';
 

@@ -3,13 +3,13 @@
  * collection. Every API process may do this at the same time, and all of it again after a crash: the document of a service says what
  * is left to do, and each step checks what it changes.
  */
-import { PeriodicTask } from '../core/async/periodic-task.ts';
-import { backends } from '../model/backend.ts';
-import { services, withClearing } from '../model/service.ts';
-import type { Service } from '../model/service.ts';
-import { spawnTokens } from '../model/spawn-token.ts';
-import type { ApiDependencies } from './dependencies.ts';
-import { requestBackendStop } from './stop.ts';
+import { PeriodicTask } from '../../core/async/periodic-task.ts';
+import { backends } from '../../model/backend.ts';
+import { services, withClearing } from '../../model/service.ts';
+import type { Service } from '../../model/service.ts';
+import { spawnTokens } from '../../model/spawn-token.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { requestBackendStop } from '../stop.ts';
 
 /** After a crash, the rest is removed this much later at most. */
 const passEveryMs = 5_000;

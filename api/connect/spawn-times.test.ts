@@ -2,12 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ManualClock } from '../core/clock/manual-clock.ts';
-import { silentLog } from '../core/log/log.ts';
-import { openSqliteStore } from '../core/store/sqlite.ts';
-import type { Store } from '../core/store/store.ts';
-import { modelCollections } from '../model/collections.ts';
-import { newService, services } from '../model/service.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { silentLog } from '../../core/log/log.ts';
+import { openSqliteStore } from '../../core/store/sqlite.ts';
+import type { Store } from '../../core/store/store.ts';
+import { modelCollections } from '../../model/collections.ts';
+import { newService, services } from '../../model/service.ts';
 import { SpawnTimes } from './spawn-times.ts';
 
 const log = silentLog();

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Clock } from '../core/clock/clock.ts';
-import { ManualClock } from '../core/clock/manual-clock.ts';
-import { backends, becomeTerminated } from '../model/backend.ts';
-import { claimKey, claimMs, isKeyDeletable, keyId, keys, leaseMs } from '../model/key.ts';
+import type { Clock } from '../../core/clock/clock.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { backends, becomeTerminated } from '../../model/backend.ts';
+import { claimKey, claimMs, isKeyDeletable, keyId, keys, leaseMs } from '../../model/key.ts';
 import { KeyWait } from './key-wait.ts';
-import { steered } from '../test/kit/ports/steered.ts';
-import { connectPath, openTestApi } from './testing/test-api.ts';
-import type { TestApi } from './testing/test-api.ts';
+import { steered } from '../../test/kit/ports/steered.ts';
+import { connectPath, openTestApi } from '../testing/test-api.ts';
+import type { TestApi } from '../testing/test-api.ts';
 
 /** The store's time, which a test advances. */
 let nowMs = Date.now();

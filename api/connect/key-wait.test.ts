@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ManualClock } from '../core/clock/manual-clock.ts';
-import { keyId, keys, leaseMs, renewEveryMs } from '../model/key.ts';
-import { becomeServing, connectPath, openTestApi } from './testing/test-api.ts';
-import type { Reply, TestApi } from './testing/test-api.ts';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { keyId, keys, leaseMs, renewEveryMs } from '../../model/key.ts';
+import { becomeServing, connectPath, openTestApi } from '../testing/test-api.ts';
+import type { Reply, TestApi } from '../testing/test-api.ts';
 
 const id = keyId('acme', 'draw', 'room');
 /** The clock advances while a request reads the store, so a response may take longer than the waits of the API. */

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { backends, becomeTerminated, requestStop, sweepIdle } from '../model/backend.ts';
-import { hashToken } from '../model/access-token.ts';
-import type { Backend } from '../model/backend.ts';
-import { routes } from '../model/route.ts';
-import { becomeServing, connectPath, digestOf, openTestApi } from './testing/test-api.ts';
-import type { TestApi } from './testing/test-api.ts';
+import { backends, becomeTerminated, requestStop, sweepIdle } from '../../model/backend.ts';
+import { hashToken } from '../../model/access-token.ts';
+import type { Backend } from '../../model/backend.ts';
+import { routes } from '../../model/route.ts';
+import { becomeServing, connectPath, digestOf, openTestApi } from '../testing/test-api.ts';
+import type { TestApi } from '../testing/test-api.ts';
 
 let api: TestApi;
 beforeAll(async () => void (api = await openTestApi()));

@@ -2,15 +2,15 @@
  * Ends backends that have no worker: those that no node claimed in time, and those whose node is dead. All API processes may do
  * this at the same time, because statuses only move forward.
  */
-import { PeriodicTask } from '../core/async/periodic-task.ts';
-import { backends, becomeTerminated, becomeLost } from '../model/backend.ts';
-import type { Backend, Termination } from '../model/backend.ts';
-import { holdsKey, keyId, keys } from '../model/key.ts';
-import { isAlive, nodeLeaseMs, nodes } from '../model/node.ts';
-import type { Node } from '../model/node.ts';
-import { endBackend } from './stop.ts';
-import type { ApiDependencies } from './dependencies.ts';
-import { SeenUnchanged } from './seen-unchanged.ts';
+import { PeriodicTask } from '../../core/async/periodic-task.ts';
+import { backends, becomeTerminated, becomeLost } from '../../model/backend.ts';
+import type { Backend, Termination } from '../../model/backend.ts';
+import { holdsKey, keyId, keys } from '../../model/key.ts';
+import { isAlive, nodeLeaseMs, nodes } from '../../model/node.ts';
+import type { Node } from '../../model/node.ts';
+import { endBackend } from '../stop.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { SeenUnchanged } from '../seen-unchanged.ts';
 
 /** How long after the end of its lease a dead node is detected, at most. */
 const passEveryMs = 5_000;

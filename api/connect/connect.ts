@@ -1,20 +1,20 @@
 /** Connects to the backend that holds a key, or to a new backend. */
-import type { ConnectRequest } from '../contract/connect.ts';
-import { upsert } from '../core/store/upsert.ts';
-import { backends, becomeLost, isEnding, lastLiveStatus, touch } from '../model/backend.ts';
-import type { Backend } from '../model/backend.ts';
-import { keyId, keyState, keys } from '../model/key.ts';
-import type { Key } from '../model/key.ts';
-import { ApiError } from '../model/api-error.ts';
-import { newRoute, routes, tokenSource } from '../model/route.ts';
-import type { RoutedUser } from '../model/route.ts';
-import { environmentOf, findService, serviceId } from '../model/service.ts';
-import type { Api } from './dependencies.ts';
+import type { ConnectRequest } from '../../contract/connect.ts';
+import { upsert } from '../../core/store/upsert.ts';
+import { backends, becomeLost, isEnding, lastLiveStatus, touch } from '../../model/backend.ts';
+import type { Backend } from '../../model/backend.ts';
+import { keyId, keyState, keys } from '../../model/key.ts';
+import type { Key } from '../../model/key.ts';
+import { ApiError } from '../../model/api-error.ts';
+import { newRoute, routes, tokenSource } from '../../model/route.ts';
+import type { RoutedUser } from '../../model/route.ts';
+import { environmentOf, findService, serviceId } from '../../model/service.ts';
+import type { Api } from '../dependencies.ts';
 import { KeyWait } from './key-wait.ts';
 import { spawn } from './spawn.ts';
 import type { Connection } from './spawn.ts';
-import { endBackend } from './stop.ts';
-import type { OlderSpawn } from './v1/older-plan.ts';
+import { endBackend } from '../stop.ts';
+import type { OlderSpawn } from './older-plan.ts';
 
 export interface ConnectTarget {
   readonly account: string;

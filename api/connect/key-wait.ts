@@ -1,8 +1,8 @@
-import type { Clock } from '../core/clock/clock.ts';
-import { claimMs, renewEveryMs } from '../model/key.ts';
-import type { Key } from '../model/key.ts';
-import { ApiError } from '../model/api-error.ts';
-import { SeenUnchanged } from './seen-unchanged.ts';
+import type { Clock } from '../../core/clock/clock.ts';
+import { claimMs, renewEveryMs } from '../../model/key.ts';
+import type { Key } from '../../model/key.ts';
+import { ApiError } from '../../model/api-error.ts';
+import { SeenUnchanged } from '../seen-unchanged.ts';
 
 /** The backend of a claimed key is usually inserted a few milliseconds later. */
 const firstClaimPauseMs = 5;

@@ -5,20 +5,20 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Counter } from 'prom-client';
-import { PeriodicTask } from '../core/async/periodic-task.ts';
-import type { Collection, StoredDocument } from '../core/store/store.ts';
-import { accessTokens } from '../model/access-token.ts';
-import { auditRecords } from '../model/audit.ts';
-import { attemptBuckets } from '../model/attempts.ts';
-import { backends } from '../model/backend.ts';
-import type { Backend } from '../model/backend.ts';
-import { cliLogins } from '../model/cli-login.ts';
-import { deletableKeysBefore, isKeyDeletable, keys } from '../model/key.ts';
-import type { Key } from '../model/key.ts';
-import { nodes } from '../model/node.ts';
-import type { Node } from '../model/node.ts';
-import { endedRouteMs, routes } from '../model/route.ts';
-import type { ApiDependencies } from './dependencies.ts';
+import { PeriodicTask } from '../../core/async/periodic-task.ts';
+import type { Collection, StoredDocument } from '../../core/store/store.ts';
+import { accessTokens } from '../../model/access-token.ts';
+import { auditRecords } from '../../model/audit.ts';
+import { attemptBuckets } from '../../model/attempts.ts';
+import { backends } from '../../model/backend.ts';
+import type { Backend } from '../../model/backend.ts';
+import { cliLogins } from '../../model/cli-login.ts';
+import { deletableKeysBefore, isKeyDeletable, keys } from '../../model/key.ts';
+import type { Key } from '../../model/key.ts';
+import { nodes } from '../../model/node.ts';
+import type { Node } from '../../model/node.ts';
+import { endedRouteMs, routes } from '../../model/route.ts';
+import type { ApiDependencies } from '../dependencies.ts';
 
 /** With one connect per second, the documents that expire in a minute fit into one batch. */
 const passEveryMs = 60_000;

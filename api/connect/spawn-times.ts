@@ -1,5 +1,5 @@
-import { services, withSpawn } from '../model/service.ts';
-import type { ApiDependencies } from './dependencies.ts';
+import { services, withSpawn } from '../../model/service.ts';
+import type { ApiDependencies } from '../dependencies.ts';
 
 /** Precise enough, and a thousand spawns a second must not all change one document. */
 const writeEveryMs = 1_000;
