@@ -21,7 +21,7 @@ describe('bodies', () => {
       Buffer.from([0x7b, 0x22, 0x6b, 0x65, 0x79, 0x22, 0x3a, 0x22, 0xff, 0x22, 0x7d]),
       400,
     ],
-    ['nested deeper than anybody needs', `{"auth":{"a":${'['.repeat(200)}${']'.repeat(200)}}}`, 400],
+    ['nested deeper than any request', `{"auth":{"a":${'['.repeat(200)}${']'.repeat(200)}}}`, 400],
     ['larger than 1 MiB', `{"user":"${'x'.repeat(1 << 20)}"}`, 413],
   ])('%s', async (_what, body, status) => {
     expect((await send(body)).status).toBe(status);
@@ -41,4 +41,16 @@ describe('bodies', () => {
 test('an unknown path is 404 in JSON', async () => {
   const { status, body } = await api.get('/v2/nothing');
   expect([status, body.error.code]).toEqual([404, 'NotFound']);
+});
+
+test('another method of an existing path is refused with the methods that it supports', async () => {
+  for (const [method, path, allow] of [
+    ['DELETE', connectPath, 'POST'],
+    ['POST', '/v2/backend/abc/status', 'GET'],
+    ['PUT', '/v2/service/acme/draw/images', 'GET, POST'],
+    ['GET', '/token/abc/spawn', 'POST'],
+  ] as const) {
+    const { status, headers, body } = await api.call(method, path);
+    expect([status, headers.get('allow'), body.error.code]).toEqual([405, allow, 'MethodNotAllowed']);
+  }
 });

@@ -32,8 +32,9 @@ export interface Call<Path extends string, Body, Query> {
 /** Handles a call. The result is sent as JSON; the handler of a stream writes the response itself and returns nothing. */
 export type Handler<Path extends string, Body, Query> = (api: Api, call: Call<Path, Body, Query>) => Promise<unknown>;
 
-/** An endpoint with its handler. */
+/** An endpoint with its handler, or pages. */
 export interface Mounted {
+  readonly endpoint?: Pick<Endpoint, 'method' | 'path'>;
   readonly mount: (app: Express, api: Api) => void;
 }
 
@@ -63,6 +64,7 @@ export function answer<Path extends string, Body, Query>(
   handler: Handler<Path, Body, Query>,
 ): Mounted {
   return {
+    endpoint,
     mount: (app, api) => {
       const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1');
       const isOpen = isForEveryOrigin(endpoint);
@@ -84,11 +86,26 @@ export function newApp(api: Api, mounted: readonly Mounted[]): Express {
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple').set('strict routing', false);
   app.use(measureRequests(api.log, api.metrics));
   for (const each of mounted) each.mount(app, api);
-  app.use((request) => {
-    throw new ApiError('NotFound', `There is no ${request.method} ${request.path}`);
-  });
+  app.use(refuseUnknown(mounted));
   app.use(answerErrors(api));
   return app;
+}
+
+/** Refuses what no endpoint handles: with 405 if the path exists with another method. */
+function refuseUnknown(mounted: readonly Mounted[]): RequestHandler {
+  const endpoints = mounted.flatMap(({ endpoint }) => endpoint ?? []);
+  const patterns = endpoints.map(({ method, path }) => ({ method, pattern: patternOf(path) }));
+  return ({ method, path }, response) => {
+    const allowed = patterns.flatMap((each) => (each.pattern.test(path) ? each.method : []));
+    if (allowed.length === 0) throw new ApiError('NotFound', `There is no ${method} ${path}`);
+    const methods = [...new Set(allowed)].join(', ');
+    response.setHeader('allow', methods);
+    throw new ApiError('MethodNotAllowed', `This path does not support ${method}, send ${methods}`);
+  };
+}
+
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll('.', String.raw`\.`).replaceAll(/\{\w+\}/g, '[^/]+')}/?$`);
 }
 
 /** Parses a request. The body is read only after the caller is authenticated. */
