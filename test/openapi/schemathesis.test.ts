@@ -66,14 +66,14 @@ describe.skipIf(!python)(`schemathesis${python === undefined ? ' (skipped: it is
     return Number(/Tested: (\d+)/.exec(stdout)?.[1]);
   }
 
-  test('what exists', { timeout: 300_000 }, async () => {
+  test('what exists', { timeout: 600_000 }, async () => {
     const { backend_id: backend } = await connect(platform, 'draw', { key: 'room-1' });
     const names = { account: platform.account, service: 'draw', environment: 'default' };
     const tested = await run({ ...names, backend_id: backend, backend_name: backend }, '--exclude-path-regex', streams);
     expect(tested).toBeGreaterThan(30);
   });
 
-  test('names of every kind, streams included', { timeout: 300_000 }, async () => {
+  test('names of every kind, streams included', { timeout: 600_000 }, async () => {
     const tested = await run({});
     expect(tested).toBeGreaterThan(30);
   });
