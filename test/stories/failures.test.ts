@@ -9,7 +9,7 @@ onAllEngines((setting) => {
 
   beforeAll(async () => {
     fixture = await Fixture.open(setting, {
-      BERTH_START_TIMEOUT_SECONDS: '4',
+      BERTH_START_TIMEOUT_SECONDS: '8',
       BERTH_STOP_GRACE_SECONDS: '2',
     });
     for (const behaviour of ['serve', 'deaf', 'failing', 'greedy'] as const) await fixture.push(behaviour);
@@ -25,7 +25,7 @@ onAllEngines((setting) => {
     const answer = await waiting;
     expect([answer.status, answer.headers.get('x-berth-error')]).toEqual([410, 'not-started']);
     const page = await (await fetch(connection.ready_url)).text();
-    expect(page).toContain('did not become ready within 4 seconds: nothing listened on port 8080');
+    expect(page).toContain('did not become ready within 8 seconds: nothing listened on port 8080');
     expect(page).not.toContain('137');
   });
 
