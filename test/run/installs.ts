@@ -9,6 +9,7 @@ import type { EngineKind } from '../kit/engines/docker-engine.ts';
 import { installBusybox, installEngine } from '../kit/packages/docker-packages.ts';
 import type { Missing } from '../kit/required.ts';
 import { installSharedServers } from '../kit/servers/shared-servers.ts';
+import { installJamsocket } from '../kit/packages/jamsocket.ts';
 import { installSchemathesis } from '../kit/packages/schemathesis.ts';
 import { hasPackages, installTools, linkPrograms, systemPath } from '../kit/packages/test-programs.ts';
 
@@ -21,7 +22,7 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
   const npm = await findProgram('npm');
   if (packaged) process.env['PATH'] = systemPath();
   const tools = await installTools(packages);
-  if (tools !== undefined) missing.push({ part: 'tools', what: 'what calls curl or openssl', why: tools });
+  if (tools !== undefined) missing.push({ part: 'tools', what: 'what calls curl, git or openssl', why: tools });
   const schemathesis = await installSchemathesis(packages);
   if (schemathesis !== undefined) missing.push({ part: 'tools', what: 'the API with schemathesis', why: schemathesis });
   const busybox = await installBusybox(packages);
@@ -30,6 +31,10 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
     modern: busybox ?? (await installEngine('modern', packages)),
   };
   for (const why of await installClients(packages)) missing.push({ part: 'clients', ...why });
+  const jamsocket = await installJamsocket(npm, packages.terminal);
+  if (jamsocket !== undefined) {
+    missing.push({ part: 'clients', what: 'the API with the jamsocket command line', why: jamsocket });
+  }
   // What it lacks is said once more where it is started.
   await installSharedServers(packages);
   await packages.terminal.during('Making images for the deployment with docker-compose', prepareStandIns);

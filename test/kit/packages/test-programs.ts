@@ -14,7 +14,7 @@ import { javaPrograms } from '../servers/mongodb-install.ts';
 const systemFolders = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
 /** Other programs that tests call, and their packages. */
-const toolPrograms = { curl: 'curl', openssl: 'openssl', faketime: 'faketime' };
+const toolPrograms = { curl: 'curl', openssl: 'openssl', faketime: 'faketime', git: 'git' };
 
 /** Every program that tests call and a fresh system lacks. The modules of the kit install them. */
 const declaredPrograms = [
