@@ -8,6 +8,7 @@ import type { Endpoint } from '../contract/endpoint.ts';
 import { errorBody, serviceErrors } from '../contract/errors.ts';
 import type { ServiceErrorCode } from '../contract/errors.ts';
 import { scopes } from '../contract/scopes.ts';
+import { addExamples } from './openapi-examples.ts';
 
 /** What any endpoint may answer, whatever it does. */
 const everywhere: readonly ServiceErrorCode[] = ['InternalError', 'Unavailable'];
@@ -28,12 +29,14 @@ export function openApiDocument(
   for (const [name, endpoint] of Object.entries(described)) {
     paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operation(name, endpoint) };
   }
-  return createDocument({
+  const document = createDocument({
     openapi: '3.1.0',
     info: { title: 'Berth service API', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
     components: { securitySchemes: { accessToken: { type: 'http', scheme: 'bearer' } } },
     paths,
   });
+  addExamples(document as unknown as Parameters<typeof addExamples>[0]);
+  return document;
 }
 
 const accessTexts: Readonly<Record<string, string>> = {
@@ -117,8 +120,17 @@ function refusals(endpoint: Endpoint) {
       status,
       {
         description: group.map((code) => `\`${code}\`: ${serviceErrors[code].when}`).join('. '),
-        content: { 'application/json': { schema: errorBody } },
+        content: { 'application/json': { schema: errorBody, examples: errorExamples(group) } },
       },
     ]),
   );
+}
+
+function errorExamples(codes: readonly ServiceErrorCode[]) {
+  const id = 'f3b1a6de-5a0f-4c1c-9a53-0d9f2f6c1b7e';
+  const exampleOf = (code: ServiceErrorCode) => {
+    const { status, when: message } = serviceErrors[code];
+    return [code, { value: { error: { code, message, status, id } } }] as const;
+  };
+  return Object.fromEntries(codes.map(exampleOf));
 }
