@@ -17,6 +17,7 @@ import { modelCollections } from '../../model/collections.ts';
 import { keyId, keys, renewKey } from '../../model/key.ts';
 import { nodes } from '../../model/node.ts';
 import { routes } from '../../model/route.ts';
+import { registryCollections } from '../../registry/index.ts';
 import { describeOnMongo } from '../kit/servers/mongodb-tests.ts';
 import { testMongo } from '../kit/servers/mongodb.ts';
 import { steered } from '../kit/ports/steered.ts';
@@ -24,7 +25,7 @@ import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 const log = silentLog();
-const collections = [...modelCollections];
+const collections = [...modelCollections, ...registryCollections];
 
 /** Days after which nothing of the first days is left, and old documents are deleted as fast as new ones come: twice the history. */
 const season = 60;
