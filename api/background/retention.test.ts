@@ -113,6 +113,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
       nodes: 0,
       tokens: 0,
       attempts: 0,
+      auditRecords: 0,
       cliLogins: 0,
     });
     expect(await store.find(backends, { index: 'byEnd' })).toEqual([]);
@@ -147,8 +148,8 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
       nodes: 0,
       tokens: 0,
       attempts: 0,
-      cliLogins: 0,
       auditRecords: 0,
+      cliLogins: 0,
     });
     expect(await store.find(routes, { index: 'byBackend' })).toEqual([]);
   });

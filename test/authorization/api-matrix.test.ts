@@ -41,6 +41,7 @@ const openTo = (access: Access, body?: object): Row => ({ access, ...(body && { 
 const spawned = { key: 'matrix', lock: 'matrix' };
 const newToken = { name: 'new', scopes: ['manage'] };
 const update = { image_tag: 'latest' };
+const trustRule = { repository: 'acme/draw' };
 
 const older = (prefix: string): Record<string, Row> => ({
   [`GET ${prefix}/auth`]: openTo('any'),
@@ -97,6 +98,14 @@ const table: Readonly<Record<string, Row>> = {
   'GET /ready/:backend/:token': openTo('open'),
   'GET /ready/:backend/:token/events': openTo('open'),
   'GET /v2/account/:account/members': openTo('owner'),
+  'GET /v2/account/:account/limits': openTo('read'),
+  'POST /v2/account/:account/limits': openTo('admin', {}),
+  'GET /v2/account/:account/audit': openTo('owner'),
+  'GET /v2/audit': openTo('admin'),
+  'POST /v2/account/:account/trust': openTo('owner', trustRule),
+  'GET /v2/account/:account/trusts': openTo('owner'),
+  'POST /v2/account/:account/trust/:rule_id/delete': { access: 'owner', whenAllowed: 'absent' },
+  'POST /v2/account/:account/oidc-token': openTo('proof'),
   'POST /v2/account/:account/member': openTo('owner', { user_email: 'viewer@example.com', role: 'viewer' }),
   'POST /v2/account/:account/member/:user_email/remove': openTo('owner'),
   'GET /v2/accounts': openTo('any'),

@@ -1,4 +1,5 @@
 // Takes about 25 s
+import { setTimeout as delay } from 'node:timers/promises';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -138,13 +139,16 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     await passUntil(async () => ((await platform.get(keyless)).readyAt ? true : undefined));
     away.collection = nodes.name;
     away.isOff = true;
-    const leaseUntil = (await platform.store.get(nodes, platform.node))?.leaseUntil;
+    const leaseOfNode = async () => (await platform.store.get(nodes, platform.node))?.leaseUntil;
+    // Long enough for a heartbeat that was being written.
+    await delay(500);
+    const leaseUntil = await leaseOfNode();
     await pass(nodeLeaseMs - softStopBeforeMs - renewEveryMs - 1_000);
     expect(await platform.get(keyed)).toMatchObject({ status: 'ready' });
     await pass(renewEveryMs + 1_000);
     await eventually(async () => ((await platform.get(keyed)).live ? undefined : true));
     expect((await platform.get(keyed)).history.at(-1)).toMatchObject({ terminationReason: 'keyexpired' });
-    expect((await platform.store.get(nodes, platform.node))?.leaseUntil).toEqual(leaseUntil);
+    expect(await leaseOfNode()).toEqual(leaseUntil);
     expect(await platform.get(keyless)).toMatchObject({ status: 'ready' });
     away.isOff = false;
     await platform.end(keyless);
