@@ -9,6 +9,7 @@ import { backends, becomeTerminated, newBackend } from '../model/backend.ts';
 import { modelCollections } from '../model/collections.ts';
 import { newBackendId } from '../model/ids.ts';
 import { newRoute, routes } from '../model/route.ts';
+import { backendPlan } from '../model/testing/backend-plan.ts';
 import { connect } from '../test/kit/platform/api-client.ts';
 import { startPlatform } from '../test/kit/platform/platform.ts';
 import type { TestPlatform } from '../test/kit/platform/platform.ts';
@@ -64,20 +65,11 @@ async function fill({ dataFolder, account }: TestPlatform): Promise<void> {
     log,
   });
   const now = new Date();
-  const plan = {
-    service: 'bench',
-    environment: 'default',
-    cluster: 'main',
-    imageDigest: `sha256:${'0'.repeat(64)}`,
-    limits: {},
-    maxIdleSeconds: 300,
-    port: 8080,
-  };
   for (let done = 0; done < endedBackends; done += batch) {
     await Promise.all(
       Array.from({ length: batch }, async () => {
         const id = newBackendId();
-        const scheduled = newBackend({ ...plan, id, account }, now);
+        const scheduled = newBackend(backendPlan({ id, account, service: 'bench' }), now);
         await store.insert(backends, becomeTerminated(scheduled, { kind: null, reason: null, exitCode: 0 }, now));
         for (let i = 0; i < routesPerBackend; i += 1)
           await store.insert(routes, newRoute(`${id} ${i}`, { backend: id }));

@@ -9,7 +9,7 @@ import { steered } from '../test/kit/ports/steered.ts';
 import { backends, becomeTerminated, newBackend } from './backend.ts';
 import { openBackendWatch } from './backend-watch.ts';
 import { modelCollections } from './collections.ts';
-import { newBackendId } from './ids.ts';
+import { backendPlan } from './testing/backend-plan.ts';
 
 const followers = 50;
 
@@ -26,20 +26,7 @@ test('followers of one backend share the read after a change, and all of them ge
   });
   await using bus = openInProcessBus({ log });
   await using watch = await openBackendWatch({ store, bus, clock: systemClock, lookEveryMs: 60_000 });
-  const backend = newBackend(
-    {
-      id: newBackendId(),
-      account: 'acme',
-      service: 'draw',
-      environment: 'default',
-      cluster: 'main',
-      imageDigest: `sha256:${'0'.repeat(64)}`,
-      limits: {},
-      maxIdleSeconds: 300,
-      port: 8080,
-    },
-    new Date(),
-  );
+  const backend = newBackend(backendPlan(), new Date());
   await store.insert(backends, backend);
 
   const { signal } = new AbortController();

@@ -24,6 +24,7 @@ import { nodes } from '../../model/node.ts';
 import { newRoute, routes } from '../../model/route.ts';
 import { openProxy } from '../open-proxy.ts';
 import type { Proxy, ProxyDeps } from '../open-proxy.ts';
+import { backendPlan } from '../../model/testing/backend-plan.ts';
 import { newToken } from './token.ts';
 
 /** A listening proxy and its dependencies. */
@@ -177,18 +178,7 @@ export async function spawn(
   const now = about.createdAt ?? new Date();
   const token = newToken();
   const backend = newBackendId();
-  const plan = {
-    id: backend,
-    account: 'acme',
-    service: 'draw',
-    environment: 'default',
-    cluster: 'default',
-    imageDigest: `sha256:${'0'.repeat(64)}`,
-    limits: {},
-    maxIdleSeconds: 300,
-    port: 8080,
-  };
-  await store.insert(backends, newBackend(plan, now));
+  await store.insert(backends, newBackend(backendPlan({ id: backend }), now));
   await store.insert(routes, newRoute(token, { backend, user: about.user, auth: about.auth }));
   return { token, backend };
 }

@@ -23,7 +23,7 @@ import { Statuses } from '../lifecycle/statuses.ts';
 import { eventually, openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import { endedGraceMs } from './tunnel.ts';
-import { backendPlan } from '../testing/backend-plan.ts';
+import { backendPlan } from '../../model/testing/backend-plan.ts';
 
 const secret = new PlatformSecret(randomBytes(32));
 const settings = { host: '127.0.0.1', port: 0, advertisedHost: '127.0.0.1' };

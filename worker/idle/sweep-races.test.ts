@@ -17,7 +17,7 @@ import type { WorkerContext } from '../context.ts';
 import { openWorkerMetrics } from '../metrics.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { beginSweeping } from './sweep.ts';
-import { backendPlan } from '../testing/backend-plan.ts';
+import { backendPlan } from '../../model/testing/backend-plan.ts';
 
 const log = silentLog();
 const maxIdleSeconds = 5;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { becomeReady, newBackend } from '../../model/backend.ts';
 import { idleSince, isIdleTooLong, isPastLifetime, isStartOverdue } from './sweep.ts';
 import type { Activity } from './sweep.ts';
-import { backendPlan } from '../testing/backend-plan.ts';
+import { backendPlan } from '../../model/testing/backend-plan.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const backend = newBackend(backendPlan(), at(0));

@@ -4,7 +4,7 @@ import type { Backend } from '../../model/backend.ts';
 import { containerSpec } from './container-spec.ts';
 import { mountName } from './mounts.ts';
 import type { WorkerSettings } from '../settings.ts';
-import { backendPlan } from '../testing/backend-plan.ts';
+import { backendPlan } from '../../model/testing/backend-plan.ts';
 
 const settings: WorkerSettings = {
   node: 'n',

@@ -7,7 +7,7 @@ import type { Store } from '../../core/store/store.ts';
 import { newBackend } from '../../model/backend.ts';
 import { Run } from './run.ts';
 import { Statuses } from './statuses.ts';
-import { backendPlan } from '../testing/backend-plan.ts';
+import { backendPlan } from '../../model/testing/backend-plan.ts';
 
 const backend = newBackend(backendPlan(), new Date());
 

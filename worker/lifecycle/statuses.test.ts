@@ -13,7 +13,7 @@ import { advance, backends, becomeTerminated, newBackend } from '../../model/bac
 import type { BackendStatus } from '../../contract/statuses.ts';
 import { Statuses } from './statuses.ts';
 import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
-import { backendPlan } from '../testing/backend-plan.ts';
+import { backendPlan } from '../../model/testing/backend-plan.ts';
 
 const log = silentLog();
 const now = new Date('2026-01-01T00:00:00.000Z');

@@ -14,7 +14,7 @@ import type { WorkerSettings } from '../settings.ts';
 import { openWorkerFixture } from '../testing/fixture.ts';
 import { openTestEngine } from '../testing/test-engine.ts';
 import { eventually, polite, whyNoTests } from '../testing/test-platform.ts';
-import { backendPlan } from '../testing/backend-plan.ts';
+import { backendPlan } from '../../model/testing/backend-plan.ts';
 
 const mib = 1024 * 1024;
 

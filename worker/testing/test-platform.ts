@@ -24,7 +24,7 @@ import { modelCollections } from '../../model/collections.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { claimKey, keyId, keys } from '../../model/key.ts';
 import type { RepositoryAccess } from '../../model/registry-grant.ts';
-import { backendPlan } from './backend-plan.ts';
+import { backendPlan } from '../../model/testing/backend-plan.ts';
 import { openTestEngine, whyNoEngine } from './test-engine.ts';
 import type { TestEngine } from './test-engine.ts';
 import type { Engine } from '../docker/engine.ts';

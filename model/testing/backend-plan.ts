@@ -1,4 +1,4 @@
-import type { BackendPlan } from '../../model/backend.ts';
+import type { BackendPlan } from '../backend.ts';
 
 /** The plan of a backend, with default values for whatever a test does not set. */
 export function backendPlan(more: Partial<BackendPlan> = {}): BackendPlan {
