@@ -12,6 +12,8 @@ import { silentLog } from '../../core/log/log.ts';
 import { openMongoStore } from '../../core/store/mongodb.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
+import { accessTokens } from '../../model/access-token.ts';
+import { accounts } from '../../model/account.ts';
 import { backends, becomeTerminated } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { keyId, keys, renewKey } from '../../model/key.ts';
@@ -63,11 +65,15 @@ await describeOnMongo('Four months', testMongo, (mongo) => {
 async function openUse(real: Store) {
   await using parts = new AsyncDisposableStack();
   const clock = new ManualClock();
-  /** The calls of the store by method; `read` counts returned documents. */
+  /**
+   * The calls of the store by method; `read` counts returned documents. Without the tokens and accounts: the API remembers what they allow
+   * for a part of a second of the machine's time, which the manual clock does not move.
+   */
   const counts: Record<string, number> = { get: 0, insert: 0, update: 0, delete: 0, find: 0, read: 0 };
   const store = steered(real, {
     now: () => clock.now(),
-    onCall: async ({ method, run }) => {
+    onCall: async ({ method, collection, run }) => {
+      if (collection === accessTokens.name || collection === accounts.name) return await run();
       if (method in counts) counts[method]! += 1;
       const result = await run();
       if (method === 'find') counts['read']! += (result as unknown[]).length;
@@ -132,7 +138,7 @@ async function openUse(real: Store) {
       sessions.push(await connect(), await connect('another'));
       await connect('steady', 'ada');
       const work = Object.entries(counts).map(([name, count]) => [name, count - before[name]!]);
-      return { documents, work: Object.fromEntries(work) };
+      console.log(work);return { documents, work: Object.fromEntries(work) };
     },
     [Symbol.asyncDispose]: async () => await kept.disposeAsync(),
   };
