@@ -4,14 +4,12 @@ import { request } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable, pipeline } from 'node:stream';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { systemClock } from '../core/clock/system-clock.ts';
-import { newServer } from '../core/http/listener.ts';
-import { openLinkServer } from '../core/link/link-server.ts';
 import { advance, assign, backends, becomeTerminated, newBackend } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { nodes } from '../model/node.ts';
 import { openTestApi } from './testing/test-api.ts';
 import type { TestApi } from './testing/test-api.ts';
+import { openTestNode } from './testing/test-node.ts';
 
 const place = (index: number) => `1767225600.000000000-${String(index).padStart(8, '0')}`;
 const record = (index: number, line = `line ${index}`) => `${JSON.stringify({ at: place(index), line })}\n`;
@@ -29,29 +27,13 @@ beforeEach(async () => {
   api = parts.use(await openTestApi());
   token = await api.tokenFor('acme', ['read']);
   asked = [];
-  await openNode();
+  const node = await openTestNode(api, (request, response) => {
+    asked.push(`${request.headers.host} ${request.url}`);
+    answer(request, response);
+  });
+  parts.use(node);
 });
 afterEach(() => parts.disposeAsync());
-
-async function openNode(): Promise<void> {
-  const server = newServer();
-  server.on('request', (asking, response) => {
-    asked.push(`${asking.headers.host} ${asking.url}`);
-    answer(asking, response);
-  });
-  const onConnection = ({ socket }: { socket: unknown }) => void server.emit('connection', socket);
-  const links = parts.use(
-    await openLinkServer({ secret: api.secret, host: '127.0.0.1', port: 0, clock: systemClock, onConnection }),
-  );
-  await api.store.insert(nodes, {
-    id: 'node-1',
-    cluster: 'default',
-    leaseUntil: new Date(Date.now() + 60_000),
-    startedAt: new Date(),
-    engineVersion: '28',
-    ownMachineGateway: { host: '127.0.0.1', port: links.port },
-  });
-}
 
 const running = (backend: Backend) => advance(assign(backend, 'node-1'), 'waiting', new Date());
 const ended = (backend: Backend) => becomeTerminated(backend, { kind: null, reason: null, exitCode: 0 }, new Date());

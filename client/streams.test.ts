@@ -3,12 +3,9 @@ import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { becomeServing, openTestApi } from '../api/testing/test-api.ts';
 import type { TestApi } from '../api/testing/test-api.ts';
-import { systemClock } from '../core/clock/system-clock.ts';
-import { newServer } from '../core/http/listener.ts';
-import { openLinkServer } from '../core/link/link-server.ts';
+import { openTestNode } from '../api/testing/test-node.ts';
 import { becomeTerminated } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-import { nodes } from '../model/node.ts';
 import { BerthClient, BerthError } from './index.ts';
 
 let parts: AsyncDisposableStack;
@@ -19,30 +16,13 @@ let answer: (path: string, response: ServerResponse) => void;
 beforeEach(async () => {
   parts = new AsyncDisposableStack();
   api = parts.use(await openTestApi());
-  await openNode();
+  parts.use(await openTestNode(api, (request, response) => answer(request.url ?? '', response)));
 });
 afterEach(() => parts.disposeAsync());
 
 const ended = (backend: Backend) => becomeTerminated(backend, { kind: null, reason: null, exitCode: 0 }, new Date());
 const position = (index: number) => `1767225600.000000000-${String(index).padStart(8, '0')}`;
 const record = (index: number) => `${JSON.stringify({ at: position(index), line: `line ${index}` })}\n`;
-
-async function openNode(): Promise<void> {
-  const server = newServer();
-  server.on('request', (request, response) => answer(request.url ?? '', response));
-  const onConnection = ({ socket }: { socket: unknown }) => void server.emit('connection', socket);
-  const links = parts.use(
-    await openLinkServer({ secret: api.secret, host: '127.0.0.1', port: 0, clock: systemClock, onConnection }),
-  );
-  await api.store.insert(nodes, {
-    id: 'node-1',
-    cluster: 'default',
-    leaseUntil: new Date(Date.now() + 60_000),
-    startedAt: new Date(),
-    engineVersion: '28',
-    ownMachineGateway: { host: '127.0.0.1', port: links.port },
-  });
-}
 
 /** How the connection of a stream ends after the first piece: it breaks, or the server ends the stream, as when it is stopped. */
 type Ending = 'breaks' | 'ends';

@@ -20,7 +20,7 @@ export const cliLogins: Collection<CliLogin, 'byEnd'> = { name: 'cli-logins', in
 /** Long enough to find a password and to log in. */
 const cliLoginMs = 10 * 60 * 1000;
 
-/** With six digits, somebody who has sent the link to another person guesses the code in one of 200,000 cases. */
+/** With six digits, a stranger who sent the link to a user guesses the code in one of 200,000 cases. */
 const attempts = 5;
 
 const tokenPattern = /^[\w-]{43}$/;

@@ -62,7 +62,7 @@ export async function addSetupCode(store: Store, code: string, account: string):
 }
 
 /**
- * Creates the first administrator, if the code is right and nobody has used one. Of two requests at the same time, the store lets one
+ * Creates the first administrator, if the code is right and none has been used. Of two requests at the same time, the store lets one
  * claim the set-up; what the claim stands for is written after it, and again at the next start if the process dies in between.
  * Throws `Forbidden`.
  */

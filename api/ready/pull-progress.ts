@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { LRUCache } from 'lru-cache';
 import { pullProgressed } from '../../contract/messages.ts';
 import type { PullProgress } from '../../contract/messages.ts';
@@ -13,7 +14,8 @@ const silentAfterMs = 60_000;
 /** How far nodes have come with pulling the images of backends: what they published last. Soft facts, which may be missing. */
 export class PullProgresses implements AsyncDisposable {
   readonly #latest: LRUCache<string, PullProgress>;
-  readonly #listeners = new Map<string, Set<() => void>>();
+  /** Emits the ID of a backend when its progress changes. As many listeners as pages may wait for a backend. */
+  readonly #changes = new EventEmitter().setMaxListeners(0);
   readonly #owned = new AsyncDisposableStack();
 
   private constructor(clock: Clock) {
@@ -29,7 +31,7 @@ export class PullProgresses implements AsyncDisposable {
     const progresses = new PullProgresses(clock);
     const subscription = await bus.subscribe(pullProgressed, ({ backend, progress }) => {
       progresses.#latest.set(backend, progress);
-      for (const listener of progresses.#listeners.get(backend) ?? []) listener();
+      progresses.#changes.emit(backend);
     });
     progresses.#owned.use(subscription);
     return progresses;
@@ -42,14 +44,8 @@ export class PullProgresses implements AsyncDisposable {
 
   /** Calls the listener after each change, until disposed. */
   listen(backend: string, listener: () => void): Disposable {
-    const listeners = this.#listeners.get(backend) ?? new Set();
-    this.#listeners.set(backend, listeners.add(listener));
-    return {
-      [Symbol.dispose]: () => {
-        listeners.delete(listener);
-        if (listeners.size === 0) this.#listeners.delete(backend);
-      },
-    };
+    this.#changes.on(backend, listener);
+    return { [Symbol.dispose]: () => void this.#changes.off(backend, listener) };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

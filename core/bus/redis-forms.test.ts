@@ -53,7 +53,7 @@ describe.skipIf(problem !== undefined)(`Bus and queue${problem === undefined ? '
 
   const locked = forms.filter(([name]) => name.includes('password'));
 
-  test.each(locked)('%s: without the password nobody gets in', async (_name, open) => {
+  test.each(locked)('%s: refuses a client without the password', async (_name, open) => {
     await using redis = await open();
     const url = redis.url.replace(/\/\/[^@/]*@/, '//');
     await using bus = await openRedisBus({ url, log: silentLog() });

@@ -14,7 +14,7 @@ const hasRedis = problem === undefined || Boolean(process.env['REDIS_URL']);
 const counted: Topic<{ count: number }> = { name: 'counted', message: z.strictObject({ count: z.int() }) };
 const soon = { interval: 10, timeout: 15_000 };
 
-/** A second of grace, and plenty for a busy machine: what is told apart is an end from none. */
+/** A second of grace, and plenty for a busy machine: the tests distinguish an end from none. */
 const boundedMs = 15_000;
 
 describe.skipIf(!hasRedis)(`Redis${hasRedis ? '' : ` (skipped: ${problem})`}`, () => {
@@ -32,11 +32,11 @@ describe.skipIf(problem !== undefined)(
       await using here = await openRedisBus({ url: redis.url, log: silentLog() });
       await using there = await openRedisBus({ url: redis.url, log: silentLog() });
       await using elsewhere = await openRedisBus({ url: redis.url, prefix: 'other', log: silentLog() });
-      const [told, notTold] = [await listen(there), await listen(elsewhere)];
+      const [received, notReceived] = [await listen(there), await listen(elsewhere)];
       await here.publish(counted, { count: 1 });
       await there.publish(counted, { count: 2 });
-      await expect.poll(() => told, soon).toStrictEqual([1, 2]);
-      expect(notTold).toStrictEqual([]);
+      await expect.poll(() => received, soon).toStrictEqual([1, 2]);
+      expect(notReceived).toStrictEqual([]);
       expect((await redis.ask('PUBSUB', 'CHANNELS')).split('\n').sort()).toStrictEqual([
         'berth:bus:counted',
         'other:bus:counted',
@@ -58,11 +58,11 @@ describe.skipIf(problem !== undefined)(
       await using redis = await startRedis();
       const { log, messages } = collectLog();
       await using bus = await openRedisBus({ url: redis.url, log });
-      const told = await listen(bus);
+      const received = await listen(bus);
       for (const text of ['{"count":', '{"count":"1"}', '{"count":1}']) {
         await redis.ask('PUBLISH', 'berth:bus:counted', text);
       }
-      await expect.poll(() => told, soon).toStrictEqual([1]);
+      await expect.poll(() => received, soon).toStrictEqual([1]);
       expect(messages()).toStrictEqual(['Dropped a malformed bus message', 'Dropped a malformed bus message']);
     });
 
@@ -70,7 +70,7 @@ describe.skipIf(problem !== undefined)(
       await using redis = await startRedis();
       const { log, messages } = collectLog();
       await using bus = await openRedisBus({ url: redis.url, log });
-      const told = await listen(bus);
+      const received = await listen(bus);
       for (let round = 1; round <= 2; round += 1) {
         await redis.stop();
         const beganMs = performance.now();
@@ -80,8 +80,8 @@ describe.skipIf(problem !== undefined)(
         const late: number[] = [];
         await bus.subscribe(counted, ({ count }) => void late.push(count));
         await redis.start();
-        told.length = 0;
-        await expect.poll(async () => await publishAndSee(bus, told, round), soon).toBe(true);
+        received.length = 0;
+        await expect.poll(async () => await publishAndSee(bus, received, round), soon).toBe(true);
         expect(late).toContain(round);
         await bus.ping();
       }
@@ -95,30 +95,30 @@ describe.skipIf(problem !== undefined)(
       await using redis = await startRedis();
       await redis.stop();
       await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
-      const told = await listen(bus);
+      const received = await listen(bus);
       await redis.start();
-      await expect.poll(async () => await publishAndSee(bus, told, 7), soon).toBe(true);
+      await expect.poll(async () => await publishAndSee(bus, received, 7), soon).toBe(true);
     });
 
-    test('keeps nobody waiting for a Redis that hangs', async () => {
+    test('keeps no caller waiting for a Redis that hangs', async () => {
       await using redis = await startRedis();
       await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
-      const told = await listen(bus);
+      const received = await listen(bus);
       await redis.freeze();
       const beganMs = performance.now();
       await bus.publish(counted, { count: 0 });
       await expect(bus.ping()).rejects.toThrow('Redis');
       expect(performance.now() - beganMs).toBeLessThan(2 * boundedMs);
       redis.thaw();
-      await expect.poll(async () => await publishAndSee(bus, told, 5), soon).toBe(true);
+      await expect.poll(async () => await publishAndSee(bus, received, 5), soon).toBe(true);
     });
 
     test('speaks TLS with a password, and logs none', async () => {
       await using redis = await startRedis({ tls: true, password: 's3cret/@' });
       await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
-      const told = await listen(bus);
+      const received = await listen(bus);
       await bus.publish(counted, { count: 1 });
-      await expect.poll(() => told, soon).toStrictEqual([1]);
+      await expect.poll(() => received, soon).toStrictEqual([1]);
 
       const wrong = collectLog();
       await using refused = await openRedisBus({ url: redis.url.replace('s3cret', 'wr0ng'), log: wrong.log });
@@ -135,21 +135,21 @@ describe.skipIf(problem !== undefined)(
     test('follows a sentinel to the next master', async () => {
       await using group = await startSentinelGroup({ password: 's3cret' });
       await using bus = await openRedisBus({ url: group.url, log: silentLog() });
-      const told = await listen(bus);
+      const received = await listen(bus);
       await bus.publish(counted, { count: 1 });
-      await expect.poll(() => told, soon).toStrictEqual([1]);
+      await expect.poll(() => received, soon).toStrictEqual([1]);
       await group.master.stop('SIGKILL');
-      await expect.poll(async () => await publishAndSee(bus, told, 2), { ...soon, timeout: 30_000 }).toBe(true);
+      await expect.poll(async () => await publishAndSee(bus, received, 2), { ...soon, timeout: 30_000 }).toBe(true);
     });
 
     test('tells all nodes of a cluster', async () => {
       await using cluster = await startRedisCluster();
       await using here = await openRedisBus({ url: cluster.url, log: silentLog() });
       await using there = await openRedisBus({ url: cluster.url.replace(/\/[^/,]+,/, '/'), log: silentLog() });
-      const told = await listen(there);
+      const received = await listen(there);
       await here.ping();
       for (let count = 0; count < 100; count += 1) await here.publish(counted, { count });
-      await expect.poll(() => told, soon).toStrictEqual(Array.from({ length: 100 }, (_, count) => count));
+      await expect.poll(() => received, soon).toStrictEqual(Array.from({ length: 100 }, (_, count) => count));
     });
   },
 );
@@ -160,9 +160,9 @@ async function listen(bus: Bus): Promise<number[]> {
   return counts;
 }
 
-async function publishAndSee(bus: Bus, told: readonly number[], count: number): Promise<boolean> {
+async function publishAndSee(bus: Bus, received: readonly number[], count: number): Promise<boolean> {
   await bus.publish(counted, { count });
-  return told.includes(count);
+  return received.includes(count);
 }
 
 function collectLog() {

@@ -158,8 +158,8 @@ test('hashes under way fail when all is closed', async () => {
   const digest = hash.digest();
   await closed[Symbol.asyncDispose]();
   // It may have come just before.
-  const told = await digest.catch((error: unknown) => error);
-  if (typeof told !== 'string') expect(told).toMatchObject({ message: 'The hash thread has ended' });
+  const outcome = await digest.catch((error: unknown) => error);
+  if (typeof outcome !== 'string') expect(outcome).toMatchObject({ message: 'The hash thread has ended' });
   await expect(closed.begin('sha256').update(randomBytes(mib))).resolves.toBeUndefined();
   await closed[Symbol.asyncDispose]();
 });

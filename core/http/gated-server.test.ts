@@ -81,7 +81,7 @@ test('where no room has words for it, the status says it', async () => {
 test('adds no listeners to answers', async () => {
   const counts: number[] = [];
   const handle = (_request: IncomingMessage, response: ServerResponse) => {
-    // When all who are told of the request have been.
+    // After all listeners of the request have run.
     setImmediate(() => {
       counts.push(response.listenerCount('close'));
       response.end();

@@ -77,7 +77,7 @@ test('fails when the client leaves in the middle, after what it sent', async () 
   await expect(reader.next()).rejects.toMatchObject({ code: 'ECONNRESET' });
 });
 
-test('fails when the client has left before anybody read', async () => {
+test('fails when the client left before the first read', async () => {
   const client = open();
   const request = await received(client);
   client.destroy();

@@ -34,7 +34,7 @@ export async function linkConnect({ secret, host, port, signal }: LinkTarget): P
       ...linkTerms,
       socket: connection,
       pskCallback: () => ({ psk: linkKey(secret), identity: linkIdentity }),
-      // Certificates are not accepted, whoever signed them.
+      // No certificate is accepted: the shared secret alone authenticates.
       ca: [],
       checkServerIdentity: () =>
         new Error('The server presents a certificate instead of proving that it has the secret'),

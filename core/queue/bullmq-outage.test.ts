@@ -9,7 +9,7 @@ import { addMany, isAdded, isUnavailable, partsOf, soon, work } from './testing/
 
 const problem = await redisProblem();
 
-/** A second of grace, one for the answer, and plenty for a busy machine: what is told apart is an end from none. */
+/** A second of grace, one for the answer, and plenty for a busy machine: the tests distinguish an end from none. */
 const boundedMs = 15_000;
 
 describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '' : ` (skipped: ${problem})`}`, () => {

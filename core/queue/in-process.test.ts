@@ -78,7 +78,7 @@ describe('In the process', () => {
     expect(tries).toBe(9);
   });
 
-  test('fails jobs that nobody handles', async () => {
+  test('fails jobs without a handler', async () => {
     const clock = new ManualClock();
     const lines: string[] = [];
     await using queue = openInProcessQueue({ clock, log: openLog('info', { write: (line) => void lines.push(line) }) });

@@ -1,5 +1,5 @@
 /**
- * Leases of content. A client that has pushed or mounted content, or was told that it exists, will soon push a manifest that
+ * Leases of content. A client that has pushed or mounted content, or learned that it exists, will soon push a manifest that
  * refers to it; until then nothing refers to it. So each of these requests renews `usedAt`, and the collector keeps content
  * that was used within the lease.
  *

@@ -330,7 +330,7 @@ function appWithRoutes(): Express {
   return newApp(deps as unknown as Api, apiRoutes);
 }
 
-/** What Express has been told to answer, apart from preflight requests. */
+/** The routes that Express answers, apart from preflight requests. */
 function routesOf(app: Express): string[] {
   return app.router.stack
     .flatMap(({ route }) => route?.stack.map(({ method }) => `${method.toUpperCase()} ${route.path}`) ?? [])

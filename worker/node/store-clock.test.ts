@@ -23,16 +23,16 @@ test('returns the time of the store, also after the machine’s clock was set an
     return new Date(startMs + 600_000 + passedMs);
   };
   const store = { now } as Store;
-  using told = await StoreClock.open({ clock, store, log });
-  expect(told.now().getTime()).toBe(startMs + 600_000);
+  using storeClock = await StoreClock.open({ clock, store, log });
+  expect(storeClock.now().getTime()).toBe(startMs + 600_000);
   await clock.advance(3_000);
-  expect(told.now().getTime()).toBe(startMs + 603_000);
+  expect(storeClock.now().getTime()).toBe(startMs + 603_000);
   clock.set(-3_600_000);
   await clock.advance(10_000);
-  expect(told.now().getTime()).toBe(startMs + 613_000);
+  expect(storeClock.now().getTime()).toBe(startMs + 613_000);
   isAway = true;
   await clock.advance(60_000);
-  expect(told.now().getTime()).toBe(startMs + 673_000);
+  expect(storeClock.now().getTime()).toBe(startMs + 673_000);
   await expect(StoreClock.open({ clock, store, log })).rejects.toThrow('away');
 });
 
