@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { runBerth } from '../kit/platform/berth-command.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
-import type { PlatformOptions, TestPlatform } from '../kit/platform/platform.ts';
+import type { PlatformOptions } from '../kit/platform/environments.ts';
+import type { TestPlatform } from '../kit/platform/platform.ts';
 import { RegistryClient } from '../kit/platform/registry-client.ts';
 import type { PushedImage } from '../kit/platform/registry-client.ts';
 

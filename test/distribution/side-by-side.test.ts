@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
-import type { ProcessName, TestPlatform } from '../kit/platform/platform.ts';
+import type { ProcessName } from '../kit/platform/environments.ts';
+import type { TestPlatform } from '../kit/platform/platform.ts';
 import { sendTo, sha256, sha512 } from '../kit/registry/registry.ts';
 import type { Sent } from '../kit/registry/registry.ts';
 
