@@ -138,7 +138,6 @@ async function openUse(real: Store) {
       sessions.push(await connect(), await connect('another'));
       await connect('steady', 'ada');
       const work = Object.entries(counts).map(([name, count]) => [name, count - before[name]!]);
-      console.log(work);
       return { documents, work: Object.fromEntries(work) };
     },
     [Symbol.asyncDispose]: async () => await kept.disposeAsync(),
