@@ -22,7 +22,7 @@ events.onmessage = ({ data }) => {
 `;
 
 const style = `
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+:root { color-scheme: light dark; background: Canvas; color: CanvasText; font: 16px/1.5 system-ui, sans-serif; }
 body { margin: 0; min-height: 100vh; display: grid; place-items: center; text-align: center; }
 main { padding: 2rem; max-width: 32rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.4rem; margin: 1.2rem 0 .3rem; }

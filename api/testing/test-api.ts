@@ -51,6 +51,8 @@ export interface TestApiOptions {
   /** Default: the system clock. */
   readonly clock?: Clock;
   readonly ownNode?: string;
+  /** Where session URLs lead. Default: a name that does not exist. */
+  readonly proxyUrl?: string;
 }
 
 export type TestApi = Awaited<ReturnType<typeof openTestApi>>;
@@ -125,7 +127,7 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
       oidcIssuers: options.oidcIssuers ?? [],
       accountLimits: options.accountLimits ?? { connectsPerSecond: 0, runningBackends: 0 },
       ownNode: () => ownNode,
-      urls: { api: base, proxy: 'https://sessions.example', registryHost: 'registry.example' },
+      urls: { api: base, proxy: options.proxyUrl ?? 'https://sessions.example', registryHost: 'registry.example' },
       rules: { ...spawnRules, prefetchEnabled: true, ...options.rules },
       tokenFor: secret.deriver('connection tokens'),
       secretFor: (connectionToken) => `secret of ${connectionToken}`,

@@ -22,8 +22,8 @@ const rows: readonly Row[] = [
   { project: 'docker', path: /^worker\//, imports: /\/testing\// },
   { project: 'docker', imports: /\/kit\/engines\/engines\.ts$/ },
   { project: 'docker', path: /\/docker-engine\.test\.ts$/ },
-  // Runs MongoDB or Redis, or mounts a small disk, which only root may.
-  { project: 'drivers', imports: /\/kit\/(?:servers\/|machine\/small-disk)/ },
+  // Runs MongoDB, Redis or Chromium, or mounts a small disk, which only root may.
+  { project: 'drivers', imports: /\/kit\/(?:servers\/|browser\/|machine\/small-disk)/ },
   // All units together take at most 20 seconds on two cores.
   { project: 'drivers', minSeconds: 3 },
 ];

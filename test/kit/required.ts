@@ -7,7 +7,7 @@
 export const requiredVariable = 'BERTH_TEST_REQUIRE';
 
 /** The parts that a machine may lack. */
-const parts = ['docker', 'modern-docker', 'stores', 'clients', 'tools'] as const;
+const parts = ['docker', 'modern-docker', 'stores', 'clients', 'tools', 'browser'] as const;
 
 export type Part = (typeof parts)[number];
 

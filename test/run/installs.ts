@@ -5,6 +5,7 @@ import { containedMongo } from '../compose/mongodb-runtime.ts';
 import { problem as composeProblem } from '../compose/problem.ts';
 import type { AptPackages } from '../kit/packages/apt-packages.ts';
 import { installClients } from '../kit/packages/client-packages.ts';
+import { installChromium } from '../kit/packages/chromium.ts';
 import type { EngineKind } from '../kit/engines/docker-engine.ts';
 import { installBusybox, installEngine } from '../kit/packages/docker-packages.ts';
 import type { Missing } from '../kit/required.ts';
@@ -25,6 +26,8 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
   if (tools !== undefined) missing.push({ part: 'tools', what: 'what calls curl, git or openssl', why: tools });
   const schemathesis = await installSchemathesis(packages);
   if (schemathesis !== undefined) missing.push({ part: 'tools', what: 'the API with schemathesis', why: schemathesis });
+  const chromium = await installChromium(packages);
+  if (chromium !== undefined) missing.push({ part: 'browser', what: 'pages in Chromium', why: chromium });
   const busybox = await installBusybox(packages);
   const engines = {
     stable: busybox ?? (await installEngine('stable', packages)),

@@ -7,6 +7,7 @@ import { mkdir, readdir, readlink, realpath, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { findProgram, runCommand, tryCommand } from '../../../setup/command.ts';
 import type { AptPackages } from './apt-packages.ts';
+import { chromiumPrograms } from './chromium.ts';
 import { enginePrograms } from './docker-packages.ts';
 import { javaPrograms } from '../servers/mongodb-install.ts';
 
@@ -27,6 +28,7 @@ const declaredPrograms = [
   'skopeo',
   'podman',
   'buildah',
+  ...chromiumPrograms,
 ];
 
 /** Whether this machine has Debian packages. */

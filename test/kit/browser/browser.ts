@@ -1,0 +1,95 @@
+/** Pages in a real Chromium, for tests of what people see. A file that imports this belongs to the project `drivers`. */
+import { chromium } from 'playwright-core';
+import type { Browser, ConsoleMessage, Page } from 'playwright-core';
+import { describe } from 'vitest';
+import { chromiumProgram } from '../packages/chromium.ts';
+
+const program = await chromiumProgram();
+
+/** Playwright adds others. Names of other machines resolve to nothing, so that no test depends on the internet. */
+const flags = [
+  '--disable-gpu',
+  '--disable-quic',
+  '--disable-sync',
+  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1',
+];
+
+/** A busy machine needs some seconds to start Chromium and to show a page. */
+const timeoutMs = 20_000;
+
+/** Declares tests that need Chromium. Without it they are skipped. */
+export function inChromium(declare: () => void): void {
+  describe.skipIf(program === undefined)(
+    `in Chromium${program === undefined ? ' (skipped: it is not installed)' : ''}`,
+    () => {
+      declare();
+    },
+  );
+}
+
+export interface PageOptions {
+  /** Whether the page may run scripts. Default: true. */
+  readonly javaScript?: boolean;
+  /** What the person prefers. Default: `light`. */
+  readonly colorScheme?: 'light' | 'dark';
+  /** The width and height of the window in pixels. Default: 1280 × 800. */
+  readonly size?: { readonly width: number; readonly height: number };
+}
+
+/** One Chromium for all tests of a file. Open it in `beforeAll`, and dispose it in `afterAll`. */
+export class TestBrowser implements AsyncDisposable {
+  readonly #browser: Browser;
+
+  private constructor(browser: Browser) {
+    this.#browser = browser;
+  }
+
+  static async open(): Promise<TestBrowser> {
+    if (program === undefined) throw new Error('Chromium is not installed');
+    return new TestBrowser(
+      await chromium.launch({ executablePath: program, args: flags, chromiumSandbox: false, timeout: timeoutMs }),
+    );
+  }
+
+  /** Opens a page with cookies and storage of its own. */
+  async newPage({ javaScript = true, colorScheme = 'light', size }: PageOptions = {}): Promise<TestPage> {
+    const context = await this.#browser.newContext({
+      javaScriptEnabled: javaScript,
+      colorScheme,
+      viewport: size ?? { width: 1280, height: 800 },
+    });
+    context.setDefaultTimeout(timeoutMs);
+    return new TestPage(await context.newPage());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#browser.close();
+  }
+}
+
+/** A page, and what it did. `page` is Playwright's: https://playwright.dev/docs/api/class-page */
+export class TestPage implements AsyncDisposable {
+  readonly page: Page;
+  /** The URL of each request, in order, redirects included. */
+  readonly requested: string[] = [];
+  /** What the browser reported: errors of scripts, refused resources, failed requests. */
+  readonly problems: string[] = [];
+
+  constructor(page: Page) {
+    this.page = page;
+    page.on('request', (request) => this.requested.push(request.url()));
+    page.on('pageerror', (error) => this.problems.push(error.message));
+    page.on('console', (message: ConsoleMessage) => {
+      if (message.type() === 'error') this.problems.push(message.text());
+    });
+  }
+
+  /** The requests to other servers than these. A resource within the page (`data:`, `blob:`) is no request. */
+  requestedBeside(...origins: readonly string[]): string[] {
+    return this.requested.filter((url) => /^(?:http|ws)s?:/.test(url) && !origins.includes(new URL(url).origin));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.page.context().close();
+  }
+}
