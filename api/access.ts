@@ -14,6 +14,8 @@ import { findService, serviceId } from '../model/service.ts';
 import type { Service } from '../model/service.ts';
 import { assertOwnPage, sessionCookie } from './accounts/session-cookie.ts';
 import type { Api } from './dependencies.ts';
+import { failedCheck } from './failed-checks.ts';
+import type { FailedChecks } from './failed-checks.ts';
 
 /** The caller of an endpoint, with a valid token. */
 export interface Caller {
@@ -30,16 +32,20 @@ export const anonymous: Caller = {
 
 /**
  * The caller of a request. Throws `Unauthorized` when the token is missing or not valid now, and `Forbidden` when it allows the
- * endpoint in no account. Whether it does in the account of the request, the functions below check. `account` is the one in the path.
+ * endpoint in no account. Throws `TooManyRequests` for one of too many invalid tokens. Whether the token allows the endpoint in the
+ * account of the request, the functions below check. `account` is the one in the path.
  */
 export async function authenticate(
-  api: Pick<Api, 'store' | 'tokens' | 'urls'>,
+  api: Pick<Api, 'store' | 'tokens' | 'urls'> & FailedChecks,
   request: IncomingMessage,
   access: EndpointAccess,
   account?: string,
 ): Promise<Caller> {
   const permissions = await permissionsIn(api, request);
-  if (!permissions) throw new ApiError('Unauthorized', 'This access token is unknown, expired or revoked');
+  if (!permissions) {
+    const invalid = new ApiError('Unauthorized', 'This access token is unknown, expired or revoked');
+    throw await failedCheck(api, request, invalid);
+  }
   const caller = { access, permissions };
   if (!mayAnywhere(caller)) throw lacksAccess(access);
   await assertAccountOfAdmin(api, permissions, account);

@@ -1,5 +1,6 @@
 /** Limits per account: connects per second, and running backends. Each process counts for itself, and measures the backends anew. */
 import { LRUCache } from 'lru-cache';
+import { RecentReads } from '../core/async/recent-reads.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { TokenBuckets } from '../core/http/token-buckets.ts';
 import type { Store } from '../core/store/store.ts';
@@ -17,11 +18,6 @@ const retryAfterFullSeconds = 10;
 /** About 100 bytes each. */
 const maxRemembered = 10_000;
 
-interface Remembered<T> {
-  readonly value: Promise<T>;
-  readonly atMs: number;
-}
-
 /** How many backends run, as counted, and those that this process has spawned since. */
 interface Running {
   count: number;
@@ -36,8 +32,8 @@ interface LimitDeps {
 
 export class AccountLimiter {
   readonly #deps: LimitDeps;
-  readonly #limits = new LRUCache<string, Remembered<Required<AccountLimits>>>({ max: maxRemembered });
-  readonly #running = new LRUCache<string, Remembered<Running>>({ max: maxRemembered });
+  readonly #limits = new RecentReads<Required<AccountLimits>>({ forMs: rememberMs, max: maxRemembered });
+  readonly #running = new RecentReads<Running>({ forMs: rememberMs, max: maxRemembered });
   /** By the rate: accounts with the same limit share the buckets, each with a bucket of its own. */
   readonly #buckets = new LRUCache<number, TokenBuckets>({ max: 100 });
 
@@ -47,7 +43,7 @@ export class AccountLimiter {
 
   /** The limits of an account. 0: no limit. */
   async limitsOf(account: string): Promise<Required<AccountLimits>> {
-    return await remember(this.#limits, account, async () => {
+    return await this.#limits.get(account, async () => {
       const own = (await this.#deps.store.get(accounts, account))?.limits;
       return { ...this.#deps.defaultLimits, ...own };
     });
@@ -55,7 +51,7 @@ export class AccountLimiter {
 
   /** Forgets the limits of an account, which were changed. */
   forget(account: string): void {
-    this.#limits.delete(account);
+    this.#limits.forget(account);
   }
 
   /** Counts a connect. Throws `TooManyRequests`. */
@@ -75,7 +71,7 @@ export class AccountLimiter {
   async admitBackend(account: string): Promise<void> {
     const { runningBackends } = await this.limitsOf(account);
     if (runningBackends === 0) return;
-    const running = await remember(this.#running, account, async () => {
+    const running = await this.#running.get(account, async () => {
       const live = { index: 'byAccount', equals: { account, live: true }, limit: runningBackends } as const;
       return { count: (await this.#deps.store.find(backends, live)).length };
     });
@@ -97,19 +93,4 @@ export class AccountLimiter {
     this.#buckets.set(perSecond, buckets);
     return buckets;
   }
-}
-
-/** What was read for a key a moment ago, else what `read` reads now. Requests at the same time share one reading. */
-async function remember<T>(
-  remembered: LRUCache<string, Remembered<T>>,
-  key: string,
-  read: () => Promise<T>,
-): Promise<T> {
-  const nowMs = performance.now();
-  const known = remembered.get(key);
-  if (known && nowMs - known.atMs < rememberMs) return await known.value;
-  const value = read();
-  remembered.set(key, { value, atMs: nowMs });
-  value.catch(() => remembered.delete(key));
-  return await value;
 }

@@ -142,7 +142,7 @@ async function parseCall<Path extends string, Body, Query>(
 async function identify(api: Api, { access }: Pick<Endpoint, 'access'>, request: Request): Promise<Caller> {
   if (access === 'proof') assertSameOrigin(request, api.urls.api);
   if (access === 'none' || access === 'proof') return anonymous;
-  if (access === 'spawn-token') return await authenticateSpawnToken(api.store, String(request.params['token']));
+  if (access === 'spawn-token') return await authenticateSpawnToken(api, request);
   const { account } = request.params as { account?: string };
   return await authenticate(api, request, access, account);
 }

@@ -16,6 +16,7 @@ import type { Environment } from '../model/service.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
 import type { CliLoginWatch } from './accounts/cli-logins.ts';
 import type { AccountLimits } from '../model/account.ts';
+import type { FailureLimits } from '../model/failure-limits.ts';
 import type { AccountLimiter } from './account-limits.ts';
 import type { IdTokens } from './accounts/id-tokens.ts';
 import type { TokenChecks } from '../model/token-checks.ts';
@@ -101,6 +102,8 @@ export interface ApiDependencies {
   readonly behindLoadBalancer: boolean;
   /** The URLs of the issuers whose ID tokens trust rules may name. */
   readonly oidcIssuers: readonly string[];
+  /** How many invalid tokens a network may send in a minute, across processes. 0: no limit. */
+  readonly invalidTokensPerMinute: number;
   /** For accounts without limits of their own. 0: no limit. */
   readonly accountLimits: Required<AccountLimits>;
   /** Derives a connection token from a text (`tokenSource`). */
@@ -117,6 +120,10 @@ export interface Api extends ApiDependencies {
   readonly limits: AccountLimiter;
   readonly idTokens: IdTokens;
   readonly cliLogins: CliLoginWatch;
+  /** Limits failed checks of tokens across processes. */
+  readonly failures: FailureLimits;
+  /** Proves, from a browser and a user, that the user has logged in there. */
+  readonly deviceProof: (device: string) => string;
   /** Derives the bearer token of a backend that was spawned with `require_bearer_token`. */
   readonly bearerFor: (backend: string) => string;
   readonly containerEnv: ContainerEnv;

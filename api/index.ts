@@ -4,6 +4,7 @@ import { JsonBodies } from '../core/http/json-bodies.ts';
 import type { Unreadable } from '../core/http/gated-server.ts';
 import { openBackendWatch } from '../model/backend-watch.ts';
 import { ApiError } from '../model/api-error.ts';
+import { FailureLimits } from '../model/failure-limits.ts';
 import { ContainerEnv } from '../model/container-env.ts';
 import { serviceSecretsBox } from '../model/service-settings.ts';
 import { spawnOptionsBox } from '../model/spawn-token.ts';
@@ -56,6 +57,8 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     idTokens: new IdTokens(deps.oidcIssuers, deps.urls.api),
     limits: new AccountLimiter({ ...deps, defaultLimits: deps.accountLimits }),
     cliLogins: await openCliLoginWatch(deps, opening),
+    failures: new FailureLimits(deps.store),
+    deviceProof: deps.secret.deriver('devices of users'),
     bearerFor: deps.secret.deriver('bearer tokens of backends'),
     containerEnv: new ContainerEnv(deps.secret),
     serviceSecrets: serviceSecretsBox(deps.secret),

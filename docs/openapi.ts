@@ -12,7 +12,7 @@ import { addExamples } from './openapi-examples.ts';
 
 /** What any endpoint may answer, whatever it does. */
 const everywhere: readonly ServiceErrorCode[] = ['InternalError', 'Unavailable'];
-const withToken: readonly ServiceErrorCode[] = ['Unauthorized', 'Forbidden'];
+const withToken: readonly ServiceErrorCode[] = ['Unauthorized', 'Forbidden', 'TooManyRequests'];
 const withBody: readonly ServiceErrorCode[] = ['BadRequest', 'PayloadTooLarge', 'UnsupportedMediaType'];
 
 /** The document, as text. */

@@ -2,7 +2,7 @@
 import type { Collection, Store } from '../core/store/store.ts';
 import { upsert } from '../core/store/upsert.ts';
 
-interface AttemptBucket {
+export interface AttemptBucket {
   readonly id: string;
   /** How many attempts were left at that time; a fraction grows towards the next. */
   readonly left: number;
@@ -44,20 +44,48 @@ export function returnAttempt(bucket: AttemptBucket, limit: AttemptLimit, now: D
   return bucketOf(bucket.id, Math.min(limit.capacity, leftNow(bucket, limit, now) + 1), limit, now);
 }
 
-/** Counts an attempt. Returns how many seconds to wait if none is left: 0 if the attempt may be made. */
-export async function countAttempt(store: Store, id: string, limit: AttemptLimit, now: Date): Promise<number> {
-  let waitSeconds = 0;
-  await upsert(store, attemptBuckets, id, (current) => {
-    const taken = takeAttempt(current, limit, { id, now });
-    waitSeconds = taken.waitSeconds;
-    return taken.bucket;
-  });
-  return waitSeconds;
+/** An attempt, and the bucket that it is counted in. */
+export interface CountedAttempt {
+  readonly id: string;
+  readonly limit: AttemptLimit;
 }
 
-/** Takes back an attempt that was counted. */
-export async function uncountAttempt(store: Store, id: string, limit: AttemptLimit, now: Date): Promise<void> {
-  await store.update(attemptBuckets, id, (current) => returnAttempt(current, limit, now));
+/** How long to wait for an attempt: 0 if one is left. */
+export function waitSeconds(bucket: AttemptBucket | undefined, limit: AttemptLimit, now: Date): number {
+  return takeAttempt(bucket, limit, { id: bucket?.id ?? '', now }).waitSeconds;
+}
+
+/** Counts an attempt, if one is left. Returns the bucket as it is then. */
+export async function countAttempt(
+  store: Store,
+  { id, limit }: CountedAttempt,
+  now: Date,
+): Promise<ReturnType<typeof takeAttempt>> {
+  let waiting = 0;
+  const bucket = await upsert(store, attemptBuckets, id, (current) => {
+    const taken = takeAttempt(current, limit, { id, now });
+    waiting = taken.waitSeconds;
+    return taken.bucket;
+  });
+  return { bucket, waitSeconds: waiting };
+}
+
+/** Counts an attempt in several buckets, or in none if one of them has none left. Returns how many seconds to wait: 0 if it may be made. */
+export async function countAttempts(store: Store, attempts: readonly CountedAttempt[], now: Date): Promise<number> {
+  for (const [i, attempt] of attempts.entries()) {
+    const { waitSeconds: waiting } = await countAttempt(store, attempt, now);
+    if (waiting === 0) continue;
+    await uncountAttempts(store, attempts.slice(0, i), now);
+    return waiting;
+  }
+  return 0;
+}
+
+/** Takes back attempts that were counted. */
+export async function uncountAttempts(store: Store, attempts: readonly CountedAttempt[], now: Date): Promise<void> {
+  for (const { id, limit } of attempts) {
+    await store.update(attemptBuckets, id, (current) => returnAttempt(current, limit, now));
+  }
 }
 
 function leftNow(bucket: AttemptBucket | undefined, { capacity, seconds }: AttemptLimit, now: Date): number {

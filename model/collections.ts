@@ -13,6 +13,7 @@ import { services } from './service.ts';
 import { setups } from './setup.ts';
 import { spawnTokens } from './spawn-token.ts';
 import { trustRules } from './trust-rule.ts';
+import { usedIdTokens } from './used-id-token.ts';
 import { users } from './user.ts';
 
 export const modelCollections = [
@@ -22,6 +23,7 @@ export const modelCollections = [
   attemptBuckets,
   auditRecords,
   trustRules,
+  usedIdTokens,
   cliLogins,
   accessTokens,
   services,

@@ -4,6 +4,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { permissionsChanged } from '../contract/messages.ts';
+import { RecentReads } from '../core/async/recent-reads.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
@@ -20,11 +21,6 @@ const maxRemembered = 10_000;
 
 /** How long the time of the last use may be behind. The document itself keeps it exact to a minute, across processes. */
 const noteUseEveryMs = 60_000;
-
-interface Remembered {
-  readonly permissions: Promise<Permissions | undefined>;
-  readonly readAtMs: number;
-}
 
 /** An open stream of a token. */
 interface Watcher {
@@ -47,7 +43,12 @@ export interface TokenWatch extends Disposable {
 
 export class TokenChecks implements AsyncDisposable {
   readonly #deps: TokenCheckDeps;
-  readonly #remembered = new LRUCache<string, Remembered>({ max: maxRemembered });
+  readonly #remembered = new RecentReads<Permissions | undefined>({
+    forMs: rememberMs,
+    max: maxRemembered,
+    // Remembering what is not valid would keep other tokens out.
+    keeps: (permissions) => permissions !== undefined,
+  });
   readonly #usesNotedAtMs = new LRUCache<string, number>({ max: maxRemembered });
   readonly #watchers = new Map<string, Set<Watcher>>();
   readonly #pending = new Set<Promise<void>>();
@@ -67,20 +68,7 @@ export class TokenChecks implements AsyncDisposable {
 
   /** What a token allows, by the token's ID; `undefined` if it is not valid. Throws `StoreError`. */
   async permissionsOf(id: string): Promise<Permissions | undefined> {
-    const nowMs = performance.now();
-    const known = this.#remembered.get(id);
-    if (known && nowMs - known.readAtMs < rememberMs) return await known.permissions;
-    const remembered = { permissions: this.#read(id), readAtMs: nowMs };
-    this.#remembered.set(id, remembered);
-    try {
-      const permissions = await remembered.permissions;
-      // Remembering what is not valid would keep other tokens out.
-      if (!permissions) this.#drop(id, remembered);
-      return permissions;
-    } catch (error) {
-      this.#drop(id, remembered);
-      throw error;
-    }
+    return await this.#remembered.get(id, async () => await this.#read(id));
   }
 
   /** To be called after a change of what tokens allow is in the store: of one token, or of a user or an account. */
@@ -117,13 +105,9 @@ export class TokenChecks implements AsyncDisposable {
     return permissions;
   }
 
-  #drop(id: string, remembered: Remembered): void {
-    if (this.#remembered.get(id) === remembered) this.#remembered.delete(id);
-  }
-
   #forget(token: string | undefined): void {
-    if (token === undefined) this.#remembered.clear();
-    else this.#remembered.delete(token);
+    if (token === undefined) this.#remembered.forgetAll();
+    else this.#remembered.forget(token);
     this.#look();
   }
 

@@ -9,7 +9,7 @@ import { clientAddress, networkOf } from '../../core/http/client-address.ts';
 import { openEventStream } from '../../core/http/sse.ts';
 import { accessTokenDocument, accessTokens, newSecret, publicTokenId } from '../../model/access-token.ts';
 import { ApiError } from '../../model/api-error.ts';
-import { countAttempt } from '../../model/attempts.ts';
+import { countAttempts } from '../../model/attempts.ts';
 import type { AttemptLimit } from '../../model/attempts.ts';
 import {
   cliLoginId,
@@ -27,7 +27,7 @@ import { users } from '../../model/user.ts';
 import { answer } from '../app.ts';
 import type { Api } from '../dependencies.ts';
 
-/** Log-ins that anybody may begin from one network: each is a document that stays for ten minutes. */
+/** Log-ins that clients of one network may begin without a token: each is a document that stays for ten minutes. */
 const beginLimit: AttemptLimit = { capacity: 60, seconds: 600 };
 
 /** The bus may lose the message that a log-in was confirmed. */
@@ -55,7 +55,8 @@ export const cliLoginEndpoints = [
   answer(endpoints.beginCliLogin, async (api, { request }) => {
     const now = await api.store.now();
     const address = clientAddress(request, api.behindLoadBalancer);
-    const retryAfterSeconds = await countAttempt(api.store, `cli-login ${networkOf(address)}`, beginLimit, now);
+    const begun = { id: `cli-login ${networkOf(address)}`, limit: beginLimit };
+    const retryAfterSeconds = await countAttempts(api.store, [begun], now);
     if (retryAfterSeconds > 0)
       throw new ApiError('TooManyRequests', 'Too many log-ins were begun', { retryAfterSeconds });
     const token = newCliLoginToken();

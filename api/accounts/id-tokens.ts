@@ -1,8 +1,10 @@
 /** Checks ID tokens (OpenID Connect) with the public keys of their issuers. */
 import { createRemoteJWKSet, decodeJwt, errors, jwtVerify } from 'jose';
+import type { JWTPayload } from 'jose';
 import { z } from 'zod';
 import { ApiError } from '../../model/api-error.ts';
 import type { DeploymentClaims } from '../../model/trust-rule.ts';
+import type { IdTokenUse } from '../../model/used-id-token.ts';
 
 /** Keys come from the issuer's own host; a deployment waits for them. */
 const timeoutMs = 5_000;
@@ -25,6 +27,11 @@ const claimsSchema = z.object({
   environment: z.string().optional(),
 });
 
+interface VerifiedIdToken {
+  readonly claims: DeploymentClaims;
+  readonly use: IdTokenUse;
+}
+
 type KeySet = ReturnType<typeof createRemoteJWKSet>;
 
 export class IdTokens {
@@ -43,8 +50,8 @@ export class IdTokens {
     return this.#issuers.has(issuer);
   }
 
-  /** What an ID token says of the deployment. Throws `Unauthorized`, and `Unavailable` when the issuer cannot be reached. */
-  async verify(idToken: string, now: Date): Promise<DeploymentClaims> {
+  /** What an ID token says of the deployment, and what identifies it. Throws `Unauthorized`, and `Unavailable` when the issuer cannot be reached. */
+  async verify(idToken: string, now: Date): Promise<VerifiedIdToken> {
     const issuer = issuerOf(idToken);
     if (issuer === undefined || !this.accepts(issuer)) throw invalid('its issuer is not accepted here');
     const keys = await this.#keysOf(issuer);
@@ -58,7 +65,7 @@ export class IdTokens {
         maxTokenAge: maxAgeSeconds,
         requiredClaims: ['exp', 'iat'],
       });
-      return claimsSchema.parse(payload);
+      return { claims: claimsSchema.parse(payload), use: { issuer, ...useOf(idToken, payload) } };
     } catch (error) {
       if (error instanceof z.ZodError) throw invalid('it names no repository', error);
       if (error instanceof errors.JWKSTimeout) throw unreachable(issuer, error);
@@ -79,6 +86,13 @@ export class IdTokens {
       throw unreachable(issuer, error);
     }
   }
+}
+
+/** Issuers need not send `jti`: without one, the text that is signed identifies the ID token. */
+function useOf(idToken: string, { jti, exp = 0, iat = 0 }: JWTPayload): Omit<IdTokenUse, 'issuer'> {
+  const endsAtSeconds = Math.min(exp, iat + maxAgeSeconds) + clockToleranceSeconds;
+  const name = jti ?? idToken.slice(0, idToken.lastIndexOf('.'));
+  return { name, endsAt: new Date(endsAtSeconds * 1000) };
 }
 
 async function discover(issuer: string): Promise<KeySet> {

@@ -13,7 +13,7 @@ import type { Api } from '../dependencies.ts';
 import { confirmCliLogin, openCliLogin } from './cli-logins.ts';
 import { beginSession, checkPassword, endSession } from './log-in.ts';
 import { acceptInvitation, setUpWith } from './sessions.ts';
-import { assertOwnPage, assertSameOrigin, newSessionCookie, noSessionCookie } from './session-cookie.ts';
+import { assertOwnPage, assertSameOrigin, noSessionCookie } from './session-cookie.ts';
 
 /** An e-mail address, a password and a code are far smaller. */
 const maxFormBytes = 8 * 1024;
@@ -31,7 +31,7 @@ function mountPages(app: Express, api: Api): void {
     const next = nextOf(form['next']);
     const { user_email: email, password } = logInRequest.parse(pick(form, ['user_email', 'password']));
     const session = await beginSession(api, request, await checkPassword(api, request, { email, password }));
-    response.setHeader('set-cookie', newSessionCookie(session.secret, session.lifeSeconds));
+    response.setHeader('set-cookie', session.cookies);
     if (next === undefined) sendPage(response, 200, donePage(`You are logged in as ${session.user.id}.`));
     else response.redirect(303, next);
   });

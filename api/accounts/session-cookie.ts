@@ -9,22 +9,32 @@ const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax';
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** The secret in the cookie of a request. Of several cookies of this name, which browsers do not send, the first. */
+/** The secret in the cookie of a request. */
 export function sessionCookie(request: IncomingMessage): string | undefined {
-  for (const pair of (request.headers.cookie ?? '').split(';')) {
-    const [name, value] = pair.trim().split('=', 2);
-    if (name === cookieName) return value;
-  }
-  return undefined;
+  return cookieOf(request, cookieName);
 }
 
 /** The header that sets the cookie. */
 export function newSessionCookie(secret: string, lifeSeconds: number): string {
-  return `${cookieName}=${secret}; ${attributes}; Max-Age=${lifeSeconds}`;
+  return newCookie(cookieName, secret, lifeSeconds);
 }
 
 /** The header that removes the cookie. */
-export const noSessionCookie = `${cookieName}=; ${attributes}; Max-Age=0`;
+export const noSessionCookie = newCookie(cookieName, '', 0);
+
+/** The value of a cookie of a request. Of several with this name, which browsers do not send, the first. */
+export function cookieOf(request: IncomingMessage, wanted: string): string | undefined {
+  for (const pair of (request.headers.cookie ?? '').split(';')) {
+    const [name, value] = pair.trim().split('=', 2);
+    if (name === wanted) return value;
+  }
+  return undefined;
+}
+
+/** The header that sets a cookie that scripts cannot read. */
+export function newCookie(name: string, value: string, lifeSeconds: number): string {
+  return `${name}=${value}; ${attributes}; Max-Age=${lifeSeconds}`;
+}
 
 /**
  * Refuses a request that a page of another origin has sent. Pages of the same site count as foreign, since sessions may have hosts

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { upsert } from '../../core/store/upsert.ts';
+import { attemptBuckets } from '../../model/attempts.ts';
 import { addSetupCode, setUp } from '../../model/setup.ts';
 import { users } from '../../model/user.ts';
 import { addAdmin, addUser, logIn, ownPage, password } from '../testing/people.ts';
@@ -30,8 +32,12 @@ describe('sessions', () => {
         expires_at: expect.any(String),
       },
     ]);
-    expect(headers.get('set-cookie')).toMatch(
+    const [session, device] = headers.getSetCookie();
+    expect(session).toMatch(
       /^__Host-berth-session=berth_ses_\w{49}; Path=\/; Secure; HttpOnly; SameSite=Lax; Max-Age=1209600$/,
+    );
+    expect(device).toMatch(
+      /^__Host-berth-device=[\w.-]{66}; Path=\/; Secure; HttpOnly; SameSite=Lax; Max-Age=31536000$/,
     );
     const browser = await logIn(api, 'ada@example.com');
     expect((await browser.get('/auth')).body).toEqual({ status: 'ok', accounts: ['acme'], is_admin: false });
@@ -130,10 +136,38 @@ describe('failed log-ins', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(30);
   });
 
+  test('of a stranger, from many networks, do not lock out a user in a browser in which the user has logged in before', async () => {
+    await using other = await openTestApi({ behindLoadBalancer: true });
+    for (const name of ['ada', 'eve']) await addUser(other, `${name}@example.com`, 'acme', 'member');
+    const at = (address: string) => ({ 'x-forwarded-for': address });
+    const deviceOf = async (email: string) =>
+      (await tryLogIn(other, email, password, at('192.0.2.1'))).headers.getSetCookie()[1]?.split(';')[0] ?? '';
+    const [ada, eve] = [await deviceOf('ada@example.com'), await deviceOf('eve@example.com')];
+    await upsert(other.store, attemptBuckets, 'log-in of ada@example.com', () =>
+      exhausted('log-in of ada@example.com'),
+    );
+    const tryAs = async (cookie: string, given = password) =>
+      (await tryLogIn(other, 'ada@example.com', given, { ...at('192.0.2.1'), cookie })).status;
+    expect(await tryAs('')).toBe(429);
+    expect(await tryAs(eve)).toBe(429);
+    expect(await tryAs(ada.replace('=', '=x'))).toBe(429);
+    expect(await tryAs(ada)).toBe(200);
+    expect(await tryAs(ada, 'wrong')).toBe(401);
+    const ofDevice = `log-in device ${/=([\w-]+)/.exec(ada)?.[1]}`;
+    expect((await other.store.get(attemptBuckets, ofDevice))?.left).toBeCloseTo(9, 0);
+    await other.store.update(attemptBuckets, ofDevice, () => exhausted(ofDevice));
+    expect(await tryAs(ada)).toBe(429);
+  });
+
   test('do not count against those who log in all day', async () => {
     for (let i = 0; i < 12; i += 1) expect((await tryLogIn(api, 'eve@example.com', password)).status).toBe(200);
   });
 });
+
+/** As 100 failed log-ins of a moment ago leave it. */
+function exhausted(id: string) {
+  return { id, left: 0, at: new Date(), endsAt: new Date(Date.now() + 3_600_000) };
+}
 
 describe('the first administrator', () => {
   test('is created once with the set-up code, by one of two requests at the same time', async () => {

@@ -1,4 +1,5 @@
 /** Log-ins: set-up, invitations, sessions of browsers, and what a token says of itself. */
+import type { IncomingMessage } from 'node:http';
 import { endpoints } from '../../contract/endpoints.ts';
 import { hashPassword } from '../../core/secret/password-hash.ts';
 import { accessTokens, idsFrom, publicTokenId, revoke } from '../../model/access-token.ts';
@@ -8,9 +9,10 @@ import { isInvited, userId, users } from '../../model/user.ts';
 import type { Caller } from '../access.ts';
 import { answer } from '../app.ts';
 import type { Api } from '../dependencies.ts';
-import { beginSession, checkPassword, limited, setPassword } from './log-in.ts';
+import { beginSession, checkPassword, setPassword } from './log-in.ts';
 import type { Session } from './log-in.ts';
-import { newSessionCookie, noSessionCookie } from './session-cookie.ts';
+import { limitedByNetwork } from './log-in-limits.ts';
+import { noSessionCookie } from './session-cookie.ts';
 
 export const sessionEndpoints = [
   answer(endpoints.setUp, async (api, { body, request }) => {
@@ -24,7 +26,7 @@ export const sessionEndpoints = [
   answer(endpoints.logIn, async (api, { body, request, response }) => {
     const user = await checkPassword(api, request, { email: body.user_email, password: body.password });
     const session = await beginSession(api, request, user);
-    response.setHeader('set-cookie', newSessionCookie(session.secret, session.lifeSeconds));
+    response.setHeader('set-cookie', session.cookies);
     return await presentSession(api, session);
   }),
   answer(endpoints.logOut, async (api, { parameters, caller, response }) => {
@@ -51,20 +53,20 @@ interface SetUp {
 }
 
 /** Creates the first administrator. Throws `Forbidden` and `TooManyRequests`. */
-export async function setUpWith(api: Api, request: Parameters<typeof limited>[1], given: SetUp): Promise<void> {
+export async function setUpWith(api: Api, request: IncomingMessage, given: SetUp): Promise<void> {
   const { code, user_email: email, password } = given;
-  await limited(api, request, 'set-up', async () => {
+  await limitedByNetwork(api, request, 'set-up', async () => {
     await setUp(api.store, code, { email, passwordHash: await hashPassword(password) });
   });
   await api.tokens.publishChange();
 }
 
 /** Sets the password of a user who was invited to do so. Throws `Forbidden` and `TooManyRequests`. */
-export async function acceptInvitation(api: Api, request: Parameters<typeof limited>[1], given: SetUp): Promise<void> {
+export async function acceptInvitation(api: Api, request: IncomingMessage, given: SetUp): Promise<void> {
   const wrong = () =>
     new ApiError('Forbidden', 'This invitation was used or has expired, ask an administrator for another');
   const id = userId(given.user_email);
-  await limited(api, request, `invitation ${id}`, async () => {
+  await limitedByNetwork(api, request, `invitation ${id}`, async () => {
     if (!(await api.store.get(users, id))) throw wrong();
     await setPassword(api, id, given.password, (user, now) => {
       if (!isInvited(user, given.code, now)) throw wrong();

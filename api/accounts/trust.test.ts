@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { SignJWT, exportJWK, generateKeyPair } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { usedIdTokens } from '../../model/used-id-token.ts';
 import { ownPage } from '../testing/people.ts';
 import { connectPath, openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
@@ -125,6 +126,34 @@ describe('trust rules', () => {
       const { status, body } = await exchange(token);
       expect([status, body.error.code]).toEqual([401, 'Unauthorized']);
     }
+  });
+
+  test('accept each ID token once, of two requests at the same time too', async () => {
+    await trust({});
+    for (const claims of [{ jti: 'one' }, { jti: undefined }]) {
+      const token = await issuer.sign({ ...main, ...claims }, api.base);
+      const replies = await Promise.all([exchange(token), exchange(token), exchange(token, 'acme')]);
+      expect(replies.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 401, 401]);
+      expect((await exchange(token)).body.error.message).toContain('it was used before');
+    }
+    expect((await exchange(await issuer.sign({ ...main, jti: 'one', ref: 'x' }, api.base))).status).toBe(401);
+    expect((await exchange(await issuer.sign({ ...main, jti: 'two' }, api.base))).status).toBe(201);
+    const [used, ...others] = await api.store.find(usedIdTokens, { index: 'byEnd' });
+    expect(others).toHaveLength(2);
+    expect((used?.endsAt.getTime() ?? 0) - Date.now()).toBeLessThanOrEqual(330_000);
+  });
+
+  test('answer 429 to a network that sends invalid ID tokens, and still accept a valid one from there', async () => {
+    await using limited = await openTestApi({ oidcIssuers: [issuer.url], invalidTokensPerMinute: 3 });
+    await limited.post('/v2/account/acme/trust', { issuer: issuer.url, repository: 'acme/draw' });
+    const send = async (idToken: string) => {
+      const body = JSON.stringify({ id_token: idToken });
+      return await limited.call('POST', '/v2/account/acme/oidc-token', { headers: ownPage, body });
+    };
+    const statuses = [];
+    for (let i = 0; i < 5; i += 1) statuses.push((await send('x')).status);
+    expect(statuses).toEqual([401, 401, 401, 429, 429]);
+    expect((await send(await issuer.sign(main, limited.base))).status).toBe(201);
   });
 
   test('belong to one account, and end when they are deleted', async () => {

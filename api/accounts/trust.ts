@@ -9,11 +9,12 @@ import { ApiError } from '../../model/api-error.ts';
 import { auditRecords, newAuditRecord, withStatus } from '../../model/audit.ts';
 import { newTrustRule, trustRules, trusts } from '../../model/trust-rule.ts';
 import type { DeploymentClaims, TrustRule } from '../../model/trust-rule.ts';
+import { useIdToken } from '../../model/used-id-token.ts';
 import { ownAccount } from '../access.ts';
 import { answer } from '../app.ts';
 import type { Api } from '../dependencies.ts';
 import { findPage } from '../pages.ts';
-import { limited } from './log-in.ts';
+import { failedCheck } from '../failed-checks.ts';
 
 export const trustEndpoints = [
   answer(endpoints.createTrustRule, async (api, { parameters, body, caller }) => {
@@ -51,13 +52,30 @@ export const trustEndpoints = [
     return { status: 'ok' };
   }),
   answer(endpoints.exchangeIdToken, async (api, { parameters, body, request }) => {
-    const { account } = parameters;
-    return await limited(api, request, `id-token ${account}`, async () => {
-      const claims = await api.idTokens.verify(body.id_token, await api.store.now());
-      return await deploy(api, request, await ruleFor(api, account, claims), claims);
-    });
+    const { claims, rule } = await allowed(api, request, parameters.account, body.id_token);
+    return await deploy(api, request, rule, claims);
   }),
 ];
+
+/**
+ * Checks an ID token, and uses it up. After a crash before the deploy token is issued, the deployment requests another ID token. Throws
+ * `Unauthorized`, `Forbidden`, `Unavailable`, and `TooManyRequests` for one of too many invalid ID tokens of a network: deployments with
+ * valid ones may share the network.
+ */
+async function allowed(api: Api, request: Request, account: string, idToken: string) {
+  try {
+    const { claims, use } = await api.idTokens.verify(idToken, await api.store.now());
+    const rule = await ruleFor(api, account, claims);
+    // Only now: clients without a trust rule must not be able to fill the store.
+    if (!(await useIdToken(api.store, use))) {
+      throw new ApiError('Unauthorized', 'The ID token is not valid: it was used before, request another');
+    }
+    return { claims, rule };
+  } catch (error) {
+    const isRefused = error instanceof ApiError && error.code !== 'Unavailable';
+    throw isRefused ? await failedCheck(api, request, error) : error;
+  }
+}
 
 /** The rule that allows a deployment; of several, the newest. An account that does not exist has none. Throws `Forbidden`. */
 async function ruleFor(api: Api, account: string, claims: DeploymentClaims): Promise<TrustRule> {

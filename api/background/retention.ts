@@ -18,6 +18,7 @@ import type { Key } from '../../model/key.ts';
 import { nodes } from '../../model/node.ts';
 import type { Node } from '../../model/node.ts';
 import { endedRouteMs, routes } from '../../model/route.ts';
+import { usedIdTokens } from '../../model/used-id-token.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 
 /** With one connect per second, the documents that expire in a minute fit into one batch. */
@@ -39,7 +40,7 @@ type RetentionDependencies = Pick<ApiDependencies, 'store' | 'clock' | 'log' | '
 
 /** The number of documents of each kind that a pass deleted. */
 export type Deleted = Record<
-  'backends' | 'routes' | 'keys' | 'nodes' | 'tokens' | 'attempts' | 'cliLogins' | 'auditRecords',
+  'backends' | 'routes' | 'keys' | 'nodes' | 'tokens' | 'attempts' | 'cliLogins' | 'idTokens' | 'auditRecords',
   number
 >;
 
@@ -75,6 +76,7 @@ export class Retention implements AsyncDisposable {
       tokens: 0,
       attempts: 0,
       cliLogins: 0,
+      idTokens: 0,
       auditRecords: 0,
     };
     await this.#deleteRoutesOfEnded(now, deleted);
@@ -88,6 +90,7 @@ export class Retention implements AsyncDisposable {
     });
     await this.#deleteTimed(attemptBuckets, 'attempts', { before: now, deleted });
     await this.#deleteTimed(cliLogins, 'cliLogins', { before: now, deleted });
+    await this.#deleteTimed(usedIdTokens, 'idTokens', { before: now, deleted });
     return deleted;
   }
 

@@ -1,4 +1,5 @@
 /** Spawn tokens: finds, creates and revokes them. Each use reads the store, so that a revoked token is refused at once. */
+import type { Request } from 'express';
 import type { EarliestSpawnRequest } from '../../contract/v1.ts';
 import type { Store } from '../../core/store/store.ts';
 import { hashToken } from '../../model/access-token.ts';
@@ -9,17 +10,20 @@ import type { SpawnToken } from '../../model/spawn-token.ts';
 import { ownService } from '../access.ts';
 import type { Caller } from '../access.ts';
 import type { Api } from '../dependencies.ts';
+import { failedCheck } from '../failed-checks.ts';
 
 /** Throws `SpawnTokenNotFound`. The message does not repeat the token. */
 export async function findSpawnToken(store: Store, token: string): Promise<SpawnToken> {
-  const found = looksLikeSpawnToken(token) ? await store.get(spawnTokens, hashToken(token)) : undefined;
+  const found = await readSpawnToken(store, token);
   if (!found) throw notFound();
   return found;
 }
 
-/** Returns the account of a spawn token, with no scope. Throws `SpawnTokenNotFound`. */
-export async function authenticateSpawnToken(store: Store, token: string): Promise<Caller> {
-  const { account } = await findSpawnToken(store, token);
+/** Returns the account of the spawn token in a request's path, with no scope. Throws `SpawnTokenNotFound` and `TooManyRequests`. */
+export async function authenticateSpawnToken(api: Api, request: Request): Promise<Caller> {
+  const found = await readSpawnToken(api.store, String(request.params['token']));
+  if (!found) throw await failedCheck(api, request, notFound());
+  const { account } = found;
   return {
     access: 'spawn-token',
     permissions: { token: '', kind: 'access', account, isAdmin: false, accounts: [] },
@@ -48,6 +52,10 @@ export async function revokeSpawnToken(store: Store, caller: Caller, token: stri
   if (!permission || !covers(permission, service)) throw notFound();
   ownService(caller, { account, service });
   if (!(await store.delete(spawnTokens, id))) throw notFound();
+}
+
+async function readSpawnToken(store: Store, token: string): Promise<SpawnToken | undefined> {
+  return looksLikeSpawnToken(token) ? await store.get(spawnTokens, hashToken(token)) : undefined;
 }
 
 function notFound(): ApiError {

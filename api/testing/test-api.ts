@@ -44,6 +44,8 @@ export interface Reply {
 
 export interface TestApiOptions {
   readonly oidcIssuers?: readonly string[];
+  readonly invalidTokensPerMinute?: number;
+  readonly behindLoadBalancer?: boolean;
   readonly accountLimits?: { readonly connectsPerSecond: number; readonly runningBackends: number };
   /** Wraps the store that the API uses. Default: the real store. */
   readonly storeOf?: (store: Store) => Store;
@@ -123,7 +125,8 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
       ...ports,
       archives: undefined,
       purgeRepository: (repository, before) => purgeRepository(store, repository, before),
-      behindLoadBalancer: false,
+      behindLoadBalancer: options.behindLoadBalancer ?? false,
+      invalidTokensPerMinute: options.invalidTokensPerMinute ?? 0,
       oidcIssuers: options.oidcIssuers ?? [],
       accountLimits: options.accountLimits ?? { connectsPerSecond: 0, runningBackends: 0 },
       ownNode: () => ownNode,

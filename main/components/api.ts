@@ -27,6 +27,7 @@ export async function startApi(
     ...deps,
     queue,
     behindLoadBalancer: config.behindLoadBalancer,
+    invalidTokensPerMinute: config.invalidTokensPerMinute,
     oidcIssuers: config.oidcIssuers.length > 0 ? config.oidcIssuers : [githubIssuer],
     accountLimits: {
       connectsPerSecond: config.accountConnectsPerSecond,

@@ -17,6 +17,12 @@ export const adminSettings = {
     defaultText: 'none',
     help: 'A file with the password of the first administrator: 12 to 256 characters. A start that finds the user does not read it.',
   },
+  invalidTokensPerMinute: {
+    variable: 'BERTH_INVALID_TOKENS_PER_MINUTE',
+    schema: whole({ min: 0, max: 1_000_000, or: 300 }),
+    defaultText: '`300`',
+    help: 'How many invalid tokens the API accepts per minute from one network, before it answers 429. Valid tokens are not limited. 0: no limit.',
+  },
   accountConnectsPerSecond: {
     variable: 'BERTH_ACCOUNT_CONNECTS_PER_SECOND',
     schema: whole({ min: 0, max: 1_000_000, or: 0 }),

@@ -42,9 +42,9 @@ export async function logIn(
   request: IncomingMessage,
   login: Login,
 ): Promise<LoggedIn | undefined> {
-  const failed = context.rates.beginLogin(request, login.user);
+  await context.rates.admitLogin(request, login.user);
   const found = await checkLogin(context, login);
-  if (!found) failed();
+  if (!found) await context.rates.countFailure(request, login.user);
   return found;
 }
 

@@ -47,6 +47,28 @@ test('a user with too many failed logins waits, even with the right password, an
   expect(metrics).toContain('berth_registry_refusals_total{reason="too-many-failures"} 6');
 });
 
+test('failures in one process count in all others', async () => {
+  await using registry = await openLimited({ failedLoginsPerMinute: 3 });
+  const wrong = from('192.0.2.1', registry.basic('acme', 'wrong'));
+  expect(await failTimes(registry, 2, wrong)).toEqual([401, 401]);
+  await registry.restart();
+  expect(await failTimes(registry, 2, wrong)).toEqual([401, 429]);
+  await registry.restart();
+  const right = from('192.0.2.1', registry.basic('acme', registry.token));
+  expect(refused(await registry.send('/token', right))).toEqual([429, 'TOOMANYREQUESTS', '20']);
+});
+
+test('logins that succeed write nothing', async () => {
+  const written: string[] = [];
+  await using registry = await openTestRegistry({
+    limits: { failedLoginsPerMinute: 3 },
+    beforeWrite: (method) => void written.push(method),
+  });
+  const right = { headers: { authorization: registry.basic('acme', registry.token) } };
+  expect(new Set(await failTimes(registry, 20, right))).toEqual(new Set([200]));
+  expect(written).toEqual([]);
+});
+
 test('successful logins do not count, however many there are', async () => {
   await using registry = await openLimited({ failedLoginsPerMinute: 3 });
   const right = registry.basic('acme', registry.token);

@@ -1,8 +1,11 @@
-/** Limits the rate of requests and of failed logins. Each process counts for itself: two processes allow twice as much. */
+/** Limits the rate of requests, which each process counts for itself, and of failed logins, which all processes count together. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../core/clock/clock.ts';
+import type { Store } from '../../core/store/store.ts';
 import { clientAddress, networkOf } from '../../core/http/client-address.ts';
 import { TokenBuckets } from '../../core/http/token-buckets.ts';
+import type { CountedAttempt } from '../../model/attempts.ts';
+import { FailureLimits } from '../../model/failure-limits.ts';
 import { RegistryError } from '../errors.ts';
 import type { RegistryErrorName } from '../error-catalogue.ts';
 import type { RegistryLimits } from '../context.ts';
@@ -23,6 +26,7 @@ const maxUserLength = 64;
 const nodePrefix = 'node:';
 
 interface RateParts {
+  readonly store: Store;
   readonly clock: Clock;
   readonly limits: RegistryLimits;
   readonly behindLoadBalancer: boolean;
@@ -31,17 +35,18 @@ interface RateParts {
 export class RateLimits {
   readonly #behindLoadBalancer: boolean;
   readonly #requests: TokenBuckets | undefined;
-  readonly #failuresOfUser: TokenBuckets | undefined;
-  readonly #failuresOfAddress: TokenBuckets | undefined;
+  readonly #failures: FailureLimits;
+  readonly #failuresPerMinute: number;
 
-  constructor({ clock, limits, behindLoadBalancer }: RateParts) {
+  constructor({ store, clock, limits, behindLoadBalancer }: RateParts) {
     this.#behindLoadBalancer = behindLoadBalancer;
-    const buckets = (perSecond: number, capacity: number) =>
-      perSecond === 0 ? undefined : new TokenBuckets(clock, { capacity, perSecond });
-    const { requestsPerSecond, failedLoginsPerMinute: failures } = limits;
-    this.#requests = buckets(requestsPerSecond, requestsPerSecond * burstSeconds);
-    this.#failuresOfUser = buckets(failures / 60, failures);
-    this.#failuresOfAddress = buckets((failures * usersPerAddress) / 60, failures * usersPerAddress);
+    const { requestsPerSecond, failedLoginsPerMinute } = limits;
+    if (requestsPerSecond > 0) {
+      const size = { capacity: requestsPerSecond * burstSeconds, perSecond: requestsPerSecond };
+      this.#requests = new TokenBuckets(clock, size);
+    }
+    this.#failures = new FailureLimits(store);
+    this.#failuresPerMinute = failedLoginsPerMinute;
   }
 
   /** Counts a request by its account, or by its address if it has no account. Throws `too-many-requests`. */
@@ -52,22 +57,31 @@ export class RateLimits {
   }
 
   /**
-   * Called before a login is checked. Throws `too-many-failures`. Only failures count, so that frequent successful logins are never
-   * refused.
-   *
-   * @returns a function to call if the login is wrong.
+   * Called before a login is checked. Only failures count, so that frequent successful logins are never refused. Throws
+   * `too-many-failures`.
    */
-  beginLogin(request: IncomingMessage, user: string): () => void {
-    const [ofUser, ofAddress] = [this.#failuresOfUser, this.#failuresOfAddress];
-    if (!ofUser || !ofAddress) return () => {};
-    const network = this.#networkOf(request);
-    const userKey = `${network} ${user.slice(0, maxUserLength)}`;
-    const seconds = Math.max(ofUser.secondsUntilNext(userKey), ofAddress.secondsUntilNext(network));
+  async admitLogin(request: IncomingMessage, user: string): Promise<void> {
+    const seconds = await this.#failures.secondsToWait(this.#failuresOf(request, user));
     if (seconds > 0) throw tooMany('too-many-failures', seconds);
-    return () => {
-      ofUser.take(userKey);
-      ofAddress.take(network);
-    };
+  }
+
+  /** Counts a login that was wrong. Throws `too-many-failures` if too many were, for instance in another process. */
+  async countFailure(request: IncomingMessage, user: string): Promise<void> {
+    const seconds = await this.#failures.count(this.#failuresOf(request, user));
+    if (seconds > 0) throw tooMany('too-many-failures', seconds);
+  }
+
+  #failuresOf(request: IncomingMessage, user: string): CountedAttempt[] {
+    const perMinute = this.#failuresPerMinute;
+    if (perMinute === 0) return [];
+    const network = this.#networkOf(request);
+    return [
+      {
+        id: `registry ${network} ${user.slice(0, maxUserLength).toWellFormed()}`,
+        limit: { capacity: perMinute, seconds: 60 },
+      },
+      { id: `registry ${network}`, limit: { capacity: perMinute * usersPerAddress, seconds: 60 } },
+    ];
   }
 
   #networkOf(request: IncomingMessage): string {

@@ -66,6 +66,7 @@ async function open() {
       archives: undefined,
       purgeRepository: (repository, before) => purgeRepository(registry.store, repository, before),
       behindLoadBalancer: false,
+      invalidTokensPerMinute: 0,
       oidcIssuers: [],
       accountLimits: { connectsPerSecond: 0, runningBackends: 0 },
       urls: { api: 'http://api.example', proxy: 'http://sessions.example', registryHost: 'registry.example' },

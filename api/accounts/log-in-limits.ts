@@ -1,0 +1,76 @@
+/** Limits how often secrets that people type may be wrong, across processes. */
+import type { IncomingMessage } from 'node:http';
+import { clientAddress, networkOf } from '../../core/http/client-address.ts';
+import { ApiError } from '../../model/api-error.ts';
+import { countAttempts, uncountAttempts } from '../../model/attempts.ts';
+import type { AttemptLimit, CountedAttempt } from '../../model/attempts.ts';
+import type { Api } from '../dependencies.ts';
+import { knownDevice } from './known-device.ts';
+
+/** A person who mistypes a password a few times is not kept waiting; 60 guesses an hour find no password of 12 characters. */
+const fewGuesses: AttemptLimit = { capacity: 10, seconds: 600 };
+
+/** An office behind one address. */
+const perNetwork: AttemptLimit = { capacity: 50, seconds: 600 };
+
+/** Guesses of a password from many networks. They keep the user from logging in with a browser that is new to the platform. */
+const perUser: AttemptLimit = { capacity: 100, seconds: 3600 };
+
+/** Longer texts are no user; these characters are enough to distinguish any two that are. */
+const maxKeyLength = 254;
+
+/**
+ * Runs the check of a user's password. A browser in which the user has logged in before has a limit of its own, so that guesses of
+ * others do not lock the user out. Throws `TooManyRequests`, and what the check throws.
+ */
+export async function limitedForUser<Result>(
+  api: Api,
+  request: IncomingMessage,
+  user: string,
+  check: () => Promise<Result>,
+): Promise<Result> {
+  const device = knownDevice(api, request, user);
+  if (device !== undefined) return await limited(api, [{ id: `log-in device ${device}`, limit: fewGuesses }], check);
+  const ofUser = { id: `log-in of ${keyOf(user)}`, limit: perUser };
+  return await limited(api, [...ofNetwork(api, request, user), ofUser], check);
+}
+
+/** Runs the check of a code that no client can guess: the limits by network save the work of checking. Throws as `limitedForUser`. */
+export async function limitedByNetwork<Result>(
+  api: Api,
+  request: IncomingMessage,
+  subject: string,
+  check: () => Promise<Result>,
+): Promise<Result> {
+  return await limited(api, ofNetwork(api, request, subject), check);
+}
+
+function ofNetwork(api: Api, request: IncomingMessage, subject: string): CountedAttempt[] {
+  const network = networkOf(clientAddress(request, api.behindLoadBalancer));
+  return [
+    { id: `log-in ${network} ${keyOf(subject)}`, limit: fewGuesses },
+    { id: `log-in from ${network}`, limit: perNetwork },
+  ];
+}
+
+function keyOf(subject: string): string {
+  return subject.slice(0, maxKeyLength);
+}
+
+/** The attempt counts before the check, so that requests at the same time cannot have more, and is returned if the check succeeds. */
+async function limited<Result>(
+  { store }: Api,
+  attempts: readonly CountedAttempt[],
+  check: () => Promise<Result>,
+): Promise<Result> {
+  const now = await store.now();
+  const retryAfterSeconds = await countAttempts(store, attempts, now);
+  if (retryAfterSeconds > 0) {
+    throw new ApiError('TooManyRequests', `Too many log-ins have failed, wait ${retryAfterSeconds} s`, {
+      retryAfterSeconds,
+    });
+  }
+  const result = await check();
+  await uncountAttempts(store, attempts, now);
+  return result;
+}

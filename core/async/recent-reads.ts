@@ -1,0 +1,65 @@
+import { LRUCache } from 'lru-cache';
+
+interface Read<T> {
+  readonly value: Promise<T>;
+  readonly atMs: number;
+}
+
+interface RecentReadsOptions<T> {
+  /** How long a value is remembered, by the machine's time. */
+  readonly forMs: number;
+  /** How many values are remembered; the least recently used are forgotten first. */
+  readonly max: number;
+  /** Which values are remembered. Default: all. */
+  readonly keeps?: (value: T) => boolean;
+}
+
+/** Remembers for a moment what was read, so that most requests read nothing. Requests at the same time share one reading. */
+export class RecentReads<T> {
+  readonly #options: RecentReadsOptions<T>;
+  readonly #reads: LRUCache<string, Read<T>>;
+
+  constructor(options: RecentReadsOptions<T>) {
+    this.#options = options;
+    this.#reads = new LRUCache({ max: options.max });
+  }
+
+  /** What was read for a key a moment ago, else what `read` reads now. A failed reading is not remembered. */
+  async get(key: string, read: () => Promise<T>): Promise<T> {
+    const known = this.#reads.get(key);
+    if (known && performance.now() - known.atMs < this.#options.forMs) return await known.value;
+    const reading = this.#remember(key, read());
+    try {
+      const value = await reading.value;
+      if (this.#options.keeps?.(value) === false) this.#drop(key, reading);
+      return value;
+    } catch (error) {
+      this.#drop(key, reading);
+      throw error;
+    }
+  }
+
+  /** Remembers a value that was just written. */
+  set(key: string, value: T): void {
+    this.#remember(key, Promise.resolve(value));
+  }
+
+  forget(key: string): void {
+    this.#reads.delete(key);
+  }
+
+  forgetAll(): void {
+    this.#reads.clear();
+  }
+
+  #remember(key: string, value: Promise<T>): Read<T> {
+    const reading = { value, atMs: performance.now() };
+    this.#reads.set(key, reading);
+    return reading;
+  }
+
+  /** Forgets a reading, but not a later one of the same key. */
+  #drop(key: string, reading: Read<T>): void {
+    if (this.#reads.get(key) === reading) this.#reads.delete(key);
+  }
+}
