@@ -54,9 +54,20 @@ export async function authenticate(
 
 /** The user whose session the cookie of a request belongs to, if any. */
 export async function sessionUser(api: Pick<Api, 'tokens'>, request: IncomingMessage): Promise<string | undefined> {
+  return (await sessionPermissions(api, request))?.user;
+}
+
+/**
+ * What the session in the cookie of a request allows, if there is one. A link on another site may lead to a page that shows what the
+ * person may read: that site does not see it.
+ */
+export async function sessionPermissions(
+  { tokens }: Pick<Api, 'tokens'>,
+  request: IncomingMessage,
+): Promise<Permissions | undefined> {
   const sent = parseToken(sessionCookie(request) ?? '');
-  const permissions = sent && (await api.tokens.permissionsOf(hashToken(sent.secret)));
-  return permissions?.kind === 'session' ? permissions.user : undefined;
+  const permissions = sent && (await tokens.permissionsOf(hashToken(sent.secret)));
+  return permissions?.kind === 'session' ? permissions : undefined;
 }
 
 interface ServicePath {

@@ -66,6 +66,22 @@ export async function streamLog(api: Api, backend: Backend, to: StreamRequest): 
   await streamFromNode(api, { backend, wanted: { about: 'log', backend: backend.id, after }, eventOf }, to);
 }
 
+/** The last lines of the kept log of a backend that has ended, at most `count`. Throws as its stream. */
+export async function lastLogLines(
+  api: Api,
+  { id, node }: Backend,
+  count: number,
+  signal: AbortSignal,
+): Promise<string[]> {
+  if (node === undefined) return [];
+  const last: string[] = [];
+  for await (const lines of lineBatchesOf(await askNode(api, node, { about: 'log', backend: id }, signal))) {
+    last.push(...lines);
+    last.splice(0, last.length - count);
+  }
+  return last.map((text) => logRecord.parse(JSON.parse(text)).line);
+}
+
 /**
  * Streams the metrics of a backend, every second until it has ended. Metrics are not kept. IDs continue from `Last-Event-ID`, because
  * every event needs one.

@@ -9,8 +9,10 @@ import { advance, assign, becomeTerminated } from '../../model/backend.ts';
 import { accessibilityProblems } from '../../test/kit/browser/accessibility.ts';
 import { inChromium, TestBrowser } from '../../test/kit/browser/browser.ts';
 import type { TestPage } from '../../test/kit/browser/browser.ts';
+import { addUser, password } from '../testing/people.ts';
 import { becomeServing, connectPath, openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
+import { openTestNode } from '../testing/test-node.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -84,6 +86,30 @@ inChromium(() => {
     );
     await shows(opened, 'The session could not start', 'The container exited with code 3 before it was ready.');
     expect(await opened.page.locator('.ring, progress').count()).toBe(0);
+    expect(opened.requestedBeside(api.base)).toEqual([]);
+  });
+
+  test('shows members what a container logged as text, whatever it contains', async () => {
+    const attacks = ['</pre><script>document.title = "taken"</script>', '<img src=x onerror="document.title = 1">'];
+    const records = attacks.map((line, i) => `${JSON.stringify({ at: `1767225600.000000000-${i}`, line })}\n`);
+    await using _node = await openTestNode(api, (_request, response) => response.end(records.join('')));
+    await addUser(api, 'ada@example.com', 'acme', 'viewer');
+    const { id, url } = await connect();
+    await api.change(id, (current) =>
+      becomeTerminated(assign(current, 'node-1'), { kind: null, reason: null, exitCode: 3 }, new Date()),
+    );
+    await using opened = await browser.newPage({ colorScheme: 'dark' });
+    const { page } = opened;
+    await page.goto(url);
+    await page.getByRole('link', { name: 'log in' }).click();
+    await page.getByLabel('E-mail address').fill('ada@example.com');
+    await page.getByLabel('Password').fill(password);
+    await page.getByRole('button', { name: 'Log in' }).click();
+    const log = page.getByRole('region', { name: 'Last lines of the log' });
+    expect(await log.textContent()).toBe(attacks.join('\n'));
+    expect(page.url()).toBe(url);
+    expect(await page.title()).toBe('The session could not start');
+    expect(await accessibilityProblems(page)).toEqual([]);
     expect(opened.requestedBeside(api.base)).toEqual([]);
   });
 

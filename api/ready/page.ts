@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Response } from 'express';
 import { escapeHtml, htmlPage } from '../../core/http/page.ts';
+import type { Details } from './details.ts';
 import type { Progress } from './progress.ts';
 
 /** Without scripts, the page reloads itself this often. */
@@ -10,6 +11,8 @@ const refreshSeconds = 2;
 const script = `
 const [title, detail, bar] = ['title', 'detail', 'bar'].map((id) => document.getElementById(id));
 const events = new EventSource(bar.dataset.events);
+// The browser connects again by itself, except after an answer that is no stream.
+events.onerror = () => { if (events.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), ${refreshSeconds * 1000}); };
 events.onmessage = ({ data }) => {
   const progress = JSON.parse(data);
   if (progress.status === 'ready') return location.replace(bar.dataset.url);
@@ -30,42 +33,71 @@ p { margin: 0; opacity: .75; font-variant-numeric: tabular-nums; }
 progress { margin-top: 1rem; width: 16rem; max-width: 100%; accent-color: currentColor; }
 progress[hidden] { display: none; }
 .ring { width: 2.5rem; height: 2.5rem; margin: 0 auto; border-radius: 50%; border: 3px solid color-mix(in srgb, currentColor 20%, transparent); border-top-color: currentColor; animation: turn 1s linear infinite; }
+main:has(pre) { max-width: 60rem; text-align: start; }
+h2 { font-size: 1rem; margin: 1.5rem 0 .5rem; }
+.members { margin-top: 1.5rem; }
+a { color: inherit; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 1.5rem 0 0; text-align: start; }
+dt { opacity: .75; }
+dd { margin: 0; }
+pre { margin: 0; padding: .8rem; max-height: 50vh; overflow: auto; white-space: pre-wrap; unicode-bidi: plaintext; border: 1px solid color-mix(in srgb, currentColor 30%, transparent); border-radius: .3rem; font: .85rem/1.4 ui-monospace, monospace; }
 @keyframes turn { to { transform: rotate(1turn); } }
 @media (prefers-reduced-motion: reduce) { .ring { animation-duration: 6s; } }
 `;
 
-/** Only what the page itself carries may run. No referrer: the URL holds the token. */
+/** Only what the page itself carries may run. */
+const policy = [
+  "default-src 'none'",
+  `script-src '${hashOf(script)}'`,
+  `style-src '${hashOf(style)}'`,
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join('; ');
+
+/** No referrer: the URL holds the token. */
 const headers = {
   'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': [
-    "default-src 'none'",
-    `script-src '${hashOf(script)}'`,
-    `style-src '${hashOf(style)}'`,
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-  ].join('; '),
+  'content-security-policy': policy,
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
 };
 
+/** Applications may show the page in a frame, but not with what only members of the account may read. */
+const memberHeaders = {
+  ...headers,
+  'content-security-policy': `${policy}; frame-ancestors 'none'`,
+  'cross-origin-resource-policy': 'same-origin',
+};
+
 /** What a page that waits follows, and to which URL it leads when the backend is ready. */
-export interface Following {
+interface Following {
   readonly eventsUrl: string;
   readonly url: string;
 }
 
-/** Sends the page. */
-export function sendPage(response: Response, status: number, progress: Progress, following?: Following): void {
-  response.writeHead(status, headers);
-  response.end(pageOf(progress, following));
+export interface ReadyPage {
+  readonly progress: Progress;
+  /** Of a page that waits. */
+  readonly following?: Following;
+  /** Of a page of a backend that has ended. `log-in` offers to log in for them. */
+  readonly details?: Details | 'log-in';
+  /** The path of this page. */
+  readonly path?: string;
 }
 
-function pageOf({ title, detail, busy, share }: Progress, following: Following | undefined): string {
+/** Sends the page. */
+export function sendPage(response: Response, status: number, page: ReadyPage): void {
+  response.writeHead(status, typeof page.details === 'object' ? memberHeaders : headers);
+  response.end(pageOf(page));
+}
+
+function pageOf({ progress, following, details, path }: ReadyPage): string {
+  const { title, detail, busy, share } = progress;
   const ring = busy ? '<div class="ring" aria-hidden="true"></div>\n' : '';
   const text = `${ring}<h1 id="title">${escapeHtml(title)}</h1>\n<p id="detail" role="status">${escapeHtml(detail)}</p>`;
-  if (!following) return htmlPage({ title, style, main: text });
+  if (!following) return htmlPage({ title, style, main: `${text}\n${endOf(details, path)}` });
   const data = `data-events="${escapeHtml(following.eventsUrl)}" data-url="${escapeHtml(following.url)}"`;
   const value = share === undefined ? 'hidden' : `value="${share}"`;
   return htmlPage({
@@ -75,6 +107,24 @@ function pageOf({ title, detail, busy, share }: Progress, following: Following |
     head: `<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>\n`,
     end: `<script>${script}</script>\n`,
   });
+}
+
+/** What follows the reason on the page of a backend that has ended. */
+function endOf(details: ReadyPage['details'], path = ''): string {
+  if (details === undefined) return '';
+  if (details === 'log-in') {
+    const target = escapeHtml(`/login?${new URLSearchParams({ next: path }).toString()}`);
+    return `<p class="members">If this is your application, <a href="${target}">log in</a> to read its log.</p>`;
+  }
+  const facts = details.facts.map(([name, value]) => `<dt>${escapeHtml(name)}</dt><dd>${escapeHtml(value)}</dd>`);
+  return `<dl>\n${facts.join('\n')}\n</dl>\n<h2 id="log">Last lines of the log</h2>\n${logOf(details.log)}`;
+}
+
+function logOf(lines: Details['log']): string {
+  if (lines === undefined) return '<p>The node that has the log does not answer. Reload this page in a moment.</p>';
+  if (lines.length === 0) return '<p>The log is empty.</p>';
+  // The element that scrolls takes the focus, so that keys scroll it.
+  return `<pre role="region" aria-labelledby="log" tabindex="0">${escapeHtml(lines.join('\n'))}</pre>`;
 }
 
 function hashOf(text: string): string {

@@ -96,8 +96,8 @@ function endpointsOf(generation: OlderGeneration, endpoints: Shared) {
       const backend = await visibleBackend(api.store, caller, parameters.backend_name);
       await streamLog(api, backend, { request, response, signal });
     }),
-    answer(endpoints.readyPage, async (api, { parameters, response }) => {
-      await answerOlderReadyPage(api, response, parameters.backend_name);
+    answer(endpoints.readyPage, async (api, { parameters, request, response }) => {
+      await answerOlderReadyPage(api, { request, response }, parameters.backend_name);
     }),
     answer(endpoints.terminate, async (api, { parameters, caller, signal }) => {
       const { id } = await visibleBackend(api.store, caller, parameters.backend_name);

@@ -1,0 +1,58 @@
+/** What the page of a backend that has ended shows to those who may read its log. */
+import type { Request, Response } from 'express';
+import type { Backend } from '../../model/backend.ts';
+import { covers, permissionIn } from '../../model/permissions.ts';
+import { sessionPermissions } from '../access.ts';
+import { lastLogLines } from '../backend-streams.ts';
+import type { Api } from '../dependencies.ts';
+import { readableLine } from './log-text.ts';
+
+/** Enough for the trace of an error. The stream of the log has the rest. */
+const maxLines = 100;
+
+/** A person waits for the page, which is useful without the log, too. */
+const logTimeoutMs = 5000;
+
+export interface Details {
+  /** Names and values, in order. */
+  readonly facts: readonly (readonly [name: string, value: string])[];
+  /** The last lines of the log; `undefined` if its node does not answer. */
+  readonly log: readonly string[] | undefined;
+}
+
+/** `log-in` where nobody is logged in: the page then offers that. `undefined` for users that may not read the log. */
+export async function detailsFor(
+  api: Api,
+  backend: Backend,
+  { request, response }: { readonly request: Request; readonly response: Response },
+): Promise<Details | 'log-in' | undefined> {
+  const permissions = await sessionPermissions(api, request);
+  if (!permissions) return 'log-in';
+  const permission = permissionIn(permissions, backend.account);
+  if (!permission?.scopes.includes('read') || !covers(permission, backend.service)) return undefined;
+  return { facts: factsOf(backend), log: await logOf(api, backend, response) };
+}
+
+function factsOf({ id, account, service, history }: Backend): [string, string][] {
+  const { time, exitCode, terminationReason: reason, terminationKind: kind } = history.at(-1) ?? {};
+  const facts = {
+    Service: `${account}/${service}`,
+    Backend: id,
+    'Exit code': exitCode,
+    Stopped: reason && (kind ? `${reason} (${kind})` : reason),
+    Ended: time?.toISOString(),
+  };
+  return Object.entries(facts).flatMap(([name, value]) => (value == null ? [] : [[name, String(value)]]));
+}
+
+async function logOf(api: Api, backend: Backend, response: Response): Promise<string[] | undefined> {
+  const ended = new AbortController();
+  using _limit = api.clock.after(logTimeoutMs, () => ended.abort());
+  response.once('close', () => ended.abort());
+  try {
+    return (await lastLogLines(api, backend, maxLines, ended.signal)).map(readableLine);
+  } catch (error) {
+    api.log.warn({ err: error, backend: backend.id }, 'The log for a readiness page cannot be read');
+    return undefined;
+  }
+}

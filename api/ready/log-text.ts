@@ -1,0 +1,19 @@
+/** Lines of a container's log as text that a page can show. */
+import { stripVTControlCharacters } from 'node:util';
+
+/** Longer lines are cut: nobody reads them on a page. */
+const maxLineCharacters = 2000;
+
+/** Control characters except the tab, and those that change the direction of text or are invisible. */
+const hidden = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\u200b\u2060\ufeff]/gu;
+
+/**
+ * Returns a line without the escape sequences that terminals interpret. Of a line that overwrites itself, such as a progress bar, the
+ * last version stays. Any other control character becomes visible as �, so that a container cannot hide or reorder what it logged.
+ */
+export function readableLine(line: string): string {
+  const text = stripVTControlCharacters(line);
+  const last = text.replace(/\r+$/, '').split('\r').at(-1) ?? '';
+  const cut = last.length > maxLineCharacters ? `${last.slice(0, maxLineCharacters)}…` : last;
+  return cut.toWellFormed().replaceAll(hidden, (character) => (character === '\t' ? character : '\ufffd'));
+}

@@ -1,0 +1,66 @@
+// Takes about 20 s
+/** What people see in a browser: from the first administrator to the sample application, and to the log of one that fails. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { inChromium, TestBrowser } from '../kit/browser/browser.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { Fixture } from './fixture.ts';
+
+const [engine] = testEngines();
+const password = 'correct horse battery';
+
+describe.skipIf(engine === undefined)(`pages${engine === undefined ? ' (skipped: no Docker Engine)' : ''}`, () => {
+  inChromium(() => {
+    const parts = new AsyncDisposableStack();
+    let fixture: Fixture;
+    let browser: TestBrowser;
+
+    beforeAll(async () => {
+      if (engine === undefined) return;
+      fixture = parts.use(await Fixture.open({ engine, drivers: 'embedded' }));
+      browser = parts.use(await TestBrowser.open());
+      await Promise.all([fixture.pushSample(), fixture.push('failing')]);
+    });
+    afterAll(async () => await parts.disposeAsync());
+
+    test('the readiness page leads through the proxy to the application', async () => {
+      const { ready_url: url, url: sessionUrl } = await fixture.connect('pad', { key: 'room-1' });
+      await using opened = await browser.newPage();
+      const { page } = opened;
+      await page.goto(url);
+      await page.waitForURL(sessionUrl);
+      await page.getByRole('heading', { name: 'Pad' }).waitFor();
+      // It is connected with its WebSocket.
+      await page.getByRole('list', { name: 'Who is here' }).getByRole('listitem').first().waitFor();
+      expect(opened.requestedBeside(fixture.platform.apiUrl, fixture.platform.proxyUrl)).toEqual([]);
+      expect(opened.problems).toEqual([]);
+    });
+
+    test('a new administrator reads why an application failed', async () => {
+      const { apiUrl, dataFolder } = fixture.platform;
+      await using opened = await browser.newPage();
+      const { page } = opened;
+      const fill = async (label: string | RegExp, value: string) => await page.getByLabel(label).fill(value);
+      await page.goto(`${apiUrl}/setup`);
+      await fill('Set-up code', await readFile(join(dataFolder, 'setup-code'), 'utf8'));
+      await fill('E-mail address', 'ada@example.com');
+      await fill('New password', password);
+      await page.getByRole('button', { name: 'Create the first administrator' }).click();
+      await page.waitForURL(`${apiUrl}/login`);
+
+      const { ready_url: url } = await fixture.connect('failing');
+      await page.goto(url);
+      await page.getByText('The container exited with code 1 before it was ready.').waitFor();
+      expect(await page.locator('body').innerText()).not.toContain('cannot go on');
+      await page.getByRole('link', { name: 'log in' }).click();
+      await fill('E-mail address', 'ada@example.com');
+      await fill('Password', password);
+      await page.getByRole('button', { name: 'Log in' }).click();
+      await page.waitForURL(url);
+      const log = page.getByRole('region', { name: 'Last lines of the log' });
+      expect(await log.innerText()).toBe('This backend cannot go on');
+      expect(opened.requestedBeside(apiUrl)).toEqual([]);
+    });
+  });
+});
