@@ -217,12 +217,14 @@ export type CreateEnvironmentRequest = {
 export type EnvironmentName = string;
 
 export type ServiceSettingsChange = {
-  /** The port on which the application listens, and the value of `PORT`. Default: 8080 */
+  /** The port on which the application listens, and the value of `PORT`. Default: the only port that the image EXPOSEs, or else 8080 */
   port?: number | null | undefined;
   /** Seconds for which a backend runs on after all its connections have closed */
   max_idle_seconds?: number | null | undefined;
   /** Limits of each backend. A connect request overrides each limit by itself */
   resource_limits?: ResourceLimits | null | undefined;
+  /** What the containers may do. Default: `default` */
+  security_profile?: SecurityProfile | null | undefined;
   /** Environment variables of each backend, shown to everyone who may read the service */
   env?: {
     [name: string]: string | null;
@@ -232,6 +234,9 @@ export type ServiceSettingsChange = {
     [name: string]: string | null;
   } | undefined;
 };
+
+/** `default`: root keeps what most images need to start; `none`: no Linux capabilities; `root-less`: no capabilities, never root, and a read-only root file system */
+export type SecurityProfile = 'default' | 'none' | 'root-less';
 
 export type Visibility = {
   /** Whether the images can be pulled without a token */
@@ -541,6 +546,7 @@ export type ServiceSettings = {
   port: number | null;
   max_idle_seconds: number | null;
   resource_limits: ResourceLimits | null;
+  security_profile: SecurityProfile | null;
   env: {
     [name: string]: string;
   };

@@ -1,5 +1,6 @@
 /** Settings of a service: the defaults of its backends. A connect request overrides them. */
 import { z } from 'zod';
+import { securityProfile } from './security-profile.ts';
 import { resourceLimits, seconds, variables } from './connect.ts';
 import { generations } from './generations.ts';
 
@@ -24,7 +25,10 @@ export const serviceSettingsChange = z
   .strictObject({
     port: port
       .nullable()
-      .meta({ description: 'The port on which the application listens, and the value of `PORT`. Default: 8080' })
+      .meta({
+        description:
+          'The port on which the application listens, and the value of `PORT`. Default: the only port that the image EXPOSEs, or else 8080',
+      })
       .optional(),
     max_idle_seconds: seconds
       .nullable()
@@ -33,6 +37,10 @@ export const serviceSettingsChange = z
     resource_limits: resourceLimits
       .nullable()
       .meta({ description: 'Limits of each backend. A connect request overrides each limit by itself' })
+      .optional(),
+    security_profile: securityProfile
+      .nullable()
+      .meta({ description: 'What the containers may do. Default: `default`' })
       .optional(),
     env: variableChanges
       .meta({ description: 'Environment variables of each backend, shown to everyone who may read the service' })
@@ -48,6 +56,7 @@ export const serviceSettings = z
     port: port.nullable(),
     max_idle_seconds: z.int().nullable(),
     resource_limits: resourceLimits.nullable(),
+    security_profile: securityProfile.nullable(),
     env: z.record(z.string(), z.string()),
     secrets: z
       .array(z.string())

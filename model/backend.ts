@@ -1,6 +1,7 @@
 /** Backends and their transitions. Statuses only move forward; only this file has their order. */
 import { backendStatuses } from '../contract/statuses.ts';
 import type { BackendStatus, TerminationKind, TerminationReason } from '../contract/statuses.ts';
+import type { SecurityProfile } from '../contract/security-profile.ts';
 import type { OlderGeneration } from '../contract/generations.ts';
 import type { Collection } from '../core/store/store.ts';
 import { ApiError } from './api-error.ts';
@@ -62,8 +63,10 @@ export interface Backend {
   readonly generation?: OlderGeneration;
   /** The hash of the bearer token that each request to it needs. Absent: requests need none. */
   readonly bearerHash?: string;
-  /** The port on which the container listens. */
-  readonly port: number;
+  /** The port on which the container listens, by the service or the request. Absent: the image decides (`expectedPorts`). */
+  readonly port?: number;
+  /** What its container may do. Absent: `default`. */
+  readonly securityProfile?: SecurityProfile;
   readonly createdAt: Date;
   readonly status: BackendStatus;
   /** Whether it has not ended. */

@@ -1,4 +1,5 @@
 /** Settings of a service: what its backends get unless a connect request says otherwise. */
+import type { SecurityProfile } from '../contract/security-profile.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import { SecretBox } from '../core/secret/secret-box.ts';
 import { ApiError } from './api-error.ts';
@@ -11,6 +12,7 @@ export interface ServiceSettings {
   readonly port?: number;
   readonly maxIdleSeconds?: number;
   readonly limits?: BackendLimits;
+  readonly securityProfile?: SecurityProfile;
   readonly env?: Variables;
   /** By name, each encrypted for itself (`sealSecrets`). */
   readonly secrets?: Variables;
@@ -21,6 +23,7 @@ export interface SettingsChange {
   readonly port?: number | null | undefined;
   readonly maxIdleSeconds?: number | null | undefined;
   readonly limits?: BackendLimits | null | undefined;
+  readonly securityProfile?: SecurityProfile | null | undefined;
   readonly env?: Readonly<Record<string, string | null>> | undefined;
   readonly secrets?: Readonly<Record<string, string | null>> | undefined;
 }
@@ -33,11 +36,12 @@ const maxVariableBytes = 64 * 1024;
 
 /** Changes the settings of a service. Throws `BadRequest` if the variables would be too many or too large. */
 export function withSettings(service: Service, change: SettingsChange): Service {
-  const { port, maxIdleSeconds, limits, env, secrets } = service.settings ?? {};
+  const { port, maxIdleSeconds, limits, securityProfile, env, secrets } = service.settings ?? {};
   const settings = {
     port: changed(port, change.port),
     maxIdleSeconds: changed(maxIdleSeconds, change.maxIdleSeconds),
     limits: changed(limits, change.limits),
+    securityProfile: changed(securityProfile, change.securityProfile),
     env: changedVariables('env', env, change.env),
     secrets: changedVariables('secrets', secrets, change.secrets),
   };

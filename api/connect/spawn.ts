@@ -131,9 +131,6 @@ async function imageToSpawn(
   throw new ApiError('ImageNotFound', `Service "${service.id}" has no image with the ${kind} "${reference}"`);
 }
 
-/** The port on which backends listen, unless their service or a spawn of the earliest form names another one. */
-const backendPort = 8080;
-
 /** The default window of `cpu_period_percent`, in microseconds. */
 const defaultCpuPeriodMicroseconds = 100_000;
 
@@ -145,7 +142,10 @@ function planSpawn(
     settings = {},
     generation = 'v2',
   }: { readonly settings?: ServiceSettings | undefined; readonly generation?: GenerationName | undefined },
-): Pick<BackendPlan, 'env' | 'limits' | 'mount' | 'maxIdleSeconds' | 'lifetimeLimitSeconds' | 'port'> {
+): Pick<
+  BackendPlan,
+  'env' | 'limits' | 'mount' | 'maxIdleSeconds' | 'lifetimeLimitSeconds' | 'port' | 'securityProfile'
+> {
   const { env, mount, resource_limits: limits } = config.executable ?? {};
   if (mount !== undefined && !rules.mountsEnabled) {
     throw new ApiError('MountsDisabled', 'This platform has no folder for mounts, set BERTH_MOUNT_FOLDER on its nodes');
@@ -163,7 +163,8 @@ function planSpawn(
     limits: { ...settings.limits, ...(limits && planLimits(limits)) },
     maxIdleSeconds,
     ...(lifetime !== undefined && { lifetimeLimitSeconds: lifetime }),
-    port: settings.port ?? backendPort,
+    ...(settings.port !== undefined && { port: settings.port }),
+    ...(settings.securityProfile !== undefined && { securityProfile: settings.securityProfile }),
   };
 }
 

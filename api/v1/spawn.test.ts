@@ -70,7 +70,6 @@ describe.each(forms)('$form', ({ prefix }) => {
       imageDigest: digestOf('b'),
       maxIdleSeconds: 60,
       key: `room ${prefix}`,
-      port: 8080,
     });
     expect(await variablesOf(body.name)).toMatchObject({ COLOUR: 'red', PLATFORM_SERVICE: 'draw' });
     expect((await api.get(`/v2/backend/${body.name}`)).body.key).toBe(`room ${prefix}`);

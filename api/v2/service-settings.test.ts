@@ -12,7 +12,14 @@ afterAll(async () => await api[Symbol.asyncDispose]());
 
 const path = '/v2/service/acme/draw/settings';
 
-const unset = { port: null, max_idle_seconds: null, resource_limits: null, env: {}, secrets: [] };
+const unset = {
+  port: null,
+  max_idle_seconds: null,
+  resource_limits: null,
+  security_profile: null,
+  env: {},
+  secrets: [],
+};
 
 beforeEach(async () => {
   await api.store.update(services, 'acme/draw', ({ settings: _settings, ...rest }) => rest);
@@ -36,12 +43,19 @@ function variablesOf(backend: Backend): Readonly<Record<string, string>> {
 test('every setting is shown as it was set, but for secrets, of which the names are', async () => {
   expect((await api.get(path)).body).toEqual(unset);
   const limits = { memory_limit_bytes: 64 * 1024 * 1024, cpu_period_percent: 50, cpu_time_limit: 60 };
-  await change({ port: 3000, max_idle_seconds: 60, resource_limits: limits, env: { MODE: 'a' } });
+  await change({
+    port: 3000,
+    max_idle_seconds: 60,
+    resource_limits: limits,
+    security_profile: 'root-less',
+    env: { MODE: 'a' },
+  });
   await change({ secrets: { PASSWORD: 'hunter2', KEY: 'k' } });
   expect((await api.get(path)).body).toEqual({
     port: 3000,
     max_idle_seconds: 60,
     resource_limits: { ...limits, cpu_period: 100_000 },
+    security_profile: 'root-less',
     env: { MODE: 'a' },
     secrets: ['KEY', 'PASSWORD'],
   });
@@ -49,6 +63,7 @@ test('every setting is shown as it was set, but for secrets, of which the names 
 });
 
 test('what is left out stays, and null restores the default', async () => {
+  await change({ security_profile: 'none' });
   await change({ port: 3000, max_idle_seconds: 60, resource_limits: {}, env: { A: '1', B: '2' }, secrets: { C: '3' } });
   await change({ env: { A: null, D: '4' } });
   expect((await api.get(path)).body).toMatchObject({ port: 3000, env: { B: '2', D: '4' }, secrets: ['C'] });
@@ -57,6 +72,7 @@ test('what is left out stays, and null restores the default', async () => {
     port: null,
     max_idle_seconds: null,
     resource_limits: null,
+    security_profile: null,
     env: { B: null, D: null },
     secrets: { C: null },
   });
@@ -68,11 +84,13 @@ test('backends get the settings', async () => {
     port: 3000,
     max_idle_seconds: 60,
     resource_limits: { memory_limit_bytes: 64 * 1024 * 1024, cpu_time_limit: 60 },
+    security_profile: 'none',
     env: { MODE: 'a' },
     secrets: { PASSWORD: 'hunter2' },
   });
   const backend = await spawned();
   expect(backend).toMatchObject({
+    securityProfile: 'none',
     port: 3000,
     maxIdleSeconds: 60,
     limits: { memoryBytes: 64 * 1024 * 1024, cpuTimeSeconds: 60 },
@@ -146,6 +164,7 @@ test.each([
   [{ secrets: tooMany }, 'secrets'],
   [{ env: { A: 'x'.repeat(64 * 1024) } }, 'env'],
   [{ capabilities: [] }, 'capabilities'],
+  [{ security_profile: 'privileged' }, 'security_profile'],
 ])('%j is refused and changes nothing', async (body, field) => {
   const { status, body: answer } = await api.post(path, body);
   expect([status, answer.error.code]).toEqual([400, 'BadRequest']);

@@ -22,6 +22,7 @@ export const serviceSettingsEndpoints = [
       port: body.port,
       maxIdleSeconds: body.max_idle_seconds,
       limits: body.resource_limits ? planLimits(body.resource_limits) : body.resource_limits,
+      securityProfile: body.security_profile,
       env: body.env,
       secrets: body.secrets && sealSecrets(api.serviceSecrets, service.id, body.secrets),
     };
@@ -30,11 +31,13 @@ export const serviceSettingsEndpoints = [
   }),
 ];
 
-function presentSettings({ port, maxIdleSeconds, limits, env, secrets }: ServiceSettings): ServiceSettingsObject {
+function presentSettings(settings: ServiceSettings): ServiceSettingsObject {
+  const { port, maxIdleSeconds, limits, securityProfile, env, secrets } = settings;
   return {
     port: port ?? null,
     max_idle_seconds: maxIdleSeconds ?? null,
     resource_limits: limits ? presentLimits(limits) : null,
+    security_profile: securityProfile ?? null,
     env: { ...env },
     secrets: Object.keys(secrets ?? {}).toSorted(),
   };

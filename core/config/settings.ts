@@ -110,11 +110,18 @@ export function optionalUrl(): ZodType<string | undefined, string | undefined> {
     .optional();
 }
 
-/** Words separated by commas. */
-export function wordList(word: RegExp, message: string): ZodType<readonly string[], string | undefined> {
+/** Words separated by commas; `none` for no word where there is a default. */
+export function wordList(
+  word: RegExp,
+  message: string,
+  or: readonly string[] = [],
+): ZodType<readonly string[], string | undefined> {
   return z
     .string()
     .optional()
-    .transform((list) => (list === undefined ? [] : list.split(',').map((each) => each.trim())))
+    .transform((list) => {
+      if (list === undefined) return or;
+      return list === 'none' ? [] : list.split(',').map((each) => each.trim());
+    })
     .refine((list) => list.every((each) => word.test(each)), message);
 }

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { optionalText, optionalWhole, whole, wordList, yesOrNo } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
+import { defaultCapabilities } from '../../model/capabilities.ts';
 import { yearSeconds } from './retention-settings.ts';
 
 export const backendSettings = {
@@ -73,9 +74,13 @@ export const backendSettings = {
   },
   capabilities: {
     variable: 'BERTH_CAPABILITIES',
-    schema: wordList(/^[A-Z_]+$/, 'Use names of capabilities without CAP_, separated by commas'),
-    defaultText: 'none',
-    help: 'Linux capabilities that backends keep, for example `CHOWN,SETUID,SETGID`. All others are dropped.',
+    schema: wordList(
+      /^(?!CAP_)[A-Z_]+$/,
+      'Use names of capabilities without CAP_, separated by commas, or `none`',
+      defaultCapabilities,
+    ),
+    defaultText: `\`${defaultCapabilities.join(',')}\``,
+    help: 'Linux capabilities that backends keep whose service has the security profile `default`, see [applications](applications.md#what-a-container-may-do). All others are dropped. `none`: no capability.',
   },
   containerRuntime: {
     variable: 'BERTH_CONTAINER_RUNTIME',

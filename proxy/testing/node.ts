@@ -44,8 +44,9 @@ export async function startNode(fixture: Fixture, { id = 'node-1', secret = fixt
     );
     if (!document) throw new Error(`No backend ${backend}`);
     const statuses = new Statuses({ store, bus, clock: systemClock, log }, backend, closing.signal);
-    const run = new Run({ ...document, port: address.port }, { statuses, closing: closing.signal });
+    const run = new Run(document, { statuses, closing: closing.signal });
     run.useAddress(address.host);
+    run.usePort(address.port);
     run.containerStarted(backend);
     runs.set(backend, run);
     await bus.publish(backendChanged, { backend, status: 'ready' });

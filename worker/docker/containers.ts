@@ -15,11 +15,19 @@ export interface ContainerSpec {
   readonly pidsLimit: number;
   /** Linux capabilities that it keeps; all others are dropped. */
   readonly capabilities: readonly string[];
+  /** `user:group` instead of the user of the image. */
+  readonly user?: string;
+  /** Its root file system cannot be written. */
+  readonly readOnlyRoot?: boolean;
+  /** Folders that are in memory, and the numeric user and group that own them. */
+  readonly memoryFolders?: { readonly paths: readonly string[]; readonly owner?: { uid: number; gid: number } };
   readonly runtime?: string;
   /** The folder of this machine that it sees as `/data`. */
   readonly mountFolder?: string;
   /** The folder of this machine that it sees as `/.berth`, read-only; the `init` in it is its first process. */
   readonly leaseFolder?: string;
+  /** The command of the image, which that init runs. */
+  readonly command?: readonly string[];
 }
 
 /** `created`: never started. `running`: its process exists (or is paused). `exited`: its process has exited. */
@@ -42,7 +50,8 @@ export interface ListedContainer {
   readonly phase: ContainerPhase;
 }
 
-export type StopSignal = 'SIGTERM' | 'SIGKILL';
+/** `stop`: what the image names as its STOPSIGNAL, or SIGTERM. */
+export type StopSignal = 'stop' | 'SIGKILL';
 
 export interface Containers {
   /** Creates a container, and replaces a leftover one of the same backend. Throws `no-image`. */
@@ -74,6 +83,11 @@ interface ContainersOptions {
   readonly dataFolder?: DataFolderIdentity | undefined;
 }
 
+/** How a folder in memory is mounted. Programs in it may run, as in any folder of an image. */
+const memoryFolder = 'rw,exec,nosuid,nodev,mode=1777';
+
+const defaultStopSignal = 'SIGTERM';
+
 /** Where a container sees its lease folder. */
 const leaseTarget = '/.berth';
 
@@ -88,7 +102,7 @@ export class DockerContainers implements Containers {
   }
 
   async create(spec: ContainerSpec): Promise<string> {
-    const options = await this.#createOptions(spec);
+    const options = this.#createOptions(spec);
     const created = await callEngineUnless('name-taken', () => this.#docker.createContainer(options));
     if (created) return created.id;
     await this.remove(this.#options.containerName(spec.backend));
@@ -108,7 +122,15 @@ export class DockerContainers implements Containers {
   }
 
   async signal(id: string, signal: StopSignal): Promise<void> {
-    await callEngineUnless('no-container', () => this.#docker.getContainer(id).kill({ signal }), /is not running/i);
+    const container = this.#docker.getContainer(id);
+    const send = async () => await container.kill({ signal: await this.#signalOf(id, signal) });
+    await callEngineUnless('no-container', send, /is not running/i);
+  }
+
+  async #signalOf(id: string, signal: StopSignal): Promise<string> {
+    if (signal === 'SIGKILL') return signal;
+    const { Config } = await this.#docker.getContainer(id).inspect();
+    return (Config as { StopSignal?: string }).StopSignal || defaultStopSignal;
   }
 
   async inspect(id: string): Promise<ContainerState | undefined> {
@@ -146,11 +168,12 @@ export class DockerContainers implements Containers {
     return stats.cpu_stats.cpu_usage.total_usage;
   }
 
-  async #createOptions(spec: ContainerSpec): Promise<Docker.ContainerCreateOptions> {
+  #createOptions(spec: ContainerSpec): Docker.ContainerCreateOptions {
     const { node, network, dataFolder } = this.#options;
     return {
       name: this.#options.containerName(spec.backend),
-      ...(spec.leaseFolder !== undefined && { Entrypoint: await this.#underOwnInit(spec.image) }),
+      ...(spec.leaseFolder !== undefined && { Entrypoint: underOwnInit(spec.command ?? []) }),
+      ...(spec.user !== undefined && { User: spec.user }),
       Image: spec.image,
       Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
       Labels: { ...spec.labels, ...dataFolderLabels(dataFolder), [nodeLabel]: node, [backendLabel]: spec.backend },
@@ -161,14 +184,6 @@ export class DockerContainers implements Containers {
     };
   }
 
-  /** The entrypoint that makes the init of the lease folder run the image's command. */
-  async #underOwnInit(image: string): Promise<string[]> {
-    const { Config } = await callEngine(() => this.#docker.getImage(image).inspect());
-    const command = [Config.Entrypoint ?? [], Config.Cmd ?? []].flat();
-    if (command.length === 0) throw new EngineError('refused', 'No command specified');
-    return [`${leaseTarget}/init`, ...command];
-  }
-
   #hostConfig(spec: ContainerSpec): Docker.HostConfig {
     return {
       NetworkMode: this.#options.network,
@@ -176,6 +191,8 @@ export class DockerContainers implements Containers {
       ...(this.#options.init && spec.leaseFolder === undefined && { Init: true }),
       CapDrop: ['ALL'],
       CapAdd: [...spec.capabilities],
+      ...(spec.readOnlyRoot && { ReadonlyRootfs: true }),
+      ...(spec.memoryFolders && { Tmpfs: memoryFoldersOf(spec.memoryFolders) }),
       SecurityOpt: ['no-new-privileges'],
       PidsLimit: spec.pidsLimit,
       // The same value for both: no swap.
@@ -187,6 +204,18 @@ export class DockerContainers implements Containers {
       Mounts: mountsOf(spec),
     };
   }
+}
+
+/** The entrypoint that makes the init of the lease folder run the image's command. */
+function underOwnInit(command: readonly string[]): string[] {
+  if (command.length === 0) throw new EngineError('refused', 'No command specified');
+  return [`${leaseTarget}/init`, ...command];
+}
+
+/** If the image has a folder there, runc keeps its mode, which may not let others write. So its owner is set, too. */
+function memoryFoldersOf({ paths, owner }: NonNullable<ContainerSpec['memoryFolders']>): Record<string, string> {
+  const options = owner ? `${memoryFolder},uid=${owner.uid},gid=${owner.gid}` : memoryFolder;
+  return Object.fromEntries(paths.map((path) => [path, options]));
 }
 
 function mountsOf({ mountFolder, leaseFolder }: ContainerSpec): Docker.MountConfig {

@@ -104,7 +104,7 @@ describe.skipIf(why !== undefined)(`containers ${why ?? ''}`, () => {
     expect(await containers.inspect(running.id)).toMatchObject({ phase: 'exited', exitCode: 137, pid: 0 });
     await containers.remove(running.id);
     await containers.remove(running.id);
-    await containers.signal(running.id, 'SIGTERM');
+    await containers.signal(running.id, 'stop');
     expect(await containers.inspect(running.id)).toBeUndefined();
   });
 

@@ -1,11 +1,14 @@
 import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
+import { LRUCache } from 'lru-cache';
 import type { PullProgress } from '../../contract/messages.ts';
 import { linesOf } from '../../core/text/lines.ts';
 import { EngineError, callEngine, callEngineUnless, isContainerdAway } from './engine-error.ts';
 import { PullProgressSum } from './pull-progress.ts';
 import type { PullLine } from './pull-progress.ts';
+import { imageConfigOf } from './image-config.ts';
+import type { ImageConfig } from './image-config.ts';
 
 export interface PullOptions {
   /** A bearer token for the registry. */
@@ -18,6 +21,8 @@ export interface PullOptions {
 /** The images of an engine, each by its reference with digest: `<registry>/<repository>@<digest>`. */
 export interface Images {
   has(reference: string): Promise<boolean>;
+  /** The configuration of an image. Throws `no-image`, unless it was read before. */
+  configOf(reference: string): Promise<ImageConfig>;
   /**
    * Pulls an image. Throws `refused` with the message of the registry or the engine, and the signal's reason when it aborts: the
    * engine then stops pulling.
@@ -45,8 +50,13 @@ export function imageFoldersIn({ DockerRootDir, DriverStatus }: ImageFoldersInfo
   return isContainerds ? [DockerRootDir, containerdFolder] : [DockerRootDir];
 }
 
+/** Configurations are small, and a node rarely starts more images than this. */
+const maxConfigs = 500;
+
 export class DockerImages implements Images {
   readonly #docker: Docker;
+  /** A reference with a digest never means another image. */
+  readonly #configs = new LRUCache<string, ImageConfig>({ max: maxConfigs });
   readonly #streaming: Docker;
 
   /** @param streaming - the same engine, without a time limit between two answers */
@@ -57,6 +67,14 @@ export class DockerImages implements Images {
 
   async has(reference: string): Promise<boolean> {
     return (await callEngineUnless('no-image', () => this.#docker.getImage(reference).inspect())) !== undefined;
+  }
+
+  async configOf(reference: string): Promise<ImageConfig> {
+    const known = this.#configs.get(reference);
+    if (known) return known;
+    const config = imageConfigOf(await callEngine(() => this.#docker.getImage(reference).inspect()));
+    this.#configs.set(reference, config);
+    return config;
   }
 
   async pull(reference: string, { token, signal, onProgress }: PullOptions): Promise<void> {

@@ -76,7 +76,7 @@ async function enter(worker: GatewayContext, request: IncomingMessage, link: Inc
     refuse(link.socket, '404 Not Found');
     return;
   }
-  const to = { host: run.address, port: run.backend.port };
+  const to = { host: run.address, port: run.port };
   const { clock, closing } = worker;
   try {
     await openTunnel(link, to, { clock, ended: run.signal, closing });

@@ -23,9 +23,6 @@ import { EngineError } from '../docker/engine-error.ts';
 /** The build of the init for each processor, by Node's name for it. */
 const builds: Readonly<Record<string, string>> = { x64: 'init-amd64', arm64: 'init-arm64' };
 
-/** The signal of a soft stop. */
-const stopSignal = constants.signals.SIGTERM;
-
 /** `/proc/uptime` counts hundredths of a second, and the time of day may have been corrected slightly since. */
 const toleranceMs = 100;
 
@@ -83,6 +80,8 @@ export class ContainerLease {
   readonly engineFolder: string;
   readonly #folder: string;
   readonly #init: string;
+  #stopSignal: number = constants.signals.SIGTERM;
+  #grantedAtMs: number | undefined;
 
   constructor({ folder, engineFolder, init }: { folder: string; engineFolder: string; init: string }) {
     this.engineFolder = engineFolder;
@@ -106,8 +105,9 @@ export class ContainerLease {
    * @param grantedAtMs - the boot time in milliseconds, read before the store was asked for the lease
    */
   async renew(grantedAtMs: number): Promise<void> {
+    this.#grantedAtMs = grantedAtMs;
     const endsAtMs = grantedAtMs + leaseMs;
-    const line = `${endsAtMs - initSoftStopBeforeMs} ${endsAtMs - initHardStopBeforeMs} ${stopSignal}\n`;
+    const line = `${endsAtMs - initSoftStopBeforeMs} ${endsAtMs - initHardStopBeforeMs} ${this.#stopSignal}\n`;
     const path = join(this.#folder, 'lease');
     const draft = temporaryPath(path);
     try {
@@ -116,6 +116,13 @@ export class ContainerLease {
     } finally {
       await rm(draft, { force: true });
     }
+  }
+
+  /** The signal with which the init asks the program to stop: that of the image. Default: SIGTERM. */
+  async useStopSignal(signal: number): Promise<void> {
+    if (signal === this.#stopSignal) return;
+    this.#stopSignal = signal;
+    if (this.#grantedAtMs !== undefined) await this.renew(this.#grantedAtMs);
   }
 
   /** How the init ended a container that exited this long ago; `undefined` if its lease was not over by then. */

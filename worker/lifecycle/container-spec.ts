@@ -1,7 +1,10 @@
 import type { Backend, BackendLimits } from '../../model/backend.ts';
+import { expectedPorts } from '../../model/backend-port.ts';
 import type { ContainerSpec } from '../docker/containers.ts';
+import type { ImageConfig } from '../docker/image-config.ts';
 import { imageReference } from '../images/pulls.ts';
 import type { WorkerSettings } from '../settings.ts';
+import { containerSecurity } from './container-security.ts';
 
 /** The default of the engine and of the API. */
 const defaultCpuPeriodMicroseconds = 100_000;
@@ -12,6 +15,7 @@ const minCpuQuotaMicroseconds = 1_000;
 interface ContainerParts {
   readonly mountFolder?: string | undefined;
   readonly leaseFolder?: string | undefined;
+  readonly image: ImageConfig;
   /** The backend's variables, decrypted. Default: those that are not encrypted. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -20,22 +24,22 @@ interface ContainerParts {
 export function containerSpec(
   backend: Backend,
   settings: WorkerSettings,
-  { mountFolder, leaseFolder, env = backend.env ?? {} }: ContainerParts,
+  { mountFolder, leaseFolder, image, env = backend.env ?? {} }: ContainerParts,
 ): Omit<ContainerSpec, 'address'> {
   const memoryBytes = memoryLimitOf(backend.limits, settings);
   const cpu = cpuQuota(backend.limits);
   return {
     backend: backend.id,
     image: imageReference(settings.registryHost, backend),
-    env: { ...env, ...platformVariables(backend) },
+    env: { ...defaultVariables(image), ...env, ...platformVariables(backend, image) },
     labels: { 'berth.account': backend.account, 'berth.service': backend.service },
     ...(memoryBytes > 0 && { memoryBytes }),
     ...(cpu && { cpu }),
     pidsLimit: settings.pidsLimit,
-    capabilities: settings.capabilities,
+    ...containerSecurity(backend.securityProfile ?? 'default', image, settings.capabilities),
     ...(settings.runtime !== undefined && { runtime: settings.runtime }),
     ...(mountFolder !== undefined && { mountFolder }),
-    ...(leaseFolder !== undefined && { leaseFolder }),
+    ...(leaseFolder !== undefined && { leaseFolder, command: image.command }),
   };
 }
 
@@ -44,10 +48,15 @@ export function memoryLimitOf({ memoryBytes }: BackendLimits, { defaultMemoryByt
   return memoryBytes ?? defaultMemoryBytes ?? 0;
 }
 
+/** Variables that the image and the user override. Many frameworks listen on localhost unless `HOST` says otherwise. */
+function defaultVariables({ variables }: ImageConfig): Record<string, string> {
+  return variables.includes('HOST') ? {} : { HOST: '0.0.0.0' };
+}
+
 /** The variables of the platform, which override those of the user. */
-function platformVariables(backend: Backend): Record<string, string> {
+function platformVariables(backend: Backend, image: ImageConfig): Record<string, string> {
   return {
-    PORT: String(backend.port),
+    PORT: String(expectedPorts(backend.port, image.ports).port),
     SESSION_BACKEND_ID: backend.id,
     ...(backend.key !== undefined && { SESSION_BACKEND_KEY: backend.key }),
     ...(backend.fencingToken !== undefined && { SESSION_BACKEND_FENCING_TOKEN: String(backend.fencingToken) }),

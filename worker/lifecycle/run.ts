@@ -1,8 +1,10 @@
 import type { TerminationKind } from '../../contract/statuses.ts';
 import type { Clock } from '../../core/clock/clock.ts';
+import { expectedPorts } from '../../model/backend-port.ts';
 import type { Backend } from '../../model/backend.ts';
 import type { BackendChange } from '../../model/change-backend.ts';
 import type { WorkerContext } from '../context.ts';
+import type { ImageConfig } from '../docker/image-config.ts';
 import type { ContainerLease } from '../leases/container-lease.ts';
 import { Statuses } from './statuses.ts';
 
@@ -63,6 +65,8 @@ export class Run {
   #startUpOver: Promise<void> = Promise.resolve();
   #container: RunContainer | undefined;
   #address: string | undefined;
+  #image: ImageConfig | undefined;
+  #port: number | undefined;
   #isPulling = false;
   #pulledMs: number;
   #peakMemoryBytes: number;
@@ -143,6 +147,25 @@ export class Run {
 
   useAddress(address: string | undefined): void {
     this.#address = address;
+  }
+
+  /** The configuration of its image, once that was read. */
+  get image(): ImageConfig | undefined {
+    return this.#image;
+  }
+
+  useImage(image: ImageConfig): void {
+    this.#image = image;
+  }
+
+  /** The port on which its container listens; before that is known, on which it is expected. */
+  get port(): number {
+    const { address, port } = this.#backend;
+    return this.#port ?? address?.port ?? expectedPorts(port, this.#image?.ports ?? []).port;
+  }
+
+  usePort(port: number): void {
+    this.#port = port;
   }
 
   get container(): RunContainer | undefined {

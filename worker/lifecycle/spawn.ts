@@ -6,12 +6,12 @@ import { leaseMs } from '../../model/key.ts';
 import { containerSpec } from './container-spec.ts';
 import { finalize } from './finalize.ts';
 import type { WorkerContext } from '../context.ts';
-import type { ContainerSpec } from '../docker/containers.ts';
 import { EngineError, isEngineError } from '../docker/engine-error.ts';
 import { keepKey } from '../leases/leases.ts';
 import { openMount } from './mounts.ts';
 import { StartFailure, pullImage } from './pull-image.ts';
-import { becomeReadyWhenListening } from './readiness.ts';
+import { readImage } from './read-image.ts';
+import { becomeReadyWhenListening } from './become-ready.ts';
 import type { Run } from './run.ts';
 import { stopBackend } from './stop.ts';
 
@@ -104,14 +104,10 @@ async function startContainer(
   run: Run,
   { keyHeld, onWait }: { readonly keyHeld: Promise<void>; readonly onWait: () => void },
 ): Promise<void> {
-  const spec = containerSpec(run.backend, worker.settings, {
-    mountFolder: await mountOf(worker, run),
-    leaseFolder: run.containerLease?.engineFolder,
-    env: worker.containerEnv.open(run.backend),
-  });
+  const mountFolder = await mountOf(worker, run);
   for (let recoveries = 0; ;) {
     try {
-      await attemptStart(worker, run, { spec, keyHeld });
+      await attemptStart(worker, run, { mountFolder, keyHeld });
       return;
     } catch (error) {
       run.startUpSignal.throwIfAborted();
@@ -127,11 +123,11 @@ async function startContainer(
 async function attemptStart(
   worker: WorkerContext,
   run: Run,
-  { spec, keyHeld }: { readonly spec: Omit<ContainerSpec, 'address'>; readonly keyHeld: Promise<void> },
+  { mountFolder, keyHeld }: { readonly mountFolder: string | undefined; readonly keyHeld: Promise<void> },
 ): Promise<void> {
   using _permit = await worker.starts.acquire(run.startUpSignal);
   if (await hasStarted(worker, run)) return;
-  const id = await createContainer(worker, run, spec);
+  const id = await createContainer(worker, run, mountFolder);
   await abortable(keyHeld, run.startUpSignal);
   await worker.engine.containers.start(id);
   run.containerStarted(id);
@@ -147,7 +143,15 @@ async function hasStarted(worker: WorkerContext, run: Run): Promise<boolean> {
   return true;
 }
 
-async function createContainer(worker: WorkerContext, run: Run, spec: Omit<ContainerSpec, 'address'>): Promise<string> {
+async function createContainer(worker: WorkerContext, run: Run, mountFolder: string | undefined): Promise<string> {
+  run.startUpSignal.throwIfAborted();
+  const image = await readImage(worker, run);
+  const spec = containerSpec(run.backend, worker.settings, {
+    mountFolder,
+    leaseFolder: run.containerLease?.engineFolder,
+    env: worker.containerEnv.open(run.backend),
+    image,
+  });
   run.startUpSignal.throwIfAborted();
   const address = run.address ?? worker.engine.network.addresses.assign();
   run.useAddress(address);

@@ -54,7 +54,7 @@ async function stop(worker: WorkerContext, run: Run, kind: TerminationKind, reas
     await settledWithin({ clock: worker.clock, ms: storeHoldsUpMs, signal: run.signal }, async () => await written);
   }
   if (run.stopKind === 'soft') {
-    await signalUntilGone(worker, run, 'SIGTERM', run.hardStop);
+    await signalUntilGone(worker, run, 'stop', run.hardStop);
     if (await isGoneInTime(worker, run)) return;
     harden(worker, run, reason);
   }
@@ -80,7 +80,7 @@ function graceLeftMs(worker: WorkerContext, run: Run): number {
   return Math.min(Math.max(graceMs - (worker.clock.now().getTime() - begun.getTime()), 0), graceMs);
 }
 
-/** Sends SIGTERM until the engine accepts it, and SIGKILL until the container has exited. */
+/** Sends the stop signal until the engine accepts it, and SIGKILL until the container has exited. */
 async function signalUntilGone(
   worker: WorkerContext,
   run: Run,
@@ -90,7 +90,7 @@ async function signalUntilGone(
   while (!run.isFinalizing && !run.signal.aborted && !giveUp.aborted) {
     try {
       await worker.engine.containers.signal(run.container?.id ?? '', signal);
-      if (signal === 'SIGTERM') return;
+      if (signal === 'stop') return;
     } catch (error) {
       worker.log.warn({ err: error, backend: run.id, signal }, 'Cannot signal the container, trying again');
     }

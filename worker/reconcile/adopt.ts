@@ -1,11 +1,13 @@
 /** Adopts backends that are assigned to this node and have no run here: after a restart, or when a message was lost. */
 import { backends, isEnding, rank } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
-import { becomeReadyWhenListening } from '../lifecycle/readiness.ts';
+import { becomeReadyWhenListening } from '../lifecycle/become-ready.ts';
 import { finalize } from '../lifecycle/finalize.ts';
 import type { WorkerContext } from '../context.ts';
 import type { ListedContainer } from '../docker/containers.ts';
+import { isEngineError } from '../docker/engine-error.ts';
 import { checkContainer } from '../lifecycle/container-exit.ts';
+import { readImage } from '../lifecycle/read-image.ts';
 import { keepKey } from '../leases/leases.ts';
 import { newRun } from '../lifecycle/run.ts';
 import type { Run } from '../lifecycle/run.ts';
@@ -55,10 +57,21 @@ async function adoptStarted(worker: WorkerContext, run: Run, container: ListedCo
     await checkContainer(worker, run);
     return;
   }
+  await readOwnImage(worker, run);
   await run.containerLease?.open();
   void keepKey(worker, run, (kind) => stopBackend(worker, run, kind, 'keyexpired'));
   if (isEnding(run.backend)) applyStopRequest(worker, run, run.backend);
   else if (run.backend.readyAt === undefined) resumeWaiting(worker, run);
+}
+
+/** An image that was removed by force says nothing any more: its container then counts as one of an image without settings. */
+async function readOwnImage(worker: WorkerContext, run: Run): Promise<void> {
+  try {
+    await readImage(worker, run);
+  } catch (error) {
+    if (!isEngineError(error, 'no-image')) throw error;
+    worker.log.warn({ err: error, backend: run.id }, 'The image of a running container is missing');
+  }
 }
 
 function resumeWaiting(worker: WorkerContext, run: Run): void {

@@ -33,6 +33,14 @@ const applets = [
   'kill',
   'true',
   'nslookup',
+  'chown',
+  'chmod',
+  'mknod',
+  'chroot',
+  'mount',
+  'ping',
+  'arping',
+  'rm',
 ];
 
 interface Layer {

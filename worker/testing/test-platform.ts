@@ -20,6 +20,7 @@ import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { backends, becomeLost, newBackend, rank, requestStop } from '../../model/backend.ts';
 import type { Backend, BackendPlan } from '../../model/backend.ts';
+import { defaultCapabilities } from '../../model/capabilities.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { claimKey, keyId, keys } from '../../model/key.ts';
@@ -238,7 +239,7 @@ export class TestPlatform implements AsyncDisposable {
       prefetchEnabled: true,
       stopGraceSeconds: 3,
       pidsLimit: 64,
-      capabilities: [],
+      capabilities: defaultCapabilities,
       maxConcurrentStarts: 4,
       dataFolder: this.folder,
       leaseFolder: join(this.folder, 'leases'),

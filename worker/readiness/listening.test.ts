@@ -3,7 +3,7 @@ import type { Server } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { freePort } from '../../test/kit/machine/free-port.ts';
-import { pauseAfter, untilListening } from './readiness.ts';
+import { pauseAfter, untilListening } from './listening.ts';
 
 async function listenOn(port: number): Promise<{ server: Server; connections: () => number }> {
   let connections = 0;
@@ -23,7 +23,7 @@ async function refused(port: number): Promise<void> {
 describe('untilListening', () => {
   it('resolves after one connection, the only one that the application sees', async () => {
     const port = await freePort();
-    const listening = untilListening({ host: '127.0.0.1', port }, systemClock, new AbortController().signal);
+    const listening = untilListening({ host: '127.0.0.1', ports: { port } }, systemClock, new AbortController().signal);
     await refused(port);
     const { server, connections } = await listenOn(port);
     await listening;
@@ -34,7 +34,7 @@ describe('untilListening', () => {
   it('rejects when its signal aborts', async () => {
     const controller = new AbortController();
     const port = await freePort();
-    const listening = untilListening({ host: '127.0.0.1', port }, systemClock, controller.signal);
+    const listening = untilListening({ host: '127.0.0.1', ports: { port } }, systemClock, controller.signal);
     controller.abort(new Error('stopped'));
     await expect(listening).rejects.toThrow('stopped');
   });

@@ -1,0 +1,33 @@
+/** When a started backend is ready: as soon as its port accepts a connection. */
+import { advance, becomeReady } from '../../model/backend.ts';
+import { expectedPorts } from '../../model/backend-port.ts';
+import type { WorkerContext } from '../context.ts';
+import { untilListening } from '../readiness/listening.ts';
+import type { Run } from './run.ts';
+
+/** Waits until the started container of a run is ready, then writes `ready`. */
+export async function becomeReadyWhenListening(worker: WorkerContext, run: Run): Promise<void> {
+  const { clock } = worker;
+  const { address: host, backend } = run;
+  if (host === undefined) throw new Error('A container without an address cannot become ready');
+  const startedAt = clock.now();
+  void run.write((current) => advance(advance(current, 'starting', startedAt), 'waiting', startedAt));
+  const ports = expectedPorts(backend.port, run.image?.ports ?? []);
+  const port = await untilListening({ host, ports }, clock, run.startUpSignal);
+  run.usePort(port);
+  await writeReady(worker, run, { host, port });
+}
+
+async function writeReady(worker: WorkerContext, run: Run, address: { host: string; port: number }): Promise<void> {
+  const readyAt = worker.clock.now();
+  let isChanged = false;
+  const ready = await run.write((backend) => {
+    const next = becomeReady(backend, address, readyAt);
+    isChanged = next !== backend;
+    return next;
+  });
+  if (!ready?.readyAt || !isChanged) return;
+  const ms = ready.readyAt.getTime() - ready.createdAt.getTime();
+  worker.metrics.spawned('ready', ms / 1000);
+  worker.log.info({ backend: run.id, port: address.port, ms }, 'Backend is ready');
+}

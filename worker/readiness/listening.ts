@@ -1,0 +1,71 @@
+/** Finds the port of a container that accepts connections, without another sign of life than a connection that is closed at once. */
+import { connect } from 'node:net';
+import type { Clock } from '../../core/clock/clock.ts';
+import type { ExpectedPorts } from '../../model/backend-port.ts';
+
+/** A refused attempt costs 50 µs, so a port that opens within the first seconds is found at once. */
+const tightPauseMs = 4;
+const tightForMs = 5_000;
+
+/** To an application that starts slowly, a tenth of a second makes no difference. */
+const longestPauseMs = 100;
+
+/** The kernel resends a lost SYN after a second; a new attempt is faster. On a bridge an answer takes 0.1 ms. */
+const attemptTimeoutMs = 250;
+
+/** How long the expected port must stay closed while the other one is open: applications open their ports one after another. */
+const otherwiseAfterMs = 500;
+
+interface Expectation {
+  readonly host: string;
+  readonly ports: ExpectedPorts;
+}
+
+/** The pause before the next attempt, this long after the first attempt. */
+export function pauseAfter(elapsedMs: number): number {
+  if (elapsedMs < tightForMs) return tightPauseMs;
+  return Math.min(tightPauseMs + (elapsedMs - tightForMs) / 100, longestPauseMs);
+}
+
+/**
+ * Waits until the expected port accepts a connection, or only the other one does, and returns that port. The application sees only
+ * that connection, which is closed at once, and on the other port an earlier one. Rejects with the signal's reason when it aborts.
+ */
+export async function untilListening(
+  { host, ports: { port, otherwise } }: Expectation,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<number> {
+  const startMs = performance.now();
+  let otherSinceMs: number | undefined;
+  while (!(await accepts(host, port, signal))) {
+    const nowMs = performance.now();
+    if (otherwise !== undefined && otherSinceMs === undefined && (await accepts(host, otherwise, signal))) {
+      otherSinceMs = nowMs;
+    }
+    if (otherwise !== undefined && otherSinceMs !== undefined && nowMs - otherSinceMs >= otherwiseAfterMs) {
+      if (await accepts(host, otherwise, signal)) return otherwise;
+      otherSinceMs = undefined;
+    }
+    await clock.sleep(pauseAfter(nowMs - startMs), signal);
+  }
+  return port;
+}
+
+async function accepts(host: string, port: number, signal: AbortSignal): Promise<boolean> {
+  signal.throwIfAborted();
+  const socket = connect({ host, port });
+  socket.setTimeout(attemptTimeoutMs);
+  const closed = new AbortController();
+  socket.once('close', () => closed.abort());
+  try {
+    return await new Promise<boolean>((resolve, reject) => {
+      socket.once('connect', () => resolve(true));
+      socket.once('timeout', () => resolve(false));
+      socket.once('error', () => resolve(false));
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true, signal: closed.signal });
+    });
+  } finally {
+    socket.destroy();
+  }
+}
