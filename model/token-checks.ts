@@ -53,17 +53,18 @@ export class TokenChecks implements AsyncDisposable {
   readonly #watchers = new Map<string, Set<Watcher>>();
   readonly #pending = new Set<Promise<void>>();
   readonly #opened = new AsyncDisposableStack();
+  /** Runs while streams are open. */
+  #looks: Disposable | undefined;
   #isLooking = false;
 
   constructor(deps: TokenCheckDeps) {
     this.#deps = deps;
   }
 
-  /** Listens to changes in other processes, and looks after the tokens of open streams. */
+  /** Listens to changes in other processes. */
   async listen(): Promise<void> {
     const subscription = await this.#deps.bus.subscribe(permissionsChanged, ({ token }) => this.#forget(token));
     this.#opened.use(subscription);
-    this.#opened.use(this.#deps.clock.every(rememberMs, () => this.#look()));
   }
 
   /** What a token allows, by the token's ID; `undefined` if it is not valid. Throws `StoreError`. */
@@ -90,11 +91,13 @@ export class TokenChecks implements AsyncDisposable {
     const watcher = { permissions, controller, reason };
     const watchers = this.#watchers.get(permissions.token) ?? new Set();
     this.#watchers.set(permissions.token, watchers.add(watcher));
+    this.#looks ??= this.#deps.clock.every(rememberMs, () => this.#look());
     controller.signal.addEventListener('abort', () => this.#unwatch(watcher), { once: true });
     return { signal: controller.signal, [Symbol.dispose]: () => this.#unwatch(watcher) };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopLooking();
     await this.#opened.disposeAsync();
     await Promise.allSettled(this.#pending);
   }
@@ -135,6 +138,12 @@ export class TokenChecks implements AsyncDisposable {
     const watchers = this.#watchers.get(watcher.permissions.token);
     watchers?.delete(watcher);
     if (watchers?.size === 0) this.#watchers.delete(watcher.permissions.token);
+    if (this.#watchers.size === 0) this.#stopLooking();
+  }
+
+  #stopLooking(): void {
+    this.#looks?.[Symbol.dispose]();
+    this.#looks = undefined;
   }
 
   /** Notes the use in its own time: no request waits for it. */
