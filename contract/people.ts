@@ -87,6 +87,9 @@ export const cliSession = z
   })
   .meta({ id: 'CliSession' });
 
+/** The cookie of a browser's session. With this prefix, browsers accept it from its own host alone: no sibling host can set or read it. */
+export const sessionCookieName = '__Host-berth-session';
+
 export const sessionObject = z
   .strictObject({
     uuid: z.string().meta({ description: 'Names the log-in in other requests. It is no secret' }),

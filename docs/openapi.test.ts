@@ -15,6 +15,7 @@ interface Content {
 
 interface Operation {
   readonly operationId: string;
+  readonly tags: readonly string[];
   readonly security?: readonly object[];
   readonly requestBody?: { readonly content: Content };
   readonly responses: Readonly<Record<string, { readonly content?: Content }>>;
@@ -22,6 +23,7 @@ interface Operation {
 
 const document = openApiDocument('1.0.0') as unknown as {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly tags: readonly { readonly name: string }[];
   readonly components: { readonly schemas: object; readonly securitySchemes: object };
 };
 
@@ -29,6 +31,11 @@ const operations = Object.values(document.paths).flatMap((methods) => Object.val
 
 test('every endpoint is described', () => {
   expect(operations.map(({ operationId }) => operationId).toSorted()).toEqual(Object.keys(allEndpoints).toSorted());
+});
+
+test('every operation is in a group, and every group has operations', () => {
+  const groups = Map.groupBy(operations, ({ tags: [tag] }) => tag);
+  expect([...groups.keys()].toSorted()).toEqual(document.tags.map(({ name }) => name).toSorted());
 });
 
 test('every security scheme that an endpoint names is described', () => {

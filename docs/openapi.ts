@@ -8,6 +8,8 @@ import type { Endpoint } from '../contract/endpoint.ts';
 import { errorBody, serviceErrors } from '../contract/errors.ts';
 import type { ServiceErrorCode } from '../contract/errors.ts';
 import { scopes } from '../contract/scopes.ts';
+import { sessionCookieName } from '../contract/people.ts';
+import { openApiTags, tagOf } from './openapi-tags.ts';
 import { addExamples } from './openapi-examples.ts';
 
 /** What any endpoint may answer, whatever it does. */
@@ -31,13 +33,41 @@ export function openApiDocument(
   }
   const document = createDocument({
     openapi: '3.1.0',
-    info: { title: 'Berth service API', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
-    components: { securitySchemes: { accessToken: { type: 'http', scheme: 'bearer' } } },
+    info: {
+      title: 'Berth service API',
+      version,
+      description: introduction,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    tags: openApiTags,
+    components: { securitySchemes },
     paths,
   });
   addExamples(document as unknown as Parameters<typeof addExamples>[0]);
   return document;
 }
+
+const introduction = `Berth runs a container for each session of an application, and stops it when it is idle.
+
+To try a request on this page, press **Authorize** and enter an access token, which \`POST /v2/account/{account}/token\` creates and which
+the first start writes to the file \`token\` of the data folder. If you are [logged in](/login), the page sends the cookie of your
+session instead. A refused request is answered with \`{"error":{"code","message","status","id"}}\`: the code is stable, and the ID is in
+the server's log.`;
+
+const securitySchemes = {
+  accessToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An access token, or the token of the log-in of a command line',
+  },
+  sessionCookie: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: sessionCookieName,
+    description:
+      "The cookie of a log-in at `/login`, which browsers send by themselves. A request that changes something must come from the API's own pages.",
+  },
+} as const;
 
 const accessTexts: Readonly<Record<string, string>> = {
   any: 'Needs a valid access token.',
@@ -51,9 +81,10 @@ function operation(name: string, endpoint: Endpoint): ZodOpenApiOperationObject 
   const type = answerType(endpoint);
   return {
     operationId: name,
+    tags: [tagOf(endpoint)],
     summary: endpoint.summary,
     ...(needsAccessToken(endpoint) && {
-      security: [{ accessToken: [] }],
+      security: [{ accessToken: [] }, { sessionCookie: [] }],
       description: accessTexts[endpoint.access],
     }),
     requestParams: { path: pathSchema(endpoint.path), query: endpoint.query as z.ZodObject },

@@ -26,14 +26,19 @@ export const accountPages: Mounted = { mount: mountPages };
 function mountPages(app: Express, api: Api): void {
   const get = (path: string, handle: RequestHandler) => void app.get(path, handle);
   const post = (path: string, handle: Handle) => void app.post(path, formHandler(api, handle));
-  get('/login', (request, response) => sendPage(response, 200, logInPage(nextOf(request.query['next']))));
+  app.get('/login', async (request, response) => {
+    const next = nextOf(request.query['next']);
+    const user = await sessionUser(api, request);
+    if (user === undefined) sendPage(response, 200, logInPage(next));
+    else if (next === undefined) sendPage(response, 200, loggedInPage(user));
+    else response.redirect(303, next);
+  });
   post('/login', async ({ request, response, form }) => {
     const next = nextOf(form['next']);
     const { user_email: email, password } = logInRequest.parse(pick(form, ['user_email', 'password']));
     const session = await beginSession(api, request, await checkPassword(api, request, { email, password }));
     response.setHeader('set-cookie', session.cookies);
-    if (next === undefined) sendPage(response, 200, donePage(`You are logged in as ${session.user.id}.`));
-    else response.redirect(303, next);
+    response.redirect(303, next ?? '/login');
   });
   post('/logout', async ({ request, response }) => {
     assertOwnPage(request, api.urls.api);
@@ -161,10 +166,10 @@ function codePage(code: string): string {
   );
 }
 
-function donePage(text: string): string {
+function loggedInPage(user: string): string {
   return page(
     'Berth',
-    `<p role="status">${escapeHtml(text)}</p>
+    `<p>You are logged in as ${escapeHtml(user)}.</p>
 <form method="post" action="/logout"><button>Log out</button></form>`,
   );
 }
@@ -190,7 +195,7 @@ function page(title: string, content: string, script?: string): string {
 }
 
 const style = `
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+:root { color-scheme: light dark; background: Canvas; color: CanvasText; font: 16px/1.5 system-ui, sans-serif; }
 body { margin: 0; min-height: 100vh; display: grid; place-items: center; }
 main { padding: 2rem; width: min(24rem, 100vw - 4rem); overflow-wrap: anywhere; }
 h1 { font-size: 1.4rem; }

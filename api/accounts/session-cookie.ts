@@ -1,9 +1,7 @@
 /** The cookie of a browser's session, and the checks that only our own pages use it. */
 import type { IncomingMessage } from 'node:http';
+import { sessionCookieName } from '../../contract/people.ts';
 import { ApiError } from '../../model/api-error.ts';
-
-/** With this prefix, browsers accept it from this host alone: no session on a sibling host can set or read it. */
-const cookieName = '__Host-berth-session';
 
 const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax';
 
@@ -11,16 +9,16 @@ const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** The secret in the cookie of a request. */
 export function sessionCookie(request: IncomingMessage): string | undefined {
-  return cookieOf(request, cookieName);
+  return cookieOf(request, sessionCookieName);
 }
 
 /** The header that sets the cookie. */
 export function newSessionCookie(secret: string, lifeSeconds: number): string {
-  return newCookie(cookieName, secret, lifeSeconds);
+  return newCookie(sessionCookieName, secret, lifeSeconds);
 }
 
 /** The header that removes the cookie. */
-export const noSessionCookie = newCookie(cookieName, '', 0);
+export const noSessionCookie = newCookie(sessionCookieName, '', 0);
 
 /** The value of a cookie of a request. Of several with this name, which browsers do not send, the first. */
 export function cookieOf(request: IncomingMessage, wanted: string): string | undefined {
