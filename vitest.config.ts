@@ -11,7 +11,7 @@ const modern = testEngines().find(({ kind }) => kind === 'modern');
 function waiting(name: string, include: string[], env: Record<string, string> = {}) {
   return {
     extends: true as const,
-    test: { name, include, env, maxWorkers: 2 * cores, sequence: { groupOrder: 1 }, hookTimeout: 120_000 },
+    test: { name, include, env, maxWorkers: 3 * cores, sequence: { groupOrder: 1 }, hookTimeout: 120_000 },
   };
 }
 
@@ -19,7 +19,7 @@ export default defineConfig({
   test: {
     testTimeout: 60_000,
     // Of tests that say that they may run at a time: those wait for a minute and longer, each for another node.
-    maxConcurrency: 7,
+    maxConcurrency: 10,
     sequence: { sequencer: LongestFirst },
     projects: [
       { extends: true, test: { name: 'unit', include: filesOf('unit'), maxWorkers: cores, isolate: false } },

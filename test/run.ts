@@ -3,15 +3,13 @@
  * the other tests once on a PATH with nothing else on it, stops what it started, and ends with the counts as plain text, so that a
  * run without tests is seen. Arguments go to vitest.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { openTerminal } from '../setup/terminal.ts';
 import { parseRequired, requiredVariable } from './kit/required.ts';
 import type { Missing } from './kit/required.ts';
 import { onSignal } from './run/interruption.ts';
 import { parseOptions, usage } from './run/options.ts';
 import { conclude } from './run/outcome.ts';
+import { openScratchFolder } from './run/scratch-folder.ts';
 import { TestRun } from './run/test-run.ts';
 
 process.exitCode = await main(process.argv.slice(2));
@@ -25,13 +23,9 @@ async function main(args: string[]): Promise<number> {
   const required = parseRequired(process.env[requiredVariable]);
   const terminal = openTerminal(process.stderr);
   const missing: Missing[] = [];
-  const folder = await mkdtemp(join(tmpdir(), 'berth-test-'));
-  try {
-    const run = new TestRun({ options, terminal, folder, missing, interrupted: onSignal() });
-    const code = await run.all();
-    for (const { what, why } of missing) terminal.say(`Skipped ${what}: ${why}`);
-    return conclude({ results: [...run.results.values()], code, required, missing });
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  await using folder = await openScratchFolder();
+  const run = new TestRun({ options, terminal, folder: folder.path, missing, interrupted: onSignal() });
+  const code = await run.all();
+  for (const { what, why } of missing) terminal.say(`Skipped ${what}: ${why}`);
+  return conclude({ results: [...run.results.values()], code, required, missing });
 }

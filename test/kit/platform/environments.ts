@@ -21,6 +21,8 @@ export interface PlatformOptions {
   readonly twinsOn?: TestEngine | undefined;
   /** On the shared drivers: starts only these processes. Default: one of every role. */
   readonly only?: readonly ProcessName[];
+  /** Of these processes, those that only `restart` starts. */
+  readonly later?: readonly ProcessName[];
   /** Other settings, as `BERTH_...` variables. */
   readonly settings?: Readonly<Record<string, string>>;
   /** The seconds by which the clocks of processes are shifted. See `shiftedClock`. */

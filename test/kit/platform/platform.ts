@@ -175,7 +175,8 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Test
   const processes = new Map<ProcessName, PlatformProcess>();
   try {
     const environments = await environmentsOf(options, place);
-    for (const [name, environment] of environments) processes.set(name, await startProcess(name, environment));
+    for (const [name, environment] of environments)
+      if (!options.later?.includes(name)) processes.set(name, await startProcess(name, environment));
     const api = Array.from(processes.values(), ({ announced }) => announced).find(({ token_file }) => token_file);
     if (!api?.token_file) throw new Error('No process printed the file of the access token');
     const token = (await readFile(api.token_file, 'utf8')).trim();
