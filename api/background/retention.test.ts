@@ -115,6 +115,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
       attempts: 0,
       auditRecords: 0,
       cliLogins: 0,
+      idTokens: 0,
     });
     expect(await store.find(backends, { index: 'byEnd' })).toEqual([]);
     expect(await store.find(routes, { index: 'byBackend' })).toEqual([]);
@@ -150,6 +151,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
       attempts: 0,
       auditRecords: 0,
       cliLogins: 0,
+      idTokens: 0,
     });
     expect(await store.find(routes, { index: 'byBackend' })).toEqual([]);
   });
