@@ -155,7 +155,7 @@ function tokenSignals(
   response: Response,
 ): AbortSignal[] {
   if (!needsToken(access) || (!stream && archive === 'none')) return [];
-  const watch = tokens.watch(permissions, tokenEnded);
+  const watch = tokens.watch(permissions, { reason: () => tokenEnded });
   response.once('close', () => watch[Symbol.dispose]());
   return [watch.signal];
 }

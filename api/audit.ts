@@ -4,6 +4,7 @@ import { allEndpoints } from '../contract/all-endpoints.ts';
 import { needsToken } from '../contract/endpoint.ts';
 import type { Endpoint } from '../contract/endpoint.ts';
 import { serviceErrors } from '../contract/errors.ts';
+import type { ImageObject } from '../contract/service.ts';
 import { clientAddress } from '../core/http/client-address.ts';
 import { requestId } from '../core/http/request-id.ts';
 import { publicTokenId } from '../model/access-token.ts';
@@ -52,11 +53,11 @@ export async function audited<Result>(
   const record = await recordOf(api, endpoint, call);
   if (!record) return await handle();
   await api.store.insert(auditRecords, record);
-  const complete = async (status: number) =>
-    void (await api.store.update(auditRecords, record.id, (current) => withStatus(current, status)));
+  const complete = async (status: number, details?: object) =>
+    void (await api.store.update(auditRecords, record.id, (current) => withStatus(current, status, details)));
   try {
     const result = await handle();
-    await complete(endpoint.status);
+    await complete(endpoint.status, endpoint.archive === 'request' ? imageIn(result) : {});
     return result;
   } catch (error) {
     const status = error instanceof ApiError ? serviceErrors[error.code].status : 500;
@@ -65,6 +66,12 @@ export async function audited<Result>(
     );
     throw error;
   }
+}
+
+/** Which image an archive had: that shows only when it was read. */
+function imageIn(result: unknown): object {
+  const { tag, digest } = result as Partial<ImageObject>;
+  return { tag, digest };
 }
 
 async function recordOf(

@@ -373,7 +373,7 @@ export type AccountLimits = {
 
 export type AuditRecord = {
   time: Timestamp;
-  /** The operation, by its `operationId` in this document */
+  /** The operation, by its `operationId` in this document; at the registry: `pushManifest`, `deleteManifest`, `deleteTag`, `deleteBlob` */
   action: string;
   /** What it was done to, and with which settings */
   details: {

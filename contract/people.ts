@@ -181,9 +181,11 @@ export const limitsRequest = z.strictObject({ connects_per_second: limit, runnin
 export const auditObject = z
   .strictObject({
     time: timestamp,
-    action: z
-      .string()
-      .meta({ description: 'The operation, by its `operationId` in this document', examples: ['createService'] }),
+    action: z.string().meta({
+      description:
+        'The operation, by its `operationId` in this document; at the registry: `pushManifest`, `deleteManifest`, `deleteTag`, `deleteBlob`',
+      examples: ['createService'],
+    }),
     details: z.record(z.string(), z.unknown()).meta({ description: 'What it was done to, and with which settings' }),
     user_email: z.string().nullable().meta({ description: 'The user; null: a token of the account' }),
     token_id: z.string().nullable().meta({ description: 'The access token or log-in with which it was done' }),

@@ -7,7 +7,7 @@ export interface AuditRecord {
   /** The account that it concerns. Empty: the platform. */
   readonly account: string;
   readonly at: Date;
-  /** The operation, by its name in the API's document. */
+  /** The operation: by its name in the API's document, or a push or a deletion at the registry. */
   readonly action: string;
   /** What it was done to, and with which settings: parameters of the path, and fields of the body that hold no secrets. */
   readonly details: Readonly<Record<string, unknown>>;
@@ -63,6 +63,7 @@ export function newAuditRecord(record: Omit<AuditRecord, 'id' | 'status'>): Audi
   return { ...record, id: randomBytes(12).toString('hex') };
 }
 
-export function withStatus(record: AuditRecord, status: number): AuditRecord {
-  return { ...record, status };
+/** Completes a record, with details that were not known before. */
+export function withStatus(record: AuditRecord, status: number, details: object = {}): AuditRecord {
+  return { ...record, details: { ...record.details, ...details }, status };
 }

@@ -67,7 +67,7 @@ test('a process that hears nothing reads a revocation from the store within a se
   const id = await addToken();
   const permissions = await checks.permissionsOf(id);
   if (!permissions) throw new Error('The token is not valid');
-  using watch = checks.watch(permissions, new Error('revoked'));
+  using watch = checks.watch(permissions, { reason: () => new Error('revoked') });
   await revokeInStore(id);
   const revokedMs = performance.now();
   await expect.poll(async () => await checks.permissionsOf(id), { interval: 20, timeout: 2000 }).toBeUndefined();

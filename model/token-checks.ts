@@ -22,11 +22,17 @@ const maxRemembered = 10_000;
 /** How long the time of the last use may be behind. The document itself keeps it exact to a minute, across processes. */
 const noteUseEveryMs = 60_000;
 
+interface WatchOptions {
+  /** The reason with which the signal aborts. */
+  readonly reason: () => Error;
+  /** Whether the stream may go on with what the token allows now, if it is still valid. Default: if it allows the same as before. */
+  readonly allows?: (now: Permissions) => boolean;
+}
+
 /** An open stream of a token. */
-interface Watcher {
+interface Watcher extends WatchOptions {
   readonly permissions: Permissions;
   readonly controller: AbortController;
-  readonly reason: Error;
 }
 
 interface TokenCheckDeps {
@@ -36,7 +42,7 @@ interface TokenCheckDeps {
   readonly log: Log;
 }
 
-/** A signal that aborts when a token allows something else than it did. Disposing stops watching. */
+/** A signal that aborts when a token does not allow a stream any more. Disposing stops watching. */
 export interface TokenWatch extends Disposable {
   readonly signal: AbortSignal;
 }
@@ -85,10 +91,10 @@ export class TokenChecks implements AsyncDisposable {
     }
   }
 
-  /** Watches the token of an open stream, which was opened with these permissions. The signal aborts with `reason`. */
-  watch(permissions: Permissions, reason: Error): TokenWatch {
+  /** Watches the token of an open stream, which was opened with these permissions. */
+  watch(permissions: Permissions, options: WatchOptions): TokenWatch {
     const controller = new AbortController();
-    const watcher = { permissions, controller, reason };
+    const watcher = { ...options, permissions, controller };
     const watchers = this.#watchers.get(permissions.token) ?? new Set();
     this.#watchers.set(permissions.token, watchers.add(watcher));
     this.#looks ??= this.#deps.clock.every(rememberMs, () => this.#look());
@@ -128,9 +134,9 @@ export class TokenChecks implements AsyncDisposable {
 
   async #lookAt(id: string, watchers: ReadonlySet<Watcher>): Promise<void> {
     const permissions = await readPermissions(this.#deps.store, id, await this.#deps.store.now());
-    const now = JSON.stringify(permissions);
     for (const watcher of watchers) {
-      if (JSON.stringify(watcher.permissions) !== now) watcher.controller.abort(watcher.reason);
+      const { allows = (now: Permissions) => JSON.stringify(now) === JSON.stringify(watcher.permissions) } = watcher;
+      if (!permissions || !allows(permissions)) watcher.controller.abort(watcher.reason());
     }
   }
 

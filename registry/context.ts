@@ -9,6 +9,7 @@ import type { StalledDownloads } from '../core/http/stalled-downloads.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Store } from '../core/store/store.ts';
+import type { Permissions } from '../model/permissions.ts';
 import type { RegistryGrants, RepositoryAccess } from '../model/registry-grant.ts';
 import type { TokenChecks } from '../model/token-checks.ts';
 import type { RateLimits } from './access/rate-limits.ts';
@@ -83,6 +84,8 @@ export interface Caller {
   /** The account or node; empty for an anonymous grant. */
   readonly subject: string;
   readonly by: 'grant' | 'login';
+  /** What its access token allows. Absent for a node and for an anonymous grant. */
+  readonly permissions?: Permissions;
   /** By its own right. `mayPull` also allows public repositories. */
   may(repository: string, action: RepositoryAction): boolean;
   /** Whether it may mount blobs of a repository by its own right, beside those it may pull from. */

@@ -15,6 +15,7 @@ import { GarbageCollector } from './gc/garbage-collector.ts';
 import { answerError, errorBody } from './http/answer.ts';
 import { authorize } from './http/caller.ts';
 import type { FoundRoute, PathParameters } from './http/request-target.ts';
+import { watchRight } from './http/right-watch.ts';
 import { findRoute } from './http/routes.ts';
 import type { Route } from './http/routes.ts';
 import { openRegistryMetrics } from './metrics.ts';
@@ -112,8 +113,12 @@ async function runHandler(context: RegistryContext, incoming: RequestContext, fo
   }
   const caller = await authorize(context, incoming, { ...route, ...parameters });
   incoming.logFields.subject = caller.subject;
+  const { transfer: action } = route;
+  const { repository = '' } = parameters;
+  using watch = action && watchRight(context, incoming.request, { caller, repository, action });
+  const signal = watch ? AbortSignal.any([context.signal, watch.signal]) : context.signal;
   // The type of the table ensures that each handler reads only what its path has.
-  await route.handle(context, { ...incoming, caller, parameters: parameters as PathParameters });
+  await route.handle({ ...context, signal }, { ...incoming, caller, parameters: parameters as PathParameters });
 }
 
 /** Answers an error if that is still possible, and logs it if it is an internal one. */

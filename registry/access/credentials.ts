@@ -14,8 +14,8 @@ export interface Login {
 
 /** What a login allows: in one account, by one token. */
 export interface LoggedIn extends AccountPermission {
-  /** The ID of the token in the store. */
-  readonly token: string;
+  /** All that the token allows. */
+  readonly permissions: Permissions;
 }
 
 /** What a login claims. Without an account, the login is for the account of the token. */
@@ -60,7 +60,7 @@ export async function checkLogin(
   const permissions = await readPermissions(store, hashToken(claim.secret), clock.now());
   if (!permissions || permissions.kind === 'session') return undefined;
   const permission = claimed(permissions, claim.account ?? permissions.account);
-  return permission && { ...permission, token: permissions.token };
+  return permission && { ...permission, permissions };
 }
 
 /** An administrator pushes and pulls where they are a member: the registry looks up no other accounts for them. */

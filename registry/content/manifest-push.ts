@@ -26,6 +26,8 @@ interface PushedManifest {
   readonly tagNames: readonly string[];
   /** The account that pushes. */
   readonly by: string;
+  /** Records the push in the audit. Absent if the caller has recorded it. */
+  readonly record?: () => Promise<void>;
 }
 
 /** What a push has written so far. */
@@ -38,7 +40,8 @@ interface Written {
 /**
  * Stores a manifest if its repository has all that it refers to. Writes in this order: service, manifest, tag, image. Each step
  * is complete by itself: after a crash in between, repeating the push does the missing steps. Leases what the manifest refers to
- * before it stores the manifest, so that the collector does not delete it before it can see the manifest. Throws
+ * before it stores the manifest, so that the collector does not delete it before it can see the manifest. The push is recorded beside
+ * the manifest, to save time: a crash may leave a manifest without a record, but never a tag or an answer without one. Throws
  * `manifest-blob-unknown`, `size-invalid`, `quota-exceeded` and `ReserveError`.
  */
 export async function pushManifest(context: ContentContext, pushed: PushedManifest): Promise<void> {
@@ -48,7 +51,7 @@ export async function pushManifest(context: ContentContext, pushed: PushedManife
   await leaseReferences(context, repository, manifest);
   await context.quota.reserveManifest(repository, pushed);
   await ensureRepository(context, repository);
-  const stored = await storeManifest(context, pushed);
+  const stored = await storeAndRecord(context, pushed);
   const written: Written = { stored, manifest, tags: [] };
   const renewedAt = await assertLeased(context, written, leasedAt);
   for (const tag of tagNames) {
@@ -135,6 +138,14 @@ async function revert({ store }: ContentContext, { stored, tags: names }: Writte
     tag: ({ pushedAt }) => ours.has(pushedAt.getTime()),
     manifest: ({ pushedAt }) => pushedAt.getTime() === stored.pushedAt.getTime(),
   });
+}
+
+/** Waits for both writes, so that a record of a push that fails can be corrected. */
+async function storeAndRecord(context: ContentContext, pushed: PushedManifest): Promise<StoredManifest> {
+  const [stored, recorded] = await Promise.allSettled([storeManifest(context, pushed), pushed.record?.()]);
+  if (stored.status === 'rejected') throw stored.reason;
+  if (recorded.status === 'rejected') throw recorded.reason;
+  return stored.value;
 }
 
 async function storeManifest({ store }: ContentContext, pushed: PushedManifest): Promise<StoredManifest> {

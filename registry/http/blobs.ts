@@ -7,6 +7,7 @@ import { ignoreErrors, send } from '../../core/blobs/send.ts';
 import { openLinkedBlob } from '../content/blob-links.ts';
 import { blobLinks, contentId } from '../content/documents.ts';
 import { renewBlob } from '../content/leases.ts';
+import { audited } from '../audit.ts';
 import type { AuthorizedRequest, RegistryContext } from '../context.ts';
 import { RegistryError } from '../errors.ts';
 import { answer } from './answer.ts';
@@ -46,11 +47,17 @@ export async function getBlob(context: RegistryContext, { request, response, par
 }
 
 /** Deletes a repository's link to a blob. Garbage collection deletes the bytes when no repository links to them. */
-export async function deleteBlob({ store }: RegistryContext, { response, parameters }: BlobRequest): Promise<void> {
-  const { repository, digest } = parameters;
-  const isDeleted = await store.delete(blobLinks, contentId(repository, digest));
-  if (!isDeleted) throw new RegistryError('blob-unknown');
-  answer(response, 202, {});
+export async function deleteBlob(context: RegistryContext, incoming: BlobRequest): Promise<void> {
+  const { store } = context;
+  const { repository, digest } = incoming.parameters;
+  const link = contentId(repository, digest);
+  const change = { action: 'deleteBlob', repository, details: { digest }, status: 202 } as const;
+  await audited(context, incoming, change, async (record) => {
+    if (!(await store.get(blobLinks, link))) throw new RegistryError('blob-unknown');
+    await record();
+    if (!(await store.delete(blobLinks, link))) throw new RegistryError('blob-unknown');
+  });
+  answer(incoming.response, 202, {});
 }
 
 function blobHeaders(digest: string): OutgoingHttpHeaders & { etag: string } {

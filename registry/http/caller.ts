@@ -126,6 +126,7 @@ async function identify(context: RegistryContext, request: IncomingMessage): Pro
   return {
     subject: found.account,
     by: 'login',
+    permissions: found.permissions,
     may: (repository, action) => loginMay(found, repository, action),
     mayMountFrom: (repository) => loginMay(found, repository, 'pull'),
     mayList: mayReadAll(found),
@@ -147,6 +148,7 @@ async function callerByGrant({ tokens }: RegistryContext, grant: RegistryGrant):
   return {
     subject,
     by: 'grant',
+    ...(permissions && { permissions }),
     may,
     mayMountFrom: (repository) =>
       may(repository, 'pull') || (mountsOwn === true && repository.startsWith(`${subject}/`)),
@@ -155,7 +157,7 @@ async function callerByGrant({ tokens }: RegistryContext, grant: RegistryGrant):
 }
 
 /** Always 401, so that clients request another grant. The user reads the message if that grant does not help. */
-function unauthorized(
+export function unauthorized(
   context: RegistryContext,
   request: IncomingMessage,
   about: { readonly scope?: string; readonly error?: string },

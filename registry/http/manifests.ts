@@ -10,6 +10,7 @@ import { maxManifestBytes, parseManifest } from '../content/manifest.ts';
 import { pushManifest } from '../content/manifest-push.ts';
 import { removeManifest, removeTag } from '../content/removal.ts';
 import { requireRepository } from '../content/repositories.ts';
+import { audited } from '../audit.ts';
 import type { AuthorizedRequest, RegistryContext } from '../context.ts';
 import { RegistryError } from '../errors.ts';
 import { publishEvent } from '../events.ts';
@@ -35,7 +36,7 @@ export async function putManifest(context: RegistryContext, incoming: ManifestRe
   const { request, response, query, caller } = incoming;
   const { repository, reference } = incoming.parameters;
   const limit = { maxBytes: maxManifestBytes, tooLarge: 'manifest-too-large' } as const;
-  const bytes = await readBody(request, context.clock, limit);
+  const bytes = await readBody(request, context, limit);
   const manifest = parseManifest(bytes, request.headers['content-type']);
   const digest = digestOfBytes(bytes, 'digest' in reference ? algorithmOf(reference.digest) : 'sha256');
   if ('digest' in reference && reference.digest !== digest) {
@@ -43,7 +44,9 @@ export async function putManifest(context: RegistryContext, incoming: ManifestRe
   }
   const tagParameters = checkedTags(query.getAll('tag'));
   const tagNames = 'tag' in reference ? [reference.tag, ...tagParameters] : tagParameters;
-  await pushManifest(context, { repository, digest, bytes, manifest, tagNames, by: caller.subject });
+  const pushed = { repository, digest, bytes, manifest, tagNames, by: caller.subject };
+  const change = { action: 'pushManifest', repository, details: { digest, tags: tagNames }, status: 201 } as const;
+  await audited(context, incoming, change, async (record) => await pushManifest(context, { ...pushed, record }));
   answer(response, 201, {
     location: `/v2/${repository}/manifests/${digest}`,
     'docker-content-digest': digest,
@@ -73,17 +76,31 @@ export async function readManifest(context: RegistryContext, incoming: ManifestR
 export async function deleteManifest(context: RegistryContext, incoming: ManifestRequest): Promise<void> {
   const { response, caller } = incoming;
   const { repository, reference } = incoming.parameters;
-  const { store } = context;
-  await requireRepository(store, repository);
-  const isDeleted =
-    'tag' in reference
-      ? await removeTag(store, repository, reference.tag)
-      : await removeManifest(store, { repository, digest: reference.digest });
-  if (!isDeleted) throw new RegistryError('manifest-unknown');
+  await requireRepository(context.store, repository);
+  await recordedDeletion(context, incoming);
   const by = caller.subject;
   if ('tag' in reference) publishEvent(context, tagDeleted, { repository, tag: reference.tag, by });
   else publishEvent(context, manifestDeleted, { repository, digest: reference.digest, by });
   answer(response, 202, {});
+}
+
+async function recordedDeletion(context: RegistryContext, incoming: ManifestRequest): Promise<void> {
+  const { store } = context;
+  const { repository, reference } = incoming.parameters;
+  const action = 'tag' in reference ? 'deleteTag' : 'deleteManifest';
+  await audited(context, incoming, { action, repository, details: reference, status: 202 }, async (record) => {
+    const named =
+      'tag' in reference
+        ? await store.get(tags, tagId(repository, reference.tag))
+        : await store.get(manifests, contentId(repository, reference.digest));
+    if (!named) throw new RegistryError('manifest-unknown');
+    await record();
+    const isDeleted =
+      'tag' in reference
+        ? await removeTag(store, repository, reference.tag)
+        : await removeManifest(store, { repository, digest: reference.digest });
+    if (!isDeleted) throw new RegistryError('manifest-unknown');
+  });
 }
 
 function checkedTags(list: readonly string[]): string[] {

@@ -7,17 +7,17 @@ import { RegistryError } from '../errors.ts';
 import type { RegistryErrorName } from '../error-catalogue.ts';
 import { withMinimumRate } from '../../core/http/minimum-rate.ts';
 
-/** Reads a whole body into memory. Throws `tooLarge` without reading further, and `TooSlowError`. */
+/** Reads a whole body into memory. Throws `tooLarge` without reading further, `TooSlowError`, and the signal's reason. */
 export async function readBody(
   request: IncomingMessage,
-  clock: Clock,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
   { maxBytes, tooLarge }: { readonly maxBytes: number; readonly tooLarge: RegistryErrorName },
 ): Promise<Buffer> {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw new RegistryError(tooLarge);
   using body = withMinimumRate(request, clock);
   const chunks: Uint8Array[] = [];
   let sizeBytes = 0;
-  for await (const batch of untilAborted(body.bytes, body.signal)) {
+  for await (const batch of untilAborted(body.bytes, AbortSignal.any([body.signal, signal]))) {
     sizeBytes += lengthOf(batch);
     if (sizeBytes > maxBytes) throw new RegistryError(tooLarge);
     chunks.push(...batch);

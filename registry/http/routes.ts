@@ -6,7 +6,7 @@ import { appendChunk, cancelUpload, finishUpload, startUpload, uploadStatus } fr
 import { deleteBlob, getBlob, headBlob } from './blobs.ts';
 import { tokenGet, tokenPost } from './token.ts';
 import { answerJson } from './answer.ts';
-import type { RequestContext, AuthorizedRequest, RegistryContext, Right } from '../context.ts';
+import type { RequestContext, AuthorizedRequest, RegistryContext, RepositoryAction, Right } from '../context.ts';
 import { routeFinder } from './request-target.ts';
 import type { ParametersIn } from './request-target.ts';
 
@@ -25,6 +25,8 @@ interface Row<Path extends string> {
   readonly name: string;
   readonly method: string;
   readonly path: Path;
+  /** The action of a route that transfers content: the transfer ends when its caller loses the right to it. */
+  readonly transfer?: RepositoryAction;
 }
 
 /** A route whose handler identifies the caller. */
@@ -63,18 +65,18 @@ const routes: readonly Route[] = [
   { name: 'ping', method: 'GET', path: base, right: 'any', handle: ping },
   { name: 'ping', method: 'HEAD', path: base, right: 'any', handle: ping },
   { name: 'catalog', method: 'GET', path: catalog, right: 'catalog', handle: listCatalog },
-  { name: 'upload-start', method: 'POST', path: uploads, right: ['push'], handle: startUpload },
-  { name: 'upload-append', method: 'PATCH', path: upload, right: ['push'], handle: appendChunk },
-  { name: 'upload-finish', method: 'PUT', path: upload, right: ['push'], handle: finishUpload },
+  { name: 'upload-start', method: 'POST', path: uploads, right: ['push'], transfer: 'push', handle: startUpload },
+  { name: 'upload-append', method: 'PATCH', path: upload, right: ['push'], transfer: 'push', handle: appendChunk },
+  { name: 'upload-finish', method: 'PUT', path: upload, right: ['push'], transfer: 'push', handle: finishUpload },
   { name: 'upload-status', method: 'GET', path: upload, right: ['push'], handle: uploadStatus },
   { name: 'upload-cancel', method: 'DELETE', path: upload, right: ['push'], handle: cancelUpload },
-  { name: 'blob-get', method: 'GET', path: blob, right: ['pull'], handle: getBlob },
+  { name: 'blob-get', method: 'GET', path: blob, right: ['pull'], transfer: 'pull', handle: getBlob },
   { name: 'blob-head', method: 'HEAD', path: blob, right: ['pull', 'push'], handle: headBlob },
   { name: 'blob-delete', method: 'DELETE', path: blob, right: ['delete'], handle: deleteBlob },
   { name: 'manifest-get', method: 'GET', path: manifest, right: ['pull'], handle: readManifest },
   { name: 'manifest-head', method: 'HEAD', path: manifest, right: ['pull', 'push'], handle: readManifest },
   { name: 'manifest-delete', method: 'DELETE', path: manifest, right: ['delete', 'push'], handle: deleteManifest },
-  { name: 'manifest-put', method: 'PUT', path: manifest, right: ['push'], handle: putManifest },
+  { name: 'manifest-put', method: 'PUT', path: manifest, right: ['push'], transfer: 'push', handle: putManifest },
   { name: 'tags-list', method: 'GET', path: tags, right: ['pull'], handle: listTags },
   { name: 'referrers-list', method: 'GET', path: referrers, right: ['pull'], handle: listReferrers },
 ];

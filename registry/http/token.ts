@@ -41,7 +41,7 @@ export async function tokenPost(context: RegistryContext, incoming: RequestConte
   const type = incoming.request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/x-www-form-urlencoded') throw new RegistryError('body-invalid');
   const limit = { maxBytes: maxFormBytes, tooLarge: 'body-invalid' } as const;
-  const body = await readBody(incoming.request, context.clock, limit);
+  const body = await readBody(incoming.request, context, limit);
   const form = new URLSearchParams(body.toString('utf8'));
   const loggedIn = await logIn(context, incoming.request, loginOf(form));
   if (!loggedIn) throw wrongCredentials(context, incoming);
@@ -70,7 +70,7 @@ async function grant(
   const granted = {
     subject,
     access,
-    ...(loggedIn && { token: loggedIn.token }),
+    ...(loggedIn && { token: loggedIn.permissions.token }),
     ...(mountsOwn && { mountsOwn }),
   };
   const bearer = await context.grants.issue(granted, grantSeconds, now);

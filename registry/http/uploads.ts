@@ -162,6 +162,7 @@ async function receive(
 /** Publishes an upload that has the right digest. Discards one that has another digest, or for which there is no space. */
 async function publish(context: RegistryContext, upload: UploadTarget & { readonly digest: string }): Promise<void> {
   const { uploadId, digest } = upload;
+  context.signal.throwIfAborted();
   const { digest: actual, sizeBytes } = await context.blobs.digestUpload(uploadId, algorithmOf(digest), context.signal);
   if (actual !== digest) {
     await discardUpload(context, upload);

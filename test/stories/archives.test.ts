@@ -267,6 +267,33 @@ onAllEngines((setting) => {
     await closed;
   });
 
+  test('an upload is audited with the image that it had, and ends when its token is revoked', async () => {
+    const { digest } = await uploadFile('audited', 'saved.tar');
+    const { platform } = fixture;
+    const ofAccount = `/v2/account/${platform.account}`;
+    const { records } = (await (await api(platform, `${ofAccount}/audit?limit=1`)).json()) as {
+      records: Record<string, unknown>[];
+    };
+    const details = { account: platform.account, service: 'audited', tag: 'v1', digest };
+    expect(records).toEqual([expect.objectContaining({ action: 'uploadImage', status: 201, details })]);
+
+    const body = JSON.stringify({ name: 'upload', scopes: ['push'] });
+    const created = await api(platform, `${ofAccount}/token`, { method: 'POST', body });
+    const { id, token } = (await created.json()) as { id: string; token: string };
+    const { hostname, port } = new URL(platform.apiUrl);
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/x-tar', 'content-length': 1e9 };
+    const request = httpRequest({ hostname, port, path: imagesPath('revoked'), method: 'POST', headers });
+    request.on('error', () => {});
+    request.write((await readFile(file('saved.tar'))).subarray(0, 1_000_000));
+    await once(request, 'drain');
+    expect((await api(platform, `${ofAccount}/token/${id}/revoke`, { method: 'POST' })).status).toBe(200);
+    const revokedMs = performance.now();
+    const [answer] = (await once(request, 'response')) as [IncomingMessage];
+    expect([answer.statusCode, performance.now() - revokedMs < 1500]).toEqual([401, true]);
+    request.destroy();
+    expect((await api(platform, imagesPath('revoked'))).status).toBe(404);
+  });
+
   test('a client that disconnects during a large upload leaves only blobs that can be reused', async () => {
     const { hostname, port } = new URL(fixture.platform.apiUrl);
     const headers = {

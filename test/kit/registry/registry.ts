@@ -54,7 +54,7 @@ export interface TestRegistryOptions {
   /** The database that it uses in place of SQLite and files. */
   readonly mongo?: { readonly url: string; readonly database: string } | undefined;
   /** Runs before each write to the store or the blobs, which fails with its error. */
-  readonly beforeWrite?: (method: string) => void;
+  readonly beforeWrite?: (method: string, collection: string | undefined) => void;
   /** Runs before each call of the store or the blobs, which waits for it. */
   readonly beforeCall?: (method: string) => Promise<void>;
 }
@@ -241,10 +241,13 @@ export function sha512(bytes: Uint8Array | string): string {
 const writes = ['insert', 'update', 'delete', 'createUpload', 'appendUpload', 'publishUpload', 'deleteUpload'];
 
 /** Returns a port that calls a function before each write, which fails if that throws. */
-function withFaults<Port extends object>(port: Port, beforeWrite: (method: string) => void): Port {
+function withFaults<Port extends object>(
+  port: Port,
+  beforeWrite: NonNullable<TestRegistryOptions['beforeWrite']>,
+): Port {
   return steered(port, {
-    onCall: async ({ method, run }) => {
-      if (writes.includes(method)) beforeWrite(method);
+    onCall: async ({ method, collection, run }) => {
+      if (writes.includes(method)) beforeWrite(method, collection);
       return await run();
     },
   });
