@@ -51,13 +51,16 @@ export function presentStatus(entry: StatusEntry): StatusObject {
     ...(entry.terminationKind !== undefined && { termination_kind: entry.terminationKind }),
     ...(entry.terminationReason !== undefined && { termination_reason: entry.terminationReason }),
     ...(entry.status === 'terminated' && { exit_error: entry.exitCode !== null && entry.exitCode !== 0 }),
+    ...(entry.failure !== undefined && { problem: entry.failure }),
   };
 }
 
 export function presentCurrentStatus(backend: Backend): StatusObject {
   const last = backend.history.at(-1);
   if (!last) throw new Error('A backend without a history');
-  return presentStatus(last);
+  const { startProblem } = backend;
+  const isWaiting = last.status === 'waiting' && startProblem !== undefined;
+  return { ...presentStatus(last), ...(isWaiting && { problem: `The container ${startProblem}` }) };
 }
 
 function presentEntry(entry: StatusEntry): StatusEntryObject {
@@ -70,6 +73,7 @@ function presentEntry(entry: StatusEntry): StatusEntryObject {
     ...(reason !== undefined && { termination_reason: reason }),
     ...(reason !== undefined && entry.status === 'terminated' && { terminatation_reason: reason }),
     ...(entry.exitCode !== undefined && { exit_code: entry.exitCode }),
+    ...(entry.failure !== undefined && { problem: entry.failure }),
   };
 }
 

@@ -434,6 +434,8 @@ export type BackendStatus = {
   termination_reason?: TerminationReason | null | undefined;
   /** Whether the container exited with a non-zero code */
   exit_error?: boolean | undefined;
+  /** What went wrong, for people: why the backend ended, or why its container does not answer yet */
+  problem?: string | undefined;
 };
 
 /** How a backend was stopped */
@@ -465,6 +467,8 @@ export type StatusEntry = {
   /** The same as `termination_reason`, spelled as in the API document */
   terminatation_reason?: TerminationReason | null | undefined;
   exit_code?: number | null | undefined;
+  /** What went wrong, for people: why the backend ended, or why its container does not answer yet */
+  problem?: string | undefined;
 };
 
 export type Metrics = {

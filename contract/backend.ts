@@ -3,6 +3,11 @@ import { z } from 'zod';
 import { backendStatus, terminationKind, terminationReason } from './statuses.ts';
 import { timestamp } from './timestamp.ts';
 
+/** The same sentence as on the readiness page. */
+const problem = z.string().meta({
+  description: 'What went wrong, for people: why the backend ended, or why its container does not answer yet',
+});
+
 export const statusObject = z
   .strictObject({
     status: backendStatus,
@@ -10,6 +15,7 @@ export const statusObject = z
     termination_kind: terminationKind.nullable().optional(),
     termination_reason: terminationReason.nullable().optional(),
     exit_error: z.boolean().meta({ description: 'Whether the container exited with a non-zero code' }).optional(),
+    problem: problem.optional(),
   })
   .meta({ id: 'BackendStatus' });
 
@@ -25,6 +31,7 @@ export const statusEntry = z
       .meta({ description: 'The same as `termination_reason`, spelled as in the API document' })
       .optional(),
     exit_code: z.int().nullable().optional(),
+    problem: problem.optional(),
   })
   .meta({ id: 'StatusEntry' });
 

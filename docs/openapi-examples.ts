@@ -93,6 +93,7 @@ const values: Readonly<Record<string, unknown>> = {
   owner_email: 'ada@acme.example',
   password: 'correct horse battery staple',
   port: 8080,
+  problem: undefined,
   public: true,
   ready_timestamp: time,
   ready_url: `https://berth.example/ready/3gf7onfh5j9q/${connectionToken}/`,

@@ -74,6 +74,8 @@ export interface Backend {
   readonly history: readonly StatusEntry[];
   /** The node that runs it, once a node has claimed it. */
   readonly node?: string;
+  /** While it waits: what keeps it from becoming ready, for people, as far as known. It continues "The container". */
+  readonly startProblem?: string;
   /** Where the proxy reaches it, from `ready` on. */
   readonly address?: { readonly host: string; readonly port: number };
   readonly readyAt?: Date;
@@ -100,7 +102,17 @@ export const backends: Collection<Backend, 'byService' | 'byAccount' | 'byNode' 
 /** The fields of a new backend. */
 export type BackendPlan = Omit<
   Backend,
-  'createdAt' | 'status' | 'live' | 'history' | 'node' | 'address' | 'readyAt' | 'touchedAt' | 'endedAt' | 'stop'
+  | 'createdAt'
+  | 'status'
+  | 'live'
+  | 'history'
+  | 'node'
+  | 'startProblem'
+  | 'address'
+  | 'readyAt'
+  | 'touchedAt'
+  | 'endedAt'
+  | 'stop'
 >;
 
 /** A new backend, `scheduled`. */
@@ -127,7 +139,14 @@ export function advance(backend: Backend, status: 'loading' | 'starting' | 'wait
 /** The container listens: it can be reached at `address`. Unchanged if the backend is ready already, ending or ended. */
 export function becomeReady(backend: Backend, address: { host: string; port: number }, now: Date): Backend {
   const ready = withEntry(backend, { status: 'ready', time: now });
-  return ready === backend ? backend : { ...ready, address, readyAt: ready.history.at(-1)?.time ?? now };
+  if (ready === backend) return backend;
+  const { startProblem: _solved, ...rest } = ready;
+  return { ...rest, address, readyAt: ready.history.at(-1)?.time ?? now };
+}
+
+/** Says what keeps the backend from becoming ready. Unchanged if it does not wait, or that was known. */
+export function withStartProblem(backend: Backend, startProblem: string): Backend {
+  return backend.status !== 'waiting' || backend.startProblem === startProblem ? backend : { ...backend, startProblem };
 }
 
 /**
@@ -197,7 +216,7 @@ export function becomeTerminated(backend: Backend, ending: Termination, now: Dat
     exitCode: ending.exitCode,
     ...(ending.failure !== undefined && { failure: ending.failure }),
   });
-  const { env: _env, sealedEnv: _sealedEnv, ...rest } = ended;
+  const { env: _env, sealedEnv: _sealedEnv, startProblem: _problem, ...rest } = ended;
   return { ...rest, live: false, endedAt: now };
 }
 

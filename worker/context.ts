@@ -18,6 +18,7 @@ import type { KeptLogs } from './logs/kept-logs.ts';
 import type { LiveStats } from './usage/live-stats.ts';
 import type { Pulls } from './images/pulls.ts';
 import type { EngineHealth } from './node/engine-health.ts';
+import type { PortHelper } from './readiness/port-helper.ts';
 import type { Run } from './lifecycle/run.ts';
 import type { WorkerSettings } from './settings.ts';
 import type { Semaphore } from '../core/async/semaphore.ts';
@@ -58,6 +59,8 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly keptLogs: KeptLogs;
   /** Absent if no other process can assign a key. */
   readonly containerLeases?: ContainerLeases;
+  /** Absent if this node cannot run it inside of containers. */
+  readonly portHelper?: PortHelper;
   readonly liveStats: LiveStats;
   readonly metrics: WorkerMetrics;
   /** Decrypts variables of backends. */

@@ -30,6 +30,8 @@ import { assertOwnName } from './node/node-identity.ts';
 import { removeLeftOverMounts } from './lifecycle/mounts.ts';
 import { Pulls } from './images/pulls.ts';
 import { EngineHealth } from './node/engine-health.ts';
+import { installPortHelper } from './readiness/port-helper.ts';
+import type { PortHelper } from './readiness/port-helper.ts';
 import { reconcile } from './reconcile/reconcile.ts';
 import { offeredMemory, promisedMemory } from './scheduling/capacity.ts';
 import type { Run } from './lifecycle/run.ts';
@@ -66,10 +68,11 @@ const nodeJobConcurrency = 16;
 export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   await using parts = new AsyncDisposableStack();
   const closing = new AbortController();
-  const containerLeases = deps.store.isShared ? await openContainerLeases(deps) : undefined;
+  const portHelper = await installPortHelper(deps);
+  const containerLeases = deps.store.isShared ? await openContainerLeases(deps, portHelper) : undefined;
   const clock = deps.store.isShared ? parts.use(await StoreClock.open(deps)) : deps.clock;
   const watch = parts.use(await openBackendWatch({ ...deps, lookEveryMs: readHolderEveryMs }));
-  const worker = newContext(deps, { clock, closing: closing.signal, watch, containerLeases });
+  const worker = newContext(deps, { clock, closing: closing.signal, watch, containerLeases, portHelper });
   parts.use(worker.metrics);
   parts.defer(() => settle(worker));
   parts.defer(() => closing.abort(new Error('The worker is closing')));
@@ -101,12 +104,18 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
 
 function newContext(
   deps: WorkerDeps,
-  opened: { clock: Clock; closing: AbortSignal; watch: BackendWatch; containerLeases: ContainerLeases | undefined },
+  opened: {
+    clock: Clock;
+    closing: AbortSignal;
+    watch: BackendWatch;
+    containerLeases: ContainerLeases | undefined;
+    portHelper: PortHelper | undefined;
+  },
 ): WorkerContext {
   const runs = new Map<string, Run>();
   const claiming = new Map<string, Backend>();
   const { store, bus, grants, settings, clock: machineClock } = deps;
-  const { clock, closing, watch, containerLeases } = opened;
+  const { clock, closing, watch, containerLeases, portHelper } = opened;
   const log = deps.log.child({ node: settings.node });
   const engineHealth = new EngineHealth({ engine: deps.engine, clock: machineClock, log });
   const metrics = openWorkerMetrics(deps.metrics, {
@@ -138,6 +147,7 @@ function newContext(
     liveStats: new LiveStats(engine),
     containerEnv: new ContainerEnv(deps.secret),
     ...(containerLeases && { containerLeases }),
+    ...(portHelper && { portHelper }),
   };
 }
 

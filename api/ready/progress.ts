@@ -33,7 +33,11 @@ export function progressOf(backend: Backend, pull: PullProgress | undefined): Pr
   if (isEnding(backend)) return { title: 'The session is being stopped', detail: 'One moment…', busy: true };
   const title = 'Starting your session';
   if (backend.status === 'loading' && pull) return { title, busy: true, ...pulling(pull) };
-  return { title, detail: steps[backend.status] ?? 'One moment…', busy: true };
+  const { status, startProblem } = backend;
+  if (status === 'waiting' && startProblem !== undefined) {
+    return { title, detail: `${steps[status]} The container ${startProblem}.`, busy: true };
+  }
+  return { title, detail: steps[status] ?? 'One moment…', busy: true };
 }
 
 function pulling({

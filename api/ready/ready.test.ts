@@ -1,6 +1,14 @@
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { advance, assign, beginStop, becomeTerminated, requestStop } from '../../model/backend.ts';
+import {
+  advance,
+  assign,
+  backends,
+  withStartProblem,
+  beginStop,
+  becomeTerminated,
+  requestStop,
+} from '../../model/backend.ts';
 import { pullProgressed } from '../../contract/messages.ts';
 import { linesOf } from '../../core/text/lines.ts';
 import type { Backend } from '../../model/backend.ts';
@@ -90,6 +98,25 @@ describe('the readiness page', () => {
     await api.change(id, (current) => becomeTerminated(current, { kind: null, reason: null, exitCode: 0 }, new Date()));
     expect(await next()).toMatchObject({ status: 'terminated', title: 'This session has ended' });
     expect((await events.next()).done).toBe(true);
+  });
+
+  test('says what the container listens on while its port stays closed, and so does the status', async () => {
+    const { backend_id: id, ready_url: url, status_url: statusUrl } = (await api.post(connectPath)).body;
+    const problem = 'listens on 8888, expected 8080';
+    await api.change(id, (current) =>
+      withStartProblem(advance(assign(current, 'node-1'), 'waiting', new Date()), problem),
+    );
+    expect((await api.call('GET', new URL(url).pathname)).body).toContain(`The container ${problem}.`);
+    const { pathname } = new URL(statusUrl);
+    expect((await api.call('GET', pathname)).body).toMatchObject({ problem: `The container ${problem}` });
+    const failure = `The container did not become ready within 8 seconds: it ${problem}`;
+    const ended = { kind: 'hard', reason: 'startuptimeout', exitCode: 137, failure } as const;
+    await api.change(id, (current) => becomeTerminated(current, ended, new Date()));
+    expect((await api.call('GET', pathname)).body).toMatchObject({ status: 'terminated', problem: failure });
+    const { body: backend } = await api.get(`/v2/backend/${id}`);
+    expect(backend.statuses.at(-1)).toMatchObject({ problem: failure, exit_code: 137 });
+    await api.change(id, (current) => withStartProblem(current, 'never'));
+    expect(await api.store.get(backends, id)).not.toHaveProperty('startProblem');
   });
 
   test('its events are limited to a token and its backend', async () => {

@@ -1,5 +1,7 @@
 import type Docker from 'dockerode';
 import { EngineError, callEngine, callEngineUnless, engineError } from './engine-error.ts';
+import { execute, executeInBackground } from './executions.ts';
+import type { Execution, ExecutionResult } from './executions.ts';
 import { backendLabel, dataFolderLabels, nodeLabel } from './labels.ts';
 import type { DataFolderIdentity } from './labels.ts';
 
@@ -26,6 +28,8 @@ export interface ContainerSpec {
   readonly mountFolder?: string;
   /** The folder of this machine that it sees as `/.berth`, read-only; the `init` in it is its first process. */
   readonly leaseFolder?: string;
+  /** The file of this machine that it sees as `/.berth/port-helper`, if the lease folder does not have it. */
+  readonly portHelper?: string;
   /** The command of the image, which that init runs. */
   readonly command?: readonly string[];
 }
@@ -65,6 +69,10 @@ export interface Containers {
   list(): Promise<ListedContainer[]>;
   /** By force, with the volumes that its image declares. Does nothing if it does not exist. */
   remove(id: string): Promise<void>;
+  /** See `execute`. */
+  execute(id: string, execution: Execution, signal: AbortSignal): Promise<ExecutionResult>;
+  /** See `executeInBackground`. */
+  executeInBackground(id: string, execution: Execution): Promise<void>;
   /** CPU time used so far. Takes a second on 20.10: only for machines whose cgroup files cannot be read. */
   cpuNanoseconds(id: string): Promise<number>;
 }
@@ -90,6 +98,9 @@ const defaultStopSignal = 'SIGTERM';
 
 /** Where a container sees its lease folder. */
 const leaseTarget = '/.berth';
+
+/** Where a container sees the port helper. */
+export const portHelperTarget = `${leaseTarget}/port-helper`;
 
 export class DockerContainers implements Containers {
   readonly #docker: Docker;
@@ -163,6 +174,14 @@ export class DockerContainers implements Containers {
     await callEngineUnless('no-container', remove, /removal of container .* is already in progress/i);
   }
 
+  async execute(id: string, execution: Execution, signal: AbortSignal): Promise<ExecutionResult> {
+    return await execute(this.#docker, id, { execution, signal });
+  }
+
+  async executeInBackground(id: string, execution: Execution): Promise<void> {
+    await executeInBackground(this.#docker, id, execution);
+  }
+
   async cpuNanoseconds(id: string): Promise<number> {
     const stats = await callEngine(() => this.#docker.getContainer(id).stats({ stream: false }));
     return stats.cpu_stats.cpu_usage.total_usage;
@@ -218,12 +237,15 @@ function memoryFoldersOf({ paths, owner }: NonNullable<ContainerSpec['memoryFold
   return Object.fromEntries(paths.map((path) => [path, options]));
 }
 
-function mountsOf({ mountFolder, leaseFolder }: ContainerSpec): Docker.MountConfig {
+function mountsOf({ mountFolder, leaseFolder, portHelper }: ContainerSpec): Docker.MountConfig {
   return [
     ...(mountFolder === undefined ? [] : [{ Type: 'bind' as const, Source: mountFolder, Target: '/data' }]),
     ...(leaseFolder === undefined
       ? []
       : [{ Type: 'bind' as const, Source: leaseFolder, Target: leaseTarget, ReadOnly: true }]),
+    ...(leaseFolder !== undefined || portHelper === undefined
+      ? []
+      : [{ Type: 'bind' as const, Source: portHelper, Target: portHelperTarget, ReadOnly: true }]),
   ];
 }
 

@@ -90,10 +90,11 @@ export function isStartOverdue(
 }
 
 /** For people: the exit code of a container that was killed for this explains nothing. */
-function whyOverdue({ container, port }: Run, startTimeoutSeconds: number): string {
+function whyOverdue({ container, port, backend }: Run, startTimeoutSeconds: number): string {
   if (!container?.started) return `The container did not start within ${startTimeoutSeconds} seconds`;
   const limit = `The container did not become ready within ${startTimeoutSeconds} seconds`;
-  return `${limit}: nothing listened on port ${port}`;
+  const { startProblem } = backend;
+  return startProblem === undefined ? `${limit}: nothing listened on port ${port}` : `${limit}: it ${startProblem}`;
 }
 
 /** Whether a backend has reached its lifetime limit, which counts from `ready`. */

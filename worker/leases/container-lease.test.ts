@@ -91,7 +91,7 @@ describe.skipIf(why !== undefined)(`a container that enforces the lease of its k
     const id = await schedule({ Cmd: ['/bin/httpd', '-f', '-p', '8080'] });
     await platform.until(id, 'ready');
     const folder = join(platform.folder, 'leases');
-    expect((await readdir(join(folder, id))).toSorted()).toEqual(['init', 'lease']);
+    expect((await readdir(join(folder, id))).toSorted()).toEqual(['init', 'lease', 'port-helper']);
     await platform.end(id);
     await eventually(async () => ((await readdir(folder)).includes(id) ? undefined : true));
   });

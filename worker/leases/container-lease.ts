@@ -5,7 +5,7 @@
  *
  *     <lease folder>/
  *       init                 the init for this machine
- *       <backend>/init       a link to it
+ *       <backend>/init       a link to it, and beside it one to the port helper (`readiness/port-helper.ts`)
  *       <backend>/lease      "<soft> <hard> <signal>", replaced by rename
  *
  * Used only if other processes share the store: otherwise no other process can assign the key again.
@@ -30,15 +30,17 @@ const toleranceMs = 100;
 export class ContainerLeases {
   readonly #folder: string;
   readonly #engineFolder: string;
+  readonly #portHelper: string | undefined;
 
   /**
    * Use `openContainerLeases`.
    *
    * @param engineFolder - the engine's path of the same folder
    */
-  constructor(folder: string, engineFolder: string) {
+  constructor(folder: string, engineFolder: string, portHelper?: string) {
     this.#folder = folder;
     this.#engineFolder = engineFolder;
+    this.#portHelper = portHelper;
   }
 
   /** The lease of a backend, whose folder may exist already. */
@@ -46,7 +48,7 @@ export class ContainerLeases {
     return new ContainerLease({
       folder: join(this.#folder, backend),
       engineFolder: join(this.#engineFolder, backend),
-      init: join(this.#folder, 'init'),
+      programs: { init: join(this.#folder, 'init'), 'port-helper': this.#portHelper },
     });
   }
 
@@ -59,7 +61,10 @@ export class ContainerLeases {
 }
 
 /** Creates the lease folder of this node, with the init for its processor. Throws `EngineError` if the engine cannot use it. */
-export async function openContainerLeases({ settings, engine }: WorkerDeps): Promise<ContainerLeases> {
+export async function openContainerLeases(
+  { settings, engine }: WorkerDeps,
+  portHelper?: { readonly file: string },
+): Promise<ContainerLeases> {
   const folder = settings.leaseFolder;
   const build = builds[process.arch];
   if (build === undefined) {
@@ -71,7 +76,7 @@ export async function openContainerLeases({ settings, engine }: WorkerDeps): Pro
   // Images may run as any user.
   await chmod(draft, 0o755);
   await rename(draft, join(folder, 'init'));
-  return new ContainerLeases(folder, await engine.pathOf(folder));
+  return new ContainerLeases(folder, await engine.pathOf(folder), portHelper?.file);
 }
 
 /** The lease that one container enforces. */
@@ -79,14 +84,22 @@ export class ContainerLease {
   /** The engine's path of the folder that the container sees as `/.berth`. */
   readonly engineFolder: string;
   readonly #folder: string;
-  readonly #init: string;
+  readonly #programs: Readonly<Record<string, string | undefined>>;
   #stopSignal: number = constants.signals.SIGTERM;
   #grantedAtMs: number | undefined;
 
-  constructor({ folder, engineFolder, init }: { folder: string; engineFolder: string; init: string }) {
+  constructor({
+    folder,
+    engineFolder,
+    programs,
+  }: {
+    folder: string;
+    engineFolder: string;
+    programs: Readonly<Record<string, string | undefined>>;
+  }) {
     this.engineFolder = engineFolder;
     this.#folder = folder;
-    this.#init = init;
+    this.#programs = programs;
   }
 
   /** Creates the folder if it does not exist. The init of a container starts its program only after the first `renew`. */
@@ -94,9 +107,12 @@ export class ContainerLease {
     await mkdir(this.#folder, { recursive: true });
     // Independent of the umask: images may run as any user.
     await chmod(this.#folder, 0o755);
-    await link(this.#init, join(this.#folder, 'init')).catch((error: unknown) => {
-      if (systemCode(error) !== 'EEXIST') throw error;
-    });
+    for (const [name, program] of Object.entries(this.#programs)) {
+      if (program === undefined) continue;
+      await link(program, join(this.#folder, name)).catch((error: unknown) => {
+        if (systemCode(error) !== 'EEXIST') throw error;
+      });
+    }
   }
 
   /**

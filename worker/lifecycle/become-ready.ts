@@ -1,8 +1,10 @@
 /** When a started backend is ready: as soon as its port accepts a connection. */
-import { advance, becomeReady } from '../../model/backend.ts';
+import { advance, becomeReady, withStartProblem } from '../../model/backend.ts';
 import { expectedPorts } from '../../model/backend-port.ts';
+import type { ExpectedPorts } from '../../model/backend-port.ts';
 import type { WorkerContext } from '../context.ts';
 import { untilListening } from '../readiness/listening.ts';
+import { reachClosedPort } from '../readiness/reach.ts';
 import type { Run } from './run.ts';
 
 /** Waits until the started container of a run is ready, then writes `ready`. */
@@ -13,9 +15,37 @@ export async function becomeReadyWhenListening(worker: WorkerContext, run: Run):
   const startedAt = clock.now();
   void run.write((current) => advance(advance(current, 'starting', startedAt), 'waiting', startedAt));
   const ports = expectedPorts(backend.port, run.image?.ports ?? []);
-  const port = await untilListening({ host, ports }, clock, run.startUpSignal);
+  const port = await untilReached(worker, run, { host, ports });
   run.usePort(port);
   await writeReady(worker, run, { host, port });
+}
+
+/** Waits for the port, and meanwhile looks into the container for what keeps it closed. */
+async function untilReached(
+  worker: WorkerContext,
+  run: Run,
+  at: { readonly host: string; readonly ports: ExpectedPorts },
+): Promise<number> {
+  const { clock, log } = worker;
+  const reached = new AbortController();
+  const signal = AbortSignal.any([run.startUpSignal, reached.signal]);
+  const container = run.container?.id;
+  if (worker.portHelper && container !== undefined) {
+    const isConfigured = run.backend.port !== undefined;
+    const onProblem = (problem: string) => reportProblem(worker, run, problem);
+    const closed = { ...at, container, isConfigured, onProblem };
+    void reachClosedPort({ containers: worker.engine.containers, clock, log }, closed, signal);
+  }
+  try {
+    return await untilListening(at, clock, run.startUpSignal);
+  } finally {
+    reached.abort();
+  }
+}
+
+function reportProblem({ log }: WorkerContext, run: Run, problem: string): void {
+  log.info({ backend: run.id, problem }, 'Backend is not ready yet');
+  void run.write((backend) => withStartProblem(backend, problem));
 }
 
 async function writeReady(worker: WorkerContext, run: Run, address: { host: string; port: number }): Promise<void> {

@@ -15,6 +15,8 @@ const minCpuQuotaMicroseconds = 1_000;
 interface ContainerParts {
   readonly mountFolder?: string | undefined;
   readonly leaseFolder?: string | undefined;
+  /** The engine's path of the port helper. */
+  readonly portHelper?: string | undefined;
   readonly image: ImageConfig;
   /** The backend's variables, decrypted. Default: those that are not encrypted. */
   readonly env?: Readonly<Record<string, string>>;
@@ -24,7 +26,7 @@ interface ContainerParts {
 export function containerSpec(
   backend: Backend,
   settings: WorkerSettings,
-  { mountFolder, leaseFolder, image, env = backend.env ?? {} }: ContainerParts,
+  { mountFolder, leaseFolder, portHelper, image, env = backend.env ?? {} }: ContainerParts,
 ): Omit<ContainerSpec, 'address'> {
   const memoryBytes = memoryLimitOf(backend.limits, settings);
   const cpu = cpuQuota(backend.limits);
@@ -40,6 +42,7 @@ export function containerSpec(
     ...(settings.runtime !== undefined && { runtime: settings.runtime }),
     ...(mountFolder !== undefined && { mountFolder }),
     ...(leaseFolder !== undefined && { leaseFolder, command: image.command }),
+    ...(portHelper !== undefined && { portHelper }),
   };
 }
 

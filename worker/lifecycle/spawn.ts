@@ -149,6 +149,7 @@ async function createContainer(worker: WorkerContext, run: Run, mountFolder: str
   const spec = containerSpec(run.backend, worker.settings, {
     mountFolder,
     leaseFolder: run.containerLease?.engineFolder,
+    portHelper: worker.portHelper?.engineFile,
     env: worker.containerEnv.open(run.backend),
     image,
   });

@@ -1,0 +1,103 @@
+/** Runs programs in a running container beside its own one. */
+import type Docker from 'dockerode';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Readable } from 'node:stream';
+import { callEngine } from './engine-error.ts';
+
+export interface Execution {
+  readonly command: readonly string[];
+  /** `user:group`. Default: the user of the container. */
+  readonly user?: string;
+  /** Default: the working directory of the container. */
+  readonly folder?: string;
+}
+
+export interface ExecutionResult {
+  /** `null` if the engine does not say. */
+  readonly exitCode: number | null;
+  /** The beginning of what it wrote to standard output and standard error. */
+  readonly output: string;
+}
+
+/** More is not read: the output is what a container chooses. */
+const maxOutputBytes = 64 * 1024;
+
+/** The engine may send the end of the output a moment before it knows the exit code. */
+const exitCodeReads = 20;
+const exitCodePauseMs = 25;
+
+/**
+ * Runs a program to its end. Throws `refused` if it cannot be started or the container does not run, and the signal's reason when
+ * it aborts: the program continues then.
+ */
+export async function execute(
+  docker: Docker,
+  container: string,
+  { execution, signal }: { readonly execution: Execution; readonly signal: AbortSignal },
+): Promise<ExecutionResult> {
+  const created = await create(docker, container, execution, true);
+  signal.throwIfAborted();
+  const stream = (await callEngine(() => created.start({ hijack: false, stdin: false }))) as unknown as Readable;
+  const abort = () => stream.destroy(signal.reason as Error);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    const output = await readOutput(stream);
+    return { output, exitCode: await exitCodeOf(created) };
+  } finally {
+    signal.removeEventListener('abort', abort);
+    stream.destroy();
+  }
+}
+
+/** Starts a program that runs as long as its container. Throws `refused` if it cannot be started. */
+export async function executeInBackground(docker: Docker, container: string, execution: Execution): Promise<void> {
+  const created = await create(docker, container, execution, false);
+  const stream = (await callEngine(() => created.start({ Detach: true }))) as unknown as Readable;
+  stream.resume();
+}
+
+async function create(docker: Docker, container: string, execution: Execution, attached: boolean) {
+  const { command, user, folder } = execution;
+  const options: Docker.ExecCreateOptions = {
+    Cmd: [...command],
+    AttachStdout: attached,
+    AttachStderr: attached,
+    ...(user !== undefined && { User: user }),
+    ...(folder !== undefined && { WorkingDir: folder }),
+  };
+  return await callEngine(() => docker.getContainer(container).exec(options));
+}
+
+/** Reads frames of standard output and standard error: a head of 8 bytes with the length of what follows. */
+async function readOutput(stream: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    if (bytes >= maxOutputBytes) continue;
+    chunks.push(chunk);
+    bytes += chunk.length;
+  }
+  return textOfFrames(Buffer.concat(chunks));
+}
+
+const headBytes = 8;
+
+/** The text in a sequence of frames, the last of which may be cut. */
+export function textOfFrames(bytes: Buffer): string {
+  const parts: Buffer[] = [];
+  for (let at = 0; at + headBytes <= bytes.length;) {
+    const end = at + headBytes + bytes.readUInt32BE(at + 4);
+    parts.push(bytes.subarray(at + headBytes, end));
+    at = end;
+  }
+  return Buffer.concat(parts).toString();
+}
+
+async function exitCodeOf(created: Docker.Exec): Promise<number | null> {
+  for (let reads = 0; reads < exitCodeReads; reads += 1) {
+    const { Running, ExitCode } = await callEngine(() => created.inspect());
+    if (!Running && ExitCode !== null) return ExitCode;
+    await sleep(exitCodePauseMs);
+  }
+  return null;
+}

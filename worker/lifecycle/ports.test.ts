@@ -1,0 +1,134 @@
+// Takes about 20 s
+// Runs on every engine
+import { expect, it } from 'vitest';
+import type { Backend, BackendPlan } from '../../model/backend.ts';
+import { describeWorker, fetchText, openWorkerFixture } from '../testing/fixture.ts';
+import type { WorkerFixture } from '../testing/fixture.ts';
+import { eventually, openTestPlatform } from '../testing/test-platform.ts';
+
+interface Spawned {
+  readonly script: string;
+  readonly exposed?: readonly number[];
+  readonly plan?: Partial<BackendPlan>;
+  readonly config?: object;
+}
+
+async function spawn(
+  { platform }: WorkerFixture,
+  { script, exposed = [], plan = {}, config = {} }: Spawned,
+): Promise<string> {
+  const ExposedPorts = Object.fromEntries(exposed.map((port) => [`${port}/tcp`, {}]));
+  const imageDigest = await platform.images.addConfigured({
+    Cmd: ['/bin/sh', '-c', `env > /tmp/env.txt; ${script}`],
+    ExposedPorts,
+    ...config,
+  });
+  // The plan of tests names a port.
+  return await platform.schedule({ imageDigest, port: undefined, ...plan } as Partial<BackendPlan> & {
+    imageDigest: string;
+  });
+}
+
+await describeWorker('the port of a backend', (fixture) => {
+  const ready = async (spawned: Spawned) => {
+    const id = await spawn(fixture, spawned);
+    const { address } = await fixture.platform.until(id, 'ready');
+    const variables = await fetchText(fixture.platform, id, '/env.txt');
+    await fixture.platform.end(id);
+    return { port: address?.port, variables: variables.split('\n') };
+  };
+
+  it.each([
+    ['is 8080 without a setting', { script: 'exec httpd -f -h /tmp -p $PORT' }, 8080, 8080],
+    [
+      'is the only port that the image exposes',
+      { script: 'exec httpd -f -h /tmp -p 8123', exposed: [8123] },
+      8123,
+      8123,
+    ],
+    ['is what the image exposes if it reads PORT', { script: 'exec httpd -f -h /tmp -p $PORT', exposed: [80] }, 80, 80],
+    [
+      'is 8080 if the exposed port stays closed',
+      { script: 'exec httpd -f -h /tmp -p 8080', exposed: [9000] },
+      8080,
+      9000,
+    ],
+    [
+      'is 8080 if the image exposes several',
+      { script: 'exec httpd -f -h /tmp -p $PORT', exposed: [80, 443] },
+      8080,
+      8080,
+    ],
+    [
+      'is the configured one, whatever the image exposes',
+      { script: 'exec httpd -f -h /tmp -p $PORT', exposed: [80], plan: { port: 3000 } },
+      3000,
+      3000,
+    ],
+    ['is reached on localhost, too', { script: 'exec httpd -f -h /tmp -p 127.0.0.1:$PORT' }, 8080, 8080],
+    [
+      'is reached on localhost if the image exposes it, and by the profile "root-less"',
+      {
+        script: 'exec httpd -f -h /tmp -p 127.0.0.1:80',
+        exposed: [80],
+        plan: { securityProfile: 'root-less' },
+      },
+      80,
+      80,
+    ],
+  ] as const)('%s', async (_what, spawned, port, told) => {
+    const { port: found, variables } = await ready(spawned);
+    expect(found).toBe(port);
+    expect(variables).toContain(`PORT=${told}`);
+    expect(variables).toContain('HOST=0.0.0.0');
+  });
+
+  it('is reached on localhost by the next worker', async () => {
+    await using platform = await openTestPlatform();
+    const script = 'while ! test -e /tmp/go; do sleep 0.02; done; exec httpd -f -h /tmp -p 127.0.0.1:81';
+    let id: string;
+    {
+      await using _first = await platform.openWorker();
+      id = await spawn({ platform }, { script, exposed: [81] });
+      await platform.until(id, 'waiting');
+    }
+    await using _second = await platform.openWorker();
+    const execution = await platform.containerOf(id).exec({ Cmd: ['touch', '/tmp/go'] });
+    (await execution.start({})).resume();
+    expect((await platform.until(id, 'ready')).address?.port).toBe(81);
+  });
+
+  it('stays closed: the backend says what listens instead', async () => {
+    await using short = await openWorkerFixture({ startTimeoutSeconds: 6 });
+    const { platform } = short;
+    const problemOf = async (id: string) => await eventually(async () => (await platform.get(id)).startProblem);
+    const script = 'httpd -h /tmp -p 127.0.0.1:8889; exec httpd -f -h /tmp -p 8888';
+    const id = await spawn(short, { script });
+    expect(await problemOf(id)).toBe(
+      "listens on 8888 and 8889 (on localhost only), expected 8080: set the service's port to the right one, or let the application listen on $PORT",
+    );
+    const ended: Backend = await platform.until(id, 'terminated');
+    expect(ended.startProblem).toBeUndefined();
+    expect(ended.history.at(-1)).toMatchObject({
+      terminationReason: 'startuptimeout',
+      failure: expect.stringContaining('within 6 seconds: it listens on 8888 and 8889') as string,
+    });
+  });
+});
+
+await describeWorker('the stop signal of an image', (fixture) => {
+  it.each([
+    ['SIGQUIT', 'QUIT'],
+    ['SIGRTMIN+3', '37'],
+  ])('%s ends its container', async (StopSignal, trapped) => {
+    const { platform } = fixture;
+    const script = `trap "exit 5" ${trapped}; trap "exit 6" TERM; httpd -h /tmp -p $PORT; while sleep 0.05; do :; done`;
+    for (const key of [undefined, `with ${StopSignal}`]) {
+      const plan = key === undefined ? {} : await platform.claim(key);
+      const id = await spawn(fixture, { script, plan, config: { StopSignal } });
+      await platform.until(id, 'ready');
+      await platform.stop(id, 'soft');
+      expect((await platform.until(id, 'terminated')).history.at(-1)).toMatchObject({ exitCode: 5 });
+    }
+  });
+});

@@ -1,0 +1,134 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import type { Server, Socket } from 'node:net';
+import { arch } from 'node:os';
+import { join } from 'node:path';
+import { buffer, text } from 'node:stream/consumers';
+import { afterEach, expect, test } from 'vitest';
+import { freePort } from '../../test/kit/machine/free-port.ts';
+
+const program = join(import.meta.dirname, arch() === 'arm64' ? 'port-helper-arm64' : 'port-helper-amd64');
+
+const opened: (() => void)[] = [];
+afterEach(() => {
+  for (const close of opened.splice(0)) close();
+});
+
+function run(...args: string[]): ChildProcess {
+  const child = spawn(program, args);
+  opened.push(() => child.kill('SIGKILL'));
+  return child;
+}
+
+/** A server that is reached at 127.0.0.2 only, and through a forwarder at 127.0.0.1. */
+async function forwarded(onConnection: (socket: Socket) => void): Promise<{ port: number; server: Server }> {
+  const port = await freePort();
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => {});
+    onConnection(socket);
+  });
+  server.listen(port, '127.0.0.2');
+  await once(server, 'listening');
+  opened.push(() => server.close());
+  run('forward', '127.0.0.1', String(port), '127.0.0.2');
+  await expect.poll(() => canConnect(port)).toBe(true);
+  return { port, server };
+}
+
+async function canConnect(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  return (await new Promise((resolve) => {
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+  }).finally(() => socket.destroy())) as boolean;
+}
+
+function client(port: number): Socket {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  opened.push(() => socket.destroy());
+  return socket;
+}
+
+test('bytes and the end of each direction pass by themselves', async () => {
+  const { port } = await forwarded((socket) => {
+    void text(socket).then((said) => socket.end(`heard ${said}`));
+  });
+  const socket = client(port);
+  socket.end('hello');
+  expect(await text(socket)).toBe('heard hello');
+});
+
+test('much arrives whole, both ways at once, although neither side reads for a while', async () => {
+  const received: boolean[] = [];
+  const bytes = Buffer.alloc(8 * 1024 * 1024, 'abcdefgh');
+  const { port } = await forwarded((socket) => {
+    socket.end(bytes);
+    const readAll = async () => {
+      // The connection that tests the port is reset.
+      const all = await buffer(socket).catch(() => undefined);
+      if (all) received.push(all.equals(bytes));
+    };
+    setTimeout(() => void readAll(), 50);
+  });
+  const socket = client(port);
+  socket.end(bytes);
+  await once(socket, 'connect');
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect((await buffer(socket)).equals(bytes)).toBe(true);
+  await expect.poll(() => received).toEqual([true]);
+});
+
+test('a reset and a refusal of the program reach the client', async () => {
+  const { port, server } = await forwarded((socket) => socket.once('data', () => socket.resetAndDestroy()));
+  const reset = client(port);
+  reset.write('x');
+  expect(await once(reset, 'error').catch((error: unknown) => [error])).toMatchObject([{ code: 'ECONNRESET' }]);
+  server.close();
+  expect(await once(client(port), 'error')).toMatchObject([{ code: 'ECONNRESET' }]);
+});
+
+test('many connections pass side by side', async () => {
+  const { port } = await forwarded((socket) => socket.pipe(socket));
+  const said = Array.from({ length: 300 }, (_, i) => `client ${i}`);
+  const heard = await Promise.all(
+    said.map(async (words) => {
+      const socket = client(port);
+      socket.end(words);
+      return await text(socket);
+    }),
+  );
+  expect(heard).toEqual(said);
+});
+
+test('an address in use ends it, with the reason', async () => {
+  const { port } = await forwarded(() => {});
+  const second = run('forward', '127.0.0.1', String(port), '127.0.0.2');
+  expect(await text(second.stderr!)).toMatch(/bind: Address .*in use/);
+});
+
+test('it lists what listens', async () => {
+  const server = createServer().listen(0, '127.0.0.3');
+  await once(server, 'listening');
+  opened.push(() => server.close());
+  const { port } = server.address() as { port: number };
+  const lines = (await text(run('listeners').stdout!)).split('\n');
+  expect(lines).toContain(`0300007F:${port.toString(16).toUpperCase().padStart(4, '0')}`);
+});
+
+test('it ends a program that runs for too long', async () => {
+  const [, signal] = (await once(run('within', '1', 'sleep', '60'), 'exit')) as [unknown, string];
+  expect(signal).toBe('SIGALRM');
+  expect(await once(run('within', '5', 'sh', '-c', 'exit 3'), 'exit')).toEqual([3, null]);
+  expect(await once(run('within', '5', 'no-such-program'), 'exit')).toEqual([127, null]);
+});
+
+test.each([
+  [],
+  ['listeners', 'x'],
+  ['forward', '127.0.0.1', '0', '::1'],
+  ['forward', 'x', '1', '::1'],
+  ['within', 'x', 'y'],
+])('refuses other arguments: %s %s %s %s', async (...args) => {
+  expect(await once(run(...args), 'exit')).toEqual([2, null]);
+});

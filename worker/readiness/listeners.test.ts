@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest';
+import { detourTo, explainListeners, parseListeners } from './listeners.ts';
+import type { Listener } from './listeners.ts';
+
+const all4: Listener = { scope: 'all', family: 4, port: 8080 };
+const all6: Listener = { scope: 'all', family: 6, port: 8080 };
+const local4: Listener = { scope: 'localhost', family: 4, port: 8080 };
+const local6: Listener = { scope: 'localhost', family: 6, port: 8080 };
+
+test('listeners are parsed as the kernel prints them, without the DNS server of Docker', () => {
+  const lines = [
+    '00000000:1F90',
+    '0100007F:1F90',
+    '0B00007F:A3C1',
+    '0201000A:0050',
+    '00000000000000000000000000000000:1F90',
+    '00000000000000000000000001000000:1F90',
+    '0000000000000000FFFF00000100007F:1F90',
+    '000080FE00000000FF005450B6AD1DFE:0050',
+  ];
+  expect(parseListeners(lines.join('\n'))).toEqual([
+    all4,
+    local4,
+    { scope: 'other', family: 4, port: 80 },
+    all6,
+    local6,
+    local6,
+    { scope: 'other', family: 6, port: 80 },
+  ]);
+});
+
+test.each(['', 'x', '0100007F', '0100007F:1F90 more', '0100007F:0000', '00:1F90', '\0'])(
+  'what is no listener is left out: %j',
+  (line) => expect(parseListeners(line)).toEqual([]),
+);
+
+describe('a detour', () => {
+  test.each([
+    ['localhost', [local4], '127.0.0.1'],
+    ['localhost of both families', [local6, local4], '127.0.0.1'],
+    ['localhost of IPv6', [local6], '::1'],
+    ['every address of IPv6, which IPv4 may not reach', [all6], '::1'],
+  ])('leads to a program on %s', (_what, listeners: Listener[], target) => {
+    expect(detourTo(listeners, { port: 8080 })).toEqual({ port: 8080, target });
+  });
+
+  test('is not needed to a program that listens on every address', () => {
+    expect(detourTo([all4], { port: 8080 })).toBeUndefined();
+  });
+
+  test('leads to the expected port before the other one, and to no third', () => {
+    const at = (port: number): Listener => ({ ...local4, port });
+    const ports = { port: 80, otherwise: 8080 };
+    expect(detourTo([at(8080), at(80)], ports)?.port).toBe(80);
+    expect(detourTo([at(8080), at(9000)], ports)?.port).toBe(8080);
+    expect(detourTo([at(9000)], ports)).toBeUndefined();
+  });
+});
+
+test.each([
+  [[], false, 'listens on no port, expected 80'],
+  [
+    [all4],
+    false,
+    "listens on 8080, expected 80: set the service's port to 8080, or let the application listen on $PORT",
+  ],
+  [[all4], true, "listens on 8080, expected 80: correct the service's port, or let the application listen on $PORT"],
+  [
+    [local4, { ...all6, port: 9000 }],
+    false,
+    "listens on 8080 (on localhost only) and 9000, expected 80: set the service's port to the right one, or let the application listen on $PORT",
+  ],
+  [
+    [{ ...local4, port: 80 }],
+    false,
+    'listens on port 80 on localhost only: let the application listen on 0.0.0.0, as HOST says',
+  ],
+])('%j, configured %s: the container %s', (listeners: Listener[], isConfigured, words) => {
+  expect(explainListeners(listeners, { port: 80 }, isConfigured)).toBe(words);
+});
+
+test('a container that opens hundreds of ports does not fill the sentence', () => {
+  const many = Array.from({ length: 256 }, (_, i): Listener => ({ ...all4, port: 1000 + i }));
+  expect(explainListeners(many, { port: 80 }, false)).toMatch(
+    /^listens on 1000, 1001, 1002, 1003, 1004 and others, expected/,
+  );
+});

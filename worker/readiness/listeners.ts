@@ -1,0 +1,107 @@
+/** What listens in a container, and what follows from that for a port on which nothing answers. */
+import type { ExpectedPorts } from '../../model/backend-port.ts';
+
+export interface Listener {
+  /** `all`: every address. `localhost`: only the container itself. `other`: one address of the container. */
+  readonly scope: 'all' | 'localhost' | 'other';
+  readonly family: 4 | 6;
+  readonly port: number;
+}
+
+/** Docker's DNS server, which is in the network of each container. */
+const engineDns = '127.0.0.11';
+
+const v4Length = 8;
+const v6Length = 32;
+
+/** IPv4 addresses within IPv6, in the order of the bytes in memory. */
+const mappedPrefix = '0000000000000000FFFF0000';
+
+/** Parses the output of `port-helper listeners`: addresses as the kernel prints them, of which a container may have many. */
+export function parseListeners(output: string): Listener[] {
+  return output.split('\n').flatMap((line) => {
+    const [, hex = '', portHex = ''] = /^([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})$/.exec(line) ?? [];
+    const port = Number.parseInt(portHex, 16);
+    const scope = hex.length === v4Length ? scopeOf4(hex) : hex.length === v6Length ? scopeOf6(hex) : undefined;
+    if (scope === undefined || !(port >= 1)) return [];
+    return [{ scope, family: hex.length === v4Length ? 4 : 6, port }];
+  });
+}
+
+/** The kernel prints the number in the order of this machine's bytes, which is little-endian on all processors we know. */
+function scopeOf4(hex: string): Listener['scope'] | undefined {
+  const address = [...Buffer.from(hex, 'hex').reverse()].join('.');
+  if (address === engineDns) return undefined;
+  if (address === '0.0.0.0') return 'all';
+  return address.startsWith('127.') ? 'localhost' : 'other';
+}
+
+function scopeOf6(hex: string): Listener['scope'] | undefined {
+  if (hex.startsWith(mappedPrefix)) return scopeOf4(hex.slice(mappedPrefix.length));
+  if (/^0+$/.test(hex)) return 'all';
+  return hex === `${'0'.repeat(24)}01000000` ? 'localhost' : 'other';
+}
+
+/** An address of the container on which a port is open that nothing else reaches. */
+export interface Detour {
+  readonly port: number;
+  readonly target: '127.0.0.1' | '::1';
+}
+
+/**
+ * How a port is reached on which a container does not answer: through a forwarder if its program listens on localhost, or on IPv6
+ * alone. The expected port is preferred to the other one. `undefined` if the container listens on neither in such a way.
+ */
+export function detourTo(listeners: readonly Listener[], { port, otherwise }: ExpectedPorts): Detour | undefined {
+  const ports = otherwise === undefined ? [port] : [port, otherwise];
+  const [first] = ports.flatMap((each) => listeners.filter((listener) => listener.port === each));
+  if (!first || first.scope === 'other' || (first.scope === 'all' && first.family === 4)) return undefined;
+  const isOn4 = listeners.some(({ port: each, family }) => each === first.port && family === 4);
+  return { port: first.port, target: isOn4 ? '127.0.0.1' : '::1' };
+}
+
+/** Ports that a sentence names: more would tell less. */
+const maxNamed = 5;
+
+/**
+ * What a container listens on that does not answer on its port, and what to change; it continues "The container" or "It".
+ *
+ * @param isConfigured - whether the service or the request names the port
+ */
+export function explainListeners(
+  listeners: readonly Listener[],
+  { port }: ExpectedPorts,
+  isConfigured: boolean,
+): string {
+  const known = portsOf(listeners);
+  if (known.length === 0) return `listens on no port, expected ${port}`;
+  const names = known.slice(0, maxNamed).map((each) => {
+    return each.isLocal ? `${each.port} (on localhost only)` : String(each.port);
+  });
+  if (known.some((each) => each.port === port)) {
+    return `listens on port ${port} on localhost only: let the application listen on 0.0.0.0, as HOST says`;
+  }
+  const more = known.length > maxNamed ? ['others'] : [];
+  const [only] = known.length === 1 ? known : [];
+  const setting = only ? `set the service's port to ${only.port}` : `set the service's port to the right one`;
+  const advice = isConfigured ? `correct the service's port` : setting;
+  return `listens on ${joined([...names, ...more])}, expected ${port}: ${advice}, or let the application listen on $PORT`;
+}
+
+interface OpenPort {
+  readonly port: number;
+  readonly isLocal: boolean;
+}
+
+function portsOf(listeners: readonly Listener[]): OpenPort[] {
+  const ports = [...new Set(listeners.map(({ port }) => port))].toSorted((one, other) => one - other);
+  return ports.map((port) => ({
+    port,
+    isLocal: listeners.every((each) => each.port !== port || each.scope === 'localhost'),
+  }));
+}
+
+function joined(names: readonly string[]): string {
+  const last = names.at(-1) ?? '';
+  return names.length < 2 ? last : `${names.slice(0, -1).join(', ')} and ${last}`;
+}
