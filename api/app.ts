@@ -14,6 +14,7 @@ import { audited } from './audit.ts';
 import { answerErrors } from './errors.ts';
 import { measureRequests } from './metrics.ts';
 import type { Api } from './dependencies.ts';
+import { refuseSessionHosts } from './session-url.ts';
 import { authenticateSpawnToken } from './connect/spawn-tokens.ts';
 
 /** A parsed request to an endpoint. */
@@ -85,6 +86,7 @@ export function newApp(api: Api, mounted: readonly Mounted[]): Express {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple').set('strict routing', false);
   app.use(measureRequests(api.log, api.metrics));
+  if (api.urls.sessions !== undefined) app.use(refuseSessionHosts(api.urls.sessions));
   for (const each of mounted) each.mount(app, api);
   app.use(refuseUnknown(mounted));
   app.use(answerErrors(api));

@@ -1,5 +1,6 @@
 /** The dependencies of the API: those of the component, and what its handlers share. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { UrlForm } from '../contract/connect.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { JsonBodies } from '../core/http/json-bodies.ts';
@@ -26,6 +27,8 @@ import type { PullProgresses } from './ready/pull-progress.ts';
 export interface PublicUrls {
   readonly api: string;
   readonly proxy: string;
+  /** The URL of sessions with a host of their own, with `*` for the label. Absent: there are none. */
+  readonly sessions?: string | undefined;
   /** Host and port, as in an image's name. */
   readonly registryHost: string;
 }
@@ -38,6 +41,8 @@ export interface SpawnRules {
   readonly defaultLifetimeSeconds?: number;
   readonly lifetimeSecondsLimit: number;
   readonly mountsEnabled: boolean;
+  /** The form of connection URLs, if neither the request nor the service asks for another one. */
+  readonly urlForm: UrlForm;
   readonly defaultCluster: string;
   /** How long a backend may wait for a node. */
   readonly schedulingTimeoutSeconds: number;

@@ -13,14 +13,16 @@ import type { Image } from '../model/image.ts';
 import type { Environment, Service } from '../model/service.ts';
 import type { Api, PublicUrls } from './dependencies.ts';
 import type { Connection } from './connect/spawn.ts';
+import { connectionUrl, readyUrl } from './session-url.ts';
 
-export function presentConnection(api: Api, { backend, token, spawned }: Connection): ConnectResponse {
+export function presentConnection(api: Api, { backend, address, spawned }: Connection): ConnectResponse {
+  const { token } = address;
   return {
     backend_id: backend.id,
-    url: connectionUrl(api.urls, token),
+    url: connectionUrl(api.urls, address),
     token,
     secret_token: api.secretFor(token),
-    ready_url: readyUrl(api.urls, backend.id, token),
+    ready_url: readyUrl(api.urls, backend.id, address),
     status_url: `${api.urls.api}/v2/backend/${backend.id}/status`,
     status: backend.status,
     spawned,
@@ -31,16 +33,6 @@ export function presentConnection(api: Api, { backend, token, spawned }: Connect
 /** The bearer token that each request to a backend needs, if it needs one. It is derived, and stored as a hash only. */
 export function bearerTokenField({ bearerFor }: Api, { id, bearerHash }: Backend): { bearer_token?: string } {
   return bearerHash === undefined ? {} : { bearer_token: bearerFor(id) };
-}
-
-/** The URL of the readiness page of a connection. */
-export function readyUrl(urls: PublicUrls, backend: string, token: string): string {
-  return `${urls.api}/ready/${backend}/${token}/`;
-}
-
-/** The connection URL of a token. */
-export function connectionUrl(urls: PublicUrls, token: string): string {
-  return `${urls.proxy}/${token}/`;
 }
 
 /** The status object of an entry of a status history. */

@@ -33,6 +33,7 @@ export type ServiceErrorCode =
   | 'MountsDisabled'
   | 'PayloadTooLarge'
   | 'UnsupportedMediaType'
+  | 'MisdirectedRequest'
   | 'HeadTooLarge'
   | 'TooManyBackends'
   | 'TooManyRequests'
@@ -152,6 +153,8 @@ export type ConnectRequest = {
     [name: string]: Json;
   } | undefined;
   spawn?: boolean | SpawnConfig | undefined;
+  /** `host`: each session has a host of its own, `<label>.<session domain>`. `path`: sessions share the host of the proxy, `<proxy>/<token>/` */
+  url_form?: 'host' | 'path' | undefined;
 };
 
 /** A key, unique among the running backends of a service (v1: lock) */
@@ -225,6 +228,7 @@ export type ServiceSettingsChange = {
   resource_limits?: ResourceLimits | null | undefined;
   /** What the containers may do. Default: `default` */
   security_profile?: SecurityProfile | null | undefined;
+  url_form?: 'host' | 'path' | null | undefined;
   /** Environment variables of each backend, shown to everyone who may read the service */
   env?: {
     [name: string]: string | null;
@@ -551,6 +555,7 @@ export type ServiceSettings = {
   max_idle_seconds: number | null;
   resource_limits: ResourceLimits | null;
   security_profile: SecurityProfile | null;
+  url_form: 'host' | 'path' | null;
   env: {
     [name: string]: string;
   };

@@ -48,6 +48,17 @@ export function envOf({ onReservedVariable, reservedVariables }: (typeof generat
     .meta({ description: 'Environment variables of the container' });
 }
 
+/** The forms of connection URLs. */
+export const urlForms = ['host', 'path'] as const;
+
+export type UrlForm = (typeof urlForms)[number];
+
+/** What `urlForm` is called in requests. */
+export const urlForm = z.enum(urlForms).meta({
+  description:
+    '`host`: each session has a host of its own, `<label>.<session domain>`. `path`: sessions share the host of the proxy, `<proxy>/<token>/`',
+});
+
 export const resourceLimits = z
   .strictObject({
     memory_limit_bytes: z
@@ -105,6 +116,7 @@ export const connectRequest = z
       .meta({ description: 'Sent to the backend as JSON in `x-verified-user-data`' })
       .optional(),
     spawn: z.union([z.boolean(), spawnConfig]).optional(),
+    url_form: urlForm.optional(),
   })
   .refine((request) => request.spawn !== false || request.key !== undefined, {
     path: ['spawn'],

@@ -41,6 +41,7 @@ export const serviceErrors = {
   MountsDisabled: { status: 409, when: 'The request asks for a mount and the platform has no mount folder configured' },
   PayloadTooLarge: { status: 413, when: 'The body is larger than the endpoint accepts' },
   UnsupportedMediaType: { status: 415, when: 'The endpoint does not accept the content type of the body' },
+  MisdirectedRequest: { status: 421, when: 'The request names the host of a session, which is not that of the API' },
   HeadTooLarge: { status: 431, when: 'The request line and headers are larger than 16 KiB' },
   TooManyBackends: { status: 429, when: 'The account has as many running backends as it may' },
   TooManyRequests: { status: 429, when: 'Too many requests in too short a time' },

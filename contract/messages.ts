@@ -8,6 +8,12 @@ export const backendChanged = {
   message: z.strictObject({ backend: z.string(), status: backendStatus }),
 };
 
+/** A route leads to another backend, because its key has a new holder. The API process that wrote the route publishes this. */
+export const routeMoved = {
+  name: 'route-moved',
+  message: z.strictObject({ route: z.string() }),
+};
+
 /** A backend of a cluster waits in `scheduled`, and the node that was notified has no capacity for it: a node that has claims it. */
 export const backendWaits = {
   name: 'backend-waits',

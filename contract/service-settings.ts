@@ -1,7 +1,7 @@
 /** Settings of a service: the defaults of its backends. A connect request overrides them. */
 import { z } from 'zod';
 import { securityProfile } from './security-profile.ts';
-import { resourceLimits, seconds, variables } from './connect.ts';
+import { resourceLimits, seconds, urlForm, variables } from './connect.ts';
 import { generations } from './generations.ts';
 
 const port = z.int().min(1).max(65_535);
@@ -42,6 +42,7 @@ export const serviceSettingsChange = z
       .nullable()
       .meta({ description: 'What the containers may do. Default: `default`' })
       .optional(),
+    url_form: urlForm.nullable().optional(),
     env: variableChanges
       .meta({ description: 'Environment variables of each backend, shown to everyone who may read the service' })
       .optional(),
@@ -57,6 +58,7 @@ export const serviceSettings = z
     max_idle_seconds: z.int().nullable(),
     resource_limits: resourceLimits.nullable(),
     security_profile: securityProfile.nullable(),
+    url_form: urlForm.nullable(),
     env: z.record(z.string(), z.string()),
     secrets: z
       .array(z.string())

@@ -1,6 +1,6 @@
 /** Requests and answers of v1 and of the earliest form of the service API (sections 2.12 and 2.13 of the API document). */
 import { z } from 'zod';
-import { bearerToken, envOf, seconds } from './connect.ts';
+import { bearerToken, envOf, seconds, urlForm } from './connect.ts';
 import { generations, v1State } from './generations.ts';
 import { environmentName, imageReference, key } from './names.ts';
 import { timestamp } from './timestamp.ts';
@@ -15,6 +15,7 @@ const spawnFields = {
     .optional(),
   lock: key.optional(),
   service_environment: environmentName.meta({ description: 'Whose defaults to use. Default: `default`' }).optional(),
+  url_form: urlForm.optional(),
 };
 
 export const v1SpawnRequest = z
@@ -49,10 +50,11 @@ export const tokenSpawnRequest = z
         }
       })
       .optional(),
+    url_form: urlForm.optional(),
   })
   .meta({ id: 'TokenSpawnRequest' });
 
-export const fetchRequest = z.strictObject({ lock: key }).meta({ id: 'FetchRequest' });
+export const fetchRequest = z.strictObject({ lock: key, url_form: urlForm.optional() }).meta({ id: 'FetchRequest' });
 
 export const v1SpawnResponse = z
   .strictObject({

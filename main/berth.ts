@@ -133,6 +133,7 @@ function describe({ urls, account, worker }: Platform) {
     api_url: urls.api,
     registry: urls.registry,
     proxy_url: urls.proxy,
+    ...(urls.sessions !== undefined && { sessions_url: urls.sessions }),
     operations_url: urls.operations,
     ...(account && { account: account.name, token_file: account.tokenFile }),
     ...(worker && { docker: worker.running }),

@@ -1,4 +1,5 @@
 /** Backends and their transitions. Statuses only move forward; only this file has their order. */
+import type { UrlForm } from '../contract/connect.ts';
 import { backendStatuses } from '../contract/statuses.ts';
 import type { BackendStatus, TerminationKind, TerminationReason } from '../contract/statuses.ts';
 import type { SecurityProfile } from '../contract/security-profile.ts';
@@ -61,6 +62,8 @@ export interface Backend {
   readonly lifetimeLimitSeconds?: number;
   /** The generation of the service API through which it was spawned. Absent: v2. */
   readonly generation?: OlderGeneration;
+  /** The form of the URL that its spawn answered, if that was through an older generation. Absent: `path`. */
+  readonly urlForm?: UrlForm;
   /** The hash of the bearer token that each request to it needs. Absent: requests need none. */
   readonly bearerHash?: string;
   /** The port on which the container listens, by the service or the request. Absent: the image decides (`expectedPorts`). */

@@ -2,6 +2,8 @@
 import { asciiJson } from '../contract/connect.ts';
 import type { Collection } from '../core/store/store.ts';
 import { hashToken } from './access-token.ts';
+import type { Backend } from './backend.ts';
+import { serviceId } from './service.ts';
 
 export interface Route {
   /** SHA-256 of the connection token, in hexadecimal. */
@@ -13,6 +15,8 @@ export interface Route {
   readonly userData?: string;
   /** The hash of the bearer token that each request needs. Absent: requests need none. A copy of the backend's. */
   readonly bearerHash?: string;
+  /** Only of a route that leads to the holder of a key, whichever backend that is: the fencing token of this holder. */
+  readonly fencingToken?: number;
 }
 
 export const routes: Collection<Route, 'byBackend'> = { name: 'routes', indexes: { byBackend: ['backend'] } };
@@ -29,23 +33,56 @@ export interface RoutedUser {
   readonly user?: string | undefined;
   readonly auth?: Readonly<Record<string, unknown>> | undefined;
   readonly bearerHash?: string | undefined;
+  /** Only for a route that leads to the holder of a key, whichever backend that is. */
+  readonly held?: HeldKey | undefined;
+}
+
+/** A key of a service, as a backend holds it. */
+export interface HeldKey {
+  /** `<account>/<service>`. */
+  readonly service: string;
+  readonly key: string;
+  readonly fencingToken: number;
+}
+
+/** The key that a backend holds; `undefined` if it was spawned without one. */
+export function heldKeyOf({
+  account,
+  service,
+  key,
+  fencingToken,
+}: Pick<Backend, 'account' | 'service' | 'key' | 'fencingToken'>): HeldKey | undefined {
+  if (key === undefined || fencingToken === undefined) return undefined;
+  return { service: serviceId(account, service), key, fencingToken };
 }
 
 /** The route of a connection token. */
-export function newRoute(token: string, { backend, user, auth, bearerHash }: RoutedUser): Route {
+export function newRoute(token: string, { backend, user, auth, bearerHash, held }: RoutedUser): Route {
   return {
     id: hashToken(token),
     backend,
     ...(user !== undefined && { user }),
     ...(auth !== undefined && { userData: asciiJson(auth) }),
     ...(bearerHash !== undefined && { bearerHash }),
+    ...(held && { fencingToken: held.fencingToken }),
   };
 }
 
 /**
- * What a connection token is derived from: all that its route holds. A connect that asks for the same route returns the same token,
- * so that a backend has as many routes as it has different users, however often and however long they connect.
+ * The route of a token after a connect: the existing one, unless the key has a newer holder. So a connect that was slow does not lead
+ * back to a backend that has ended.
  */
-export function tokenSource({ backend, user, auth }: RoutedUser): string {
-  return JSON.stringify([backend, user ?? null, auth ?? null]);
+export function movedRoute(current: Route | undefined, route: Route): Route {
+  if (!current) return route;
+  return (route.fencingToken ?? 0) > (current.fencingToken ?? 0) ? route : current;
+}
+
+/**
+ * What a connection token is derived from: all that its route holds. A connect that asks for the same route returns the same token,
+ * so that a backend has as many routes as it has different users, however often and however long they connect. The token of a held
+ * key outlives its backend: the next holder gets the same tokens for the same users, and with them their origins.
+ */
+export function tokenSource({ backend, user, auth, held }: RoutedUser): string {
+  const from = held ? [held.service, held.key] : [backend];
+  return JSON.stringify([...from, user ?? null, auth ?? null]);
 }

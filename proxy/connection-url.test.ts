@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { labelOfToken } from '../model/session-host.ts';
 import { newToken } from './testing/token.ts';
 import { parseConnectionUrl, redirectOf } from './connection-url.ts';
 
@@ -12,7 +13,7 @@ test.each([
   ['/?', '/?'],
   ['/a?b?c#d', '/a?b?c#d'],
 ])('what follows the token stays as it is: %s', (rest, kept) => {
-  expect(parseConnectionUrl(`/${token}${rest}`)).toEqual({ token, rest: kept });
+  expect(parseConnectionUrl(`/${token}${rest}`, {})).toEqual({ token, form: 'path', rest: kept });
 });
 
 test.each([
@@ -20,7 +21,7 @@ test.each([
   ['?a=b&c=%2f', `${token}/?a=b&c=%2f`],
   ['?', `${token}/?`],
 ])('without a slash it redirects to the URL with it: "%s"', (rest, location) => {
-  const url = parseConnectionUrl(`/${token}${rest}`);
+  const url = parseConnectionUrl(`/${token}${rest}`, {});
   expect(url && redirectOf(url)).toBe(location);
 });
 
@@ -36,5 +37,34 @@ test.each([
   `http://host/${token}/`,
   `/${token}#/`,
 ])('is no connection URL: %s', (target) => {
-  expect(parseConnectionUrl(target)).toBeUndefined();
+  expect(parseConnectionUrl(target, {})).toBeUndefined();
+});
+
+const host = `${labelOfToken(token)}.sessions.example:7102`;
+const sessionDomain = 'sessions.example';
+
+test.each(['/', '/a?b', '//', '/%2e%2e/', `/${newToken()}/`])(
+  'at the host of a session, every path is its own: %s',
+  (target) => {
+    expect(parseConnectionUrl(target, { host, sessionDomain })).toEqual({ token, form: 'host', rest: target });
+  },
+);
+
+test.each(['*', '', 'example:80', `http://${host}/`])('is no path at the host of a session: %s', (target) => {
+  expect(parseConnectionUrl(target, { host, sessionDomain })).toBeUndefined();
+});
+
+test('other hosts have sessions by path only', () => {
+  const target = `/${token}/a`;
+  for (const other of [
+    'sessions.example',
+    'sessions.example:7102',
+    '127.0.0.1:7102',
+    'www.sessions.example',
+    undefined,
+  ]) {
+    expect(parseConnectionUrl(target, { host: other, sessionDomain })).toEqual({ token, form: 'path', rest: '/a' });
+    expect(parseConnectionUrl('/a', { host: other, sessionDomain })).toBeUndefined();
+  }
+  expect(parseConnectionUrl('/a', { host })).toBeUndefined();
 });

@@ -22,6 +22,11 @@ export function goneError(wasReady: boolean, options?: ErrorOptions): ProxyError
   return new ProxyError(wasReady ? 'gone' : 'not-started', options);
 }
 
+/** Whether an error says that a backend has ended. */
+export function isGone(error: unknown): boolean {
+  return error instanceof ProxyError && (error.code === 'gone' || error.code === 'not-started');
+}
+
 /** The error for a backend that cannot be reached, or that does not send a valid answer. */
 export function unreachableError(cause: unknown): ProxyError {
   return new ProxyError('backend-unreachable', { cause });

@@ -63,8 +63,20 @@ export class Lookup {
   /** The route of a connection token, `undefined` if there is none. */
   async route(token: string): Promise<Route | undefined> {
     const id = hashToken(token);
-    const known = this.#trusted(this.#routes.get(id));
-    if (known) return known;
+    return this.#trusted(this.#routes.get(id)) ?? (await this.#readRoute(id));
+  }
+
+  /** Reads the route of a connection token. */
+  async refreshRoute(token: string): Promise<Route | undefined> {
+    return await this.#readRoute(hashToken(token));
+  }
+
+  /** Drops a route that leads to another backend now, by its ID. */
+  forgetRoute(id: string): void {
+    this.#routes.delete(id);
+  }
+
+  async #readRoute(id: string): Promise<Route | undefined> {
     const route = await this.#read(() => this.#store.get(routes, id));
     if (route) this.#routes.set(id, this.#entry(route));
     else this.#routes.delete(id);

@@ -1,7 +1,7 @@
-/** The proxy: turns `/<token>/…` into a request to a backend, and counts the open connections of each backend. */
+/** The proxy: turns `/<token>/…` and `<label>.<session domain>` into a request to a backend, and counts the open connections of each backend. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { backendChanged } from '../contract/messages.ts';
+import { backendChanged, routeMoved } from '../contract/messages.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { ErrorBoundary } from '../core/log/error-boundary.ts';
@@ -43,6 +43,8 @@ export interface ProxyDeps {
    * directly, and these headers are dropped.
    */
   readonly behindLoadBalancer?: boolean;
+  /** The domain below which sessions have hosts of their own, in lower case. Absent: they have none. */
+  readonly sessionDomain?: string;
   /** How long open requests may take to end after the proxy is disposed. Default 5 s. */
   readonly drainMs?: number;
 }
@@ -75,15 +77,21 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   const dialer = new Dialer({ localNode: deps.localNode, secret: deps.secret, clock, log, lookup });
   const forwarder = opened.use(new Forwarder({ clock, dialer, errorBoundary }));
   const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs });
-  const { secretFor, behindLoadBalancer = false } = deps;
+  const { secretFor, behindLoadBalancer = false, sessionDomain } = deps;
   const shared = { clock, errorBoundary, lookup, holds, connections, forwarder, metrics };
-  const handler = new RequestHandler({ ...shared, secretFor, behindLoadBalancer });
+  const handler = new RequestHandler({ ...shared, secretFor, behindLoadBalancer, sessionDomain });
   const onChange = errorBoundary.wrap(({ backend, status }: { backend: string; status: string }) => {
     lookup.forget(backend);
     if (status === 'terminated') forwarder.drop(backend);
     holds.wake(backend);
   });
   opened.use(await bus.subscribe(backendChanged, onChange));
+  opened.use(
+    await bus.subscribe(
+      routeMoved,
+      errorBoundary.wrap(({ route }) => lookup.forgetRoute(route)),
+    ),
+  );
   opened.defer(() => handler.drain(deps.drainMs ?? defaultDrainMs));
   const resources = opened.move();
   let closing: Promise<void> | undefined;

@@ -1,12 +1,14 @@
 /** Handles a request: finds its route, waits until its backend is ready, and forwards it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Route } from '../model/route.ts';
 import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { ErrorBoundary } from '../core/log/error-boundary.ts';
 import type { Connections } from './connections.ts';
 import { hasBearerToken } from './bearer-token.ts';
 import { parseConnectionUrl, redirectOf } from './connection-url.ts';
-import { answerError, asProxyError, goneError, ProxyError } from './errors.ts';
+import type { ConnectionUrl } from './connection-url.ts';
+import { answerError, asProxyError, goneError, isGone, ProxyError } from './errors.ts';
 import type { Destination, Forwarder } from './forward/forwarder.ts';
 import type { Holds } from './hold.ts';
 import type { Address, Lookup } from './lookup.ts';
@@ -14,6 +16,7 @@ import type { ProxyMetrics } from './metrics.ts';
 import { isUpgradeWanted } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
 import { requestHeaders } from './request-headers.ts';
+import type { SessionView } from './session-view.ts';
 import { destroyOnEnd } from './sockets.ts';
 
 export interface RequestHandlerDeps {
@@ -26,6 +29,7 @@ export interface RequestHandlerDeps {
   readonly metrics: ProxyMetrics;
   readonly secretFor: (connectionToken: string) => string;
   readonly behindLoadBalancer: boolean;
+  readonly sessionDomain: string | undefined;
 }
 
 /** Handles requests until it is drained. */
@@ -69,7 +73,8 @@ export class RequestHandler {
 
   async #pass(context: RequestContext): Promise<void> {
     const { request, response } = context;
-    const url = parseConnectionUrl(request.url ?? '');
+    const { lookup, sessionDomain } = this.#deps;
+    const url = parseConnectionUrl(request.url ?? '', { host: request.headers.host, sessionDomain });
     if (!url) throw new ProxyError('not-found');
     if (context.upgrade && (context.upgrade.isEarly || !isUpgradeWanted(request))) throw new ProxyError('bad-request');
     const redirectTo = redirectOf(url);
@@ -77,20 +82,42 @@ export class RequestHandler {
       redirect(request, response, redirectTo);
       return;
     }
-    const { lookup, secretFor, behindLoadBalancer } = this.#deps;
+    let to: Destination;
     const route = await lookup.route(url.token);
-    if (!route) throw new ProxyError('gone');
+    // In the host form, a session keeps its URL, and any label may be asked for: an unknown one is no session.
+    if (!route) throw new ProxyError(url.form === 'host' ? 'not-found' : 'gone');
+    try {
+      to = await this.#reach(context, url, route);
+    } catch (error) {
+      const next = await this.#nextRoute(url, route, error);
+      if (!next) throw error;
+      to = await this.#reach(context, url, next);
+    }
+    await this.#forward(context, to);
+  }
+
+  /** Waits until the backend of a route is reachable. */
+  async #reach(context: RequestContext, url: ConnectionUrl, route: Route): Promise<Destination> {
+    const { request } = context;
+    const { secretFor, behindLoadBalancer } = this.#deps;
     if (!hasBearerToken(request, route)) throw new ProxyError('unauthorized');
     const { backend } = route;
     this.#count(context, backend);
-    const headers = requestHeaders(request, {
-      route,
-      token: url.token,
-      secret: secretFor(url.token),
-      behindLoadBalancer,
-    });
-    const address = await this.#untilReachable(context, backend);
-    await this.#forward(context, { backend, address, prefix: `/${url.token}`, path: url.rest, headers });
+    const { token } = url;
+    const view = viewOf(request, url, behindLoadBalancer);
+    const headers = requestHeaders(request, { route, token, view, secret: secretFor(token), behindLoadBalancer });
+    return { backend, address: await this.#untilReachable(context, backend), view, path: url.rest, headers };
+  }
+
+  /** The route of a key whose holder has ended, if the key has another holder by now. The message about it may not have arrived yet. */
+  async #nextRoute(
+    { token }: ConnectionUrl,
+    { backend, fencingToken }: Route,
+    error: unknown,
+  ): Promise<Route | undefined> {
+    if (fencingToken === undefined || !isGone(error)) return undefined;
+    const route = await this.#deps.lookup.refreshRoute(token);
+    return route?.backend === backend ? undefined : route;
   }
 
   /** Counts the request as an open connection of its backend until it is closed. */
@@ -134,6 +161,19 @@ export class RequestHandler {
       throw found.state === 'gone' ? goneError(found.wasReady, { cause: error }) : error;
     }
   }
+}
+
+/** How the client that sent a request sees its session. */
+function viewOf(
+  { headers }: IncomingMessage,
+  { token, form }: ConnectionUrl,
+  behindLoadBalancer: boolean,
+): SessionView {
+  const forwarded = behindLoadBalancer ? headers['x-forwarded-host'] : undefined;
+  return {
+    prefix: form === 'host' ? '' : `/${token}`,
+    hosts: [headers.host ?? '', String(forwarded ?? '')].filter(Boolean),
+  };
 }
 
 function untilClosed({ closed }: RequestContext): Promise<void> {

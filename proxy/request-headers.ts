@@ -3,7 +3,9 @@ import type { IncomingMessage } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import { connectionTokenPattern } from '../model/route.ts';
 import type { Route } from '../model/route.ts';
+import { tokenOfLabel } from '../model/session-host.ts';
 import { ProxyError } from './errors.ts';
+import type { SessionView } from './session-view.ts';
 import {
   canonicalName,
   connectionOptions,
@@ -21,6 +23,8 @@ export type OutgoingHeaders = Record<string, string | string[]>;
 export interface Verified {
   readonly route: Route;
   readonly token: string;
+  /** How the client sees the session. */
+  readonly view: SessionView;
   readonly secret: string;
   /** Whether a load balancer has set the forwarding headers of the request. */
   readonly behindLoadBalancer: boolean;
@@ -86,9 +90,14 @@ function forwardedValue(name: string, value: string, { token, route }: Verified)
   return value;
 }
 
-/** All sessions share an origin, so a browser that follows a link to another session sends the first session's URL and token. */
-function withoutOtherToken(referer: string, token: string): string {
-  const [, origin = '', segment = ''] = /^([a-z]+:\/\/[^/?#]*)\/([^/?#]*)/i.exec(referer) ?? [];
+/**
+ * A browser that follows a link to another session may send the first session's URL, which contains its token: in the path form,
+ * where sessions share an origin, or as its host.
+ */
+function withoutOtherToken(referer: string, token: string): string | undefined {
+  const [, origin = '', host = '', segment = ''] = /^([a-z]+:\/\/([^/?#]*))\/?([^/?#]*)/i.exec(referer) ?? [];
+  const labelled = tokenOfLabel(host.slice(0, Math.max(0, host.indexOf('.'))));
+  if (labelled !== undefined) return labelled === token ? referer : undefined;
   return connectionTokenPattern.test(segment) && segment !== token ? `${origin}/` : referer;
 }
 
@@ -113,7 +122,7 @@ function setForwarded(headers: OutgoingHeaders, request: IncomingMessage, verifi
   headers['x-forwarded-proto'] = String(sent['x-forwarded-proto'] ?? (encrypted ? 'https' : 'http'));
   const host = sent['x-forwarded-host'] ?? request.headers.host;
   if (host !== undefined) headers['x-forwarded-host'] = String(host);
-  headers['x-forwarded-prefix'] = `/${verified.token}`;
+  if (verified.view.prefix !== '') headers['x-forwarded-prefix'] = verified.view.prefix;
 }
 
 function setVerified(headers: OutgoingHeaders, { route, secret }: Verified): void {

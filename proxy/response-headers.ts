@@ -2,6 +2,8 @@
 import { proxyErrorHeader } from '../contract/proxy-errors.ts';
 import { connectionOptions, hopByHop, isVerified, pairs, setsPlatformCookie } from './headers.ts';
 import type { RawHeaders } from './headers.ts';
+import { mapCookie, mapLinks, mapReference, mapRefresh } from './session-view.ts';
+import type { SessionView } from './session-view.ts';
 
 /**
  * Headers that affect a whole host. Many sessions share a host, perhaps with a dashboard. No session may clear the data of others,
@@ -12,32 +14,41 @@ const hostWide: ReadonlySet<string> = new Set([
   'clear-site-data',
   'nel',
   'report-to',
-  'service-worker-allowed',
   'strict-transport-security',
 ]);
+
+/** The URL of a session gives access to it: other sites must not read it, not even its host. An application may set its own policy. */
+const defaultReferrerPolicy = 'same-origin';
 
 /** Frames the message. It is forwarded even if it is a connection option. */
 const neverOptions: ReadonlySet<string> = new Set(['content-length']);
 
-const domainAttribute = /;\s*domain\s*=[^;]*/gi;
+/** Affects a whole origin, which in the host form is the session's own. */
+const originWide = 'service-worker-allowed';
 
-/** Only absolute paths: with any other value, a browser limits the cookie to the path of the response, which is in the session. */
-const pathAttribute = /(;[ \t]*path[ \t]*=[ \t]*)(\/[^;]*)/gi;
+/** Headers that name paths of the application, and how they are translated. */
+const mapped: ReadonlyMap<string, (value: string, view: SessionView) => string> = new Map([
+  ['location', mapReference],
+  ['content-location', mapReference],
+  ['link', mapLinks],
+  ['refresh', mapRefresh],
+  ['set-cookie', mapCookie],
+]);
 
-/**
- * Returns a backend's headers for the client, in their order and spelling, including duplicates.
- *
- * @param prefix - the path of the session, which precedes the backend's own paths in the client's URLs
- */
-export function responseHeaders(rawHeaders: RawHeaders, prefix: string): string[] {
+/** Returns a backend's headers as the client of a session sees them, in their order and spelling, including duplicates. */
+export function responseHeaders(rawHeaders: RawHeaders, view: SessionView): string[] {
   const dropped = connectionOptions(rawHeaders);
   const headers: string[] = [];
+  let hasReferrerPolicy = false;
   for (const [name, value] of pairs(rawHeaders)) {
     const lower = name.toLowerCase();
     if (hopByHop.has(lower) || (dropped.has(lower) && !neverOptions.has(lower)) || isForbidden(lower)) continue;
-    if (lower !== 'set-cookie') headers.push(name, value);
-    else if (!setsPlatformCookie(value)) headers.push(name, sessionCookie(value, prefix));
+    if (lower === originWide && view.prefix !== '') continue;
+    if (lower === 'set-cookie' && setsPlatformCookie(value)) continue;
+    if (lower === 'referrer-policy') hasReferrerPolicy = true;
+    headers.push(name, mapped.get(lower)?.(value, view) ?? value);
   }
+  if (!hasReferrerPolicy) headers.push('Referrer-Policy', defaultReferrerPolicy);
   return headers;
 }
 
@@ -50,16 +61,4 @@ export function forwardedTrailers(rawTrailers: RawHeaders): [string, string][] {
 
 function isForbidden(name: string): boolean {
   return name === proxyErrorHeader || hostWide.has(name) || isVerified(name);
-}
-
-/**
- * Limits a cookie to the session. With `Domain`, a backend could set cookies for neighbouring hosts, and with any `Path`, for the
- * other sessions on this host.
- */
-function sessionCookie(value: string, prefix: string): string {
-  return value
-    .replace(domainAttribute, '')
-    .replace(pathAttribute, (attribute, name: string, path: string) =>
-      `${path}/`.startsWith(`${prefix}/`) ? attribute : `${name}${prefix}${path}`,
-    );
 }

@@ -52,9 +52,9 @@ export async function untilReady(
 }
 
 /** Requests the page at a connection URL, as a browser would. */
-export async function fetchPage(session: ConnectResponse, signal?: AbortSignal): Promise<void> {
+export async function fetchPage(url: string, signal?: AbortSignal): Promise<void> {
   const timeout = AbortSignal.timeout(firstAnswerTimeoutMs);
-  const answer = await fetch(session.url, { signal: signal ? AbortSignal.any([timeout, signal]) : timeout });
+  const answer = await fetch(url, { signal: signal ? AbortSignal.any([timeout, signal]) : timeout });
   await answer.arrayBuffer();
   if (!answer.ok) throw new Error(`${answer.status} from the session's URL (${answer.headers.get('x-berth-error')})`);
 }

@@ -17,7 +17,7 @@ import { ensureDockerEngine } from './docker-engine.ts';
 import type { DockerEngine } from './docker-engine.ts';
 import { connect, ensureService, fetchPage, untilReady } from './first-session.ts';
 import { sampleKey, sampleService, summaryForPeople, summaryForPrograms } from './summary.ts';
-import type { Result } from './summary.ts';
+import type { Result, SampleUrls } from './summary.ts';
 import { openTerminal } from './terminal.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -78,11 +78,12 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
   void stopped.then(() => interrupted.abort());
 
   // Checked before anything is installed, so that a misspelt variable is reported at once.
-  loadConfig(environment);
+  loadConfig({ ...sessionDomain(environment), ...environment });
   const engine = await ensureDockerEngine({ terminal, environment, mayInstall: options.install });
   if (interrupted.signal.aborted) return signalExitCode(await stopped);
   const config = loadConfig({
     BERTH_LOG_LEVEL: 'warn', // Lines about each request would hide the output of this program.
+    ...sessionDomain(environment),
     ...environment,
     ...(engine.running && { DOCKER_HOST: engine.host }),
   });
@@ -100,6 +101,14 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
   return 0;
 }
 
+/** Browsers resolve every name below `localhost` to their own machine, so sessions get hosts there, unless the proxy is elsewhere. */
+function sessionDomain({ BERTH_LISTEN_HOST: host, BERTH_PROXY_URL: proxyUrl }: NodeJS.ProcessEnv) {
+  const isLocal = !proxyUrl && (!host || loopback.has(host));
+  return isLocal ? { BERTH_SESSION_DOMAIN: 'localhost' } : {};
+}
+
+const loopback: ReadonlySet<string> = new Set(['127.0.0.1', '::1', 'localhost']);
+
 interface SampleOptions {
   readonly platform: WholePlatform;
   readonly config: Config;
@@ -115,7 +124,7 @@ async function startSample(options: SampleOptions): Promise<Result['sample']> {
   if (!platform.worker.running) return { problem: platform.worker.reason };
   if (engine.noClient !== undefined) return { problem: engine.noClient };
   try {
-    return { url: await pushAndConnect(options, engine.host) };
+    return await pushAndConnect(options, engine.host);
   } catch (error) {
     return {
       problem: `The sample application did not start: ${error instanceof Error ? error.message : String(error)}`,
@@ -123,7 +132,7 @@ async function startSample(options: SampleOptions): Promise<Result['sample']> {
   }
 }
 
-async function pushAndConnect(options: SampleOptions, dockerHost: string): Promise<string> {
+async function pushAndConnect(options: SampleOptions, dockerHost: string): Promise<SampleUrls> {
   const { platform, config, terminal, signal } = options;
   const { urls, account } = platform;
   const caller = { apiUrl: urls.api, token: (await readFile(account.tokenFile, 'utf8')).trim(), signal };
@@ -137,7 +146,9 @@ async function pushAndConnect(options: SampleOptions, dockerHost: string): Promi
     const mount = config.mountFolder === 'off' ? {} : { spawn: { executable: { mount: true as const } } };
     const session = await connect(caller, `${account.name}/${sampleService}`, { key: sampleKey, ...mount });
     await untilReady(caller, session, onStatus);
-    await fetchPage(session, signal);
-    return session.url;
+    // Some systems do not resolve names below `localhost`, apart from browsers: the path form works everywhere.
+    const plainUrl = `${urls.proxy}/${session.token}/`;
+    await fetchPage(plainUrl, signal);
+    return { url: session.url, plainUrl };
   });
 }

@@ -2,10 +2,11 @@ import { PassThrough } from 'node:stream';
 import type { WriteStream } from 'node:tty';
 import { expect, test } from 'vitest';
 import type { WholePlatform } from '../main/platform.ts';
-import { summaryForPeople } from './summary.ts';
+import { summaryForPeople, summaryForPrograms } from './summary.ts';
 import { openTerminal } from './terminal.ts';
 
-const url = 'http://127.0.0.1:7102/the-connection-token/';
+const url = 'http://the-label.localhost:7102/';
+const plainUrl = 'http://127.0.0.1:7102/the-connection-token/';
 
 const platform: WholePlatform = {
   urls: {
@@ -22,20 +23,29 @@ const platform: WholePlatform = {
 
 function summaryOn(isTTY: boolean): string {
   const stream = Object.assign(new PassThrough(), { isTTY, columns: 120 }) as unknown as WriteStream;
-  return summaryForPeople({ platform, sample: { url } }, openTerminal(stream));
+  return summaryForPeople({ platform, sample: { url, plainUrl } }, openTerminal(stream));
 }
 
 test('a terminal shows the URL of the session, and the access token once', () => {
   expect(summaryOn(true)).toContain(url);
+  expect(summaryOn(true)).toContain(`For curl and other programs: ${plainUrl}`);
   expect(summaryOn(true)).toContain('in /srv/.berth/token, shown this once: the-access-token');
   expect(summaryOn(true)).toContain('http://127.0.0.1:7100/setup with the code the-set-up-code');
 });
 
 test('a redirected log contains neither, but the commands that print them', () => {
   const text = summaryOn(false);
-  expect(text).not.toMatch(/the-connection-token|the-access-token|the-set-up-code/);
+  expect(text).not.toMatch(/the-label|the-connection-token|the-access-token|the-set-up-code/);
   expect(text).toContain('in /srv/.berth/token\n');
   expect(text).toContain('/setup with the code in /srv/.berth/setup-code');
   expect(text).toContain('"key":"welcome"');
   expect(text).toContain('Bearer $(cat /srv/.berth/token)');
+});
+
+test('programs get the URL that every client can use, and the one for browsers beside it', () => {
+  const { sample_url, sample_host_url } = JSON.parse(summaryForPrograms({ platform, sample: { url, plainUrl } }));
+  expect([sample_url, sample_host_url]).toEqual([plainUrl, url]);
+  const same = JSON.parse(summaryForPrograms({ platform, sample: { url: plainUrl, plainUrl } }));
+  expect(same).toMatchObject({ sample_url: plainUrl });
+  expect(same).not.toHaveProperty('sample_host_url');
 });

@@ -8,8 +8,15 @@ export const sampleKey = 'welcome';
 
 export interface Result {
   readonly platform: WholePlatform;
-  /** The connection URL of the sample application, or the reason why there is none. */
-  readonly sample: { readonly url: string } | { readonly problem: string };
+  /** The connection URLs of the sample application, or the reason why there are none. */
+  readonly sample: SampleUrls | { readonly problem: string };
+}
+
+export interface SampleUrls {
+  /** For browsers. */
+  readonly url: string;
+  /** For every client: the path form of the same URL. */
+  readonly plainUrl: string;
 }
 
 /** All addresses as one line of JSON. */
@@ -20,7 +27,9 @@ export function summaryForPrograms({ platform, sample }: Result): string {
     registry: urls.registry,
     proxy_url: urls.proxy,
     operations_url: urls.operations,
-    ...('url' in sample && { sample_url: sample.url }),
+    ...(urls.sessions !== undefined && { sessions_url: urls.sessions }),
+    ...('url' in sample && { sample_url: sample.plainUrl }),
+    ...('url' in sample && sample.url !== sample.plainUrl && { sample_host_url: sample.url }),
     account: account.name,
     token_file: account.tokenFile,
     docker: worker.running,
@@ -36,7 +45,7 @@ export function summaryForPeople({ platform, sample }: Result, terminal: Termina
   const { urls, account } = platform;
   const { bold, faint } = terminal;
   const sections = [
-    'url' in sample ? openSample(sample.url, terminal) : `${bold('No session could be started.')} ${sample.problem}`,
+    'url' in sample ? openSample(sample, terminal) : `${bold('No session could be started.')} ${sample.problem}`,
     [
       `${faint('API')}        ${urls.api}`,
       `${faint('Registry')}   ${urls.registry}`,
@@ -63,12 +72,13 @@ function shownSetup({ urls, setupCode }: WholePlatform, { isInteractive, faint }
   return [`${faint('Log-in')}     create the administrator at ${urls.api}/setup with the code ${code}`];
 }
 
-function openSample(url: string, { isInteractive, bold, faint }: Terminal): string {
+function openSample({ url, plainUrl }: SampleUrls, { isInteractive, bold, faint }: Terminal): string {
   if (!isInteractive)
     return 'The sample application is running. Its URL gives access to everyone who has it, so this log does not contain it.';
   return [
     `${bold('Open this in two browser tabs:')} ${url}`,
     faint('Both reach the same container. It saves and stops five minutes after the last tab is closed.'),
+    ...(url === plainUrl ? [] : [`${faint('For curl and other programs:')} ${plainUrl}`]),
   ].join('\n');
 }
 

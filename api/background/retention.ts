@@ -140,7 +140,8 @@ export class Retention implements AsyncDisposable {
     const { store } = this.#deps;
     await this.#inBatches({
       find: async () => await store.find(routes, { index: 'byBackend', equals: { backend }, limit: batchSize }),
-      remove: async ({ id }) => await store.delete(routes, id),
+      // The route of a key may lead to the next holder by now.
+      remove: async ({ id }) => await store.delete(routes, id, (route) => route.backend === backend),
       count: (count) => this.#count(deleted, 'routes', count),
     });
   }

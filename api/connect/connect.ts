@@ -1,16 +1,15 @@
 /** Connects to the backend that holds a key, or to a new backend. */
-import type { ConnectRequest } from '../../contract/connect.ts';
-import { upsert } from '../../core/store/upsert.ts';
+import type { ConnectRequest, UrlForm } from '../../contract/connect.ts';
 import { backends, becomeLost, isEnding, lastLiveStatus, touch } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { keyId, keyState, keys } from '../../model/key.ts';
 import type { Key } from '../../model/key.ts';
 import { ApiError } from '../../model/api-error.ts';
-import { newRoute, routes, tokenSource } from '../../model/route.ts';
-import type { RoutedUser } from '../../model/route.ts';
 import { environmentOf, findService, serviceId } from '../../model/service.ts';
 import type { Api } from '../dependencies.ts';
+import { chosenForm } from '../session-url.ts';
 import { KeyWait } from './key-wait.ts';
+import { addRoute, routedTo } from './routes.ts';
 import { spawn } from './spawn.ts';
 import type { Connection } from './spawn.ts';
 import { endBackend } from '../stop.ts';
@@ -39,7 +38,8 @@ export async function connect(
   if (!service) throw new ApiError('ServiceNotFound', `There is no service "${target.account}/${target.service}"`);
   const environment = environmentOf(service, target.environment);
   const { older } = target;
-  if (request.key === undefined) return await spawn(api, { service, environment, request, older });
+  const form = chosenForm(api, request.url_form, service.settings);
+  if (request.key === undefined) return await spawn(api, { service, environment, request, older, form });
   const id = keyId(service.account, service.name, request.key);
   const wait = new KeyWait(api.clock, signal);
   for (;;) {
@@ -51,7 +51,7 @@ export async function connect(
     }
     if (key && state === 'lapsed' && !(await wait.isLost(key))) continue;
     if (state === 'held' && holder) {
-      const connection = await join(api, holder, request, now);
+      const connection = await join(api, holder, { request, form, now });
       if (connection) return connection;
       continue;
     }
@@ -65,6 +65,7 @@ export async function connect(
       environment,
       request,
       older,
+      form,
       claim: { id, seen: key, predecessor },
     });
     if (connection) return connection;
@@ -86,25 +87,16 @@ async function readKey(api: Api, id: string) {
 async function join(
   api: Api,
   holder: Backend,
-  { user, auth }: ConnectRequest,
-  now: Date,
+  { request, form, now }: { readonly request: ConnectRequest; readonly form: UrlForm; readonly now: Date },
 ): Promise<Connection | undefined> {
-  const { id, bearerHash } = holder;
+  const { id } = holder;
   // A backend that was touched within the last second needs no write, and so no second read.
   const isTouched = touch(holder, now) === holder;
   const [backend, token] = await Promise.all([
     isTouched ? holder : api.store.update(backends, id, (current) => touch(current, now)),
-    addRoute(api, { backend: id, user, auth, bearerHash }),
+    addRoute(api, routedTo(holder, request, form)),
   ]);
-  return backend && !isEnding(backend) ? { backend, token, spawned: false } : undefined;
-}
-
-/** Writes a route to a running backend, unless an earlier connect wrote the same one, and returns its connection token. */
-async function addRoute(api: Api, routed: RoutedUser): Promise<string> {
-  const token = api.tokenFor(tokenSource(routed));
-  const route = newRoute(token, routed);
-  await upsert(api.store, routes, route.id, (current) => current ?? route);
-  return token;
+  return backend && !isEnding(backend) ? { backend, address: { token, form }, spawned: false } : undefined;
 }
 
 /**

@@ -1,24 +1,21 @@
 /** What a backend gets that is spawned through v1 or the earliest form of the service API. */
 import { generations } from '../../contract/generations.ts';
+import type { UrlForm } from '../../contract/connect.ts';
 import type { OlderGeneration } from '../../contract/generations.ts';
 import { hashToken } from '../../model/access-token.ts';
-import type { BackendPlan } from '../../model/backend.ts';
+import type { Backend, BackendPlan } from '../../model/backend.ts';
 import { tokenSource } from '../../model/route.ts';
-import { connectionUrl } from '../present.ts';
 import type { Api } from '../dependencies.ts';
+import { connectionUrl } from '../session-url.ts';
+import type { SessionAddress } from '../session-url.ts';
+import type { Spawned } from './base-url.ts';
+import { routedTo } from './routes.ts';
 
 /** What only a spawn through one of the older generations asks for. */
 export interface OlderSpawn {
   readonly generation: OlderGeneration;
   readonly port?: number | undefined;
   readonly requiresBearerToken?: boolean | undefined;
-}
-
-interface Spawned {
-  readonly id: string;
-  /** The service's name within its account. */
-  readonly service: string;
-  readonly env: BackendPlan['env'];
 }
 
 /**
@@ -28,27 +25,36 @@ interface Spawned {
 export function olderPlan(
   api: Pick<Api, 'urls' | 'tokenFor' | 'bearerFor'>,
   { generation, port, requiresBearerToken = false }: OlderSpawn,
-  { id, service, env }: Spawned,
+  spawned: Spawned,
+  form: UrlForm,
 ): {
-  readonly plan: Pick<BackendPlan, 'generation' | 'bearerHash' | 'env'> & { readonly port?: number };
+  readonly plan: Pick<BackendPlan, 'generation' | 'bearerHash' | 'urlForm' | 'env'> & { readonly port?: number };
   readonly secrets: Readonly<Record<string, string>>;
 } {
+  const { id, service, env } = spawned;
   const reserved: readonly string[] = generations[generation].reservedVariables;
   const given = { PLATFORM_NAME: id, PLATFORM_SERVICE: service };
   const variables = Object.fromEntries(Object.entries(given).filter(([name]) => reserved.includes(name)));
   return {
     plan: {
       generation,
+      ...(form === 'host' && { urlForm: form }),
       env: { ...env, ...variables },
       ...(requiresBearerToken && { bearerHash: hashToken(api.bearerFor(id)) }),
       ...(port !== undefined && { port }),
     },
     // It contains the connection token, which stands in the store as a hash only.
-    secrets: reserved.includes('PLATFORM_URL') ? { PLATFORM_URL: commonUrl(api, id) } : {},
+    secrets: reserved.includes('PLATFORM_URL')
+      ? { PLATFORM_URL: connectionUrl(api.urls, commonAddress(api, { ...spawned, urlForm: form })) }
+      : {},
   };
 }
 
-/** The URL of a backend that its clients without a name get: all clients of the older generations. */
-function commonUrl({ urls, tokenFor }: Pick<Api, 'urls' | 'tokenFor'>, backend: string): string {
-  return connectionUrl(urls, tokenFor(tokenSource({ backend })));
+/** What the URL is made of that a spawn through an older generation has answered. None of their clients has a name. */
+export function commonAddress(
+  { tokenFor }: Pick<Api, 'tokenFor'>,
+  backend: Pick<Backend, 'id' | 'account' | 'service' | 'key' | 'fencingToken' | 'urlForm'>,
+): SessionAddress {
+  const form = backend.urlForm ?? 'path';
+  return { token: tokenFor(tokenSource(routedTo(backend, {}, form))), form };
 }

@@ -1,5 +1,5 @@
 /** Spawns a backend: chooses its image, claims its key, and inserts it for the workers of its cluster. */
-import type { ConnectRequest, ResourceLimits, SpawnConfig } from '../../contract/connect.ts';
+import type { ConnectRequest, ResourceLimits, SpawnConfig, UrlForm } from '../../contract/connect.ts';
 import { generations } from '../../contract/generations.ts';
 import type { GenerationName } from '../../contract/generations.ts';
 import { clusterQueue, spawnJob } from '../../contract/jobs.ts';
@@ -12,19 +12,21 @@ import { chooseImage, images } from '../../model/image.ts';
 import { claimSeenKey, isClaimCertain, isKeyDeletable, keys, renewKey } from '../../model/key.ts';
 import type { Key } from '../../model/key.ts';
 import { ApiError } from '../../model/api-error.ts';
-import { newRoute, routes, tokenSource } from '../../model/route.ts';
 import type { Environment, Service } from '../../model/service.ts';
 import { openSecrets } from '../../model/service-settings.ts';
 import type { ServiceSettings } from '../../model/service-settings.ts';
 import type { Api, SpawnRules } from '../dependencies.ts';
 import { notify } from '../notify.ts';
+import type { SessionAddress } from '../session-url.ts';
 import { endBackend } from '../stop.ts';
+import { addBaseRoute, baseUrlVariables } from './base-url.ts';
 import { olderPlan } from './older-plan.ts';
 import type { OlderSpawn } from './older-plan.ts';
+import { addFirstRoute, routedTo } from './routes.ts';
 
 export interface Connection {
   readonly backend: Backend;
-  readonly token: string;
+  readonly address: SessionAddress;
   readonly spawned: boolean;
 }
 
@@ -33,6 +35,7 @@ interface Spawn {
   readonly environment: Environment;
   readonly request: ConnectRequest;
   readonly older: OlderSpawn | undefined;
+  readonly form: UrlForm;
 }
 
 interface Claim {
@@ -48,7 +51,10 @@ interface Claim {
  */
 export async function spawn(api: Api, spawn: Spawn): Promise<Connection>;
 export async function spawn(api: Api, spawn: Spawn & { claim: Claim }): Promise<Connection | undefined>;
-export async function spawn(api: Api, { service, environment, request, older, claim }: Spawn & { claim?: Claim }) {
+export async function spawn(
+  api: Api,
+  { service, environment, request, older, form, claim }: Spawn & { claim?: Claim },
+) {
   const config = typeof request.spawn === 'object' ? request.spawn : {};
   const plan = planSpawn(api.rules, config, { settings: service.settings, generation: older?.generation });
   const now = await api.store.now();
@@ -57,8 +63,14 @@ export async function spawn(api: Api, { service, environment, request, older, cl
   const id = newBackendId();
   const key = claim && (await claimKey(api, claim, id, now));
   if (claim && key?.backend !== id) return undefined;
-  const forOlder = older && olderPlan(api, older, { id, service: service.name, env: plan.env });
-  const secrets = { ...openSecrets(api.serviceSecrets, service, config.executable?.env), ...forOlder?.secrets };
+  const holds = key && request.key !== undefined && { key: request.key, fencingToken: key.fencingToken };
+  const spawned = { id, account: service.account, service: service.name, env: plan.env, ...holds };
+  const forOlder = older && olderPlan(api, older, spawned, form);
+  const secrets = {
+    ...baseUrlVariables(api, spawned),
+    ...openSecrets(api.serviceSecrets, service, config.executable?.env),
+    ...forOlder?.secrets,
+  };
   const backend = newBackend(
     {
       ...plan,
@@ -70,22 +82,24 @@ export async function spawn(api: Api, { service, environment, request, older, cl
       imageDigest,
       ...forOlder?.plan,
       ...(Object.keys(secrets).length > 0 && { sealedEnv: api.containerEnv.seal(id, secrets) }),
-      ...(key && request.key !== undefined && { key: request.key, fencingToken: key.fencingToken }),
+      ...holds,
       ...(claim?.predecessor && { waitsFor: claim.predecessor.id }),
     },
     now,
   );
-  const routed = { backend: id, user: request.user, auth: request.auth, bearerHash: backend.bearerHash };
-  const token = api.tokenFor(tokenSource(routed));
   // Concurrently, which takes a third less time. A process that dies now can leave a route without a backend: a few hundred bytes.
-  await Promise.all([api.store.insert(routes, newRoute(token, routed)), api.store.insert(backends, backend)]);
+  const [token] = await Promise.all([
+    addFirstRoute(api, routedTo(backend, request, form)),
+    addBaseRoute(api, backend, { request, form }),
+    api.store.insert(backends, backend),
+  ]);
   if (key && !(await isClaimValid(api, key))) {
     await withdraw(api, backend);
     return undefined;
   }
   await notify(api, clusterQueue(backend.cluster), spawnJob, { backend: id });
   api.noteSpawn(service.id, environment.name, now);
-  return { backend, token, spawned: true };
+  return { backend, address: { token, form }, spawned: true };
 }
 
 /** Claims a key, unless it was assigned or renewed since it was read. Then it returns the key as it is. */

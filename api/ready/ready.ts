@@ -4,22 +4,32 @@ import { openEventStream } from '../../core/http/sse.ts';
 import { hashToken } from '../../model/access-token.ts';
 import { backends } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
-import { connectionTokenPattern, routes, tokenSource } from '../../model/route.ts';
+import { connectionTokenPattern, routes } from '../../model/route.ts';
+import { tokenOfLabel } from '../../model/session-host.ts';
 import type { Api } from '../dependencies.ts';
-import { connectionUrl } from '../present.ts';
+import { commonAddress } from '../connect/older-plan.ts';
+import { connectionUrl, readyUrl } from '../session-url.ts';
+import type { SessionAddress } from '../session-url.ts';
 import { detailsFor } from './details.ts';
 import { sendPage } from './page.ts';
 import { noSession, progressOf } from './progress.ts';
 
 export function mountReadyPage(app: Express, api: Api): void {
-  app.get('/ready/:backend/:token', async (request, response) => {
-    const { backend: id, token } = request.params;
-    await answerReadyPage(api, { request, response }, await backendOf(api, id, token), token);
+  app.get('/ready/:backend/:session', async (request, response) => {
+    const { backend: id, session } = request.params;
+    const address = addressOf(session);
+    const backend = address && (await backendOf(api, address));
+    if (!backend) return sendPage(response, 404, { progress: noSession });
+    if (backend.id === id) return await answerReadyPage(api, { request, response }, backend, address);
+    if (address.form === 'host') return redirect(response, readyUrl(api.urls, backend.id, address));
+    return sendPage(response, 404, { progress: noSession });
   });
 
-  app.get('/ready/:backend/:token/events', async (request, response) => {
-    const { backend: id, token } = request.params;
-    if (!(await backendOf(api, id, token))) return sendPage(response, 404, { progress: noSession });
+  app.get('/ready/:backend/:session/events', async (request, response) => {
+    const { backend: id, session } = request.params;
+    const address = addressOf(session);
+    const backend = address && (await backendOf(api, address));
+    if (backend?.id !== id) return sendPage(response, 404, { progress: noSession });
     return await streamProgress(api, id, response);
   });
 }
@@ -32,22 +42,16 @@ interface PageRequest {
 /** The page of a backend that was spawned through v1 or the earliest form, where its ID is enough to find it. */
 export async function answerOlderReadyPage(api: Api, page: PageRequest, id: string): Promise<void> {
   const found = await api.store.get(backends, id);
-  const backend = found?.generation === undefined ? undefined : found;
-  await answerReadyPage(api, page, backend, api.tokenFor(tokenSource({ backend: id })));
+  if (found?.generation === undefined) return sendPage(page.response, 404, { progress: noSession });
+  return await answerReadyPage(api, page, found, commonAddress(api, found));
 }
 
-async function answerReadyPage(
-  api: Api,
-  page: PageRequest,
-  backend: Backend | undefined,
-  token: string,
-): Promise<void> {
+async function answerReadyPage(api: Api, page: PageRequest, backend: Backend, address: SessionAddress): Promise<void> {
   const { response } = page;
-  if (!backend) return sendPage(response, 404, { progress: noSession });
-  const url = connectionUrl(api.urls, token);
-  if (backend.status === 'ready') return response.setHeader('cache-control', 'no-store').redirect(303, url);
+  const url = connectionUrl(api.urls, address);
+  if (backend.status === 'ready') return redirect(response, url);
   const progress = progressOf(backend, api.pullProgresses.of(backend.id));
-  const path = `/ready/${backend.id}/${token}/`;
+  const path = readyUrl(api.urls, backend.id, address).slice(api.urls.api.length);
   if (!backend.live) {
     const details = await detailsFor(api, backend, page);
     return sendPage(response, 410, { progress, ...(details && { details }), path });
@@ -55,6 +59,10 @@ async function answerReadyPage(
   // Only its path: the page may be open under another name of this host, and follows the events under the same one.
   const eventsUrl = new URL(`${api.urls.api}${path}events`).pathname;
   return sendPage(response, 200, { progress, path, following: { eventsUrl, url } });
+}
+
+function redirect(response: Response, url: string): void {
+  response.setHeader('cache-control', 'no-store').redirect(303, url);
 }
 
 /** Streams what the page shows: an event after each change of the backend, and while its image is pulled. */
@@ -78,9 +86,15 @@ async function streamProgress(api: Api, id: string, response: Response): Promise
   stream.end();
 }
 
-/** The backend to which a token leads. */
-async function backendOf(api: Api, id: string, token: string): Promise<Backend | undefined> {
-  if (!connectionTokenPattern.test(token)) return undefined;
+/** What a readiness URL names: a connection token, or the label of a session's host. */
+function addressOf(session: string): SessionAddress | undefined {
+  if (connectionTokenPattern.test(session)) return { token: session, form: 'path' };
+  const token = tokenOfLabel(session);
+  return token === undefined ? undefined : { token, form: 'host' };
+}
+
+/** The backend to which a connection URL leads. A host URL may lead to a later holder of its key. */
+async function backendOf(api: Api, { token }: SessionAddress): Promise<Backend | undefined> {
   const route = await api.store.get(routes, hashToken(token));
-  return route?.backend === id ? await api.store.get(backends, id) : undefined;
+  return route && (await api.store.get(backends, route.backend));
 }

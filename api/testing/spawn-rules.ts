@@ -6,6 +6,7 @@ export const spawnRules: SpawnRules = {
   maxIdleSecondsLimit: 1000,
   lifetimeSecondsLimit: 1000,
   mountsEnabled: false,
+  urlForm: 'path',
   defaultCluster: 'main',
   schedulingTimeoutSeconds: 300,
   imageLeaseSeconds: 86_400,

@@ -53,6 +53,8 @@ export interface TestApiOptions {
   /** Default: the system clock. */
   readonly clock?: Clock;
   readonly ownNode?: string;
+  /** The URL of sessions with hosts of their own. Default: there are none. */
+  readonly sessions?: string;
   /** Where session URLs lead. Default: a name that does not exist. */
   readonly proxyUrl?: string;
 }
@@ -130,7 +132,12 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
       oidcIssuers: options.oidcIssuers ?? [],
       accountLimits: options.accountLimits ?? { connectsPerSecond: 0, runningBackends: 0 },
       ownNode: () => ownNode,
-      urls: { api: base, proxy: options.proxyUrl ?? 'https://sessions.example', registryHost: 'registry.example' },
+      urls: {
+        api: base,
+        proxy: options.proxyUrl ?? 'https://sessions.example',
+        sessions: options.sessions,
+        registryHost: 'registry.example',
+      },
       rules: { ...spawnRules, prefetchEnabled: true, ...options.rules },
       tokenFor: secret.deriver('connection tokens'),
       secretFor: (connectionToken) => `secret of ${connectionToken}`,

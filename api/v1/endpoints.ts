@@ -41,7 +41,8 @@ const spawnTokenEndpoints = [
     const options = spawnOptionsOf(token, api.spawnOptions);
     // What the owner of the token has set cannot be changed with it.
     const env = { ...body.env, ...options.env };
-    return await spawn(api, 'earliest', { ...token, options: { ...options, env } }, signal);
+    const url_form = body.url_form ?? options.url_form;
+    return await spawn(api, 'earliest', { ...token, options: { ...options, env, url_form } }, signal);
   }),
   answer(earliestEndpoints.revokeSpawnToken, async (api, { parameters, caller }) => {
     await revokeSpawnToken(api.store, caller, parameters.token);
@@ -81,7 +82,8 @@ function endpointsOf(generation: OlderGeneration, endpoints: Shared) {
     answer(endpoints.fetch, async (api, { parameters, body, caller, signal }) => {
       ownService(caller, parameters);
       const target = { ...parameters, older: { generation } };
-      return presentV1Connection(api, generation, await connect(api, target, { key: body.lock, spawn: false }, signal));
+      const request = { key: body.lock, spawn: false, ...(body.url_form && { url_form: body.url_form }) };
+      return presentV1Connection(api, generation, await connect(api, target, request, signal));
     }),
     answer(endpoints.backendStatus, async (api, { parameters }) =>
       presentV1State(currentV1State((await anyBackend(api.store, parameters.backend_name)).history)),
@@ -120,9 +122,10 @@ async function spawn(api: Api, generation: OlderGeneration, spawned: Spawn, sign
 }
 
 /** The request of v2 that means the same. */
-function connectRequestOf({ tag, grace_period_seconds, lock, env }: V1SpawnRequest): ConnectRequest {
+function connectRequestOf({ tag, grace_period_seconds, lock, env, url_form }: V1SpawnRequest): ConnectRequest {
   return {
     ...(lock !== undefined && { key: lock }),
+    ...(url_form && { url_form }),
     spawn: {
       ...(tag !== undefined && { tag }),
       ...(grace_period_seconds !== undefined && { max_idle_seconds: grace_period_seconds }),

@@ -7,7 +7,7 @@ import { openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
 
 let api: TestApi;
-beforeAll(async () => void (api = await openTestApi()));
+beforeAll(async () => void (api = await openTestApi({ sessions: 'https://*.sessions.example' })));
 afterAll(async () => await api[Symbol.asyncDispose]());
 
 const path = '/v2/service/acme/draw/settings';
@@ -17,6 +17,7 @@ const unset = {
   max_idle_seconds: null,
   resource_limits: null,
   security_profile: null,
+  url_form: null,
   env: {},
   secrets: [],
 };
@@ -37,7 +38,8 @@ async function spawned(body?: object, at = '/v2/service/acme/draw/connect'): Pro
 }
 
 function variablesOf(backend: Backend): Readonly<Record<string, string>> {
-  return new ContainerEnv(api.secret).open(backend);
+  const { BERTH_URL: _url, SESSION_BACKEND_URL: _same, ...own } = new ContainerEnv(api.secret).open(backend);
+  return own;
 }
 
 test('every setting is shown as it was set, but for secrets, of which the names are', async () => {
@@ -48,6 +50,7 @@ test('every setting is shown as it was set, but for secrets, of which the names 
     max_idle_seconds: 60,
     resource_limits: limits,
     security_profile: 'root-less',
+    url_form: 'host',
     env: { MODE: 'a' },
   });
   await change({ secrets: { PASSWORD: 'hunter2', KEY: 'k' } });
@@ -56,6 +59,7 @@ test('every setting is shown as it was set, but for secrets, of which the names 
     max_idle_seconds: 60,
     resource_limits: { ...limits, cpu_period: 100_000 },
     security_profile: 'root-less',
+    url_form: 'host',
     env: { MODE: 'a' },
     secrets: ['KEY', 'PASSWORD'],
   });
@@ -73,6 +77,7 @@ test('what is left out stays, and null restores the default', async () => {
     max_idle_seconds: null,
     resource_limits: null,
     security_profile: null,
+    url_form: null,
     env: { B: null, D: null },
     secrets: { C: null },
   });
@@ -163,6 +168,7 @@ test.each([
   [{ env: tooMany }, 'env'],
   [{ secrets: tooMany }, 'secrets'],
   [{ env: { A: 'x'.repeat(64 * 1024) } }, 'env'],
+  [{ url_form: 'port' }, 'url_form'],
   [{ capabilities: [] }, 'capabilities'],
   [{ security_profile: 'privileged' }, 'security_profile'],
 ])('%j is refused and changes nothing', async (body, field) => {

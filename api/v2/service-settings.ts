@@ -8,6 +8,7 @@ import type { ServiceSettings } from '../../model/service-settings.ts';
 import { visibleService } from '../access.ts';
 import { answer } from '../app.ts';
 import { checkMaxIdle, planLimits } from '../connect/spawn.ts';
+import { assertHostForm } from '../session-url.ts';
 import { changeService } from './services.ts';
 
 export const serviceSettingsEndpoints = [
@@ -17,12 +18,14 @@ export const serviceSettingsEndpoints = [
   }),
   answer(endpoints.changeServiceSettings, async (api, { parameters, body, caller }) => {
     const service = await visibleService(api.store, caller, parameters);
+    if (body.url_form === 'host') assertHostForm(api.urls);
     if (typeof body.max_idle_seconds === 'number') checkMaxIdle(api.rules, 'max_idle_seconds', body.max_idle_seconds);
     const change = {
       port: body.port,
       maxIdleSeconds: body.max_idle_seconds,
       limits: body.resource_limits ? planLimits(body.resource_limits) : body.resource_limits,
       securityProfile: body.security_profile,
+      urlForm: body.url_form,
       env: body.env,
       secrets: body.secrets && sealSecrets(api.serviceSecrets, service.id, body.secrets),
     };
@@ -32,12 +35,13 @@ export const serviceSettingsEndpoints = [
 ];
 
 function presentSettings(settings: ServiceSettings): ServiceSettingsObject {
-  const { port, maxIdleSeconds, limits, securityProfile, env, secrets } = settings;
+  const { port, maxIdleSeconds, limits, securityProfile, urlForm, env, secrets } = settings;
   return {
     port: port ?? null,
     max_idle_seconds: maxIdleSeconds ?? null,
     resource_limits: limits ? presentLimits(limits) : null,
     security_profile: securityProfile ?? null,
+    url_form: urlForm ?? null,
     env: { ...env },
     secrets: Object.keys(secrets ?? {}).toSorted(),
   };

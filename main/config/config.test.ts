@@ -27,3 +27,28 @@ test('logs are kept no longer than their backends', () => {
   expect(keptLogSeconds(loadConfig({}))).toBe(7 * 24 * 3600);
   expect(keptLogSeconds(loadConfig({ BERTH_BACKEND_HISTORY_SECONDS: '7200' }))).toBe(7200);
 });
+
+test.each(['localhost', 'sessions.example.com', 'a-b.example', 'xn--bcher-kva.example'])(
+  'a session domain may be %s',
+  (domain) => {
+    expect(loadConfig({ BERTH_SESSION_DOMAIN: domain, BERTH_URL_FORM: 'host' }).sessionDomain).toBe(domain);
+  },
+);
+
+test.each([
+  '*.example.com',
+  'https://example.com',
+  'Example.com',
+  'example.com.',
+  '-a.example',
+  'a..b',
+  'a:80',
+  'bücher.example',
+])('a session domain may not be %s', (domain) => {
+  expect(() => loadConfig({ BERTH_SESSION_DOMAIN: domain })).toThrow('BERTH_SESSION_DOMAIN: Use a domain name');
+});
+
+test('the host form needs a session domain', () => {
+  expect(() => loadConfig({ BERTH_URL_FORM: 'host' })).toThrow('BERTH_SESSION_DOMAIN: Needed for BERTH_URL_FORM=host');
+  expect(loadConfig({ BERTH_URL_FORM: 'path' }).urlForm).toBe('path');
+});

@@ -1,5 +1,6 @@
 /** The configuration of a Berth process. This file and the files that it spreads in list all variables. */
 import { z } from 'zod';
+import { urlForms } from '../../contract/connect.ts';
 import { accountName, clusterName } from '../../contract/names.ts';
 import {
   ConfigError,
@@ -19,6 +20,9 @@ import { backendSettings } from './backend-settings.ts';
 import { driverSettings } from './driver-settings.ts';
 import { registrySettings } from './registry-settings.ts';
 import { retentionSettings } from './retention-settings.ts';
+
+/** Labels of letters, digits and hyphens. */
+const domainPattern = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 export const settings = {
   dataFolder: {
@@ -119,6 +123,20 @@ export const settings = {
     defaultText: 'host and port of the proxy',
     help: 'The URL at which browsers reach the proxy, if it differs from host and port.',
   },
+  sessionDomain: {
+    variable: 'BERTH_SESSION_DOMAIN',
+    schema: optionalText(
+      z.string().regex(domainPattern, 'Use a domain name in lower case, such as sessions.example.com'),
+    ),
+    defaultText: 'none; `localhost` on `npm start`',
+    help: 'The domain below which each session has a host of its own, `<label>.<domain>`, with the scheme and the port of the proxy’s URL. Its wildcard name and certificate must lead to the proxy, see [session URLs](session-urls.md).',
+  },
+  urlForm: {
+    variable: 'BERTH_URL_FORM',
+    schema: z.enum(urlForms, `Use one of ${urlForms.join(', ')}`).optional(),
+    defaultText: '`host` if `BERTH_SESSION_DOMAIN` is set, else `path`',
+    help: 'The form of connection URLs: `host` (`<label>.<session domain>`) or `path` (`<proxy>/<token>/`). A service or a connect request may ask for the other one.',
+  },
   behindLoadBalancer: {
     variable: 'BERTH_BEHIND_LOAD_BALANCER',
     schema: yesOrNo(false),
@@ -190,6 +208,11 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
       setting: settings.mongodbUrl,
       for: 'BERTH_BLOBS=gridfs',
       missing: config.blobs === 'gridfs' && !config.mongodbUrl,
+    },
+    {
+      setting: settings.sessionDomain,
+      for: 'BERTH_URL_FORM=host',
+      missing: config.urlForm === 'host' && config.sessionDomain === undefined,
     },
     { setting: settings.redisUrl, for: 'BERTH_QUEUE=bullmq', missing: config.queue === 'bullmq' && !config.redisUrl },
     { setting: settings.redisUrl, for: 'BERTH_BUS=redis', missing: config.bus === 'redis' && !config.redisUrl },

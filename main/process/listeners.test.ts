@@ -91,3 +91,23 @@ test.skipIf(!engine)('the port of a gateway in use is named, too, and ends the s
   );
   holder.close();
 });
+
+test.each([
+  [{ BERTH_SESSION_DOMAIN: 'localhost' }, /^http:\/\/\*\.localhost:\d+$/],
+  [{ BERTH_SESSION_DOMAIN: 's.example', BERTH_PROXY_URL: 'https://s.example' }, /^https:\/\/\*\.s\.example$/],
+  [
+    { BERTH_SESSION_DOMAIN: 's.example', BERTH_PROXY_URL: 'https://p.example:8443/a' },
+    /^https:\/\/\*\.s\.example:8443$/,
+  ],
+])('sessions have hosts behind the listener of the proxy: %j', async (environment, expected) => {
+  await using opening = new AsyncDisposableStack();
+  const { urls } = await openListeners(loadConfig({ ...allFree, ...environment }), allRoles, opening);
+  expect(urls.sessions).toMatch(expected);
+  if (!environment.BERTH_PROXY_URL)
+    expect(new URL(urls.proxy).port).toBe(new URL(urls.sessions?.replace('*.', '') ?? '').port);
+});
+
+test('sessions have no hosts of their own without a domain', async () => {
+  await using opening = new AsyncDisposableStack();
+  expect((await openListeners(loadConfig(allFree), allRoles, opening)).urls).not.toHaveProperty('sessions');
+});

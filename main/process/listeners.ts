@@ -15,6 +15,8 @@ export interface PlatformUrls {
   /** Host and port, as in the name of an image. */
   readonly registry: string;
   readonly proxy: string;
+  /** The URL of sessions with hosts of their own, with `*` for the label. Absent: there are none. */
+  readonly sessions?: string;
   readonly operations: string;
 }
 
@@ -47,13 +49,21 @@ export async function openListeners(config: Config, roles: Roles, opening: Async
   const api = await open('api', 'apiPort');
   const operations = opening.use(await openListener(placeOf(config, 'operationsHost', 'operationsPort')));
   const at = (listener: Listener | undefined, port: number) => listener?.hostPort ?? hostPort(config.host, port);
+  const proxyUrl = config.proxyUrl ?? `http://${at(proxy, config.proxyPort)}`;
   const urls = {
     api: config.apiUrl ?? `http://${at(api, config.apiPort)}`,
     registry: config.registryUrl ? new URL(config.registryUrl).host : at(registry, config.registryPort),
-    proxy: config.proxyUrl ?? `http://${at(proxy, config.proxyPort)}`,
+    proxy: proxyUrl,
+    ...(config.sessionDomain !== undefined && { sessions: sessionsUrl(proxyUrl, config.sessionDomain) }),
     operations: `http://${operations.hostPort}`,
   };
   return { urls, api, registry, proxy, operations };
+}
+
+/** The URL of sessions below a domain. They are behind the same listener as the proxy's own URL. */
+function sessionsUrl(proxyUrl: string, domain: string): string {
+  const { protocol, port } = new URL(proxyUrl);
+  return `${protocol}//*.${domain}${port && `:${port}`}`;
 }
 
 async function openListener(place: ListenPlace, options: ServerOptions = {}): Promise<Listener> {

@@ -5,6 +5,7 @@ import type { Clock } from '../../core/clock/clock.ts';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import type { Address } from '../lookup.ts';
 import type { OutgoingHeaders } from '../request-headers.ts';
+import type { SessionView } from '../session-view.ts';
 import type { Dialer } from './dial.ts';
 import { HttpProxy } from './http-proxy.ts';
 import { endedGraceMs, Pools } from './pools.ts';
@@ -14,8 +15,8 @@ import { forwardUpgrade } from './upgrade.ts';
 export interface Destination {
   readonly backend: string;
   readonly address: Address;
-  /** The path of the session, which precedes the backend's own paths in the client's URLs. */
-  readonly prefix: string;
+  /** How the client sees the session. */
+  readonly view: SessionView;
   /** The request target, byte for byte. */
   readonly path: string;
   readonly headers: OutgoingHeaders;

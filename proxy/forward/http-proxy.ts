@@ -119,13 +119,14 @@ export class HttpProxy {
   #handleAnswers(): void {
     const onAnswer = (incoming: IncomingMessage, request: IncomingMessage, response: ServerResponse) => {
       const attempt = this.#attempts.get(request);
-      if (attempt) attempt.answered = true;
+      if (!attempt) throw new Error('An answer without a request');
+      attempt.answered = true;
       try {
-        relay(incoming, response, { prefix: attempt?.to.prefix ?? '', errorBoundary: this.#errorBoundary });
-        attempt?.resolve();
+        relay(incoming, response, { view: attempt.to.view, errorBoundary: this.#errorBoundary });
+        attempt.resolve();
       } catch (error) {
         incoming.destroy();
-        attempt?.reject(unreachableError(error));
+        attempt.reject(unreachableError(error));
       }
     };
     const cut = (incoming: IncomingMessage, _request: IncomingMessage, response: ServerResponse) => {

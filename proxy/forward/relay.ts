@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
+import type { SessionView } from '../session-view.ts';
 import { forwardedTrailers, responseHeaders } from '../response-headers.ts';
 
 /** Writing this sends only the head. `flushHeaders` would encode the head as UTF-8, but it is Latin-1. */
@@ -19,14 +20,14 @@ export function reasonOf(status: number): string {
 export function relay(
   incoming: IncomingMessage,
   response: ServerResponse,
-  { prefix, errorBoundary }: { prefix: string; errorBoundary: ErrorBoundary },
+  { view, errorBoundary }: { view: SessionView; errorBoundary: ErrorBoundary },
 ): void {
   const cut = () => {
     incoming.destroy();
     response.destroy();
   };
   const { statusCode = 0 } = incoming;
-  response.writeHead(statusCode, reasonOf(statusCode), responseHeaders(incoming.rawHeaders, prefix));
+  response.writeHead(statusCode, reasonOf(statusCode), responseHeaders(incoming.rawHeaders, view));
   // If the answer ends with its connection, Node reports a reset connection as a regular end, too.
   const { headers, socket: connection } = incoming;
   const endsWithConnection = headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;

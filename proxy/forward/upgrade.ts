@@ -10,6 +10,7 @@ import type { Duplex } from 'node:stream';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, unreachableError } from '../errors.ts';
 import { responseHeaders } from '../response-headers.ts';
+import type { SessionView } from '../session-view.ts';
 import { destroyOnEnd, keepAlive } from '../sockets.ts';
 import { limitAnswer } from './answer-limits.ts';
 import { connectLimitMs, dialFor } from './dial.ts';
@@ -55,7 +56,7 @@ export async function forwardUpgrade(
   };
   const onAnswer = (incoming: IncomingMessage) => {
     try {
-      relay(incoming, client.response, { prefix: to.prefix, errorBoundary });
+      relay(incoming, client.response, { view: to.view, errorBoundary });
       resolve();
     } catch (error) {
       incoming.destroy();
@@ -65,7 +66,7 @@ export async function forwardUpgrade(
   const onUpgrade = (incoming: IncomingMessage, backend: Duplex, head: Buffer) => {
     client.socket.off('close', cancel);
     watch[Symbol.dispose]();
-    const joined = switchProtocols(client, { socket: backend, head }, switchingProtocols(incoming, to.prefix));
+    const joined = switchProtocols(client, { socket: backend, head }, switchingProtocols(incoming, to.view));
     if (joined) onUpgraded([client.socket, backend]);
     resolve();
   };
@@ -113,10 +114,10 @@ function sendHead(request: IncomingMessage, to: Destination, dialled: Socket | u
   }
 }
 
-function switchingProtocols(incoming: IncomingMessage, prefix: string): string {
+function switchingProtocols(incoming: IncomingMessage, view: SessionView): string {
   const lines = [`HTTP/1.1 101 ${reasonOf(101)}`, 'Connection: Upgrade'];
   lines.push(`Upgrade: ${incoming.headers.upgrade ?? ''}`);
-  const headers = responseHeaders(incoming.rawHeaders, prefix);
+  const headers = responseHeaders(incoming.rawHeaders, view);
   for (let i = 0; i + 1 < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
   return `${lines.join('\r\n')}\r\n\r\n`;
 }

@@ -1,0 +1,49 @@
+/** Writes the routes of connection URLs. */
+import type { ConnectRequest, UrlForm } from '../../contract/connect.ts';
+import { routeMoved } from '../../contract/messages.ts';
+import { upsert } from '../../core/store/upsert.ts';
+import type { Backend } from '../../model/backend.ts';
+import { heldKeyOf, movedRoute, newRoute, routes, tokenSource } from '../../model/route.ts';
+import type { RoutedUser } from '../../model/route.ts';
+import type { Api } from '../dependencies.ts';
+
+/** The backend and the user of a route. In the host form, a route to a backend with a key leads to each later holder of the key. */
+export function routedTo(
+  backend: Pick<Backend, 'id' | 'account' | 'service' | 'key' | 'fencingToken' | 'bearerHash'>,
+  { user, auth }: Pick<ConnectRequest, 'user' | 'auth'>,
+  form: UrlForm,
+): RoutedUser {
+  const held = form === 'host' ? heldKeyOf(backend) : undefined;
+  return { backend: backend.id, user, auth, bearerHash: backend.bearerHash, held };
+}
+
+/** Writes a route, unless an earlier connect wrote the same one, and returns its connection token. */
+export async function addRoute(api: Api, routed: RoutedUser): Promise<string> {
+  const token = api.tokenFor(tokenSource(routed));
+  const route = newRoute(token, routed);
+  let moved = false;
+  await upsert(api.store, routes, route.id, (current) => {
+    const result = movedRoute(current, route);
+    moved = current !== undefined && result === route;
+    return result;
+  });
+  if (moved) await publishMove(api, route.id);
+  return token;
+}
+
+/** Writes a route of a backend that has none yet, and returns its connection token. */
+export async function addFirstRoute(api: Api, routed: RoutedUser): Promise<string> {
+  if (routed.held) return await addRoute(api, routed);
+  const token = api.tokenFor(tokenSource(routed));
+  await api.store.insert(routes, newRoute(token, routed));
+  return token;
+}
+
+/** Proxies read the route again. If the bus loses the message, they do so when they find that the last holder has ended. */
+async function publishMove({ bus, log }: Api, route: string): Promise<void> {
+  try {
+    await bus.publish(routeMoved, { route });
+  } catch (error) {
+    log.warn({ err: error }, 'Cannot report that a route leads to another backend');
+  }
+}

@@ -1,0 +1,57 @@
+/** Connection URLs, in the form that the client asks for, or else the service or the platform. */
+import type { RequestHandler } from 'express';
+import type { UrlForm } from '../contract/connect.ts';
+import { ApiError } from '../model/api-error.ts';
+import { labelOfToken, tokenOfHost } from '../model/session-host.ts';
+import type { ServiceSettings } from '../model/service-settings.ts';
+import type { Api, PublicUrls } from './dependencies.ts';
+
+/** What a connection URL is made of. */
+export interface SessionAddress {
+  readonly token: string;
+  readonly form: UrlForm;
+}
+
+/** The form of the URL of a connect. Throws `BadRequest` if the request asks for a form that the platform does not have. */
+export function chosenForm(
+  { urls, rules }: Pick<Api, 'urls' | 'rules'>,
+  requested: UrlForm | undefined,
+  settings: ServiceSettings | undefined,
+): UrlForm {
+  if (requested === 'host') assertHostForm(urls);
+  // The platform may have lost its domain since the setting was made.
+  return urls.sessions === undefined ? 'path' : (requested ?? settings?.urlForm ?? rules.urlForm);
+}
+
+/** Throws `BadRequest` if sessions have no hosts of their own on this platform. */
+export function assertHostForm({ sessions }: PublicUrls): void {
+  if (sessions !== undefined) return;
+  const problem =
+    'url_form: Sessions have no hosts of their own on this platform, set BERTH_SESSION_DOMAIN, or use path';
+  throw new ApiError('BadRequest', problem);
+}
+
+/** The connection URL of a token. */
+export function connectionUrl({ proxy, sessions }: PublicUrls, { token, form }: SessionAddress): string {
+  if (form === 'path' || sessions === undefined) return `${proxy}/${token}/`;
+  return `${sessions.replace('*', labelOfToken(token))}/`;
+}
+
+/** The URL of the readiness page of a connection. It names the session as the connection URL does, by token or by label. */
+export function readyUrl(urls: PublicUrls, backend: string, { token, form }: SessionAddress): string {
+  return `${urls.api}/ready/${backend}/${form === 'host' ? labelOfToken(token) : token}/`;
+}
+
+/**
+ * Refuses requests to the API under the host of a session. Cookies hold for all ports of a host, so the application there could set
+ * those of the API.
+ *
+ * @param sessions - the URL of sessions with hosts of their own
+ */
+export function refuseSessionHosts(sessions: string): RequestHandler {
+  const domain = new URL(sessions.replace('*.', '')).hostname;
+  return ({ headers: { host = '' } }, _response, next) => {
+    if (tokenOfHost(host, domain) === undefined) return next();
+    throw new ApiError('MisdirectedRequest', 'The API has a host of its own, which is not that of a session');
+  };
+}

@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+import { Random } from '../test/fuzz/random.ts';
+import { mapCookie, mapLinks, mapReference, mapRefresh } from './session-view.ts';
+import { newToken } from './testing/token.ts';
+
+const prefix = `/${newToken()}`;
+const view = { prefix, hosts: ['sessions.example:7102', 'public.example'] };
+const ownHost = { prefix: '', hosts: ['label.sessions.example'] };
+
+test.each([
+  ['/', '<prefix>/'],
+  ['/a/b?c=/d#/e', '<prefix>/a/b?c=/d#/e'],
+  ['/%2F%00é', '<prefix>/%2F%00é'],
+  ['/<other>/', '<prefix>/<other>/'],
+  ['http://sessions.example:7102', '<prefix>/'],
+  ['http://sessions.example:7102/a', '<prefix>/a'],
+  ['https://SESSIONS.example:7102/a?b', '<prefix>/a?b'],
+  ['http://public.example?a', '<prefix>/?a'],
+  ['https://public.example:443#a', '<prefix>/#a'],
+  ['//public.example/a', '<prefix>/a'],
+  [String.raw`\a`, String.raw`<prefix>\a`],
+  [String.raw`http:\\public.example\a`, String.raw`<prefix>\a`],
+  // As in the application's view, nothing is above its root.
+  ['/../a', '<prefix>/a'],
+  ['/a/%2e%2E/../../b?/../c', '<prefix>/b?/../c'],
+  ['/..//a', '<prefix>//a'],
+  [String.raw`/a\..\..\b`, '<prefix>/b'],
+  // An application that knows its prefix.
+  ['<prefix>', '<prefix>'],
+  ['<prefix>/a', '<prefix>/a'],
+  ['<prefix>?a', '<prefix>?a'],
+  ['http://public.example<prefix>/a', '<prefix>/a'],
+  ['<prefix>a', '<prefix><prefix>a'],
+  ['<prefix>/../<other>/', '<prefix>/<other>/'],
+])('a path of the application is below the prefix: %s', (reference, expected) => {
+  const of = (text: string) => text.replaceAll('<prefix>', prefix).replaceAll('<other>', 'x'.repeat(43));
+  expect(mapReference(of(reference), view)).toBe(of(expected));
+});
+
+test.each([
+  '',
+  'a',
+  './a',
+  '../a',
+  '?a',
+  '#a',
+  'https://elsewhere.example/a',
+  'http://sessions.example/a',
+  'http://sessions.example:7103/a',
+  '//elsewhere.example/sessions.example',
+  'http://sessions.example:7102@elsewhere.example/',
+  'http://sessions.example:7102.elsewhere.example/',
+  '///a',
+  'mailto:a@public.example',
+  'data:/a',
+])('what is no path of the application stays as it is: %s', (reference) => {
+  expect(mapReference(reference, view)).toBe(reference);
+});
+
+test.each([
+  ['</a.css>; rel=preload', '<<prefix>/a.css>; rel=preload'],
+  ['</a>; title="</b>", <http://public.example/c>;rel=next', '<<prefix>/a>; title="</b>", <<prefix>/c>;rel=next'],
+  [String.raw`<a>; title="\"</b>", </c>`, String.raw`<a>; title="\"</b>", <<prefix>/c>`],
+  ['<https://elsewhere.example/>, </a', '<https://elsewhere.example/>, </a'],
+  ['"</a>', '"</a>'],
+  ['<><>', '<><>'],
+])('the targets of links: %s', (value, expected) => {
+  expect(mapLinks(value, view)).toBe(expected.replaceAll('<prefix>', prefix));
+});
+
+test.each([
+  ['0; url=/a', '0; url=<prefix>/a'],
+  ['5;URL="/a"', '5;URL="<prefix>/a"'],
+  ["1.5 , url = 'http://public.example/a'", "1.5 , url = '<prefix>/a'"],
+  ['0;/a', '0;<prefix>/a'],
+  ['3', '3'],
+  ['0; url=https://elsewhere.example/', '0; url=https://elsewhere.example/'],
+])('the target of a refresh: %s', (value, expected) => {
+  expect(mapRefresh(value, view)).toBe(expected.replaceAll('<prefix>', prefix));
+});
+
+describe('in the host form', () => {
+  test('the paths of the application are those of the client', () => {
+    for (const reference of ['/', '/a', 'http://label.sessions.example/a', '/../a']) {
+      expect(mapReference(reference, ownHost)).toBe(reference);
+      expect(mapLinks(`<${reference}>`, ownHost)).toBe(`<${reference}>`);
+      expect(mapRefresh(`0;url=${reference}`, ownHost)).toBe(`0;url=${reference}`);
+    }
+  });
+
+  test('a cookie keeps its path and stays on its host', () => {
+    expect(mapCookie('__Host-id=1; Path=/; Secure', ownHost)).toBe('__Host-id=1; Path=/; Secure');
+    expect(mapCookie('id=1; Domain=sessions.example; Path=/', ownHost)).toBe('id=1; Path=/');
+    expect(mapCookie('id=1; DOMAIN = .example ;Path=/;domain=x', ownHost)).toBe('id=1;Path=/');
+  });
+});
+
+describe('of texts of any kind', () => {
+  const parts = [
+    String.raw`/ // \ . .. %2e %2E%2e ? # : @ a b.c é < > " ; , = url= path= Domain= ;Path=/ 0`.split(' '),
+    ['http:', 'https:', 'http://', 'public.example', 'sessions.example:7102', 'elsewhere.example', prefix, ' '],
+  ].flat();
+  const texts = (seed: number, count: number) => {
+    const random = new Random(seed);
+    const text = () => Array.from({ length: random.below(12) }, () => random.pick(parts)).join('');
+    return Array.from({ length: count }, text);
+  };
+  const base = `http://${view.hosts[0]}${prefix}/`;
+
+  test('a browser resolves a mapped reference below the prefix, or at another origin, wherever it resolves the reference to', () => {
+    for (const text of texts(1, 20_000)) {
+      const reference = text.trim();
+      if (!/^[/\\]|^https?:/.test(reference)) continue;
+      const [before, after] = [reference, mapReference(reference, view)].map((each) => URL.parse(each, base));
+      if (!before || !after) continue;
+      const isOwn = before.host === new URL(base).host;
+      // A URL with a user, or without slashes after its scheme, is left alone.
+      if (isOwn && !/@|^https?:(?![/\\]{2})|^https?:[/\\]{3}|^[/\\]{3}/.test(reference)) {
+        expect([reference, after.host, `${after.pathname}/`.startsWith(`${prefix}/`)]).toEqual([
+          reference,
+          before.host,
+          true,
+        ]);
+      } else if (!isOwn && before.host !== 'public.example')
+        expect([reference, after.href]).toEqual([reference, before.href]);
+    }
+  });
+
+  test('mapping twice is mapping once', () => {
+    for (const text of texts(2, 20_000)) {
+      for (const map of [mapReference, mapLinks, mapRefresh, mapCookie]) {
+        const once = map(text, view);
+        expect([text, map(once, view)]).toEqual([text, once]);
+      }
+    }
+  });
+
+  test('no cookie has a domain, or an absolute path outside of the prefix', () => {
+    for (const text of texts(3, 20_000)) {
+      const attributes = mapCookie(`id=1;${text}`, view).split(';').slice(1);
+      for (const attribute of attributes) {
+        const [name = '', ...rest] = attribute.split('=');
+        const value = rest.join('=').trim();
+        expect([text, name.trim().toLowerCase()]).not.toEqual([text, 'domain']);
+        if (name.trim().toLowerCase() === 'path' && value.startsWith('/')) {
+          expect([text, value.startsWith(prefix)]).toEqual([text, true]);
+        }
+      }
+    }
+  });
+
+  test('long texts take no longer than their length', () => {
+    for (const part of ['<', '"', '"\\', ';', '; ', ';domain', '; path=', '/', '/..', 'http://', '0;']) {
+      const text = part.repeat(200_000);
+      const startedMs = performance.now();
+      for (const map of [mapReference, mapLinks, mapRefresh, mapCookie]) map(text, view);
+      expect([part, performance.now() - startedMs < 2_000]).toEqual([part, true]);
+    }
+  });
+});

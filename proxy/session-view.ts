@@ -1,0 +1,115 @@
+/**
+ * How a client sees a session. In the host form, the session has an origin of its own, and its paths are those of the application. In
+ * the path form, it has one directory of the proxy's origin, which the application does not know: it sees the root of a host. These
+ * functions translate between the two. They are pure, and bodies are never translated.
+ */
+
+/** The URL of a session, as the client that sent a request sees it. */
+export interface SessionView {
+  /** The path of the session, without a slash at the end: `/<token>`, or nothing in the host form. */
+  readonly prefix: string;
+  /** What the application may take for its own host: the client's `Host`, with its port, and that which a load balancer forwards. */
+  readonly hosts: readonly string[];
+}
+
+/** What a browser reads as a slash at the start of a reference. */
+const slash = /^[/\\]/;
+
+/** An absolute HTTP URL, or one without a scheme: its host, and what follows. */
+const absolute = /^(?:https?:)?[/\\]{2}([^/\\?#]*)(.*)$/is;
+
+/** A segment that leads up, in every spelling that browsers know. */
+const dotSegment = /(?:^|[/\\])(?:\.|%2e){1,2}(?:$|[/\\?#])/i;
+
+/** The target in a `Refresh` header, with or without quotes. */
+const refreshTarget = /^(\s*[\d.]+\s*[;,]\s*(?:url\s*=\s*)?(["']?))([^"'].*)$/is;
+
+/**
+ * Maps a reference of an application to the client's view: paths of the application, and URLs of the session's own host, become paths
+ * below the prefix. Relative references and URLs of other hosts stay as they are.
+ */
+export function mapReference(reference: string, { prefix, hosts }: SessionView): string {
+  if (prefix === '') return reference;
+  const [, named, rest = ''] = absolute.exec(reference) ?? [];
+  if (named === undefined) return slash.test(reference) ? below(prefix, reference) : reference;
+  const isOwn = hosts.some((host) => isSameHost(named, host));
+  return isOwn ? below(prefix, slash.test(rest) ? rest : `/${rest}`) : reference;
+}
+
+/** Maps the targets in a `Link` header: what stands between angle brackets outside of quoted texts. */
+export function mapLinks(value: string, view: SessionView): string {
+  if (view.prefix === '') return value;
+  let mapped = '';
+  let at = 0;
+  for (;;) {
+    const from = nextOf(value, '<"', at);
+    const to = from < 0 ? -1 : endOfPart(value, from);
+    // One pass over the text, since a backend may send brackets and quotes without end.
+    if (to < 0) return mapped + value.slice(at);
+    const part = value.slice(from + 1, to);
+    mapped += value.slice(at, from + 1) + (value[from] === '<' ? mapReference(part, view) : part) + value[to];
+    at = to + 1;
+  }
+}
+
+/** The position of the first of some characters, -1 if there is none. */
+function nextOf(text: string, characters: string, from: number): number {
+  for (let i = from; i < text.length; i += 1) if (characters.includes(text[i] as string)) return i;
+  return -1;
+}
+
+/** Where a bracket or quote that opens at a position is closed, -1 if it is not. */
+function endOfPart(text: string, from: number): number {
+  if (text[from] === '<') return text.indexOf('>', from);
+  for (let i = from + 1; i < text.length; i += 1) {
+    if (text[i] === '\\') i += 1;
+    else if (text[i] === '"') return i;
+  }
+  return -1;
+}
+
+/** Maps the target in a `Refresh` header. */
+export function mapRefresh(value: string, view: SessionView): string {
+  if (view.prefix === '') return value;
+  return value.replace(refreshTarget, (_all, before: string, _quote: string, target: string) => {
+    return `${before}${mapReference(target, view)}`;
+  });
+}
+
+const domainAttribute = /;\s*domain\s*=[^;]*/gi;
+
+/** Only absolute paths: with any other value, a browser limits the cookie to the path of the response, which is in the session. */
+const pathAttribute = /(;[ \t]*path[ \t]*=[ \t]*)(\/[^;]*)/gi;
+
+/**
+ * Limits a cookie to the session. With `Domain`, a backend could set cookies for neighbouring hosts, and with any `Path`, for the
+ * other sessions on this host.
+ */
+export function mapCookie(value: string, { prefix }: SessionView): string {
+  const own = value.replace(domainAttribute, '');
+  if (prefix === '') return own;
+  return own.replace(pathAttribute, (_attribute, name: string, path: string) => `${name}${below(prefix, path)}`);
+}
+
+/** A path of the application, below the prefix. An application that knows its prefix may have put it in front already. */
+function below(prefix: string, path: string): string {
+  // As in the application's view, `..` does not lead above its root.
+  const resolved = dotSegment.test(path) ? resolvedPath(path) : path;
+  const hasPrefix = resolved.startsWith(prefix) && /^(?:[/\\?#]|$)/.test(resolved.slice(prefix.length));
+  return hasPrefix ? resolved : `${prefix}${resolved}`;
+}
+
+function resolvedPath(path: string): string {
+  // Several slashes at the start would name a host.
+  const { pathname, search, hash } = new URL(`http://root/${path.replace(slash, '')}`);
+  return `${pathname}${search}${hash}`;
+}
+
+function isSameHost(one: string, other: string): boolean {
+  return withoutDefaultPort(one) === withoutDefaultPort(other);
+}
+
+/** An application behind TLS may name the port of either scheme. */
+function withoutDefaultPort(host: string): string {
+  return host.toLowerCase().replace(/:(?:80|443)?$/, '');
+}
