@@ -20,6 +20,8 @@ const hostWide: ReadonlySet<string> = new Set([
 /** The URL of a session gives access to it: other sites must not read it, not even its host. An application may set its own policy. */
 const defaultReferrerPolicy = 'same-origin';
 
+const policyName = 'referrer-policy';
+
 /** Frames the message. It is forwarded even if it is a connection option. */
 const neverOptions: ReadonlySet<string> = new Set(['content-length']);
 
@@ -39,17 +41,22 @@ const mapped: ReadonlyMap<string, (value: string, view: SessionView) => string> 
 export function responseHeaders(rawHeaders: RawHeaders, view: SessionView): string[] {
   const dropped = connectionOptions(rawHeaders);
   const headers: string[] = [];
-  let hasReferrerPolicy = false;
   for (const [name, value] of pairs(rawHeaders)) {
     const lower = name.toLowerCase();
     if (hopByHop.has(lower) || (dropped.has(lower) && !neverOptions.has(lower)) || isForbidden(lower)) continue;
     if (lower === originWide && view.prefix !== '') continue;
     if (lower === 'set-cookie' && setsPlatformCookie(value)) continue;
-    if (lower === 'referrer-policy') hasReferrerPolicy = true;
     headers.push(name, mapped.get(lower)?.(value, view) ?? value);
   }
-  if (!hasReferrerPolicy) headers.push('Referrer-Policy', defaultReferrerPolicy);
   return headers;
+}
+
+/** Adds the default for what a browser tells other sites about the URL of a page, unless the application has set its own. */
+export function withReferrerPolicy(headers: string[]): string[] {
+  const isSet = headers.some(
+    (name, i) => i % 2 === 0 && name.length === policyName.length && name.toLowerCase() === policyName,
+  );
+  return isSet ? headers : [...headers, 'Referrer-Policy', defaultReferrerPolicy];
 }
 
 /** Returns the trailers of a request or response, without reserved ones. */

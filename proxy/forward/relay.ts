@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import type { SessionView } from '../session-view.ts';
-import { forwardedTrailers, responseHeaders } from '../response-headers.ts';
+import { forwardedTrailers, responseHeaders, withReferrerPolicy } from '../response-headers.ts';
 
 /** Writing this sends only the head. `flushHeaders` would encode the head as UTF-8, but it is Latin-1. */
 const nothing = Buffer.alloc(0);
@@ -27,7 +27,7 @@ export function relay(
     response.destroy();
   };
   const { statusCode = 0 } = incoming;
-  response.writeHead(statusCode, reasonOf(statusCode), responseHeaders(incoming.rawHeaders, view));
+  response.writeHead(statusCode, reasonOf(statusCode), withReferrerPolicy(responseHeaders(incoming.rawHeaders, view)));
   // If the answer ends with its connection, Node reports a reset connection as a regular end, too.
   const { headers, socket: connection } = incoming;
   const endsWithConnection = headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;

@@ -326,7 +326,7 @@ async function newServiceName(): Promise<string> {
 
 /** The application with all its routes; no request can be answered. */
 function appWithRoutes(): Express {
-  const deps = { log: silentLog(), metrics: openMetrics() };
+  const deps = { log: silentLog(), metrics: openMetrics(), urls: {} };
   return newApp(deps as unknown as Api, apiRoutes);
 }
 
