@@ -15,8 +15,8 @@ import { sendPage } from './page.ts';
 import { noSession, progressOf } from './progress.ts';
 
 export function mountReadyPage(app: Express, api: Api): void {
-  app.get('/ready/:backend/:session', async (request, response) => {
-    const { backend: id, session } = request.params;
+  app.get('/ready/:backend/:token', async (request, response) => {
+    const { backend: id, token: session } = request.params;
     const address = addressOf(session);
     const backend = address && (await backendOf(api, address));
     if (!backend) return sendPage(response, 404, { progress: noSession });
@@ -25,8 +25,8 @@ export function mountReadyPage(app: Express, api: Api): void {
     return sendPage(response, 404, { progress: noSession });
   });
 
-  app.get('/ready/:backend/:session/events', async (request, response) => {
-    const { backend: id, session } = request.params;
+  app.get('/ready/:backend/:token/events', async (request, response) => {
+    const { backend: id, token: session } = request.params;
     const address = addressOf(session);
     const backend = address && (await backendOf(api, address));
     if (backend?.id !== id) return sendPage(response, 404, { progress: noSession });
