@@ -54,16 +54,20 @@ function v2Events(history: readonly StatusEntry[]): StatusEvent[] {
 }
 
 /**
- * Streams the log of a backend: its kept lines (from `Last-Event-ID` on, if the client sends it), then each new line until the
- * backend has ended. An event's ID is the position of its line in the log.
+ * Streams the log of a backend: its kept lines (from `Last-Event-ID` on, if the client sends it), then, unless only stored lines are
+ * wanted, each new line until the backend has ended. An event's ID is the position of its line in the log.
  */
-export async function streamLog(api: Api, backend: Backend, to: StreamRequest): Promise<void> {
+export async function streamLog(
+  api: Api,
+  backend: Backend,
+  { storedOnly = false, ...to }: StreamRequest & { readonly storedOnly?: boolean },
+): Promise<void> {
   const after = logPosition.safeParse(to.request.headers['last-event-id']).data;
   const eventOf = (text: string) => {
     const { at, line } = logRecord.parse(JSON.parse(text));
     return { id: at, data: line };
   };
-  await streamFromNode(api, { backend, wanted: { about: 'log', backend: backend.id, after }, eventOf }, to);
+  await streamFromNode(api, { backend, wanted: { about: 'log', backend: backend.id, after, storedOnly }, eventOf }, to);
 }
 
 /** The last lines of the kept log of a backend that has ended, at most `count`. Throws as its stream. */
@@ -113,7 +117,7 @@ async function streamFromNode(api: Api, source: BackendStream, { response, signa
     // Before the stream opens, so that a failure is an error response.
     let answer = hasStarted(backend) ? await ask(backend) : undefined;
     using stream = openEventStream(response, api.clock);
-    if (!hasStarted(backend)) answer = await ask(await untilStarted(api, backend, signal));
+    if (!hasStarted(backend) && !wanted.storedOnly) answer = await ask(await untilStarted(api, backend, signal));
     if (answer) await relay(answer, stream, eventOf, signal);
     stream.end();
   } catch (error) {

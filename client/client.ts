@@ -1,8 +1,11 @@
 /** The client of the service API. */
+import { downloadArchive, uploadArchive } from './archives.ts';
+import type { ArchiveUpload } from './archives.ts';
 import type {
   Backend,
   BackendListItem,
   BackendStatus,
+  CliLoginStatus,
   ConnectRequest,
   ConnectResponse,
   Endpoints,
@@ -115,12 +118,19 @@ export class BerthClient {
     return await this.#waitFor(backend, options, ({ status }) => status === 'terminated');
   }
 
-  /** The log of a backend: the stored lines, then each new line until it has ended. Reconnects by itself; no line arrives twice. */
-  async *logs(backend: string, { signal, after }: StreamOptions = {}): AsyncGenerator<LogLine, void, undefined> {
-    const isComplete = this.#endOfStream(backend, signal);
+  /**
+   * The log of a backend: the stored lines, then, unless `follow` is false, each new line until it has ended. Reconnects by itself; no
+   * line arrives twice.
+   */
+  async *logs(
+    backend: string,
+    { signal, after, follow = true }: StreamOptions & { readonly follow?: boolean | undefined } = {},
+  ): AsyncGenerator<LogLine, void, undefined> {
+    const isComplete = follow ? this.#endOfStream(backend, signal) : async () => true;
+    const query = follow ? {} : { follow: 'false' as const };
     const stream = {
       name: 'backendLogs',
-      input: { path: { backend_id: backend } },
+      input: { path: { backend_id: backend }, query },
       isComplete,
       signal,
       after,
@@ -220,6 +230,32 @@ export class BerthClient {
     const body = { image_tag: image };
     if (environment === undefined) await this.#transport.json('update', { path, body }, send);
     else await this.#transport.json('updateEnvironment', { path: { ...path, environment }, body }, send);
+  }
+
+  /**
+   * Uploads an image without Docker: the bytes of an archive of `docker save`, or of an OCI layout as a tar. The service is created if
+   * there is none. It is sent once, and never repeated.
+   */
+  async uploadImage(service: string, upload: ArchiveUpload): Promise<Image> {
+    return await uploadArchive(this.#transport, servicePath(service), upload);
+  }
+
+  /** Downloads an image as an archive for `docker load` and others. Resolves with the response when its head has arrived. */
+  async downloadImage(service: string, digest: string, options: CallOptions = {}): Promise<Response> {
+    return await downloadArchive(this.#transport, { ...servicePath(service), digest }, options);
+  }
+
+  /**
+   * Waits until a person has confirmed the log-in of a command line in a browser (`beginCliLogin`). Resolves with `expired` if that
+   * took too long.
+   */
+  async cliLoginStatus(token: string, { signal }: CallOptions = {}): Promise<CliLoginStatus['status']> {
+    const isComplete = async (hadEvents: boolean) => hadEvents;
+    const stream = { name: 'cliLoginStatus', input: { path: { token } }, isComplete, signal } as const;
+    for await (const { data } of followEvents(this.#transport, stream)) {
+      return (JSON.parse(data) as CliLoginStatus).status;
+    }
+    return 'expired';
   }
 
   /** Calls any endpoint that answers with JSON, by its name in the OpenAPI document. */

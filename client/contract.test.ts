@@ -26,7 +26,7 @@ test('responses', () => {
 });
 
 test('endpoints and errors', () => {
-  type WithoutArchives = Exclude<keyof (typeof endpointGroups)['v2'], 'uploadImage' | 'imageArchive'>;
-  expectTypeOf<keyof client.Endpoints>().toEqualTypeOf<WithoutArchives>();
+  type Described = keyof (typeof endpointGroups)['v2'] | keyof (typeof endpointGroups)['tools'];
+  expectTypeOf<keyof client.Endpoints>().toEqualTypeOf<Described>();
   expectTypeOf<client.ServiceErrorCode>().toEqualTypeOf<DescribedErrorCode>();
 });

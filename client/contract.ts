@@ -247,6 +247,15 @@ export type Visibility = {
   public: boolean;
 };
 
+export type TerminateBackendsRequest = {
+  /** Only backends that were spawned before this time are stopped */
+  before: string;
+  /** Stop the containers by force instead of sending SIGTERM */
+  hard?: boolean | undefined;
+  /** Only count the backends */
+  dry_run?: boolean | undefined;
+};
+
 export type Json = string | number | boolean | null | Json[] | {
   [name: string]: Json;
 };
@@ -909,7 +918,10 @@ export interface Endpoints {
     path: {
       backend_id: string;
     };
-    query: undefined;
+    query: {
+      /** Whether new lines follow the stored ones. Default: true */
+      follow?: 'true' | 'false' | undefined;
+    };
     body: undefined;
     answer: string;
   };
@@ -1026,6 +1038,32 @@ export interface Endpoints {
       next_cursor?: string | undefined;
     };
   };
+  /** Upload an image without Docker, as an archive of `docker save` or an OCI layout */
+  uploadImage: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: {
+      /** The tag to set. Default: the tags in the archive, or `latest` */
+      tag?: string | undefined;
+      /** The name, tag or digest of the image, if the archive contains several */
+      image?: string | undefined;
+    };
+    body: undefined;
+    answer: Image;
+  };
+  /** Download an image as an archive, for `docker load`, podman and skopeo */
+  imageArchive: {
+    path: {
+      account: string;
+      service: string;
+      digest: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
   /** Set the image that new backends run by default */
   update: {
     path: {
@@ -1130,6 +1168,36 @@ export interface Endpoints {
     body: Visibility;
     answer: Ok;
   };
+  /** The name with which to tag an image of a service before `docker push` */
+  imageName: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: {
+      imageName: string;
+    };
+  };
+  /** Stop all backends of a service that were spawned before a time */
+  terminateBackends: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: TerminateBackendsRequest;
+    answer: {
+      status: 'ok';
+      /** How many running backends were spawned before the time */
+      backend_count: number;
+      /** How many of them this request has begun to stop */
+      terminated_count: number;
+      /** Whether no running backend is left that is not stopping */
+      is_complete: boolean;
+    };
+  };
 }
 
 /** How each endpoint is called. */
@@ -1176,6 +1244,8 @@ export const endpoints = {
   listServices: { method: 'GET', path: '/v2/account/{account}/services', needsToken: true },
   service: { method: 'GET', path: '/v2/service/{account}/{service}', needsToken: true },
   serviceImages: { method: 'GET', path: '/v2/service/{account}/{service}/images', needsToken: true },
+  uploadImage: { method: 'POST', path: '/v2/service/{account}/{service}/images', needsToken: true },
+  imageArchive: { method: 'GET', path: '/v2/service/{account}/{service}/images/{digest}/archive', needsToken: true },
   update: { method: 'POST', path: '/v2/service/{account}/{service}/update', needsToken: true },
   updateEnvironment: { method: 'POST', path: '/v2/service/{account}/{service}/{environment}/update', needsToken: true },
   deleteService: { method: 'POST', path: '/v2/service/{account}/{service}/delete', needsToken: true },
@@ -1186,4 +1256,6 @@ export const endpoints = {
   changeServiceSettings: { method: 'POST', path: '/v2/service/{account}/{service}/settings', needsToken: true },
   visibility: { method: 'GET', path: '/v2/service/{account}/{service}/visibility', needsToken: true },
   setVisibility: { method: 'POST', path: '/v2/service/{account}/{service}/visibility', needsToken: true },
+  imageName: { method: 'GET', path: '/service/{account}/{service}/image-name', needsToken: true },
+  terminateBackends: { method: 'POST', path: '/service/{account}/{service}/terminate-backends', needsToken: true },
 } as const satisfies Record<keyof Endpoints, { method: string; path: string; needsToken: boolean }>;

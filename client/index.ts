@@ -1,4 +1,5 @@
 /** A client of Berth's service API for browsers and Node, without dependencies. */
+export type { ArchiveUpload } from './archives.ts';
 export { BerthClient } from './client.ts';
 export type { CallOptions, EnvironmentOptions, LogLine, WaitOptions } from './client.ts';
 export type * from './contract.ts';

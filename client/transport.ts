@@ -19,10 +19,14 @@ export interface TransportOptions {
   readonly fetch?: typeof fetch | undefined;
 }
 
-export type EndpointName = keyof Endpoints;
+/** Endpoints that answer with JSON and take no archive. */
+export type EndpointName = Exclude<keyof Endpoints, ArchiveEndpoint>;
+
+/** Endpoints whose request or response is an image archive. */
+export type ArchiveEndpoint = 'uploadImage' | 'imageArchive';
 
 /** What a call sends. What the endpoint does not need may be left out. */
-export interface CallInput<Name extends EndpointName> {
+export interface CallInput<Name extends keyof Endpoints> {
   readonly path: Endpoints[Name]['path'];
   readonly query?: Endpoints[Name]['query'] | undefined;
   readonly body?: Endpoints[Name]['body'] | undefined;
@@ -45,7 +49,7 @@ export interface PreparedRequest {
   readonly url: string;
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | ReadableStream<Uint8Array> | Blob;
 }
 
 const longestDelayMs = 10_000;
@@ -98,7 +102,7 @@ export class Transport {
   }
 
   /** A request to an endpoint, ready to be sent. Throws `TypeError` for a name that cannot stand in a path. */
-  prepare<Name extends EndpointName>(name: Name, { path, query, body }: CallInput<Name>): PreparedRequest {
+  prepare<Name extends keyof Endpoints>(name: Name, { path, query, body }: CallInput<Name>): PreparedRequest {
     const { method, needsToken, path: template } = endpoints[name];
     return {
       url: this.#url + filledPath(template, path ?? {}) + queryText(query),
@@ -147,7 +151,7 @@ export function isTemporary({ code, status }: BerthError): boolean {
 /** Time-outs, limits, and proxies whose server restarts. */
 const temporary: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 
-async function readJson(response: Response): Promise<unknown> {
+export async function readJson(response: Response): Promise<unknown> {
   if (!/^application\/json\b/.test(response.headers.get('content-type') ?? '')) {
     throw new BerthError('UnexpectedResponse', 'The response is not JSON. Check the address of the API', {
       status: response.status,

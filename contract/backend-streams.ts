@@ -25,17 +25,23 @@ export interface BackendStreamRequest {
   readonly backend: string;
   /** For a log: only lines after this position. */
   readonly after?: string | undefined;
+  /** For a log: whether it ends after the stored lines. */
+  readonly storedOnly?: boolean | undefined;
 }
 
 /** The path of a request to a gateway. */
-export function backendStreamPath({ about, backend, after }: BackendStreamRequest): string {
-  return `/backends/${backend}/${about}${after === undefined ? '' : `?after=${after}`}`;
+export function backendStreamPath({ about, backend, after, storedOnly = false }: BackendStreamRequest): string {
+  const query = [after === undefined ? '' : `after=${after}`, storedOnly ? 'stored' : ''].filter(Boolean).join('&');
+  return `/backends/${backend}/${about}${query === '' ? '' : `?${query}`}`;
 }
 
 /** Parses the path of a request; `undefined` if it is not valid. */
 export function parseBackendStreamPath(path: string): BackendStreamRequest | undefined {
-  const [, backend, about, after] = /^\/backends\/([a-z0-9]+)\/(log|metrics)(?:\?after=([\d.-]+))?$/.exec(path) ?? [];
+  const [, backend, about, query] = /^\/backends\/([a-z0-9]+)\/(log|metrics)(?:\?(.+))?$/.exec(path) ?? [];
   if (backend === undefined || (about !== 'log' && about !== 'metrics')) return undefined;
-  if (after === undefined) return { about, backend };
-  return about === 'log' && logPosition.safeParse(after).success ? { about, backend, after } : undefined;
+  if (query === undefined) return { about, backend };
+  const [, after, stored] = /^(?:after=([\d.-]+))?&?(stored)?$/.exec(query) ?? [];
+  if (about !== 'log' || (after === undefined && stored === undefined)) return undefined;
+  if (after !== undefined && !logPosition.safeParse(after).success) return undefined;
+  return { about, backend, ...(after !== undefined && { after }), ...(stored !== undefined && { storedOnly: true }) };
 }

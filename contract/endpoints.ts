@@ -26,6 +26,14 @@ import {
 
 const anyTime = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
 
+const logsQuery = z.strictObject({
+  follow: z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .optional()
+    .meta({ description: 'Whether new lines follow the stored ones. Default: true' }),
+});
+
 const backendsQuery = pageQuery.extend({ start: anyTime.optional(), end: anyTime.optional() });
 
 export const endpoints = {
@@ -83,6 +91,7 @@ export const endpoints = {
   backendLogs: get('/v2/backend/{backend_id}/logs/stream', {
     summary: 'The log of a backend: the stored lines, then each new line until the backend has ended',
     access: 'read',
+    query: logsQuery,
     answer: z.string(),
     stream: true,
     errors: ['BackendNotFound', 'TooManyRequests'],

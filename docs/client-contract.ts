@@ -1,5 +1,5 @@
 /**
- * The types of `client/contract.ts`, made from the OpenAPI document of v2: the published client has no dependencies, so its types cannot
+ * The types of `client/contract.ts`, made from the OpenAPI document of v2 and of what command lines call beyond it: the published client has no dependencies, so its types cannot
  * refer to the schemas of the contract.
  */
 import { endpointGroups } from '../contract/all-endpoints.ts';
@@ -46,11 +46,12 @@ interface Document {
 
 /** The text of `client/contract.ts`. */
 export function clientContractText(version: string): string {
-  const { components, paths } = openApiDocument(version, endpointGroups.v2) as unknown as Document;
+  const { components, paths } = openApiDocument(version, {
+    ...endpointGroups.v2,
+    ...endpointGroups.tools,
+  }) as unknown as Document;
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods)
-      .map(([method, operation]) => ({ path, method: method.toUpperCase(), operation }))
-      .filter(({ operation }) => !isArchive(operation)),
+    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   );
   const schemas = Object.entries(components.schemas).map(
     ([name, schema]) => `${comment(schema.description)}export type ${typeName(name)} = ${typeOf(schema, '')};\n`,
@@ -95,12 +96,7 @@ function fieldsOf(parameters: readonly Parameter[]): string {
   return typeOf({ type: 'object', properties, required, additionalProperties: false }, '    ');
 }
 
-/** Archives are files of gigabytes, which the client does not handle. */
-function isArchive({ requestBody, responses }: Operation): boolean {
-  const contents = [requestBody?.content, ...Object.values(responses).map(({ content }) => content)];
-  return contents.some((content = {}) => 'application/x-tar' in content);
-}
-
+/** Archives are files of gigabytes, which methods of the client send and receive as streams: they have no type here. */
 function contentType(content: Content = {}): string {
   const schema = content['application/json']?.schema ?? content['text/event-stream']?.schema;
   return schema ? typeOf(schema, '    ') : 'undefined';

@@ -21,6 +21,7 @@ const mayImport: Readonly<Record<string, RegExp>> = {
   proxy: /^(?:contract|core|model|proxy)\//,
   main: /^(?:(?:contract|core|model|main)\/|(?:registry|api|worker|proxy)\/index\.ts$)/,
   client: /^(?:contract|client)\//,
+  cli: /^(?:(?:contract|client|cli)\/|package\.json$)/,
   setup: /^(?:contract|core|main|setup)\//,
   examples: /^examples\//,
 };
@@ -47,6 +48,10 @@ const vendorFolders: Readonly<Record<string, RegExp>> = {
   'node:sqlite': /^core\/store\/sqlite/,
   'http-proxy-3': /^proxy\//,
   multer: /^registry\/archive\//,
+  commander: /^cli\//,
+  '@commander-js/extra-typings': /^cli\//,
+  '@clack/prompts': /^cli\//,
+  picocolors: /^cli\//,
 };
 
 const sources = globSync('**/*.{ts,js,mjs}', { cwd: root, exclude: ['node_modules', '.berth', '.git'] }).filter(
@@ -106,7 +111,7 @@ test('each vendor library is imported only by its folder', () => {
 
 test('only the entry points of processes read the environment', () => {
   const readers = sources.filter((file) => /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8')));
-  expect(readers.filter((file) => !/^(?:main\/berth\.ts|setup\/|examples\/)/.test(file))).toEqual([]);
+  expect(readers.filter((file) => !/^(?:main\/berth\.ts|cli\/berth\.ts|setup\/|examples\/)/.test(file))).toEqual([]);
 });
 
 /** The other folders of a component that each of its folders imports. Files beside the folders may import all of them. */

@@ -18,9 +18,9 @@ export const backendEndpoints = [
   answer(endpoints.backend, async (api, { parameters, caller }) =>
     presentBackend(await visibleBackend(api.store, caller, parameters.backend_id)),
   ),
-  answer(endpoints.backendLogs, async (api, { parameters, caller, request, response, signal }) => {
+  answer(endpoints.backendLogs, async (api, { parameters, query, caller, request, response, signal }) => {
     const backend = await visibleBackend(api.store, caller, parameters.backend_id);
-    await streamLog(api, backend, { request, response, signal });
+    await streamLog(api, backend, { request, response, signal, storedOnly: query.follow === false });
   }),
   answer(endpoints.backendMetrics, async (api, { parameters, caller, request, response, signal }) => {
     const backend = await visibleBackend(api.store, caller, parameters.backend_id);

@@ -11,6 +11,7 @@ import { installBusybox, installEngine } from '../kit/packages/docker-packages.t
 import type { Missing } from '../kit/required.ts';
 import { installSharedServers } from '../kit/servers/shared-servers.ts';
 import { installJamsocket } from '../kit/packages/jamsocket.ts';
+import { installOldestNode } from '../kit/packages/oldest-node.ts';
 import { installSchemathesis } from '../kit/packages/schemathesis.ts';
 import { hasPackages, installTools, linkPrograms, systemPath } from '../kit/packages/test-programs.ts';
 
@@ -37,6 +38,10 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
   const jamsocket = await installJamsocket(npm, packages.terminal);
   if (jamsocket !== undefined) {
     missing.push({ part: 'clients', what: 'the API with the jamsocket command line', why: jamsocket });
+  }
+  const oldestNode = await installOldestNode(npm, packages.terminal);
+  if (oldestNode !== undefined) {
+    missing.push({ part: 'clients', what: 'the command line on the oldest Node that it supports', why: oldestNode });
   }
   // What it lacks is said once more where it is started.
   await installSharedServers(packages);

@@ -13,7 +13,8 @@ import type { ImageFoldersInfo, Images } from './images.ts';
 import type { DataFolderIdentity } from './labels.ts';
 import { removeLeftovers } from './leftovers.ts';
 import type { LogEntry } from './log-frames.ts';
-import { followLog } from './logs.ts';
+import { readLog } from './logs.ts';
+import type { LogOptions } from './logs.ts';
 import { DockerNetwork } from './network.ts';
 import type { Network } from './network.ts';
 import { followStats } from './stats.ts';
@@ -35,8 +36,8 @@ export interface Engine extends AsyncDisposable {
   readonly network: Network;
   /** See `followEvents`. */
   followEvents(listener: EventListener, signal: AbortSignal): Promise<void>;
-  /** See `followLog`. */
-  followLog(backend: string, since: string | undefined, signal: AbortSignal): AsyncGenerator<LogEntry[], void, void>;
+  /** See `readLog`. */
+  readLog(backend: string, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogEntry[], void, void>;
   /** See `followStats`. */
   followStats(backend: string, signal: AbortSignal): Promise<AsyncGenerator<ContainerUsage, void, void>>;
   /** Sends a request that a deadlocked engine does not answer. Throws `unavailable`, and the signal's reason when it aborts. */
@@ -112,7 +113,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     imageFolders: imageFoldersIn(info),
     network,
     followEvents: async (listener, signal) => await followEvents(streaming, { ...options, signal }, listener),
-    followLog: (backend, since, signal) => followLog(streaming, containerName(backend), { since, signal }),
+    readLog: (backend, options, signal) => readLog(streaming, containerName(backend), options, signal),
     followStats: async (backend, signal) => await followStats(streaming, containerName(backend), signal),
     ping: async (signal) => await ping(docker, network.name, signal),
     [Symbol.asyncDispose]: async () => owned.dispose(),

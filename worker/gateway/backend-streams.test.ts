@@ -114,11 +114,14 @@ describe.skipIf(why !== undefined)(`the streams of a node's backends ${why ?? ''
     );
     await platform.until(id, 'ready');
     const live = recordsOf(await askForLog(id));
+    // Ends although the container runs.
+    const stored = await recordsOf(await ask(backendStreamPath({ about: 'log', backend: id, storedOnly: true })));
     await platform
       .containerOf(id)
       .exec({ Cmd: ['touch', '/end'] })
       .then((exec) => exec.start({}));
     const records = await live;
+    expect(stored).toEqual(records.slice(0, -2));
     expect(records.slice(0, 5).map(({ line }) => line)).toEqual([
       'grüße 🙂',
       '\u001b[31mred\u001b[0m',

@@ -55,11 +55,11 @@ export class BackendStreams {
 
 async function* recordsOf(
   worker: WorkerContext,
-  { about, backend, after }: BackendStreamRequest,
+  { about, backend, after, storedOnly }: BackendStreamRequest,
   signal: AbortSignal,
 ): AsyncGenerator<readonly unknown[], void, void> {
   if (about === 'log') {
-    yield* readBackendLog(worker, { backend, after, signal });
+    yield* readBackendLog(worker, { backend, after, storedOnly, signal });
     return;
   }
   const run = worker.runs.get(backend);

@@ -8,6 +8,8 @@ export interface LogReading {
   readonly backend: string;
   /** The position after which to begin. Default: the oldest line that is kept. */
   readonly after?: string | undefined;
+  /** Whether the reading ends after the stored lines. Default: it follows the container. */
+  readonly storedOnly?: boolean | undefined;
   /** Ends the reading, which throws the reason. */
   readonly signal: AbortSignal;
 }
@@ -24,7 +26,7 @@ const retryAfterMs = 200;
  */
 export async function* readBackendLog(
   worker: Pick<WorkerContext, 'engine' | 'clock' | 'keptLogs'>,
-  { backend, after, signal }: LogReading,
+  { backend, after, storedOnly, signal }: LogReading,
 ): AsyncGenerator<LogRecord[], void, void> {
   let last = after;
   for (;;) {
@@ -38,12 +40,12 @@ export async function* readBackendLog(
     if (!state) return;
     const hasEnded = state.phase !== 'running';
     try {
-      for await (const records of readContainerLog(worker, { backend, after: last, signal }, hasEnded)) {
+      for await (const records of readContainerLog(worker, { backend, after: last, storedOnly, signal }, hasEnded)) {
         last = records.at(-1)?.at ?? last;
         yield records;
       }
       // If the container exited only since its inspection, the end of its log may be missing: read again.
-      if (hasEnded) return;
+      if (hasEnded || storedOnly) return;
     } catch (error) {
       if (!isEngineError(error, 'no-container')) throw error;
     }
@@ -52,19 +54,20 @@ export async function* readBackendLog(
 }
 
 /**
- * Yields what the engine has kept of a container's log, then follows it.
+ * Yields what the engine has kept of a container's log, then follows it unless only stored lines are wanted.
  *
  * @param hasEnded - whether the container has exited: its last output is then a line, even without a newline
  */
 export async function* readContainerLog(
   { engine }: Pick<WorkerContext, 'engine'>,
-  { backend, after, signal }: LogReading,
+  { backend, after, storedOnly = false, signal }: LogReading,
   hasEnded: boolean,
 ): AsyncGenerator<LogRecord[], void, void> {
   const lines = new LogLines();
   const replays = new LogReplays();
   const isNew = ({ at }: LogRecord) => after === undefined || at > after;
-  for await (const entries of engine.followLog(backend, after && timeBefore(after), signal)) {
+  const reading = { since: after && timeBefore(after), follow: !storedOnly };
+  for await (const entries of engine.readLog(backend, reading, signal)) {
     yield lines.add(hasEnded ? entries : entries.filter((entry) => replays.isNew(entry))).filter(isNew);
   }
   if (hasEnded) yield lines.end().filter(isNew);

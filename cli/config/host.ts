@@ -1,0 +1,36 @@
+/** The address of a platform. */
+import { usageError } from '../errors.ts';
+
+/** Where `npm start` puts the API. */
+export const defaultHost = 'http://127.0.0.1:7100';
+
+const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
+
+/**
+ * The address of the API from what a person types. Without a scheme it is `https:`, on this machine `http:`. Throws a usage error
+ * that names the option or variable it came from.
+ */
+export function hostUrl(text: string, source: string): string {
+  const full = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `${isLoopback(text) ? 'http' : 'https'}://${text}`;
+  let url: URL;
+  try {
+    url = new URL(full);
+  } catch {
+    throw usageError(`${source}: Not an address, use one such as https://berth.example`);
+  }
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+    throw usageError(`${source}: Use an address with https: or http:`);
+  if (url.username || url.password) throw usageError(`${source}: Use an address without a user and a password`);
+  if (url.search || url.hash) throw usageError(`${source}: Use an address without ? and #`);
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
+}
+
+/** Whether what is sent there stays on this machine, or is encrypted. */
+export function isPrivate(host: string): boolean {
+  const { protocol, hostname } = new URL(host);
+  return protocol === 'https:' || loopback.test(hostname);
+}
+
+function isLoopback(text: string): boolean {
+  return loopback.test(text.replace(/\/.*$/, '').replace(/:\d+$/, ''));
+}

@@ -1,0 +1,65 @@
+/** Runs other programs, never through a shell. */
+import { spawn } from 'node:child_process';
+import type { SpawnOptions } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { CliError } from './errors.ts';
+import type { Environment } from './config/file.ts';
+
+export interface ProgramOptions {
+  readonly cwd?: string;
+  readonly env: Environment;
+  /** Ends the program with SIGTERM. */
+  readonly signal: AbortSignal;
+}
+
+export interface ProgramResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a program to its end and returns its output. Throws `ProgramMissing` if there is none. */
+export async function runProgram(
+  name: string,
+  args: readonly string[],
+  options: ProgramOptions,
+): Promise<ProgramResult> {
+  const child = started(name, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [stdout, stderr, code] = await Promise.all([
+    text(child.stdout!),
+    text(child.stderr!),
+    exitOf(name, child, options),
+  ]);
+  return { code, stdout, stderr };
+}
+
+/** Runs a program whose output goes to our standard error, where it may draw. Returns its exit code. */
+export async function showProgram(name: string, args: readonly string[], options: ProgramOptions): Promise<number> {
+  return await exitOf(name, started(name, args, { ...options, stdio: ['ignore', 2, 2] }), options);
+}
+
+function started(
+  name: string,
+  args: readonly string[],
+  { cwd, env, signal, stdio }: ProgramOptions & Pick<SpawnOptions, 'stdio'>,
+) {
+  signal.throwIfAborted();
+  return spawn(name, args, { env, stdio, ...(cwd !== undefined && { cwd }) });
+}
+
+async function exitOf(name: string, child: ReturnType<typeof spawn>, { signal }: ProgramOptions): Promise<number> {
+  const end = () => void child.kill('SIGTERM');
+  signal.addEventListener('abort', end, { once: true });
+  try {
+    const code = await new Promise<number>((resolve, reject) => {
+      child.once('close', (exitCode) => resolve(exitCode ?? 1));
+      child.once('error', (error: NodeJS.ErrnoException) =>
+        reject(error.code === 'ENOENT' ? new CliError('ProgramMissing', `There is no program "${name}" here`) : error),
+      );
+    });
+    signal.throwIfAborted();
+    return code;
+  } finally {
+    signal.removeEventListener('abort', end);
+  }
+}

@@ -1,0 +1,67 @@
+/** The tree of all commands. */
+import { Command, Option } from '@commander-js/extra-typings';
+import type { CommandUnknownOpts } from '@commander-js/extra-typings';
+import { backendCommand, stopCommand } from './commands/backend.ts';
+import { logsCommand } from './commands/backend-streams.ts';
+import { connectCommand } from './commands/connect.ts';
+import { loginCommand, logoutCommand } from './commands/login.ts';
+import { pushCommand } from './commands/push.ts';
+import { whoamiCommand } from './commands/whoami.ts';
+import { examplesText } from './examples.ts';
+import type { Session } from './session.ts';
+import { version } from './version.ts';
+
+/** A command that can be called by another name, which help does not show, because existing tools call it so. */
+interface Entry {
+  readonly command: CommandUnknownOpts;
+  readonly hidden?: boolean;
+}
+
+export function newProgram(session: Session): CommandUnknownOpts {
+  const program = new Command('berth')
+    .description('Push container images, connect to session backends, and look after them')
+    .version(version, '-V, --version', 'print the version')
+    .option('--json', 'print data as JSON; streams as one JSON object a line')
+    .option('--host <url>', 'the platform (BERTH_HOST; default: that of the last log-in)')
+    .option('--account <name>', 'the account (BERTH_ACCOUNT; default: that of the log-in)')
+    .addOption(new Option('--no-input', 'never ask, as without a terminal'))
+    .helpOption('-h, --help', 'show help')
+    .helpCommand('help [command]', 'show help about a command')
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      writeOut: (text) => void session.io.stdout.write(text),
+      writeErr: (text) => void session.io.stderr.write(text),
+      // `run` reports the error.
+      outputError: () => {},
+    })
+    .exitOverride()
+    .hook('preAction', (_program, command) => session.configure(command.optsWithGlobals()));
+  for (const { command, hidden = false } of entries(session)) add(program, command, hidden);
+  return program;
+}
+
+function entries(session: Session): Entry[] {
+  return [
+    { command: loginCommand(session) },
+    { command: logoutCommand(session) },
+    { command: whoamiCommand(session) },
+    { command: pushCommand(session) },
+    { command: connectCommand(session) },
+    { command: logsCommand(session) },
+    { command: backendCommand(session) },
+    { command: stopCommand(session, 'terminate'), hidden: true },
+  ];
+}
+
+/** Adds a command with its subcommands, which get the settings of the program. */
+function add(parent: CommandUnknownOpts, command: CommandUnknownOpts, hidden: boolean): void {
+  inherit(parent, command);
+  parent.addCommand(command, { hidden });
+}
+
+function inherit(parent: CommandUnknownOpts, command: CommandUnknownOpts): void {
+  command.copyInheritedSettings(parent);
+  const examples = examplesText(command);
+  if (examples !== '') command.addHelpText('after', examples);
+  for (const each of command.commands) inherit(command, each);
+}

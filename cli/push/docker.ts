@@ -1,0 +1,107 @@
+/** Builds images with Docker, and pushes them through it. */
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Environment } from '../config/file.ts';
+import { CliError } from '../errors.ts';
+import { runProgram, showProgram } from '../program-runner.ts';
+
+/** What `docker build` gets. */
+export interface BuildOptions {
+  readonly file?: string | undefined;
+  readonly context: string;
+  readonly buildContexts: readonly string[];
+  readonly buildArgs: readonly string[];
+  readonly platform?: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+interface DockerOptions {
+  readonly env: Environment;
+  readonly cwd: string;
+  readonly signal: AbortSignal;
+}
+
+/** The log-in of a push. */
+export interface RegistryLogin {
+  readonly account: string;
+  readonly token: string;
+}
+
+/** Builds an image under a name. Docker shows its progress. */
+export async function buildImage(name: string, build: BuildOptions, options: DockerOptions): Promise<void> {
+  const args = [
+    'build',
+    '--tag',
+    name,
+    ...(build.file === undefined ? [] : ['--file', build.file]),
+    ...(build.platform === undefined ? [] : ['--platform', build.platform]),
+    ...build.buildContexts.flatMap((each) => ['--build-context', each]),
+    ...build.buildArgs.flatMap((each) => ['--build-arg', each]),
+    ...Object.entries(build.labels).flatMap(([key, value]) => ['--label', `${key}=${value}`]),
+    build.context,
+  ];
+  if ((await showProgram('docker', args, options)) !== 0) {
+    throw new CliError('BuildFailed', 'docker build failed, its output says why');
+  }
+}
+
+/** Gives an image of the local engine another name. */
+export async function tagImage(image: string, name: string, options: DockerOptions): Promise<void> {
+  const { code, stderr } = await runProgram('docker', ['tag', image, name], options);
+  if (code !== 0) throw new CliError('NoSuchImage', `Docker has no image "${image}": ${lastLine(stderr)}`);
+}
+
+/** Pushes an image; docker shows the progress of each layer. Returns its digest. */
+export async function pushImage(name: string, login: RegistryLogin, options: DockerOptions): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-docker-'));
+  try {
+    await writeDockerConfig(folder, name, login, options.env);
+    const env = { ...options.env, DOCKER_CONFIG: folder };
+    if ((await showProgram('docker', ['push', name], { ...options, env })) !== 0) {
+      throw new CliError('PushFailed', 'docker push failed, its output says why');
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+  return await pushedDigest(name, options);
+}
+
+/**
+ * A configuration of docker's for this push only: the log-in neither replaces one of the person's, nor stays on the disk, nor stands in
+ * the command line. The context of the person is kept, because it says where the engine is.
+ */
+// oxlint-disable-next-line max-params -- two parts of a file, and where it is
+async function writeDockerConfig(folder: string, name: string, login: RegistryLogin, env: Environment): Promise<void> {
+  const own = env['DOCKER_CONFIG'] || join(env['HOME'] || homedir(), '.docker');
+  const auth = Buffer.from(`${login.account}:${login.token}`).toString('base64');
+  const registry = name.slice(0, name.indexOf('/'));
+  const context = await currentContext(own);
+  const config = { auths: { [registry]: { auth } }, ...(context !== undefined && { currentContext: context }) };
+  await writeFile(join(folder, 'config.json'), JSON.stringify(config), { mode: 0o600 });
+  if (context !== undefined) await symlink(join(own, 'contexts'), join(folder, 'contexts'));
+}
+
+async function currentContext(folder: string): Promise<string | undefined> {
+  try {
+    const config = JSON.parse(await readFile(join(folder, 'config.json'), 'utf8')) as { currentContext?: unknown };
+    return typeof config.currentContext === 'string' ? config.currentContext : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The digest under which the registry has an image, as the engine has noted it after the push. */
+async function pushedDigest(name: string, options: DockerOptions): Promise<string> {
+  const format = '{{range .RepoDigests}}{{println .}}{{end}}';
+  const { stdout } = await runProgram('docker', ['image', 'inspect', '--format', format, name], options);
+  const repository = name.slice(0, name.lastIndexOf(':'));
+  const found = stdout.split('\n').find((line) => line.startsWith(`${repository}@`));
+  if (found === undefined)
+    throw new CliError('PushFailed', `Docker does not say under which digest it has pushed ${name}`);
+  return found.slice(repository.length + 1);
+}
+
+function lastLine(text: string): string {
+  return text.trimEnd().split('\n').at(-1) ?? '';
+}

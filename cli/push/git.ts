@@ -1,0 +1,70 @@
+/** The git commit of a folder, as labels of an image. */
+import { CliError } from '../errors.ts';
+import { runProgram } from '../program-runner.ts';
+import type { ProgramOptions } from '../program-runner.ts';
+
+/** The commit of a clean working tree. */
+export interface GitCommit {
+  readonly hash: string;
+  /** Absent when no branch is checked out. */
+  readonly branch: string | undefined;
+  readonly message: string;
+  /** `<owner>/<name>`, or the path of the remote. Absent without a remote. */
+  readonly repository: string | undefined;
+}
+
+export interface GitOptions extends ProgramOptions {
+  readonly cwd: string;
+  /** Whether changes that no commit has are allowed. */
+  readonly allowDirty: boolean;
+}
+
+/** Reads the commit that is checked out. Refuses a working tree with changes, since the image would not be what the commit says. */
+export async function gitCommit(options: GitOptions): Promise<GitCommit> {
+  const git = async (...args: string[]) => await runProgram('git', args, options);
+  const head = await git('rev-parse', '--verify', 'HEAD');
+  if (head.code !== 0) {
+    throw new CliError('NoCommit', `${options.cwd} is in no git repository with a commit`, {
+      hint: 'Leave --include-git-commit out',
+    });
+  }
+  const changes = (await git('status', '--porcelain')).stdout;
+  if (changes !== '' && !options.allowDirty) {
+    const count = changes.trimEnd().split('\n').length;
+    throw new CliError(
+      'DirtyTree',
+      `The working tree has ${count} ${count === 1 ? 'change' : 'changes'} that no commit has`,
+      {
+        hint: 'Commit them, or push them under the last commit with --allow-dirty',
+      },
+    );
+  }
+  const [branch, message, remote] = await Promise.all([
+    git('symbolic-ref', '--quiet', '--short', 'HEAD'),
+    git('log', '-1', '--format=%B'),
+    git('remote', 'get-url', 'origin'),
+  ]);
+  return {
+    hash: head.stdout.trim(),
+    branch: branch.code === 0 ? branch.stdout.trim() : undefined,
+    message: message.stdout.trim(),
+    repository: remote.code === 0 ? repositoryOf(remote.stdout.trim()) : undefined,
+  };
+}
+
+/** The labels of an image for a commit: those that existing push tools write, and those of OCI. */
+export function commitLabels({ hash, branch, message, repository }: GitCommit): Readonly<Record<string, string>> {
+  return {
+    hash,
+    message,
+    'org.opencontainers.image.revision': hash,
+    ...(branch !== undefined && { branch, 'org.opencontainers.image.ref.name': branch }),
+    ...(repository !== undefined && { repository }),
+  };
+}
+
+/** `acme/whiteboard` of `https://github.com/acme/whiteboard.git` or `git@github.com:acme/whiteboard.git`. Never a password. */
+export function repositoryOf(remote: string): string | undefined {
+  const path = /^(?:[a-z+]+:\/\/[^/]+\/|[^/:]+:)(.+)$/.exec(remote)?.[1];
+  return path?.replace(/^\/+/, '').replace(/\/*(?:\.git)?\/*$/, '') || undefined;
+}

@@ -1,0 +1,66 @@
+/** Images as archives: streams of gigabytes, which are sent once. */
+import type { Image } from './contract.ts';
+import { newTimeLimit } from './time.ts';
+import { problemOf, readJson } from './transport.ts';
+import type { Transport } from './transport.ts';
+
+export interface ArchiveUpload {
+  /** The bytes, which may be compressed. */
+  readonly archive: ReadableStream<Uint8Array> | Blob;
+  /** Default: `application/x-tar`. */
+  readonly type?: 'application/x-tar' | 'application/gzip' | 'application/zstd' | undefined;
+  /** The tag to set. Default: the tags in the archive, or `latest`. */
+  readonly tag?: string | undefined;
+  /** The name, tag or digest of the image, if the archive contains several. */
+  readonly image?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface ServicePath {
+  readonly account: string;
+  readonly service: string;
+}
+
+export async function uploadArchive(
+  transport: Transport,
+  path: ServicePath,
+  { archive, type = 'application/x-tar', tag, image, signal }: ArchiveUpload,
+): Promise<Image> {
+  const { headers, ...request } = transport.prepare('uploadImage', { path, query: { tag, image } });
+  // Streams can only be sent while the response is not awaited, which the standard calls "half" duplex.
+  const body = { body: archive, duplex: 'half' };
+  const response = await sendOnce(
+    transport,
+    { ...request, ...body, headers: { ...headers, 'content-type': type } },
+    signal,
+  );
+  return (await readJson(response)) as Image;
+}
+
+export async function downloadArchive(
+  transport: Transport,
+  path: ServicePath & { readonly digest: string },
+  { signal, timeoutMs = transport.timeoutMs }: { signal?: AbortSignal | undefined; timeoutMs?: number | undefined },
+): Promise<Response> {
+  const { headers, ...request } = transport.prepare('imageArchive', { path });
+  return await sendOnce(transport, { ...request, headers: { ...headers, accept: '*/*' } }, signal, timeoutMs);
+}
+
+async function sendOnce(
+  transport: Transport,
+  request: Parameters<Transport['send']>[0],
+  signal: AbortSignal | undefined,
+  timeoutMs?: number,
+): Promise<Response> {
+  const limit = newTimeLimit(`No response within ${timeoutMs} ms`, signal);
+  if (timeoutMs !== undefined) limit.restart(timeoutMs);
+  try {
+    const response = await transport.send(request, limit.signal);
+    // The signal still ends the body.
+    limit.pause();
+    return response;
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw problemOf(error, limit.signal);
+  }
+}
