@@ -80,11 +80,20 @@ interface ServicePath {
  * `Forbidden` when it does not allow the endpoint there, or only for some services.
  */
 export function ownAccount(caller: Caller, account: string): AccountPermission {
-  const permission = allowedIn(caller, account);
-  if (!permission) throw new ApiError('AccountNotFound', `There is no account "${account}"`);
+  const permission = partOfAccount(caller, account);
   if (permission.services) {
     throw new ApiError('Forbidden', 'This access token is limited to some services, use one for the whole account');
   }
+  return permission;
+}
+
+/**
+ * Returns what the caller may do in an account, perhaps for some services only: a list then has what concerns these. Throws
+ * `AccountNotFound` for an account that the token is not valid for, and `Forbidden` when it does not allow the endpoint there.
+ */
+export function partOfAccount(caller: Caller, account: string): AccountPermission {
+  const permission = allowedIn(caller, account);
+  if (!permission) throw new ApiError('AccountNotFound', `There is no account "${account}"`);
   return permission;
 }
 

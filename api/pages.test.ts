@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { accessTokens, hashToken } from '../model/access-token.ts';
 import { backends, becomeTerminated } from '../model/backend.ts';
 import { newBackendId } from '../model/ids.ts';
 import { connectPath, digestOf, openTestApi } from './testing/test-api.ts';
@@ -75,6 +76,38 @@ describe('lists', () => {
     expect(await pagesOf('/v2/service/acme/draw/images?limit=1', 'images')).toEqual(
       images.map((each: unknown) => [each]),
     );
+  });
+
+  test('have, for a token that is limited to services, what concerns these', async () => {
+    const names = ['limited', 'hidden'];
+    for (const name of names) {
+      await api.addService(name);
+      await api.addImage(`acme/${name}`, 'latest', digestOf('d'));
+    }
+    const spawned: string[] = [];
+    for (const name of ['limited', 'hidden', 'limited', 'hidden']) {
+      spawned.push((await api.post(`/v2/service/acme/${name}/connect`)).body.backend_id);
+    }
+    // More than are read at a time.
+    await Promise.all(Array.from({ length: 3 }, async () => await copy(spawned[3] ?? '', 100)));
+    const token = await api.tokenFor('acme', ['read']);
+    await api.store.update(accessTokens, hashToken(token), (current) => ({
+      ...current,
+      services: ['limited', 'absent'],
+    }));
+    const own = [spawned[2], spawned[0]];
+    const running = async (path: string) => (await api.get(path, token)).body;
+    const ids = (body: Reply['body']) => body.running_backends.map(({ id }: { id: string }) => id);
+    const whole = await running('/v2/account/acme/backends');
+    expect([ids(whole), whole.next_cursor]).toEqual([own, undefined]);
+    const first = await running('/v2/account/acme/backends?limit=1');
+    expect(ids(first)).toEqual(own.slice(0, 1));
+    const second = await running(`/v2/account/acme/backends?limit=1&cursor=${first.next_cursor}`);
+    expect([ids(second), second.next_cursor]).toEqual([own.slice(1), undefined]);
+    for (const path of ['/v2/account/acme/services', '/v1/user/acme/services', '/user/acme/services']) {
+      expect((await api.get(path, token)).body.services).toEqual(['limited']);
+    }
+    expect((await api.get('/v2/account/acme/limits', token)).status).toBe(403);
   });
 
   test('cost the same for any number of ended backends', async () => {

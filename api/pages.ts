@@ -1,4 +1,5 @@
 /** Paged lists. Each page is read from an index, so that its cost does not depend on the length of the list. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import type { PageQuery } from '../contract/pages.ts';
 import type { Collection, Query, Store, StoredDocument } from '../core/store/store.ts';
@@ -12,7 +13,12 @@ export interface List<T extends StoredDocument, Index extends string> {
   readonly by: keyof T & string;
   /** The type of that field. */
   readonly type: keyof typeof positionTypes;
+  /** Which of the results are in the list. Default: all. */
+  readonly includes?: (item: T) => boolean;
 }
+
+/** Of a list that leaves out results, this many are read at a time at least. */
+const filteredBatch = 200;
 
 export interface Page<T> {
   readonly items: T[];
@@ -26,8 +32,18 @@ export async function findPage<T extends StoredDocument, Index extends string>(
   list: List<T, Index>,
   { limit, cursor }: PageQuery,
 ): Promise<Page<T>> {
+  const { includes } = list;
   // One more document than requested shows whether there is a next page.
-  const found = await findAfter(store, list, cursor, limit + 1);
+  const wanted = limit + 1;
+  const batch = includes ? Math.max(wanted, filteredBatch) : wanted;
+  const found: T[] = [];
+  for (let after = cursor; ; await nextTurn()) {
+    const read = await findAfter(store, list, after, batch);
+    found.push(...(includes ? read.filter(includes) : read));
+    const lastRead = read.at(-1);
+    if (!lastRead || read.length < batch || found.length >= wanted) break;
+    after = cursorOf(lastRead, list.by);
+  }
   const items = found.slice(0, limit);
   const last = items.at(-1);
   return { items, next: last && found.length > limit ? { next_cursor: cursorOf(last, list.by) } : {} };

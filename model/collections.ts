@@ -1,6 +1,7 @@
 /** Every collection of the model, for opening a store. */
 import { accessTokens } from './access-token.ts';
 import { accounts } from './account.ts';
+import { administrators } from './administrators.ts';
 import { auditRecords } from './audit.ts';
 import { attemptBuckets } from './attempts.ts';
 import { backends } from './backend.ts';
@@ -19,6 +20,7 @@ import { users } from './user.ts';
 export const modelCollections = [
   accounts,
   users,
+  administrators,
   setups,
   attemptBuckets,
   auditRecords,

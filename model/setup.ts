@@ -2,6 +2,7 @@
 import { createHash, randomInt } from 'node:crypto';
 import type { Collection, Store } from '../core/store/store.ts';
 import { upsert } from '../core/store/upsert.ts';
+import { noteAdministrator } from './administrators.ts';
 import { ApiError } from './api-error.ts';
 import { setMember } from './members.ts';
 import { newUser, userId, users, withPassword } from './user.ts';
@@ -85,11 +86,12 @@ export async function finishSetup(store: Store): Promise<void> {
 export async function ensureAdministrator(store: Store, claim: SetupClaim, account: string): Promise<void> {
   const now = await store.now();
   const id = userId(claim.email);
-  await upsert(store, users, id, (current) => {
+  const admin = await upsert(store, users, id, (current) => {
     if (current?.isAdmin) return current;
     const user = withPassword(current ?? newUser(claim.email, { isAdmin: true }, now), claim.passwordHash, now);
     return { ...user, isAdmin: true };
   });
+  await noteAdministrator(store, admin);
   await setMember(store, account, claim.email, 'owner');
 }
 

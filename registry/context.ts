@@ -90,8 +90,9 @@ export interface Caller {
   may(repository: string, action: RepositoryAction): boolean;
   /** Whether it may mount blobs of a repository by its own right, beside those it may pull from. */
   mayMountFrom(repository: string): boolean;
-  /** Whether it may list the repositories of its account. */
+  /** Whether it may list the repositories of its account: all, or those of some services. */
   readonly mayList: boolean;
+  readonly services?: readonly string[];
 }
 
 /** One request in progress. */

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { accounts } from '../../model/account.ts';
+import { users } from '../../model/user.ts';
 import { addAdmin, addUser, logIn, ownPage, password } from '../testing/people.ts';
 import type { Browser } from '../testing/people.ts';
 import { openTestApi } from '../testing/test-api.ts';
@@ -79,6 +81,44 @@ describe('users', () => {
     }
   });
 
+  test('who are the last two administrators cannot remove each other at the same time, nor lock each other out', async () => {
+    const names = ['root@example.com', 'second@example.com'];
+    await addAdmin(api, 'second@example.com', 'acme');
+    const second = await logIn(api, 'second@example.com');
+    for (const [change, undo] of [
+      [{ is_admin: false }, { is_admin: true }],
+      [{ disabled: true }, { disabled: false }],
+    ]) {
+      const replies = await Promise.all([
+        admin.post('/v2/user/second@example.com/update', change),
+        second.post('/v2/user/root@example.com/update', change),
+      ]);
+      // The slower one may find that its own rights are gone.
+      expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+      const left = (await api.store.find(users, { index: 'byAdmin', equals: { isAdmin: true } })).filter(
+        ({ disabledAt }) => !disabledAt,
+      );
+      expect(left).toHaveLength(1);
+      for (const id of names) {
+        await api.store.update(users, id, ({ disabledAt: _gone, ...user }) => ({ ...user, isAdmin: true }));
+      }
+      const by = left[0]?.id === 'root@example.com' ? admin : second;
+      for (const id of names) expect((await by.post(`/v2/user/${id}/update`, undo)).status).toBe(200);
+    }
+    expect((await admin.post('/v2/user/second@example.com/update', { is_admin: false })).status).toBe(200);
+  });
+
+  test('who are invited as administrators count from when they have a password', async () => {
+    const invited = (await admin.post('/v2/user', { user_email: 'third@example.com', is_admin: true })).body;
+    const demoteRoot = async () => await admin.post('/v2/user/root@example.com/update', { is_admin: false });
+    expect((await demoteRoot()).body.error.code).toBe('LastAdministrator');
+    expect((await accept(invited.url)).status).toBe(200);
+    expect((await demoteRoot()).status).toBe(200);
+    const third = await logIn(api, 'third@example.com');
+    expect((await third.post('/v2/user/root@example.com/update', { is_admin: true })).status).toBe(200);
+    expect((await admin.post('/v2/user/third@example.com/update', { is_admin: false })).status).toBe(200);
+  });
+
   test('are no business of owners, nor of access tokens of an administrator', async () => {
     const { token } = (await admin.post('/v2/account/acme/token', { name: 'x', scopes: ['manage', 'read'] })).body;
     for (const path of ['/v2/users']) {
@@ -153,6 +193,18 @@ describe('accounts and members', () => {
     const demoted = await solo.post('/v2/account/solo/member', { user_email: 'solo@example.com', role: 'viewer' });
     const removed = await solo.post('/v2/account/solo/member/solo@example.com/remove');
     expect([demoted.body.error.code, removed.body.error.code]).toEqual(['LastOwner', 'LastOwner']);
+  });
+
+  test('of the last two owners who remove each other at the same time, one stays', async () => {
+    for (const name of ['left', 'right']) await addUser(api, `${name}@example.com`, 'pair', 'owner');
+    const [left, right] = [await logIn(api, 'left@example.com'), await logIn(api, 'right@example.com')];
+    const replies = await Promise.all([
+      left.post('/v2/account/pair/member/right@example.com/remove'),
+      right.post('/v2/account/pair/member', { user_email: 'left@example.com', role: 'viewer' }),
+    ]);
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    const { members = [] } = (await api.store.get(accounts, 'pair')) ?? {};
+    expect(members.filter(({ role }) => role === 'owner')).toHaveLength(1);
   });
 
   test('an unknown user cannot be added', async () => {

@@ -4,6 +4,7 @@ import { endpoints } from '../../contract/endpoints.ts';
 import type { UserObject } from '../../contract/people.ts';
 import { StoreError } from '../../core/store/store.ts';
 import { accounts, withoutMember } from '../../model/account.ts';
+import { dismissAdministrator, noteAdministrator } from '../../model/administrators.ts';
 import { ApiError } from '../../model/api-error.ts';
 import { setMember } from '../../model/members.ts';
 import { invite, newUser, userId, users, withDisabled } from '../../model/user.ts';
@@ -30,13 +31,14 @@ const userEndpoints = [
   }),
   answer(endpoints.updateUser, async (api, { parameters, body }) => {
     const id = userId(parameters.user_email);
-    if (body.is_admin === false || body.disabled === true) await assertOtherAdministrator(api, id);
+    if (body.is_admin === false || body.disabled === true) await dismissAdministrator(api.store, id);
     const now = await api.store.now();
     const user = await api.store.update(users, id, (current) => {
       const changed = body.disabled === undefined ? current : withDisabled(current, body.disabled, now);
       return body.is_admin === undefined ? changed : { ...changed, isAdmin: body.is_admin };
     });
     if (!user) throw noUser(id);
+    await noteAdministrator(api.store, user);
     await api.tokens.publishChange();
     return { status: 'ok' };
   }),
@@ -98,13 +100,6 @@ async function inviteUser(api: Api, id: string) {
   // Behind the `#`, so that the code gets into no log of a server.
   const url = `${api.urls.api}/invitation#${new URLSearchParams({ email: id, code }).toString()}`;
   return { user_email: id, url, expires_at: user.invitation.expiresAt.toISOString() };
-}
-
-async function assertOtherAdministrator(api: Api, id: string): Promise<void> {
-  if ((await api.store.get(users, id))?.isAdmin !== true) return;
-  const admins = await api.store.find(users, { index: 'byAdmin', equals: { isAdmin: true } });
-  if (admins.some((user) => user.id !== id && user.passwordHash !== undefined && !user.disabledAt)) return;
-  throw new ApiError('LastAdministrator', 'The platform needs an administrator, make another user administrator first');
 }
 
 async function insertNew(

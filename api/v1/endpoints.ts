@@ -16,7 +16,7 @@ import type { Api } from '../dependencies.ts';
 import { createSpawnToken, findSpawnToken, revokeSpawnToken } from '../connect/spawn-tokens.ts';
 import { stopBackend } from '../stop.ts';
 import { createService, listServices } from '../v2/services.ts';
-import { anyBackend, ownAccount, ownService, visibleBackend, visibleService } from '../access.ts';
+import { anyBackend, ownAccount, ownService, partOfAccount, visibleBackend, visibleService } from '../access.ts';
 import { presentV1Connection, presentV1State } from './present.ts';
 
 const spawnEndpoints = [
@@ -76,8 +76,7 @@ function endpointsOf(generation: OlderGeneration, endpoints: Shared) {
       return { status: 'ok' };
     }),
     answer(endpoints.listServices, async (api, { parameters, query, caller }) => {
-      ownAccount(caller, parameters.account);
-      return await listServices(api, parameters.account, query);
+      return await listServices(api, partOfAccount(caller, parameters.account), query);
     }),
     answer(endpoints.fetch, async (api, { parameters, body, caller, signal }) => {
       ownService(caller, parameters);

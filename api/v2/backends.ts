@@ -1,11 +1,13 @@
 import { endpoints } from '../../contract/endpoints.ts';
 import { backends } from '../../model/backend.ts';
+import type { Backend } from '../../model/backend.ts';
+import { covers } from '../../model/permissions.ts';
 import { answer } from '../app.ts';
 import { streamLog, streamMetrics, streamStatuses } from '../backend-streams.ts';
 import { findPage } from '../pages.ts';
 import { presentBackend, presentCurrentStatus, presentListItem, presentRunning } from '../present.ts';
 import { stopBackend } from '../stop.ts';
-import { anyBackend, ownAccount, visibleBackend, visibleService } from '../access.ts';
+import { anyBackend, partOfAccount, visibleBackend, visibleService } from '../access.ts';
 
 export const backendEndpoints = [
   answer(endpoints.backendStatus, async (api, { parameters }) =>
@@ -41,10 +43,11 @@ export const backendEndpoints = [
     return { backends: items.map(presentListItem), ...next };
   }),
   answer(endpoints.accountBackends, async (api, { parameters, query, caller }) => {
-    ownAccount(caller, parameters.account);
+    const permission = partOfAccount(caller, parameters.account);
     const equals = { account: parameters.account, live: true };
     const running = { index: 'byAccount', equals, order: 'descending' } as const;
-    const list = { collection: backends, query: running, by: 'createdAt', type: 'time' } as const;
+    const includes = ({ service }: Backend) => covers(permission, service);
+    const list = { collection: backends, query: running, by: 'createdAt', type: 'time', includes } as const;
     const { items, next } = await findPage(api.store, list, query);
     return { running_backends: items.map(presentRunning), ...next };
   }),

@@ -2,6 +2,8 @@ import { endpoints } from '../../contract/endpoints.ts';
 import type { PageQuery } from '../../contract/pages.ts';
 import { chooseImage, images } from '../../model/image.ts';
 import { ApiError } from '../../model/api-error.ts';
+import { covers } from '../../model/permissions.ts';
+import type { AccountPermission } from '../../model/permissions.ts';
 import {
   environmentOf,
   findService,
@@ -16,7 +18,7 @@ import {
 } from '../../model/service.ts';
 import type { Service } from '../../model/service.ts';
 import { answer } from '../app.ts';
-import { ownAccount, ownService, visibleService } from '../access.ts';
+import { ownAccount, ownService, partOfAccount, visibleService } from '../access.ts';
 import type { Caller } from '../access.ts';
 import { connect } from '../connect/connect.ts';
 import { findPage } from '../pages.ts';
@@ -38,8 +40,7 @@ export const serviceEndpoints = [
     return { status: 'ok' };
   }),
   answer(endpoints.listServices, async (api, { parameters, query, caller }) => {
-    ownAccount(caller, parameters.account);
-    return await listServices(api, parameters.account, query);
+    return await listServices(api, partOfAccount(caller, parameters.account), query);
   }),
   answer(endpoints.service, async (api, { parameters, caller }) =>
     presentService(api.urls, await visibleService(api.store, caller, parameters)),
@@ -95,12 +96,13 @@ export const serviceEndpoints = [
   }),
 ];
 
-/** Names of an account's services. */
-export async function listServices({ store }: Api, account: string, page: PageQuery) {
-  const ofAccount = { index: 'byAccount', equals: { account } } as const;
-  const list = { collection: services, query: ofAccount, by: 'name', type: 'text' } as const;
+/** Names of an account's services, of those that the caller may see. */
+export async function listServices({ store }: Api, permission: AccountPermission, page: PageQuery) {
+  const ofAccount = { index: 'byAccount', equals: { account: permission.account } } as const;
+  const includes = ({ deletedAt, name }: Service) => !deletedAt && covers(permission, name);
+  const list = { collection: services, query: ofAccount, by: 'name', type: 'text', includes } as const;
   const { items, next } = await findPage(store, list, page);
-  return { services: items.filter(({ deletedAt }) => !deletedAt).map(({ name }) => name), ...next };
+  return { services: items.map(({ name }) => name), ...next };
 }
 
 /** Creates a service. Throws `ServiceExists`. */

@@ -80,9 +80,14 @@ export function realmOf(publicUrl: string | undefined, request: IncomingMessage)
   return `${scheme}://${host}/token`;
 }
 
-/** Whether a login may list and mount from all repositories of its account. */
-export function mayReadAll({ scopes, services }: AccountPermission): boolean {
-  return services === undefined && scopes.includes(scopeOfAction.pull);
+/** Whether a login may list repositories of its account. */
+export function mayList({ scopes }: AccountPermission): boolean {
+  return scopes.includes(scopeOfAction.pull);
+}
+
+/** Whether a login may mount from all repositories of its account. */
+export function mayReadAll(permission: AccountPermission): boolean {
+  return permission.services === undefined && mayList(permission);
 }
 
 /** What a login allows in a repository. */
@@ -129,7 +134,8 @@ async function identify(context: RegistryContext, request: IncomingMessage): Pro
     permissions: found.permissions,
     may: (repository, action) => loginMay(found, repository, action),
     mayMountFrom: (repository) => loginMay(found, repository, 'pull'),
-    mayList: mayReadAll(found),
+    mayList: mayList(found),
+    ...(found.services && { services: found.services }),
   };
 }
 
@@ -153,6 +159,7 @@ async function callerByGrant({ tokens }: RegistryContext, grant: RegistryGrant):
     mayMountFrom: (repository) =>
       may(repository, 'pull') || (mountsOwn === true && repository.startsWith(`${subject}/`)),
     mayList: access.some((each) => each.type === 'registry'),
+    ...(permission?.services && { services: permission.services }),
   };
 }
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { accessTokens, hashToken } from '../../model/access-token.ts';
 import { newService, services, withVisibility } from '../../model/service.ts';
 import { openTestRegistry } from '../../test/kit/registry/registry.ts';
 import type { Answer, TestRegistry } from '../../test/kit/registry/registry.ts';
@@ -24,6 +25,24 @@ test('lists the repositories of the account, and none of other accounts, not eve
   const other = registry.basic('other', await registry.addToken('other', ['read']));
   const theirs = await registry.send('/v2/_catalog', { headers: { authorization: other } });
   expect(listed(theirs)).toEqual(['other/open', 'other/secret']);
+});
+
+test('lists to a token that is limited to services those that exist, by a login and by a grant, in pages', async () => {
+  const token = await registry.addToken('acme', ['read']);
+  const limited = ['z', 'absent', 'a.b', 'a-b'];
+  await registry.store.update(accessTokens, hashToken(token), (current) => ({ ...current, services: limited }));
+  const login = registry.basic('acme', token);
+  const { body } = await registry.send('/token?scope=registry:catalog:*', { headers: { authorization: login } });
+  const grant = `Bearer ${(JSON.parse(body.toString()) as { token: string }).token}`;
+  for (const authorization of [login, grant]) {
+    const list = async (path: string) => await registry.send(path, { headers: { authorization } });
+    expect(listed(await list('/v2/_catalog'))).toEqual(['acme/a-b', 'acme/a.b', 'acme/z']);
+    const first = await list('/v2/_catalog?n=1');
+    expect([listed(first), first.headers.link]).toEqual([['acme/a-b'], expect.stringContaining('last=acme/a-b')]);
+    expect(listed(await list('/v2/_catalog?n=5&last=acme/a-b'))).toEqual(['acme/a.b', 'acme/z']);
+  }
+  const pusher = registry.basic('acme', await registry.addToken('acme', ['push']));
+  expect((await registry.send('/v2/_catalog', { headers: { authorization: pusher } })).status).toBe(403);
 });
 
 test('continues from page to page to the end', async () => {

@@ -1,5 +1,6 @@
 /** Answers lists of names: the tags of a repository, and the repositories of an account. */
-import { services } from '../../model/service.ts';
+import type { Store } from '../../core/store/store.ts';
+import { findService, serviceId, services } from '../../model/service.ts';
 import { tags } from '../content/documents.ts';
 import { requireRepository } from '../content/repositories.ts';
 import type { AuthorizedRequest, RegistryContext } from '../context.ts';
@@ -28,8 +29,8 @@ export async function listTags(
 }
 
 /**
- * `GET /v2/_catalog`: the repositories of the caller's account in byte order, in pages. Public repositories of other accounts are
- * not listed: there may be any number of them.
+ * `GET /v2/_catalog`: the repositories of the caller's account that it may see, in byte order, in pages. Public repositories of other
+ * accounts are not listed: there may be any number of them.
  */
 export async function listCatalog(
   { store }: RegistryContext,
@@ -40,11 +41,22 @@ export async function listCatalog(
   const after = nameAfter(singleParameter(query, 'last'), `${account}/`);
   const { page, link } = await readPage('/v2/_catalog', limit, async (count) => {
     if (after === 'the end') return [];
+    if (caller.services) {
+      const names = caller.services.filter((name) => after === 'the beginning' || name > after.name);
+      return await existing(store, account, names, count);
+    }
     const range = after !== 'the beginning' && { range: { after: after.name } };
     const found = await store.find(services, { index: 'byAccount', equals: { account }, limit: count, ...range });
     return found.map(({ id }) => id);
   });
   answerJson(response, 200, { repositories: page }, link);
+}
+
+/** Of some names, the repositories that exist, in byte order. Names have no other characters than ASCII. */
+async function existing(store: Store, account: string, names: readonly string[], count: number): Promise<string[]> {
+  const ids = names.toSorted().map((name) => serviceId(account, name));
+  const found = await Promise.all(ids.map(async (id) => await findService(store, id)));
+  return found.flatMap((service) => service?.id ?? []).slice(0, count);
 }
 
 /** How many names a page has (`n`). Throws `parameter-invalid`. */

@@ -6,7 +6,7 @@ import type { RequestContext, RegistryContext, RepositoryAction } from '../conte
 import type { Store } from '../../core/store/store.ts';
 import type { CatalogAccess, RepositoryAccess } from '../../model/registry-grant.ts';
 import { answerJson } from './answer.ts';
-import { isPublic, loginMay, mayReadAll, realmOf } from './caller.ts';
+import { isPublic, loginMay, mayList, mayReadAll, realmOf } from './caller.ts';
 import { logIn, parseBasic } from '../access/credentials.ts';
 import type { LoggedIn, Login } from '../access/credentials.ts';
 import { RegistryError } from '../errors.ts';
@@ -109,7 +109,7 @@ async function permitted(
 }
 
 function catalogAccess(loggedIn: LoggedIn | undefined, scopes: readonly string[]): CatalogAccess[] {
-  if (!loggedIn || !mayReadAll(loggedIn) || !scopes.includes('registry:catalog:*')) return [];
+  if (!loggedIn || !mayList(loggedIn) || !scopes.includes('registry:catalog:*')) return [];
   return [{ type: 'registry', name: 'catalog', actions: ['*'] }];
 }
 

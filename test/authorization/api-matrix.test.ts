@@ -240,8 +240,8 @@ function expectedFor(route: string, access: Access, caller: CallerName): Kind {
   if (access === 'admin') return 'forbidden';
   if (caller === 'of another account') return 'absent';
   const isLimited = caller.startsWith('limited to ');
-  // Account-wide things are closed to a token that is limited to services, whichever they are.
-  if (isLimited && isAccountWide(route)) return 'forbidden';
+  // Account-wide things are closed to a token that is limited to services, whichever they are. Lists have what concerns these.
+  if (isLimited && isAccountWide(route)) return isList(route) ? 'allowed' : 'forbidden';
   if (caller === 'limited to another service') return 'absent';
   return access === 'own' || scopesOf(caller, access).includes(access === 'owner' ? 'manage' : access)
     ? 'allowed'
@@ -258,6 +258,11 @@ const invalid: readonly CallerName[] = [
 
 function isAccountWide(route: string): boolean {
   return route.includes(':account') && !route.includes(':service');
+}
+
+/** Lists that have, for a token that is limited to services, what concerns these. */
+function isList(route: string): boolean {
+  return route.startsWith('GET ') && /\/:account\/(?:services|backends)$/.test(route);
 }
 
 /** The scopes that a valid caller of the account has, for rows that ask for a scope or an owner. */
