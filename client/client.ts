@@ -1,6 +1,9 @@
 /** The client of the service API. */
+import { AccessTokens, Accounts, TrustRules } from './accounts.ts';
 import { downloadArchive, uploadArchive } from './archives.ts';
 import type { ArchiveUpload } from './archives.ts';
+import { sendChange } from './changes.ts';
+import type { CallOptions } from './changes.ts';
 import type {
   Backend,
   BackendListItem,
@@ -13,22 +16,18 @@ import type {
   Metrics,
   RunningBackend,
   Service,
-  ServiceErrorCode,
 } from './contract.ts';
 import { BerthError } from './errors.ts';
+import { servicePath } from './names.ts';
 import { pagesOf } from './pages.ts';
 import type { ListOptions } from './pages.ts';
+import { LogIns, Users } from './people.ts';
+import { Environments, Settings, SpawnTokens } from './services.ts';
 import { followEvents } from './streams.ts';
 import type { StreamOptions } from './streams.ts';
 import { newTimeLimit } from './time.ts';
 import { Transport } from './transport.ts';
 import type { CallInput, EndpointName, SendOptions, TransportOptions } from './transport.ts';
-
-export interface CallOptions {
-  readonly signal?: AbortSignal | undefined;
-  /** How long one attempt may take. Default: that of the client. */
-  readonly timeoutMs?: number | undefined;
-}
 
 export interface WaitOptions {
   readonly signal?: AbortSignal | undefined;
@@ -50,10 +49,27 @@ export interface LogLine {
 
 /** Services are named `<account>/<service>`, as their images are. Backends are named by their ID, `backend_id` of a connect. */
 export class BerthClient {
+  readonly environments: Environments;
+  readonly settings: Settings;
+  readonly spawnTokens: SpawnTokens;
+  readonly accounts: Accounts;
+  readonly tokens: AccessTokens;
+  readonly trustRules: TrustRules;
+  readonly users: Users;
+  readonly logIns: LogIns;
   readonly #transport: Transport;
 
   constructor(options: TransportOptions) {
-    this.#transport = new Transport(options);
+    const transport = new Transport(options);
+    this.#transport = transport;
+    this.environments = new Environments(transport);
+    this.settings = new Settings(transport);
+    this.spawnTokens = new SpawnTokens(transport);
+    this.accounts = new Accounts(transport);
+    this.tokens = new AccessTokens(transport);
+    this.trustRules = new TrustRules(transport);
+    this.users = new Users(transport);
+    this.logIns = new LogIns(transport);
   }
 
   /**
@@ -157,10 +173,20 @@ export class BerthClient {
     { hard, signal, timeoutMs }: CallOptions & { readonly hard?: boolean } = {},
   ): Promise<void> {
     const body = hard === undefined ? {} : { hard };
-    await this.#change(
-      'terminate',
-      { path: { backend_id: backend }, body },
-      { signal, timeoutMs, doneBefore: 'BackendNotRunning' },
+    const input = { path: { backend_id: backend }, body };
+    await sendChange(this.#transport, 'terminate', input, { signal, timeoutMs, doneBefore: 'BackendNotRunning' });
+  }
+
+  /** Stops all backends of a service that were spawned before a time, or only counts them. */
+  async stopBackends(
+    service: string,
+    request: Endpoints['terminateBackends']['body'],
+    options?: CallOptions,
+  ): Promise<Endpoints['terminateBackends']['answer']> {
+    return await this.#transport.json(
+      'terminateBackends',
+      { path: servicePath(service), body: request },
+      { ...options, repeatable: true },
     );
   }
 
@@ -207,7 +233,13 @@ export class BerthClient {
   async createService(service: string, { signal, timeoutMs }: CallOptions = {}): Promise<void> {
     const { account, service: name } = servicePath(service);
     const input = { path: { account }, body: { name } };
-    await this.#change('createService', input, { signal, timeoutMs, doneBefore: 'ServiceExists' });
+    await sendChange(this.#transport, 'createService', input, { signal, timeoutMs, doneBefore: 'ServiceExists' });
+  }
+
+  /** Deletes a service: it accepts no connects from now on, its backends are stopped, and its images deleted. */
+  async deleteService(service: string, options?: CallOptions): Promise<void> {
+    const input = { path: servicePath(service) };
+    await sendChange(this.#transport, 'deleteService', input, { ...options, doneBefore: 'ServiceNotFound' });
   }
 
   /** The images of a service, newest first. */
@@ -230,6 +262,11 @@ export class BerthClient {
     const body = { image_tag: image };
     if (environment === undefined) await this.#transport.json('update', { path, body }, send);
     else await this.#transport.json('updateEnvironment', { path: { ...path, environment }, body }, send);
+  }
+
+  /** The name with which to tag an image of a service before `docker push`. */
+  async imageName(service: string, options?: CallOptions): Promise<string> {
+    return (await this.#transport.json('imageName', { path: servicePath(service) }, options)).imageName;
   }
 
   /**
@@ -267,25 +304,6 @@ export class BerthClient {
     return await this.#transport.json(name, input, options);
   }
 
-  /** Sends a change. If no response arrives, it is repeated: the error `doneBefore` then means that the change was made before. */
-  async #change<Name extends EndpointName>(
-    name: Name,
-    input: CallInput<Name>,
-    { signal, timeoutMs, doneBefore }: CallOptions & { readonly doneBefore: ServiceErrorCode },
-  ): Promise<void> {
-    let mayBeDone = false;
-    try {
-      await this.#transport.json(name, input, {
-        signal,
-        timeoutMs,
-        repeatable: true,
-        onLost: () => (mayBeDone = true),
-      });
-    } catch (error) {
-      if (!(mayBeDone && error instanceof BerthError && error.code === doneBefore)) throw error;
-    }
-  }
-
   async #waitFor(
     backend: string,
     { signal, timeoutMs }: WaitOptions,
@@ -319,14 +337,6 @@ export class BerthClient {
       return false;
     };
   }
-}
-
-function servicePath(name: string): { account: string; service: string } {
-  const [account = '', service = '', ...rest] = name.split('/');
-  if (account === '' || service === '' || rest.length > 0) {
-    throw new TypeError(`service: ${JSON.stringify(name)} is not of the form <account>/<service>`);
-  }
-  return { account, service };
 }
 
 function isEnding({ status }: BackendStatus): boolean {

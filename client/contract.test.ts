@@ -26,7 +26,8 @@ test('responses', () => {
 });
 
 test('endpoints and errors', () => {
+  type SpawnTokens = 'earliestCreateSpawnToken' | 'earliestTokenSpawn' | 'earliestRevokeSpawnToken';
   type Described = keyof (typeof endpointGroups)['v2'] | keyof (typeof endpointGroups)['tools'];
-  expectTypeOf<keyof client.Endpoints>().toEqualTypeOf<Described>();
+  expectTypeOf<keyof client.Endpoints>().toEqualTypeOf<Described | SpawnTokens>();
   expectTypeOf<client.ServiceErrorCode>().toEqualTypeOf<DescribedErrorCode>();
 });

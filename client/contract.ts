@@ -256,6 +256,35 @@ export type TerminateBackendsRequest = {
   dry_run?: boolean | undefined;
 };
 
+/** The options of all spawns that are made with the token */
+export type SpawnTokenRequest = {
+  tag?: ImageReference | undefined;
+  /** Seconds for which the backend runs on after all its connections have closed */
+  grace_period_seconds?: number | undefined;
+  lock?: Key | undefined;
+  /** Whose defaults to use. Default: `default` */
+  service_environment?: EnvironmentName | undefined;
+  /** `host`: each session has a host of its own, `<label>.<session domain>`. `path`: sessions share the host of the proxy, `<proxy>/<token>/` */
+  url_form?: 'host' | 'path' | undefined;
+  /** Environment variables of the container */
+  env?: {
+    [name: string]: string;
+  } | undefined;
+  /** The port on which the backend listens */
+  port?: number | undefined;
+  /** Whether each request to the backend needs the `bearer_token` of the answer */
+  require_bearer_token?: boolean | undefined;
+};
+
+export type TokenSpawnRequest = {
+  /** Environment variables of the container */
+  env?: {
+    [name: string]: string;
+  } | undefined;
+  /** `host`: each session has a host of its own, `<label>.<session domain>`. `path`: sessions share the host of the proxy, `<proxy>/<token>/` */
+  url_form?: 'host' | 'path' | undefined;
+};
+
 export type Json = string | number | boolean | null | Json[] | {
   [name: string]: Json;
 };
@@ -571,6 +600,24 @@ export type ServiceSettings = {
   /** The names of the secrets, in order. Their values are never shown */
   secrets: string[];
 };
+
+export type SpawnTokenResponse = {
+  token: string;
+};
+
+export type V1SpawnResponse = {
+  name: string;
+  url: string;
+  ready_url: string;
+  status_url: string;
+  status: V1State;
+  spawned: boolean;
+  /** Only if the backend was spawned with `require_bearer_token`: each request to `url` needs it, as `Authorization: Bearer <token>` */
+  bearer_token?: string | undefined;
+};
+
+/** State of a backend in v1 and the earliest form */
+export type V1State = 'Loading' | 'Starting' | 'Ready' | 'Swept' | 'Exited' | 'ErrorLoading' | 'ErrorStarting' | 'TimedOutBeforeReady' | 'Failed' | 'Terminated' | 'Lost';
 
 /** The endpoints: parameters of the path, the query, the body of a request, and the body of a response. */
 export interface Endpoints {
@@ -1198,6 +1245,34 @@ export interface Endpoints {
       is_complete: boolean;
     };
   };
+  /** Create a spawn token, with which anyone can spawn backends of the service */
+  earliestCreateSpawnToken: {
+    path: {
+      account: string;
+      service: string;
+    };
+    query: undefined;
+    body: SpawnTokenRequest;
+    answer: SpawnTokenResponse;
+  };
+  /** Get a connection URL to a new backend, with a spawn token */
+  earliestTokenSpawn: {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: TokenSpawnRequest;
+    answer: V1SpawnResponse;
+  };
+  /** Revoke a spawn token */
+  earliestRevokeSpawnToken: {
+    path: {
+      token: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Ok;
+  };
 }
 
 /** How each endpoint is called. */
@@ -1258,4 +1333,7 @@ export const endpoints = {
   setVisibility: { method: 'POST', path: '/v2/service/{account}/{service}/visibility', needsToken: true },
   imageName: { method: 'GET', path: '/service/{account}/{service}/image-name', needsToken: true },
   terminateBackends: { method: 'POST', path: '/service/{account}/{service}/terminate-backends', needsToken: true },
+  earliestCreateSpawnToken: { method: 'POST', path: '/user/{account}/service/{service}/token', needsToken: true },
+  earliestTokenSpawn: { method: 'POST', path: '/token/{token}/spawn', needsToken: false },
+  earliestRevokeSpawnToken: { method: 'DELETE', path: '/token/{token}', needsToken: true },
 } as const satisfies Record<keyof Endpoints, { method: string; path: string; needsToken: boolean }>;

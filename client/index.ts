@@ -1,8 +1,12 @@
 /** A client of Berth's service API for browsers and Node, without dependencies. */
 export type { ArchiveUpload } from './archives.ts';
 export { BerthClient } from './client.ts';
-export type { CallOptions, EnvironmentOptions, LogLine, WaitOptions } from './client.ts';
+export type { AccessTokens, Accounts, TrustRules } from './accounts.ts';
+export type { CallOptions } from './changes.ts';
+export type { EnvironmentOptions, LogLine, WaitOptions } from './client.ts';
 export type * from './contract.ts';
+export type { LogIns, Users } from './people.ts';
+export type { Environments, Settings, SpawnTokens } from './services.ts';
 export { BerthError } from './errors.ts';
 export type { BerthErrorDetails, ClientErrorCode } from './errors.ts';
 export type { ListOptions } from './pages.ts';

@@ -1,6 +1,6 @@
 /**
- * The types of `client/contract.ts`, made from the OpenAPI document of v2 and of what command lines call beyond it: the published client has no dependencies, so its types cannot
- * refer to the schemas of the contract.
+ * The types of `client/contract.ts`, made from the OpenAPI document of v2, of spawn tokens and of what command lines call beyond v2: the
+ * published client has no dependencies, so its types cannot refer to the schemas of the contract.
  */
 import { endpointGroups } from '../contract/all-endpoints.ts';
 import { serviceErrors } from '../contract/errors.ts';
@@ -44,12 +44,20 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 }
 
+const { createSpawnToken, tokenSpawn, revokeSpawnToken } = endpointGroups.earliest;
+
+/** v2 has no spawn tokens. */
+const described = {
+  ...endpointGroups.v2,
+  ...endpointGroups.tools,
+  earliestCreateSpawnToken: createSpawnToken,
+  earliestTokenSpawn: tokenSpawn,
+  earliestRevokeSpawnToken: revokeSpawnToken,
+};
+
 /** The text of `client/contract.ts`. */
 export function clientContractText(version: string): string {
-  const { components, paths } = openApiDocument(version, {
-    ...endpointGroups.v2,
-    ...endpointGroups.tools,
-  }) as unknown as Document;
+  const { components, paths } = openApiDocument(version, described) as unknown as Document;
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   );

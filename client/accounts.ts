@@ -1,0 +1,140 @@
+/** Accounts: their members, limits, access tokens, trust rules and audit. */
+import { sendChange, sendIdempotent } from './changes.ts';
+import type { CallOptions } from './changes.ts';
+import type {
+  AccessToken,
+  Account,
+  AccountLimits,
+  AccountLimitsRequest,
+  AuditRecord,
+  CreateAccountRequest,
+  CreatedAccessToken,
+  CreateTokenRequest,
+  DeployToken,
+  Member,
+  MemberRequest,
+  TrustRule,
+  TrustRuleRequest,
+} from './contract.ts';
+import { pagesOf } from './pages.ts';
+import type { ListOptions } from './pages.ts';
+import type { Transport } from './transport.ts';
+
+export class Accounts {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** The accounts that the token is valid for; for an administrator who has logged in, all accounts. */
+  list(options: ListOptions = {}): AsyncGenerator<Account, void, undefined> {
+    return pagesOf(options, async (query, send) => {
+      const answer = await this.#transport.json('listAccounts', { path: undefined, query }, send);
+      return { items: answer.accounts, next: answer.next_cursor };
+    });
+  }
+
+  async create(account: CreateAccountRequest, options?: CallOptions): Promise<void> {
+    const input = { path: undefined, body: account };
+    await sendChange(this.#transport, 'createAccount', input, { ...options, doneBefore: 'AccountExists' });
+  }
+
+  async members(account: string, options?: CallOptions): Promise<Member[]> {
+    return (await this.#transport.json('listMembers', { path: { account } }, options)).members;
+  }
+
+  /** Adds a user to an account, or changes the role. */
+  async setMember(account: string, member: MemberRequest, options?: CallOptions): Promise<void> {
+    await sendIdempotent(this.#transport, 'setMember', { path: { account }, body: member }, options);
+  }
+
+  /** Removes a user from an account. Tokens of the user stop working there within a second. */
+  async removeMember(account: string, email: string, options?: CallOptions): Promise<void> {
+    const input = { path: { account, user_email: email } };
+    await sendChange(this.#transport, 'removeMember', input, { ...options, doneBefore: 'UserNotFound' });
+  }
+
+  async limits(account: string, options?: CallOptions): Promise<AccountLimits> {
+    return await this.#transport.json('accountLimits', { path: { account } }, options);
+  }
+
+  /** Changes limits of an account. `null` restores the limit of every account. */
+  async setLimits(account: string, limits: AccountLimitsRequest, options?: CallOptions): Promise<void> {
+    await sendIdempotent(this.#transport, 'setAccountLimits', { path: { account }, body: limits }, options);
+  }
+
+  /** What was changed in an account, newest first. */
+  audit(account: string, options: ListOptions = {}): AsyncGenerator<AuditRecord, void, undefined> {
+    return pagesOf(options, async (query, send) => {
+      const answer = await this.#transport.json('accountAudit', { path: { account }, query }, send);
+      return { items: answer.records, next: answer.next_cursor };
+    });
+  }
+
+  /** What was changed outside of accounts (users, accounts, log-ins), newest first. */
+  platformAudit(options: ListOptions = {}): AsyncGenerator<AuditRecord, void, undefined> {
+    return pagesOf(options, async (query, send) => {
+      const answer = await this.#transport.json('platformAudit', { path: undefined, query }, send);
+      return { items: answer.records, next: answer.next_cursor };
+    });
+  }
+}
+
+/** Access tokens of accounts. */
+export class AccessTokens {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** The tokens of an account, newest first: all for an owner, those that act for the caller otherwise. */
+  list(account: string, options: ListOptions = {}): AsyncGenerator<AccessToken, void, undefined> {
+    return pagesOf(options, async (query, send) => {
+      const answer = await this.#transport.json('listTokens', { path: { account }, query }, send);
+      return { items: answer.tokens, next: answer.next_cursor };
+    });
+  }
+
+  /** Creates a token, which may allow no more than the caller may do. Only this response has the token itself. */
+  async create(account: string, token: CreateTokenRequest, options?: CallOptions): Promise<CreatedAccessToken> {
+    return await this.#transport.json('createToken', { path: { account }, body: token }, options);
+  }
+
+  /** Revokes a token by its ID: within a second, it is refused everywhere. */
+  async revoke(account: string, id: string, options?: CallOptions): Promise<void> {
+    const input = { path: { account, token_id: id } };
+    await sendChange(this.#transport, 'revokeToken', input, { ...options, doneBefore: 'TokenNotFound' });
+  }
+}
+
+/** Trust rules, by which deployments get tokens without a stored secret. */
+export class TrustRules {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  list(account: string, options: ListOptions = {}): AsyncGenerator<TrustRule, void, undefined> {
+    return pagesOf(options, async (query, send) => {
+      const answer = await this.#transport.json('listTrustRules', { path: { account }, query }, send);
+      return { items: answer.rules, next: answer.next_cursor };
+    });
+  }
+
+  async create(account: string, rule: TrustRuleRequest, options?: CallOptions): Promise<TrustRule> {
+    return await this.#transport.json('createTrustRule', { path: { account }, body: rule }, options);
+  }
+
+  async delete(account: string, id: string, options?: CallOptions): Promise<void> {
+    const input = { path: { account, rule_id: id } };
+    await sendChange(this.#transport, 'deleteTrustRule', input, { ...options, doneBefore: 'TrustRuleNotFound' });
+  }
+
+  /** Trades the ID token of a deployment for a deploy token. Its audience is the address of the API. Needs no access token. */
+  async exchange(account: string, idToken: string, options?: CallOptions): Promise<DeployToken> {
+    return await this.#transport.json('exchangeIdToken', { path: { account }, body: { id_token: idToken } }, options);
+  }
+}

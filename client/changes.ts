@@ -1,0 +1,35 @@
+/** Requests that change something, repeated where that is safe. */
+import type { Endpoints, ServiceErrorCode } from './contract.ts';
+import { BerthError } from './errors.ts';
+import type { CallInput, EndpointName, Transport } from './transport.ts';
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** How long one attempt may take. Default: that of the client. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Sends a change. If no response arrives, it is repeated: the error `doneBefore` then means that the change was made before. */
+export async function sendChange<Name extends EndpointName>(
+  transport: Transport,
+  name: Name,
+  input: CallInput<Name>,
+  { signal, timeoutMs, doneBefore }: CallOptions & { readonly doneBefore: ServiceErrorCode },
+): Promise<void> {
+  let mayBeDone = false;
+  try {
+    await transport.json(name, input, { signal, timeoutMs, repeatable: true, onLost: () => (mayBeDone = true) });
+  } catch (error) {
+    if (!(mayBeDone && error instanceof BerthError && error.code === doneBefore)) throw error;
+  }
+}
+
+/** Sends a change that has the same result when it is made twice, and repeats it if no response arrives. */
+export async function sendIdempotent<Name extends EndpointName>(
+  transport: Transport,
+  name: Name,
+  input: CallInput<Name>,
+  options: CallOptions = {},
+): Promise<Endpoints[Name]['answer']> {
+  return await transport.json(name, input, { ...options, repeatable: true });
+}
