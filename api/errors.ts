@@ -89,7 +89,8 @@ function describeProblems(error: ZodError): string {
 
 function describeIssue(issue: ZodError['issues'][number], prefix: readonly PropertyKey[]): string[] {
   const path = [...prefix, ...issue.path];
-  if (issue.code === 'invalid_union') {
+  // Without alternatives, the field that chooses between them is at fault, and the message says so.
+  if (issue.code === 'invalid_union' && issue.errors.length > 0) {
     const closest = issue.errors.toSorted((a, b) => depthOf(b) - depthOf(a))[0] ?? [];
     return closest.flatMap((inner) => describeIssue(inner, path));
   }

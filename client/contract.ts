@@ -226,6 +226,8 @@ export type ServiceSettingsChange = {
   max_idle_seconds?: number | null | undefined;
   /** Limits of each backend. A connect request overrides each limit by itself */
   resource_limits?: ResourceLimits | null | undefined;
+  /** When a backend is ready. Default: `port` */
+  readiness?: Readiness | null | undefined;
   /** What the containers may do. Default: `default` */
   security_profile?: SecurityProfile | null | undefined;
   url_form?: 'host' | 'path' | null | undefined;
@@ -237,6 +239,17 @@ export type ServiceSettingsChange = {
   secrets?: {
     [name: string]: string | null;
   } | undefined;
+};
+
+/** When a backend is ready: `port`, as soon as its port accepts connections; `http`, once a path answers besides; `healthcheck`, once the HEALTHCHECK of its image succeeds besides */
+export type Readiness = {
+  type: 'port';
+} | {
+  type: 'http';
+  /** Requested with GET; ready when the answer is 200 to 399 */
+  path: string;
+} | {
+  type: 'healthcheck';
 };
 
 /** `default`: root keeps what most images need to start; `none`: no Linux capabilities; `root-less`: no capabilities, never root, and a read-only root file system */
@@ -592,6 +605,7 @@ export type ServiceSettings = {
   port: number | null;
   max_idle_seconds: number | null;
   resource_limits: ResourceLimits | null;
+  readiness: Readiness | null;
   security_profile: SecurityProfile | null;
   url_form: 'host' | 'path' | null;
   env: {

@@ -1,6 +1,7 @@
 /** Settings of a service: the defaults of its backends. A connect request overrides them. */
 import { z } from 'zod';
 import { securityProfile } from './security-profile.ts';
+import { readiness } from './readiness.ts';
 import { resourceLimits, seconds, urlForm, variables } from './connect.ts';
 import { generations } from './generations.ts';
 
@@ -38,6 +39,7 @@ export const serviceSettingsChange = z
       .nullable()
       .meta({ description: 'Limits of each backend. A connect request overrides each limit by itself' })
       .optional(),
+    readiness: readiness.nullable().meta({ description: 'When a backend is ready. Default: `port`' }).optional(),
     security_profile: securityProfile
       .nullable()
       .meta({ description: 'What the containers may do. Default: `default`' })
@@ -57,6 +59,7 @@ export const serviceSettings = z
     port: port.nullable(),
     max_idle_seconds: z.int().nullable(),
     resource_limits: resourceLimits.nullable(),
+    readiness: readiness.nullable(),
     security_profile: securityProfile.nullable(),
     url_form: urlForm.nullable(),
     env: z.record(z.string(), z.string()),

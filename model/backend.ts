@@ -2,6 +2,7 @@
 import type { UrlForm } from '../contract/connect.ts';
 import { backendStatuses } from '../contract/statuses.ts';
 import type { BackendStatus, TerminationKind, TerminationReason } from '../contract/statuses.ts';
+import type { Readiness } from '../contract/readiness.ts';
 import type { SecurityProfile } from '../contract/security-profile.ts';
 import type { OlderGeneration } from '../contract/generations.ts';
 import type { Collection } from '../core/store/store.ts';
@@ -68,6 +69,8 @@ export interface Backend {
   readonly bearerHash?: string;
   /** The port on which the container listens, by the service or the request. Absent: the image decides (`expectedPorts`). */
   readonly port?: number;
+  /** When it is ready. Absent: as soon as its port is open. */
+  readonly readiness?: Readiness;
   /** What its container may do. Absent: `default`. */
   readonly securityProfile?: SecurityProfile;
   readonly createdAt: Date;

@@ -1,5 +1,6 @@
 /** Settings of a service: what its backends get unless a connect request says otherwise. */
 import type { UrlForm } from '../contract/connect.ts';
+import type { Readiness } from '../contract/readiness.ts';
 import type { SecurityProfile } from '../contract/security-profile.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import { SecretBox } from '../core/secret/secret-box.ts';
@@ -13,6 +14,7 @@ export interface ServiceSettings {
   readonly port?: number;
   readonly maxIdleSeconds?: number;
   readonly limits?: BackendLimits;
+  readonly readiness?: Readiness;
   readonly securityProfile?: SecurityProfile;
   /** The form of connection URLs. */
   readonly urlForm?: UrlForm;
@@ -26,6 +28,7 @@ export interface SettingsChange {
   readonly port?: number | null | undefined;
   readonly maxIdleSeconds?: number | null | undefined;
   readonly limits?: BackendLimits | null | undefined;
+  readonly readiness?: Readiness | null | undefined;
   readonly securityProfile?: SecurityProfile | null | undefined;
   readonly urlForm?: UrlForm | null | undefined;
   readonly env?: Readonly<Record<string, string | null>> | undefined;
@@ -40,11 +43,12 @@ const maxVariableBytes = 64 * 1024;
 
 /** Changes the settings of a service. Throws `BadRequest` if the variables would be too many or too large. */
 export function withSettings(service: Service, change: SettingsChange): Service {
-  const { port, maxIdleSeconds, limits, securityProfile, urlForm, env, secrets } = service.settings ?? {};
+  const { port, maxIdleSeconds, limits, readiness, securityProfile, urlForm, env, secrets } = service.settings ?? {};
   const settings = {
     port: changed(port, change.port),
     maxIdleSeconds: changed(maxIdleSeconds, change.maxIdleSeconds),
     limits: changed(limits, change.limits),
+    readiness: changed(readiness, change.readiness),
     securityProfile: changed(securityProfile, change.securityProfile),
     urlForm: changed(urlForm, change.urlForm),
     env: changedVariables('env', env, change.env),

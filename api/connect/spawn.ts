@@ -158,7 +158,7 @@ function planSpawn(
   }: { readonly settings?: ServiceSettings | undefined; readonly generation?: GenerationName | undefined },
 ): Pick<
   BackendPlan,
-  'env' | 'limits' | 'mount' | 'maxIdleSeconds' | 'lifetimeLimitSeconds' | 'port' | 'securityProfile'
+  'env' | 'limits' | 'mount' | 'maxIdleSeconds' | 'lifetimeLimitSeconds' | 'port' | 'readiness' | 'securityProfile'
 > {
   const { env, mount, resource_limits: limits } = config.executable ?? {};
   if (mount !== undefined && !rules.mountsEnabled) {
@@ -178,6 +178,7 @@ function planSpawn(
     maxIdleSeconds,
     ...(lifetime !== undefined && { lifetimeLimitSeconds: lifetime }),
     ...(settings.port !== undefined && { port: settings.port }),
+    ...(settings.readiness !== undefined && { readiness: settings.readiness }),
     ...(settings.securityProfile !== undefined && { securityProfile: settings.securityProfile }),
   };
 }

@@ -16,6 +16,7 @@ const unset = {
   port: null,
   max_idle_seconds: null,
   resource_limits: null,
+  readiness: null,
   security_profile: null,
   url_form: null,
   env: {},
@@ -49,6 +50,7 @@ test('every setting is shown as it was set, but for secrets, of which the names 
     port: 3000,
     max_idle_seconds: 60,
     resource_limits: limits,
+    readiness: { type: 'http', path: '/up' },
     security_profile: 'root-less',
     url_form: 'host',
     env: { MODE: 'a' },
@@ -58,6 +60,7 @@ test('every setting is shown as it was set, but for secrets, of which the names 
     port: 3000,
     max_idle_seconds: 60,
     resource_limits: { ...limits, cpu_period: 100_000 },
+    readiness: { type: 'http', path: '/up' },
     security_profile: 'root-less',
     url_form: 'host',
     env: { MODE: 'a' },
@@ -67,7 +70,7 @@ test('every setting is shown as it was set, but for secrets, of which the names 
 });
 
 test('what is left out stays, and null restores the default', async () => {
-  await change({ security_profile: 'none' });
+  await change({ security_profile: 'none', readiness: { type: 'healthcheck' } });
   await change({ port: 3000, max_idle_seconds: 60, resource_limits: {}, env: { A: '1', B: '2' }, secrets: { C: '3' } });
   await change({ env: { A: null, D: '4' } });
   expect((await api.get(path)).body).toMatchObject({ port: 3000, env: { B: '2', D: '4' }, secrets: ['C'] });
@@ -76,6 +79,7 @@ test('what is left out stays, and null restores the default', async () => {
     port: null,
     max_idle_seconds: null,
     resource_limits: null,
+    readiness: null,
     security_profile: null,
     url_form: null,
     env: { B: null, D: null },
@@ -90,12 +94,14 @@ test('backends get the settings', async () => {
     max_idle_seconds: 60,
     resource_limits: { memory_limit_bytes: 64 * 1024 * 1024, cpu_time_limit: 60 },
     security_profile: 'none',
+    readiness: { type: 'healthcheck' },
     env: { MODE: 'a' },
     secrets: { PASSWORD: 'hunter2' },
   });
   const backend = await spawned();
   expect(backend).toMatchObject({
     securityProfile: 'none',
+    readiness: { type: 'healthcheck' },
     port: 3000,
     maxIdleSeconds: 60,
     limits: { memoryBytes: 64 * 1024 * 1024, cpuTimeSeconds: 60 },
@@ -171,6 +177,12 @@ test.each([
   [{ url_form: 'port' }, 'url_form'],
   [{ capabilities: [] }, 'capabilities'],
   [{ security_profile: 'privileged' }, 'security_profile'],
+  [{ readiness: { type: 'luck' } }, 'readiness.type'],
+  [{ readiness: { type: 'http' } }, 'readiness.path'],
+  [{ readiness: { type: 'http', path: 'up' } }, 'readiness.path'],
+  [{ readiness: { type: 'http', path: '/a\r\nb: c' } }, 'readiness.path'],
+  [{ readiness: { type: 'http', path: '/a#b' } }, 'readiness.path'],
+  [{ readiness: { type: 'port', path: '/' } }, 'readiness.path'],
 ])('%j is refused and changes nothing', async (body, field) => {
   const { status, body: answer } = await api.post(path, body);
   expect([status, answer.error.code]).toEqual([400, 'BadRequest']);

@@ -24,6 +24,7 @@ export const serviceSettingsEndpoints = [
       port: body.port,
       maxIdleSeconds: body.max_idle_seconds,
       limits: body.resource_limits ? planLimits(body.resource_limits) : body.resource_limits,
+      readiness: body.readiness,
       securityProfile: body.security_profile,
       urlForm: body.url_form,
       env: body.env,
@@ -35,11 +36,12 @@ export const serviceSettingsEndpoints = [
 ];
 
 function presentSettings(settings: ServiceSettings): ServiceSettingsObject {
-  const { port, maxIdleSeconds, limits, securityProfile, urlForm, env, secrets } = settings;
+  const { port, maxIdleSeconds, limits, readiness, securityProfile, urlForm, env, secrets } = settings;
   return {
     port: port ?? null,
     max_idle_seconds: maxIdleSeconds ?? null,
     resource_limits: limits ? presentLimits(limits) : null,
+    readiness: readiness ?? null,
     security_profile: securityProfile ?? null,
     url_form: urlForm ?? null,
     env: { ...env },

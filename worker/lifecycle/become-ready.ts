@@ -3,6 +3,8 @@ import { advance, becomeReady, withStartProblem } from '../../model/backend.ts';
 import { expectedPorts } from '../../model/backend-port.ts';
 import type { ExpectedPorts } from '../../model/backend-port.ts';
 import type { WorkerContext } from '../context.ts';
+import { healthCheck, httpCheck, untilChecked } from '../readiness/checks.ts';
+import type { Check } from '../readiness/checks.ts';
 import { untilListening } from '../readiness/listening.ts';
 import { reachClosedPort } from '../readiness/reach.ts';
 import type { Run } from './run.ts';
@@ -17,7 +19,23 @@ export async function becomeReadyWhenListening(worker: WorkerContext, run: Run):
   const ports = expectedPorts(backend.port, run.image?.ports ?? []);
   const port = await untilReached(worker, run, { host, ports });
   run.usePort(port);
+  const check = checkOf(worker, run, { host, port });
+  const onProblem = (problem: string) => reportProblem(worker, run, problem);
+  if (check) await untilChecked(check, { clock, onProblem }, run.startUpSignal);
   await writeReady(worker, run, { host, port });
+}
+
+/** What the service asks for beyond an open port. */
+function checkOf(
+  { engine, portHelper }: WorkerContext,
+  run: Run,
+  at: { host: string; port: number },
+): Check | undefined {
+  const { readiness } = run.backend;
+  if (readiness?.type === 'http') return httpCheck({ ...at, path: readiness.path });
+  if (readiness?.type !== 'healthcheck' || !run.container || !run.image?.healthcheck) return undefined;
+  const where = { containers: engine.containers, container: run.container.id, hasHelper: portHelper !== undefined };
+  return healthCheck(where, run.image.healthcheck);
 }
 
 /** Waits for the port, and meanwhile looks into the container for what keeps it closed. */

@@ -1,0 +1,57 @@
+// Takes about 15 s
+// Runs on every engine
+import { expect, it } from 'vitest';
+import type { Readiness } from '../../contract/readiness.ts';
+import { describeWorker } from '../testing/fixture.ts';
+import { eventually } from '../testing/test-platform.ts';
+
+const serve = 'exec httpd -f -h /tmp -p $PORT';
+
+await describeWorker('the readiness of a backend', (fixture) => {
+  const spawn = async (readiness: Readiness, config: object, script = serve) => {
+    const Cmd = ['/bin/sh', '-c', script];
+    const imageDigest = await fixture.platform.images.addConfigured({ Cmd, ...config });
+    return await fixture.platform.schedule({ imageDigest, readiness });
+  };
+  const problemOf = async (id: string) => await eventually(async () => (await fixture.platform.get(id)).startProblem);
+  const run = async (id: string, ...Cmd: string[]) => {
+    const execution = await fixture.platform.containerOf(id).exec({ Cmd });
+    (await execution.start({})).resume();
+  };
+
+  it('waits for a path that answers', async () => {
+    const id = await spawn({ type: 'http', path: '/up' }, {});
+    expect(await problemOf(id)).toBe('answers GET /up with 404, expected 200 to 399');
+    expect((await fixture.platform.get(id)).status).toBe('waiting');
+    await run(id, 'touch', '/tmp/up');
+    expect(await fixture.platform.until(id, 'ready')).not.toHaveProperty('startProblem');
+    await fixture.platform.end(id);
+  });
+
+  it.each([
+    ['in a shell', { Test: ['CMD-SHELL', 'test -e /tmp/healthy || exit 3'] }, 'which exits with 3'],
+    ['without a shell', { Test: ['CMD', '/bin/ls', '/tmp/healthy'] }, 'which exits with 1'],
+    [
+      'that hangs',
+      { Test: ['CMD-SHELL', 'test -e /tmp/healthy || exec sleep 60'], Timeout: 1e9 },
+      'of its image within 1 seconds',
+    ],
+  ])('waits for the health check of its image: one %s', async (_what, Healthcheck, problem) => {
+    const id = await spawn({ type: 'healthcheck' }, { Healthcheck });
+    expect(await problemOf(id)).toContain(problem);
+    expect((await fixture.platform.get(id)).status).toBe('waiting');
+    await run(id, 'touch', '/tmp/healthy');
+    await fixture.platform.until(id, 'ready');
+    // The engine itself does not run it.
+    expect((await fixture.platform.stateOf(id))?.phase).toBe('running');
+    expect((await fixture.platform.containerOf(id).inspect()).State.Health).toBeUndefined();
+    await fixture.platform.end(id);
+  });
+
+  it('does not start an image without the health check that its service asks for', async () => {
+    const id = await spawn({ type: 'healthcheck' }, {});
+    expect((await fixture.platform.until(id, 'terminated')).history.at(-1)).toMatchObject({
+      failure: "The image has no HEALTHCHECK, and the service's readiness is `healthcheck`",
+    });
+  });
+});

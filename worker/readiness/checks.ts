@@ -1,0 +1,106 @@
+/** What a service may ask of its backends before they count as ready, beyond an open port. */
+import { request } from 'node:http';
+import type { Clock } from '../../core/clock/clock.ts';
+import { portHelperTarget } from '../docker/containers.ts';
+import type { Containers } from '../docker/containers.ts';
+import type { ImageHealthcheck } from '../docker/image-config.ts';
+
+/** Tries once. Returns `undefined` if the application is ready, or what is wrong; that continues "The container". */
+export type Check = (signal: AbortSignal) => Promise<string | undefined>;
+
+/** As a person waits for the answer, the next attempt must not wait for one that hangs. */
+const answerWithinMs = 5_000;
+
+/** Answers beyond these are errors. A redirect is an answer: many applications lead to a log-in. */
+const firstGoodStatus = 200;
+const firstBadStatus = 400;
+
+/** What `port-helper within` ends a program with. */
+const sigalrmExit = 128 + 14;
+
+/** An attempt costs a request or a program; most applications are ready a moment after they listen. */
+const firstPauseMs = 50;
+const longestPauseMs = 2_000;
+
+/** A problem of the first moments is none. */
+const tellAfterMs = 1_000;
+
+/** Requests a path. The application sees the host `localhost`, which those accept that accept few. */
+export function httpCheck({ host, port, path }: { host: string; port: number; path: string }): Check {
+  return async (signal) => {
+    try {
+      const status = await statusOf({ host, port, path }, signal);
+      if (status >= firstGoodStatus && status < firstBadStatus) return undefined;
+      return `answers GET ${path} with ${status}, expected 200 to 399`;
+    } catch (error) {
+      signal.throwIfAborted();
+      const { code } = error as { code?: string };
+      if (code === 'ECONNREFUSED') return `does not accept connections for GET ${path}`;
+      const why = error === timedOut ? `within ${answerWithinMs / 1000} seconds` : 'as HTTP';
+      return `does not answer GET ${path} ${why}`;
+    }
+  };
+}
+
+const timedOut = new Error('Timed out');
+
+async function statusOf({ host, port, path }: { host: string; port: number; path: string }, signal: AbortSignal) {
+  const headers = { host: 'localhost', 'user-agent': 'berth-readiness', accept: '*/*' };
+  return await new Promise<number>((resolve, reject) => {
+    const sent = request({ host, port, path, headers, agent: false, signal });
+    const limit = setTimeout(() => sent.destroy(timedOut), answerWithinMs);
+    sent.once('close', () => clearTimeout(limit));
+    sent.once('response', (response) => {
+      resolve(response.statusCode ?? 0);
+      // The body may have no end.
+      sent.destroy();
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+interface HealthCheckIn {
+  readonly containers: Containers;
+  readonly container: string;
+  /** Whether the container has the port helper, which ends a check that takes too long. */
+  readonly hasHelper: boolean;
+}
+
+/** Runs the health check of an image in the container, as the engine would, but only until it succeeds. */
+export function healthCheck(
+  { containers, container, hasHelper }: HealthCheckIn,
+  { command, timeoutMs }: ImageHealthcheck,
+): Check {
+  const seconds = Math.max(Math.ceil(timeoutMs / 1000), 1);
+  const limited = hasHelper ? [portHelperTarget, 'within', String(seconds), ...command] : command;
+  return async (signal) => {
+    const { exitCode } = await containers.execute(container, { command: limited }, signal);
+    if (exitCode === 0) return undefined;
+    if (exitCode === sigalrmExit) return `does not pass the HEALTHCHECK of its image within ${seconds} seconds`;
+    return `does not pass the HEALTHCHECK of its image, which exits with ${exitCode ?? 'an unknown code'}`;
+  };
+}
+
+/** Repeats a check until the application is ready. Rejects with the signal's reason when it aborts. */
+export async function untilChecked(
+  check: Check,
+  { clock, onProblem }: { readonly clock: Clock; readonly onProblem: (problem: string) => void },
+  signal: AbortSignal,
+): Promise<void> {
+  const startMs = performance.now();
+  let told: string | undefined;
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+    signal.throwIfAborted();
+    const problem = await check(signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      return `cannot be checked: ${error instanceof Error ? error.message : String(error)}`;
+    });
+    if (problem === undefined) return;
+    if (problem !== told && performance.now() - startMs >= tellAfterMs) {
+      told = problem;
+      onProblem(problem);
+    }
+    await clock.sleep(pauseMs, signal);
+  }
+}
