@@ -8,7 +8,7 @@ import { accounts } from '../model/account.ts';
 import { ApiError } from '../model/api-error.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-import { covers, permissionIn } from '../model/permissions.ts';
+import { covers, isLogIn, permissionIn } from '../model/permissions.ts';
 import type { AccountPermission, Permissions } from '../model/permissions.ts';
 import { findService, serviceId } from '../model/service.ts';
 import type { Service } from '../model/service.ts';
@@ -136,18 +136,20 @@ function allowedIn(caller: Caller, account: string): AccountPermission | undefin
 
 function mayAnywhere(caller: Caller): boolean {
   const { access, permissions } = caller;
+  if (access === 'login') return isLogIn(permissions.kind);
   if (access === 'any' || permissions.isAdmin) return true;
   return permissions.accounts.some((permission) => allows(caller, permission));
 }
 
 function allows({ access, permissions }: Caller, { scopes, role }: AccountPermission): boolean {
-  if (!needsToken(access) || access === 'any') return true;
+  if (!needsToken(access) || access === 'any' || access === 'login') return true;
   if (access === 'admin') return permissions.isAdmin;
   if (access === 'owner') return role === 'owner' && scopes.includes('manage');
   return scopes.includes(access);
 }
 
 function lacksAccess(access: EndpointAccess): ApiError {
+  if (access === 'login') return new ApiError('Forbidden', 'Only a user who has logged in may do this');
   if (access === 'admin') return new ApiError('Forbidden', 'Only an administrator who has logged in may do this');
   if (access === 'owner') {
     return new ApiError(

@@ -3,6 +3,7 @@ import { auditEndpoints } from './accounts/audit.ts';
 import { limitEndpoints } from './accounts/limits.ts';
 import { cliLoginEndpoints } from './accounts/cli-logins.ts';
 import { accountPages } from './accounts/pages.ts';
+import { ownLogInEndpoints } from './accounts/own-log-ins.ts';
 import { peopleEndpoints } from './accounts/people.ts';
 import { sessionEndpoints } from './accounts/sessions.ts';
 import { trustEndpoints } from './accounts/trust.ts';
@@ -26,6 +27,7 @@ export const apiRoutes: readonly Mounted[] = [
   ...tokenEndpoints,
   ...peopleEndpoints,
   ...sessionEndpoints,
+  ...ownLogInEndpoints,
   ...cliLoginEndpoints,
   ...limitEndpoints,
   ...auditEndpoints,

@@ -372,6 +372,20 @@ export type Session = {
   expires_at: Timestamp;
 };
 
+export type LogIn = {
+  /** Names the log-in when it is ended. It is no secret */
+  uuid: string;
+  kind: 'browser' | 'command-line';
+  /** What the program calls itself (`User-Agent`) */
+  program: string;
+  /** Whether it is the log-in that sends the request */
+  is_current: boolean;
+  created_at: Timestamp;
+  /** Exact to a minute */
+  last_used_at: Timestamp | null;
+  expires_at: Timestamp | null;
+};
+
 export type Invitation = {
   user_email: string;
   /** Where the user sets a password, once. It is shown this once */
@@ -693,11 +707,34 @@ export interface Endpoints {
     body: LogInRequest;
     answer: Session;
   };
-  /** End a log-in of a browser or a command line */
+  /** End a log-in of the caller, of a browser or a command line */
   logOut: {
     path: {
       uuid: string;
     };
+    query: undefined;
+    body: undefined;
+    answer: Ok;
+  };
+  /** Log-ins of the caller with browsers and command lines that have not ended, newest first */
+  listLogIns: {
+    path: undefined;
+    query: {
+      /** The most items on the page */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page */
+      cursor?: string | undefined;
+    };
+    body: undefined;
+    answer: {
+      log_ins: LogIn[];
+      /** The start of the next page; absent on the last page */
+      next_cursor?: string | undefined;
+    };
+  };
+  /** End all log-ins of the caller but the one that sends the request */
+  logOutOthers: {
+    path: undefined;
     query: undefined;
     body: undefined;
     answer: Ok;
@@ -1298,6 +1335,8 @@ export const endpoints = {
   acceptInvitation: { method: 'POST', path: '/v2/invitation', needsToken: false },
   logIn: { method: 'POST', path: '/v2/session', needsToken: false },
   logOut: { method: 'POST', path: '/user-session/{uuid}/delete', needsToken: true },
+  listLogIns: { method: 'GET', path: '/v2/user/logins', needsToken: true },
+  logOutOthers: { method: 'POST', path: '/v2/user/logins/end-others', needsToken: true },
   changePassword: { method: 'POST', path: '/v2/user/password', needsToken: true },
   createUser: { method: 'POST', path: '/v2/user', needsToken: true },
   listUsers: { method: 'GET', path: '/v2/users', needsToken: true },

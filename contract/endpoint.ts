@@ -7,10 +7,10 @@ import type { Scope } from './scopes.ts';
 /**
  * The scope that a token needs in the account of the request. `none`: no token is needed, and every origin may read the answer.
  * `spawn-token`: the same, but the path has a spawn token, which must be valid. `proof`: no token is needed, the body proves who the
- * caller is, and no other origin may send it. `any`: a valid token. `owner`: one of an owner of
+ * caller is, and no other origin may send it. `any`: a valid token. `login`: the log-in of a user. `owner`: one of an owner of
  * the account, with the scope `manage`. `admin`: the log-in of an administrator.
  */
-export type EndpointAccess = 'none' | 'spawn-token' | 'proof' | 'any' | Scope | 'owner' | 'admin';
+export type EndpointAccess = 'none' | 'spawn-token' | 'proof' | 'any' | 'login' | Scope | 'owner' | 'admin';
 
 /** Whether an endpoint needs a token. */
 export function needsToken(access: EndpointAccess): access is Exclude<EndpointAccess, OpenAccess> {

@@ -100,6 +100,20 @@ export const sessionObject = z
   })
   .meta({ id: 'Session' });
 
+export const logInObject = z
+  .strictObject({
+    uuid: z.string().meta({ description: 'Names the log-in when it is ended. It is no secret' }),
+    kind: z.enum(['browser', 'command-line']),
+    program: z.string().meta({ description: 'What the program calls itself (`User-Agent`)' }),
+    is_current: z.boolean().meta({ description: 'Whether it is the log-in that sends the request' }),
+    created_at: timestamp,
+    last_used_at: timestamp.nullable().meta({ description: 'Exact to a minute' }),
+    expires_at: timestamp.nullable(),
+  })
+  .meta({ id: 'LogIn' });
+
+export type LogInObject = z.infer<typeof logInObject>;
+
 export const authAnswer = z
   .strictObject({
     status: z.literal('ok'),

@@ -119,7 +119,7 @@ export const earliestEndpoints = {
     errors: ['ServiceNotFound'],
   }),
   createSpawnToken: post('/user/{account}/service/{service}/token', {
-    summary: 'Create a spawn token, with which anyone can spawn backends of the service',
+    summary: 'Create a spawn token, with which any client can spawn backends of the service',
     access: 'manage',
     body: spawnTokenRequest,
     answer: spawnTokenResponse,

@@ -71,6 +71,7 @@ const securitySchemes = {
 
 const accessTexts: Readonly<Record<string, string>> = {
   any: 'Needs a valid access token.',
+  login: 'Needs the log-in of a user, with a browser or a command line.',
   ...Object.fromEntries(scopes.map((scope) => [scope, `Needs an access token with the scope \`${scope}\`.`])),
   owner: 'Needs an access token of an owner of the account, with the scope `manage`.',
   admin: 'Needs the log-in of an administrator of the platform.',

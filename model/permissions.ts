@@ -53,9 +53,9 @@ interface TokenContext {
 export function permissionsOf({ token, user, accounts }: TokenContext, now: Date): Permissions | undefined {
   if (!isUsable(token, now)) return undefined;
   const kind = token.kind ?? 'access';
-  const isLogin = kind === 'session' || kind === 'cli';
+  const isLogin = isLogIn(kind);
   if (token.user !== undefined && (!user || user.disabledAt)) return undefined;
-  if (isLogin && user?.passwordSetAt && token.createdAt < user.passwordSetAt) return undefined;
+  if (isLogin && !isOpenLogIn(token, user, now)) return undefined;
   const isAdmin = user?.isAdmin === true;
   const permitted = accounts.flatMap((account) => {
     const role = user && !isAdmin ? roleIn(account, user.id) : 'owner';
@@ -74,6 +74,17 @@ export function permissionsOf({ token, user, accounts }: TokenContext, now: Date
     accounts: permitted,
     ...(token.expiresAt && { expiresAt: token.expiresAt }),
   };
+}
+
+/** Whether a token is a log-in, of a browser or a command line: it acts for its user everywhere. */
+export function isLogIn(kind: TokenKind): boolean {
+  return kind === 'session' || kind === 'cli';
+}
+
+/** Whether a log-in may still be used: a new password of its user ends it. */
+export function isOpenLogIn(token: AccessToken, user: User | undefined, now: Date): boolean {
+  const isBeforePassword = user?.passwordSetAt !== undefined && token.createdAt < user.passwordSetAt;
+  return isUsable(token, now) && !isBeforePassword;
 }
 
 /** What a token allows in an account, or `undefined` if nothing. An administrator may do everything in every account. */

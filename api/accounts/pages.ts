@@ -162,7 +162,7 @@ function codePage(code: string): string {
   return page(
     'Log in a command line',
     `<p>Type this code into the command line:</p>\n<p class="code">${code}</p>
-<p>Give it to nobody else: with it, a program acts for you.</p>`,
+<p>Type it nowhere else: a program that has it acts for you.</p>`,
   );
 }
 

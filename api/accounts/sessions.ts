@@ -1,18 +1,16 @@
-/** Log-ins: set-up, invitations, sessions of browsers, and what a token says of itself. */
+/** Passwords: set-up, invitations, and the log-ins of browsers. */
 import type { IncomingMessage } from 'node:http';
 import { endpoints } from '../../contract/endpoints.ts';
 import { hashPassword } from '../../core/secret/password-hash.ts';
-import { accessTokens, idsFrom, publicTokenId, revoke } from '../../model/access-token.ts';
+import { publicTokenId } from '../../model/access-token.ts';
 import { ApiError } from '../../model/api-error.ts';
 import { setUp } from '../../model/setup.ts';
 import { isInvited, userId, users } from '../../model/user.ts';
-import type { Caller } from '../access.ts';
 import { answer } from '../app.ts';
 import type { Api } from '../dependencies.ts';
 import { beginSession, checkPassword, setPassword } from './log-in.ts';
 import type { Session } from './log-in.ts';
 import { limitedByNetwork } from './log-in-limits.ts';
-import { noSessionCookie } from './session-cookie.ts';
 
 export const sessionEndpoints = [
   answer(endpoints.setUp, async (api, { body, request }) => {
@@ -29,14 +27,8 @@ export const sessionEndpoints = [
     response.setHeader('set-cookie', session.cookies);
     return await presentSession(api, session);
   }),
-  answer(endpoints.logOut, async (api, { parameters, caller, response }) => {
-    await endLogIn(api, caller, parameters.uuid);
-    if (caller.permissions.kind === 'session') response.setHeader('set-cookie', noSessionCookie);
-    return { status: 'ok' };
-  }),
   answer(endpoints.changePassword, async (api, { body, caller, request }) => {
-    const { user } = caller.permissions;
-    if (user === undefined) throw new ApiError('Forbidden', 'This access token belongs to an account, not to a user');
+    const { user = '' } = caller.permissions;
     const { passwordHash } = await checkPassword(api, request, { email: user, password: body.current_password });
     await setPassword(api, user, body.new_password, (current) => {
       if (current.passwordHash !== passwordHash)
@@ -72,17 +64,6 @@ export async function acceptInvitation(api: Api, request: IncomingMessage, given
       if (!isInvited(user, given.code, now)) throw wrong();
     });
   });
-}
-
-/** Ends a log-in of the caller's own user. Throws `TokenNotFound`. */
-async function endLogIn(api: Api, { permissions }: Caller, uuid: string): Promise<void> {
-  const range = idsFrom(uuid);
-  const ofUser = { index: 'byIdOfUser', equals: { user: permissions.user ?? '' }, limit: 1 } as const;
-  const [token] = range ? await api.store.find(accessTokens, { ...ofUser, range }) : [];
-  if (!token || token.account !== undefined) throw new ApiError('TokenNotFound', `There is no log-in "${uuid}"`);
-  const now = await api.store.now();
-  await api.store.update(accessTokens, token.id, (current) => revoke(current, now));
-  await api.tokens.publishChange(token.id);
 }
 
 async function presentSession(api: Api, { user, token }: Session) {

@@ -20,10 +20,10 @@ import { setMember } from '../../model/members.ts';
 
 /**
  * A scope, or `open`: no token is needed. `proof`: no token helps, since the request itself proves who the caller is. `any`: any valid
- * token. `own`: any valid token of the account. `owner`: an owner of the account, with the scope `manage`. `admin`: an administrator who
+ * token. `login`: the log-in of a user. `own`: any valid token of the account. `owner`: an owner of the account, with the scope `manage`. `admin`: an administrator who
  * has logged in. `spawn-token`: the one in the path, and no access token.
  */
-type Access = Scope | 'open' | 'proof' | 'any' | 'own' | 'owner' | 'admin' | 'spawn-token';
+type Access = Scope | 'open' | 'proof' | 'any' | 'login' | 'own' | 'owner' | 'admin' | 'spawn-token';
 
 interface Row {
   readonly access: Access;
@@ -115,8 +115,10 @@ const table: Readonly<Record<string, Row>> = {
   'POST /v2/user/:user_email/invite': openTo('admin'),
   'POST /v2/user/:user_email/update': openTo('admin'),
   'GET /v2/users': openTo('admin'),
-  'POST /v2/user/password': openTo('any'),
-  'POST /user-session/:uuid/delete': { access: 'any', whenAllowed: 'absent' },
+  'POST /v2/user/password': openTo('login'),
+  'POST /user-session/:uuid/delete': { access: 'login', whenAllowed: 'absent' },
+  'GET /v2/user/logins': openTo('login'),
+  'POST /v2/user/logins/end-others': openTo('login'),
   'POST /v2/session': openTo('proof'),
   'POST /v2/setup': openTo('proof'),
   'POST /v2/invitation': openTo('proof'),
@@ -237,6 +239,7 @@ function expectedFor(route: string, access: Access, caller: CallerName): Kind {
   if (access === 'open' || access === 'proof' || access === 'spawn-token') return 'allowed';
   if (invalid.includes(caller)) return 'unauthorized';
   if (access === 'any' || caller === 'an administrator') return 'allowed';
+  if (access === 'login') return people.some((person) => person === caller) ? 'allowed' : 'forbidden';
   if (access === 'admin') return 'forbidden';
   if (caller === 'of another account') return 'absent';
   const isLimited = caller.startsWith('limited to ');
