@@ -1296,7 +1296,7 @@ export interface Endpoints {
       is_complete: boolean;
     };
   };
-  /** Create a spawn token, with which anyone can spawn backends of the service */
+  /** Create a spawn token, with which any client can spawn backends of the service */
   earliestCreateSpawnToken: {
     path: {
       account: string;
