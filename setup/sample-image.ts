@@ -16,21 +16,13 @@ const accountFiles: readonly LayerEntry[] = [
 
 /** The image of `examples/pad`: Node.js and its libraries in one layer, the application in another. */
 export async function sampleImage(tag: string): Promise<Image> {
-  const libraries = await sharedLibraries(process.execPath);
-  const folders = [...new Set(libraries.map((path) => dirname(path)))];
+  const node = await nodeBase();
   return {
     tag,
-    layers: [
-      [
-        ...accountFiles,
-        { path: '/usr/bin/node', file: process.execPath, mode: 0o755 },
-        ...libraries.map((path) => ({ path, file: path, mode: 0o755 })),
-      ],
-      [...(await folderEntries(join(root, 'examples/pad'), '/app')), ...(await webSocketLibrary())],
-    ],
+    layers: [node.layer, [...(await folderEntries(join(root, 'examples/pad'), '/app')), ...(await webSocketLibrary())]],
     config: {
       Cmd: ['/usr/bin/node', '/app/server.js'],
-      Env: ['PATH=/usr/bin', 'HOME=/tmp', 'NODE_ENV=production', `LD_LIBRARY_PATH=${folders.join(':')}`],
+      Env: node.env,
       ExposedPorts: { '8080/tcp': {} },
       Labels: {
         'org.opencontainers.image.title': 'pad',
@@ -40,6 +32,20 @@ export async function sampleImage(tag: string): Promise<Image> {
       User: '1000:1000',
       WorkingDir: '/app',
     },
+  };
+}
+
+/** What every image of a Node.js application begins with: Node.js, its libraries, and the variables with which it finds them. */
+export async function nodeBase(): Promise<{ readonly layer: LayerEntry[]; readonly env: string[] }> {
+  const libraries = await sharedLibraries(process.execPath);
+  const folders = [...new Set(libraries.map((path) => dirname(path)))];
+  return {
+    layer: [
+      ...accountFiles,
+      { path: '/usr/bin/node', file: process.execPath, mode: 0o755 },
+      ...libraries.map((path) => ({ path, file: path, mode: 0o755 })),
+    ],
+    env: ['PATH=/usr/bin', 'HOME=/tmp', 'NODE_ENV=production', `LD_LIBRARY_PATH=${folders.join(':')}`],
   };
 }
 
@@ -57,7 +63,7 @@ async function webSocketLibrary(): Promise<LayerEntry[]> {
 }
 
 /** The source files of an application in a folder, without its node_modules. */
-async function folderEntries(folder: string, target: string): Promise<LayerEntry[]> {
+export async function folderEntries(folder: string, target: string): Promise<LayerEntry[]> {
   const found = await readdir(folder, { withFileTypes: true, recursive: true });
   return found
     .filter((entry) => entry.isFile() && /\.(?:js|mjs|json|html|css)$/.test(entry.name))

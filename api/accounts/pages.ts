@@ -19,7 +19,7 @@ import { assertOwnPage, assertSameOrigin, noSessionCookie } from './session-cook
 const maxFormBytes = 8 * 1024;
 
 /** Where a log-in may lead: a path of our own pages, so that no link to us leads elsewhere. */
-const nextPattern = /^\/(?:cli-login\/[\w-]{43}|ready\/[a-z0-9]{1,64}\/[\w-]{43}\/)$/;
+const nextPattern = /^\/(?:cli-login\/[\w-]{43}|ready\/[a-z0-9]{1,64}\/(?:[\w-]{43}|[a-z2-7]{52})\/)$/;
 
 export const accountPages: Mounted = { mount: mountPages };
 

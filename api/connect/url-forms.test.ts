@@ -147,6 +147,9 @@ describe('the host of a session with a key', () => {
     const page = (url: string) => api.call('GET', new URL(url).pathname);
     expect((await page(next.ready_url)).body).toContain(`data-url="${next.url}"`);
     expect((await page(first.ready_url)).headers.get('location')).toBe(next.ready_url);
+    const readyPath = new URL(next.ready_url).pathname;
+    const login = await api.call('GET', `/login?${new URLSearchParams({ next: readyPath }).toString()}`);
+    expect(login.body).toContain(`value="${readyPath}"`);
     await api.change(next.backend_id, becomeServing);
     expect((await page(next.ready_url)).headers.get('location')).toBe(next.url);
   });
