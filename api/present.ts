@@ -10,6 +10,7 @@ import type { ConnectResponse } from '../contract/connect.ts';
 import type { EnvironmentObject, ImageObject, ServiceObject } from '../contract/service.ts';
 import type { Backend, StatusEntry } from '../model/backend.ts';
 import type { Image } from '../model/image.ts';
+import { isStartFailure, whyNotStarted } from '../model/start-failure.ts';
 import type { Environment, Service } from '../model/service.ts';
 import type { Api, PublicUrls } from './dependencies.ts';
 import type { Connection } from './connect/spawn.ts';
@@ -43,8 +44,13 @@ export function presentStatus(entry: StatusEntry): StatusObject {
     ...(entry.terminationKind !== undefined && { termination_kind: entry.terminationKind }),
     ...(entry.terminationReason !== undefined && { termination_reason: entry.terminationReason }),
     ...(entry.status === 'terminated' && { exit_error: entry.exitCode !== null && entry.exitCode !== 0 }),
-    ...(entry.failure !== undefined && { problem: entry.failure }),
+    ...problemField(entry),
   };
+}
+
+function problemField(entry: StatusEntry): { problem?: string } {
+  if (entry.failure !== undefined) return { problem: entry.failure };
+  return isStartFailure(entry) ? { problem: whyNotStarted(entry) } : {};
 }
 
 export function presentCurrentStatus(backend: Backend): StatusObject {
@@ -65,7 +71,7 @@ function presentEntry(entry: StatusEntry): StatusEntryObject {
     ...(reason !== undefined && { termination_reason: reason }),
     ...(reason !== undefined && entry.status === 'terminated' && { terminatation_reason: reason }),
     ...(entry.exitCode !== undefined && { exit_code: entry.exitCode }),
-    ...(entry.failure !== undefined && { problem: entry.failure }),
+    ...problemField(entry),
   };
 }
 

@@ -1,9 +1,9 @@
 /** What the person in front of a readiness page reads about a backend. */
 import type { PullProgress } from '../../contract/messages.ts';
-import type { TerminationReason } from '../../contract/statuses.ts';
 import { sizeText } from '../../core/text/size-text.ts';
 import { isEnding } from '../../model/backend.ts';
-import type { Backend, StatusEntry } from '../../model/backend.ts';
+import type { Backend } from '../../model/backend.ts';
+import { whyNotStarted } from '../../model/start-failure.ts';
 
 export interface Progress {
   readonly title: string;
@@ -57,20 +57,5 @@ function ended(backend: Backend): Progress {
   if (backend.readyAt)
     return { title: 'This session has ended', detail: 'Ask for a new link to start another.', busy: false };
   const last = backend.history.at(-1);
-  return { title: 'The session could not start', detail: last?.failure ?? whyNotStarted(last), busy: false };
-}
-
-const whyStopped: Readonly<Record<TerminationReason, string>> = {
-  startuptimeout: 'The application did not become ready in time.',
-  lost: 'The machine on which it was started was lost.',
-  keyexpired: 'Its key was given to another session.',
-  external: 'It was stopped before it was ready.',
-  swept: 'It was stopped before it was ready.',
-};
-
-/** The exit code of a container means something only where the platform did not stop it. */
-function whyNotStarted({ terminationReason: reason, exitCode }: Partial<StatusEntry> = {}): string {
-  if (reason) return whyStopped[reason];
-  if (typeof exitCode !== 'number') return 'The container ended before it was ready.';
-  return `The container exited with code ${exitCode} before it was ready.`;
+  return { title: 'The session could not start', detail: whyNotStarted(last), busy: false };
 }
