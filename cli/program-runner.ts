@@ -1,7 +1,9 @@
 /** Runs other programs, never through a shell. */
 import { spawn } from 'node:child_process';
 import type { SpawnOptions } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
 import { CliError } from './errors.ts';
 import type { Environment } from './config/file.ts';
 
@@ -33,9 +35,19 @@ export async function runProgram(
   return { code, stdout, stderr };
 }
 
-/** Runs a program whose output goes to our standard error, where it may draw. Returns its exit code. */
-export async function showProgram(name: string, args: readonly string[], options: ProgramOptions): Promise<number> {
-  return await exitOf(name, started(name, args, { ...options, stdio: ['ignore', 2, 2] }), options);
+/** Runs a program whose output goes to our standard error, where it may draw. Its standard input is empty unless given. Returns its exit code. */
+export async function showProgram(
+  name: string,
+  args: readonly string[],
+  { input, ...options }: ProgramOptions & { readonly input?: Readable },
+): Promise<number> {
+  const child = started(name, args, { ...options, stdio: [input ? 'pipe' : 'ignore', 2, 2] });
+  // A program that exits without reading its input reports the reason itself. An input that breaks is our error.
+  const feeding = input && child.stdin ? pipeline(input, child.stdin) : undefined;
+  feeding?.catch(() => {});
+  const code = await exitOf(name, child, options);
+  if (code === 0) await feeding;
+  return code;
 }
 
 function started(

@@ -4,8 +4,13 @@ import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import { backendCommand, stopCommand } from './commands/backend.ts';
 import { logsCommand } from './commands/backend-streams.ts';
 import { connectCommand } from './commands/connect.ts';
+import { environmentCommand } from './commands/environment.ts';
+import { imageCommand, imagesCommand } from './commands/image.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
 import { pushCommand } from './commands/push.ts';
+import { serviceCommand } from './commands/service.ts';
+import { spawnCommand } from './commands/spawn.ts';
+import { tokenCommand } from './commands/token.ts';
 import { whoamiCommand } from './commands/whoami.ts';
 import { examplesText } from './examples.ts';
 import type { Session } from './session.ts';
@@ -49,7 +54,13 @@ function entries(session: Session): Entry[] {
     { command: connectCommand(session) },
     { command: logsCommand(session) },
     { command: backendCommand(session) },
+    { command: serviceCommand(session) },
+    { command: environmentCommand(session) },
+    { command: imageCommand(session) },
+    { command: tokenCommand(session) },
     { command: stopCommand(session, 'terminate'), hidden: true },
+    { command: spawnCommand(session), hidden: true },
+    { command: imagesCommand(session), hidden: true },
   ];
 }
 

@@ -50,7 +50,10 @@ export class Prompts {
   }
 
   #common() {
-    return { input: this.#io.stdin, output: this.#io.stderr, signal: this.#signal };
+    const { stderr } = this.#io;
+    // The terminals of containers and of `script` may report no size, and each character would get a line of its own.
+    if (stderr.columns === 0) Object.assign(stderr, { columns: 80, rows: 24 });
+    return { input: this.#io.stdin, output: stderr, signal: this.#signal };
   }
 
   #answered<T>(answer: T): Exclude<T, symbol> {

@@ -179,6 +179,8 @@ export function newClient(url: string, token?: string): BerthClient {
   return new BerthClient({
     url,
     token,
+    // A person waits: two seconds are enough for a platform that restarts a process.
+    retries: 3,
     fetch: (input, init) =>
       fetch(input, { ...init, headers: { ...(init?.headers as Record<string, string>), ...headers } }),
   });

@@ -2,6 +2,7 @@
 import { Command } from '@commander-js/extra-typings';
 import type { Backend, BackendListItem, BackendStatus, RunningBackend } from '../../client/index.ts';
 import { duration, positive } from '../arguments.ts';
+import { collect } from '../collect.ts';
 import { withExamples } from '../examples.ts';
 import { safeText } from '../output/safe-text.ts';
 import { fields, table } from '../output/table.ts';
@@ -70,13 +71,6 @@ async function ofService(
     client.backends(await session.service(name), { ...times, pageSize, signal: session.signal }),
     limit,
   );
-}
-
-/** The first items of a list. */
-async function collect<T>(items: AsyncIterable<T>, limit = Number.POSITIVE_INFINITY): Promise<T[]> {
-  const found: T[] = [];
-  for await (const item of items) if (found.push(item) >= limit) break;
-  return found;
 }
 
 function infoCommand(session: Session) {

@@ -9,7 +9,7 @@ import { usageError } from '../errors.ts';
 import { nonNegative, variable } from '../arguments.ts';
 import type { Session } from '../session.ts';
 
-interface ConnectOptions {
+export interface ConnectOptions {
   readonly key?: string;
   readonly user?: string;
   readonly auth?: Record<string, unknown>;
@@ -54,7 +54,8 @@ export function connectCommand(session: Session) {
   );
 }
 
-async function connect(session: Session, name: string, options: ConnectOptions): Promise<void> {
+/** Connects, and prints the URL. */
+export async function connect(session: Session, name: string, options: ConnectOptions): Promise<void> {
   const { output, signal } = session;
   const { service, environment } = await session.serviceAndEnvironment(name);
   const client = await session.client();

@@ -11,7 +11,9 @@ const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
  * that names the option or variable it came from.
  */
 export function hostUrl(text: string, source: string): string {
-  const full = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `${isLoopback(text) ? 'http' : 'https'}://${text}`;
+  const full = /^[a-z][a-z0-9+.-]*:\/\//i.test(text)
+    ? text
+    : `${isLoopback(withoutPort(text)) ? 'http' : 'https'}://${text}`;
   let url: URL;
   try {
     url = new URL(full);
@@ -28,9 +30,14 @@ export function hostUrl(text: string, source: string): string {
 /** Whether what is sent there stays on this machine, or is encrypted. */
 export function isPrivate(host: string): boolean {
   const { protocol, hostname } = new URL(host);
-  return protocol === 'https:' || loopback.test(hostname);
+  return protocol === 'https:' || isLoopback(hostname);
 }
 
-function isLoopback(text: string): boolean {
-  return loopback.test(text.replace(/\/.*$/, '').replace(/:\d+$/, ''));
+/** Whether a host name or address is this machine. */
+export function isLoopback(hostname: string): boolean {
+  return loopback.test(hostname);
+}
+
+function withoutPort(text: string): string {
+  return text.replace(/\/.*$/, '').replace(/:\d+$/, '');
 }

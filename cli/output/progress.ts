@@ -1,4 +1,5 @@
 /** The progress of long work on standard error: a bar on a terminal, a line now and then elsewhere. */
+import { Transform } from 'node:stream';
 import type { Io } from '../session.ts';
 import { safeText } from './safe-text.ts';
 
@@ -37,7 +38,17 @@ export class Progress {
     this.#step = safeText(name);
   }
 
-  add(bytes: number): void {
+  /** Passes bytes through, and counts them. */
+  counter(): Transform {
+    return new Transform({
+      transform: (chunk: Buffer, _encoding, done) => {
+        this.#add(chunk.length);
+        done(null, chunk);
+      },
+    });
+  }
+
+  #add(bytes: number): void {
     this.#done += bytes;
     const now = Date.now();
     if (now - this.#writtenAt < (this.#draws ? drawEveryMs : lineEveryMs)) return;

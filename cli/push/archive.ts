@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { PassThrough, Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { pack } from 'tar-stream';
 import type { Image } from '../../client/index.ts';
@@ -32,7 +32,7 @@ export async function pushArchive(session: Session, service: string, options: Ar
   progress.start(sizeBytes);
   // A file that cannot be read to its end must end the upload, and say why.
   const failed = new AbortController();
-  const counted = new PassThrough().on('data', (chunk: Buffer) => progress.add(chunk.length));
+  const counted = progress.counter();
   const reading = pipeline(bytes, counted, { signal: session.signal }).catch((error: unknown) => failed.abort(error));
   try {
     const client = await session.client();

@@ -2,6 +2,7 @@
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import type { Environment } from '../config/file.ts';
 import { CliError } from '../errors.ts';
 import { runProgram, showProgram } from '../program-runner.ts';
@@ -88,6 +89,13 @@ async function currentContext(folder: string): Promise<string | undefined> {
     return typeof config.currentContext === 'string' ? config.currentContext : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** Loads an image from an archive into the engine. Docker shows its progress. */
+export async function loadArchive(archive: Readable, options: DockerOptions): Promise<void> {
+  if ((await showProgram('docker', ['load', '--quiet'], { ...options, input: archive })) !== 0) {
+    throw new CliError('LoadFailed', 'docker load failed, its output says why');
   }
 }
 

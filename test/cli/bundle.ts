@@ -97,12 +97,20 @@ export class RunningCli {
   readonly #child;
   #stdout = '';
   #stderr = '';
+  /** Wakes what waits for output. */
+  #onData: () => void = () => {};
 
   constructor([program = '', ...args]: readonly string[], options: { env: NodeJS.ProcessEnv; cwd: string }) {
     const child = spawn(program, args, { ...options, stdio: 'pipe' });
     this.#child = child;
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (this.#stdout += chunk));
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (this.#stderr += chunk));
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      this.#stdout += chunk;
+      this.#onData();
+    });
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      this.#stderr += chunk;
+      this.#onData();
+    });
     // A command that fails early reads nothing.
     child.stdin.on('error', () => {});
     this.done = once(child, 'close').then(([code]) => ({
@@ -120,7 +128,7 @@ export class RunningCli {
       if (match) return match[1] ?? '';
       if (this.#child.exitCode !== null)
         throw new Error(`Exited with ${this.#child.exitCode}, no ${String(pattern)} in: ${text}`);
-      await Promise.race([once(this.#child.stdout, 'data'), once(this.#child.stderr, 'data'), this.done]);
+      await Promise.race([new Promise<void>((resolve) => (this.#onData = resolve)), this.done]);
     }
   }
 

@@ -1,0 +1,81 @@
+/** `berth environment`. */
+import { Command } from '@commander-js/extra-typings';
+import { confirmDeletion } from '../confirm.ts';
+import { usageError } from '../errors.ts';
+import { withExamples } from '../examples.ts';
+import { safeText } from '../output/safe-text.ts';
+import type { Session } from '../session.ts';
+import { environmentsTable, useImageCommand } from './service.ts';
+
+export function environmentCommand(session: Session) {
+  return new Command('environment')
+    .alias('env')
+    .description('Creates, lists and deletes environments: spawn defaults of a service.')
+    .addCommand(listCommand(session))
+    .addCommand(createCommand(session))
+    .addCommand(deleteCommand(session))
+    .addCommand(useImageCommand(session));
+}
+
+function listCommand(session: Session) {
+  return new Command('list')
+    .alias('ls')
+    .summary('list the environments of a service')
+    .description('Lists the environments of a service.')
+    .argument('<service>', 'SERVICE or ACCOUNT/SERVICE')
+    .action(async (name) => {
+      const client = await session.client();
+      const [account = '', service = ''] = (await session.service(name)).split('/');
+      const { environments } = await client.call(
+        'environments',
+        { path: { account, service } },
+        { signal: session.signal },
+      );
+      session.output.data(environments, environmentsTable(environments));
+    });
+}
+
+function createCommand(session: Session) {
+  const command = new Command('create')
+    .summary('create an environment')
+    .description('Creates an environment of a service.')
+    .argument('<environment>', 'SERVICE/ENVIRONMENT or ACCOUNT/SERVICE/ENVIRONMENT')
+    .option('-i, --image <image>', 'what new backends run, a tag or a digest (default: latest)')
+    .option('-c, --cluster <name>', 'where new backends run (default: the default cluster)')
+    .action(async (given, { image, cluster }) => {
+      const client = await session.client();
+      const { account, service, environment: name } = await environmentPath(session, given);
+      const body = {
+        name,
+        ...(image !== undefined && { image_tag: image }),
+        ...(cluster !== undefined && { cluster }),
+      };
+      await client.call('createEnvironment', { path: { account, service }, body }, { signal: session.signal });
+      const full = `${account}/${service}/${name}`;
+      session.output.done({ environment: full }, `Created the environment ${safeText(full)}`);
+    });
+  return withExamples(command, 'environment create draw/staging --image v2');
+}
+
+function deleteCommand(session: Session) {
+  return new Command('delete')
+    .summary('delete an environment')
+    .description('Deletes an environment of a service. Its backends run on.')
+    .argument('<environment>', 'SERVICE/ENVIRONMENT or ACCOUNT/SERVICE/ENVIRONMENT')
+    .option('-y, --yes', 'do not ask')
+    .action(async (given, { yes = false }) => {
+      const client = await session.client();
+      const path = await environmentPath(session, given);
+      const full = `${path.account}/${path.service}/${path.environment}`;
+      await confirmDeletion(session, { what: `This deletes the environment ${full}.`, name: path.environment, yes });
+      await client.call('deleteEnvironment', { path, body: undefined }, { signal: session.signal });
+      session.output.done({ environment: full, deleted: true }, `Deleted the environment ${safeText(full)}`);
+    });
+}
+
+async function environmentPath(session: Session, given: string) {
+  const { service: full, environment } = await session.serviceAndEnvironment(given);
+  if (environment === undefined) throw usageError(`"${given}" names no environment, use SERVICE/ENVIRONMENT`);
+  const [account = '', service = ''] = full.split('/');
+  return { account, service, environment };
+}

@@ -1,0 +1,63 @@
+/** `berth service rollback`. */
+import { Command } from '@commander-js/extra-typings';
+import type { Image } from '../../client/index.ts';
+import { CliError, exitCodes } from '../errors.ts';
+import { withExamples } from '../examples.ts';
+import { safeText } from '../output/safe-text.ts';
+import type { Session } from '../session.ts';
+
+export function rollbackCommand(session: Session) {
+  const command = new Command('rollback')
+    .summary('let new backends run the image that was pushed before')
+    .description(
+      'Sets the image of an environment to the one that was pushed before the current one. Running backends are not stopped: "berth service stop-all" does that.',
+    )
+    .argument('<service>', 'SERVICE, SERVICE/ENVIRONMENT or ACCOUNT/SERVICE/ENVIRONMENT')
+    .action(async (name) => await rollBack(session, name));
+  return withExamples(command, 'service rollback draw', 'service rollback draw/staging');
+}
+
+async function rollBack(session: Session, name: string): Promise<void> {
+  const { signal, output } = session;
+  const { service, environment: environmentName = 'default' } = await session.serviceAndEnvironment(name);
+  const client = await session.client();
+  const { environments } = await client.service(service, { signal });
+  const environment = environments.find((each) => each.name === environmentName);
+  if (!environment) {
+    const message = `The service ${service} has no environment "${environmentName}"`;
+    throw new CliError('EnvironmentNotFound', message, { exitCode: exitCodes.notFound });
+  }
+  const { from, to } = await step(client.images(service, { signal, pageSize: 100 }), environment.image_tag);
+  if (!from || !to) {
+    throw new CliError(
+      'NoEarlierImage',
+      `The service ${service} has no image that was pushed before ${environment.image_tag}`,
+      {
+        exitCode: exitCodes.notFound,
+        hint: '"berth image list" shows its images',
+      },
+    );
+  }
+  await client.setImage(service, to.digest, { environment: environmentName, signal });
+  output.done(
+    { service, environment: environmentName, from: from.digest, to: to.digest },
+    safeText(
+      `New backends of ${service}/${environmentName} run ${to.digest}, pushed ${to.upload_time}, and no more ${from.digest}`,
+    ),
+  );
+}
+
+/**
+ * The image that an environment runs, and the newest other one that was pushed before it. A tag means the newest image that was pushed
+ * with it, and of the others only those with that tag count.
+ */
+async function step(images: AsyncIterable<Image>, current: string): Promise<{ from?: Image; to?: Image }> {
+  let from: Image | undefined;
+  for await (const image of images) {
+    if (!from) {
+      if (image.digest === current || image.tag === current) from = image;
+    } else if (image.digest !== from.digest && (from.digest === current || image.tag === from.tag))
+      return { from, to: image };
+  }
+  return from ? { from } : {};
+}

@@ -1,0 +1,105 @@
+/** `berth token`. */
+import { Command } from '@commander-js/extra-typings';
+import type { AccessToken } from '../../client/index.ts';
+import { duration, several } from '../arguments.ts';
+import { usageError } from '../errors.ts';
+import { withExamples } from '../examples.ts';
+import { safeText } from '../output/safe-text.ts';
+import { table } from '../output/table.ts';
+import { ago } from '../output/time-text.ts';
+import type { Session } from '../session.ts';
+
+export function tokenCommand(session: Session) {
+  return new Command('token')
+    .description('Creates, lists and revokes access tokens of the account.')
+    .addCommand(createCommand(session))
+    .addCommand(listCommand(session))
+    .addCommand(revokeCommand(session));
+}
+
+const scopes = ['read', 'connect', 'push', 'deploy', 'manage'] as const;
+
+type Scope = (typeof scopes)[number];
+
+function createCommand(session: Session) {
+  const command = new Command('create')
+    .summary('create an access token, and print it')
+    .description('Creates an access token, and prints it. It is shown this once.')
+    .argument('<name>', 'what the token is for')
+    .option('--scope <scope>', `what it allows: ${scopes.join(', ')}; may be repeated`, several)
+    .option('--service <service>', 'the only service that it is valid for, may be repeated', several)
+    .option('--expires <duration>', 'for how long it is valid, such as 30d (default: until it is revoked)', duration)
+    .action(async (name, { scope, service, expires }) => {
+      const client = await session.client();
+      const body = {
+        name,
+        scopes: scopesOf(scope),
+        ...(service && { services: service }),
+        ...(expires !== undefined && { expires_in_seconds: expires }),
+      };
+      const path = { account: await session.account() };
+      const created = await client.call('createToken', { path, body }, { signal: session.signal });
+      session.output.data(created, created.token);
+      session.output.message(`Created the token ${safeText(created.id)}. It is shown this once`);
+    });
+  return withExamples(
+    command,
+    'token create "CI of draw" --scope push --scope deploy --service draw --expires 90d > token-file',
+  );
+}
+
+function scopesOf(given: readonly string[] | undefined): Scope[] {
+  if (!given) throw usageError('Say what the token allows', `Use --scope with one of ${scopes.join(', ')}`);
+  const names = given.flatMap((each) => each.split(','));
+  const unknown = names.find((name) => !scopes.some((scope) => scope === name));
+  if (unknown !== undefined)
+    throw usageError(`--scope: There is no scope "${unknown}"`, `Use one of ${scopes.join(', ')}`);
+  return names as Scope[];
+}
+
+function listCommand(session: Session) {
+  return new Command('list')
+    .alias('ls')
+    .summary('list the access tokens of the account')
+    .description('Lists the access tokens of the account, newest first, without their secrets.')
+    .action(async () => {
+      const client = await session.client();
+      const path = { account: await session.account() };
+      const tokens: AccessToken[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await client.call('listTokens', { path, query: { cursor } }, { signal: session.signal });
+        tokens.push(...page.tokens);
+        cursor = page.next_cursor;
+      } while (cursor !== undefined);
+      session.output.data(tokens, tokensTable(tokens));
+    });
+}
+
+function tokensTable(tokens: readonly AccessToken[]): string {
+  return table(
+    ['ID', 'NAME', 'TOKEN', 'SCOPES', 'SERVICES', 'LAST USED', 'EXPIRES'],
+    tokens.map((each) => [
+      each.id,
+      each.name,
+      `${each.hint}…`,
+      each.scopes.join(','),
+      each.services?.join(',') ?? 'all',
+      ago(each.last_used_at),
+      each.revoked_at ? 'revoked' : (each.expires_at ?? 'never'),
+    ]),
+  );
+}
+
+function revokeCommand(session: Session) {
+  return new Command('revoke')
+    .summary('revoke an access token')
+    .description('Revokes an access token: within a second, no process accepts it, and its open streams end.')
+    .argument('<id>', 'the ID of a token, from "berth token list"')
+    .action(async (id) => {
+      const client = await session.client();
+      const path = { account: await session.account(), token_id: id };
+      await client.call('revokeToken', { path, body: undefined }, { signal: session.signal });
+      session.output.done({ id, revoked: true }, `Revoked the token ${safeText(id)}`);
+    });
+}

@@ -1,0 +1,87 @@
+/** The few requests to the registry that the service API has no endpoint for. */
+import { BerthError } from '../client/index.ts';
+import { isLoopback } from './config/host.ts';
+import { CliError, exitCodes } from './errors.ts';
+import type { Session } from './session.ts';
+
+/** A request may wait for the registry's store. */
+const timeoutMs = 30_000;
+
+interface Repository {
+  /** The address of the registry. */
+  readonly url: string;
+  /** `<account>/<service>`. */
+  readonly name: string;
+}
+
+/** Deletes an image with all its tags. */
+export async function deleteImage(session: Session, service: string, digest: string): Promise<void> {
+  const repository = await repositoryOf(session, service);
+  const headers = { authorization: `Bearer ${await grant(session, repository, 'delete')}` };
+  const response = await send(session, `${repository.url}/v2/${repository.name}/manifests/${digest}`, {
+    method: 'DELETE',
+    headers,
+  });
+  if (response.ok) return;
+  throw await registryError(response);
+}
+
+async function repositoryOf(session: Session, service: string): Promise<Repository> {
+  const client = await session.client();
+  const [account = '', name = ''] = service.split('/');
+  const path = { account, service: name };
+  const { imageName } = await client.call('imageName', { path }, { signal: session.signal });
+  const registry = imageName.slice(0, imageName.indexOf('/'));
+  return { url: `${await schemeOf(session, registry)}//${registry}`, name: service };
+}
+
+/** As docker: plain HTTP on this machine only, or where the API is on the same host without encryption. */
+async function schemeOf(session: Session, registry: string): Promise<'http:' | 'https:'> {
+  const api = new URL(await session.host());
+  const { hostname } = new URL(`http://${registry}`);
+  return isLoopback(hostname) || (api.hostname === hostname && api.protocol === 'http:') ? 'http:' : 'https:';
+}
+
+/** A token of the registry for one action (the token specification of distribution). */
+async function grant(session: Session, { url, name }: Repository, action: string): Promise<string> {
+  const challenge = await send(session, `${url}/v2/`, {});
+  const [, realm = '', serviceName = ''] =
+    /realm="([^"]+)",service="([^"]+)"/.exec(challenge.headers.get('www-authenticate') ?? '') ?? [];
+  // The log-in is sent to the registry itself only.
+  if (realm === '' || new URL(realm).origin !== new URL(url).origin) {
+    throw new CliError('UnexpectedResponse', `${url} does not answer as Berth's registry`);
+  }
+  const { token } = await session.login();
+  const [account = ''] = name.split('/');
+  const query = new URLSearchParams({ service: serviceName, scope: `repository:${name}:${action}` });
+  const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
+  const response = await send(session, `${realm}?${query.toString()}`, { headers: { authorization } });
+  if (!response.ok) throw await registryError(response);
+  return ((await response.json()) as { token: string }).token;
+}
+
+async function send({ signal }: Session, url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, {
+      ...init,
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new BerthError('Unreachable', `No response from the registry at ${new URL(url).host}`, { cause: error });
+  }
+}
+
+async function registryError(response: Response): Promise<CliError> {
+  const { status } = response;
+  const body = (await response.json().catch(() => ({}))) as { errors?: readonly { code?: string; message?: string }[] };
+  const [first] = body.errors ?? [];
+  const exitCode =
+    status === 401 || status === 403 ? exitCodes.authentication : status === 404 ? exitCodes.notFound : exitCodes.error;
+  return new CliError(
+    first?.code ?? 'RegistryError',
+    `The registry answers ${status}: ${first?.message ?? 'no message'}`,
+    { exitCode },
+  );
+}
