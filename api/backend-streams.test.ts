@@ -1,9 +1,11 @@
 /** Log and metrics streams from a node whose answers the test writes. */
 import { once } from 'node:events';
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable, pipeline } from 'node:stream';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ManualClock } from '../core/clock/manual-clock.ts';
 import { advance, assign, backends, becomeTerminated, newBackend } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { nodes } from '../model/node.ts';
@@ -141,6 +143,39 @@ test('a stream that fails at the node does not look complete', async () => {
   };
   await expect(textOf(await open())).rejects.toThrow('aborted');
 });
+
+test('a client that does not read for a minute is disconnected and counted, which ends the request to the node', async () => {
+  const clock = new ManualClock(new Date());
+  await using slow = await openTestApi({ clock });
+  const nodeEnded = Promise.withResolvers<void>();
+  const lines = Array.from({ length: 100 }, (_, i) => record(i, 'x'.repeat(1000))).join('');
+  await using _node = await openTestNode(slow, (_request, response) => {
+    response.once('close', nodeEnded.resolve);
+    Readable.from(endless(lines)).pipe(response);
+  });
+  await insert(running);
+  const backend = await api.store.get(backends, 'one');
+  if (backend) await slow.store.insert(backends, backend);
+  const client = connect(slow.port, '127.0.0.1');
+  client.on('error', () => {});
+  client.write(`GET /v2/backend/one/logs/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${slow.token}\r\n\r\n`);
+  await once(client, 'readable');
+  let ended = false;
+  void nodeEnded.promise.then(() => (ended = true));
+  // As long as the system accepts bytes for the client, it counts as reading.
+  await expect
+    .poll(async () => {
+      await clock.advance(10_000);
+      return ended;
+    })
+    .toBe(true);
+  expect(await slow.metrics.metrics()).toContain('berth_api_dropped_streams_total{reason="stalled"} 1');
+  client.destroy();
+});
+
+function* endless(text: string): Generator<string, never> {
+  for (;;) yield text;
+}
 
 test('a client that disconnects cancels the request to the node', async () => {
   await insert(running);

@@ -5,7 +5,7 @@ import type { Request, Response } from 'express';
 import { metricsRecord } from '../contract/backend.ts';
 import { logPosition, logRecord, backendStreamPath } from '../contract/backend-streams.ts';
 import type { BackendStreamRequest } from '../contract/backend-streams.ts';
-import { lastEventId, openEventStream } from '../core/http/sse.ts';
+import { lastEventId } from '../core/http/sse.ts';
 import type { EventStream } from '../core/http/sse.ts';
 import { linkGet } from '../core/link/link-client.ts';
 import { lineBatchesOf } from '../core/text/lines.ts';
@@ -38,7 +38,7 @@ export async function streamStatuses(
   { request, response, signal }: StreamRequest,
   eventsOf: (history: readonly StatusEntry[]) => StatusEvent[] = v2Events,
 ): Promise<void> {
-  using stream = openEventStream(response, api.clock);
+  using stream = api.eventStreams.open(response);
   let last = lastEventId(request.headers['last-event-id']) ?? -1;
   for await (const { history } of api.watch.follow(backend, signal)) {
     for (const { id, data } of eventsOf(history).filter((event) => event.id > last)) {
@@ -116,7 +116,7 @@ async function streamFromNode(api: Api, source: BackendStream, { response, signa
     };
     // Before the stream opens, so that a failure is an error response.
     let answer = hasStarted(backend) ? await ask(backend) : undefined;
-    using stream = openEventStream(response, api.clock);
+    using stream = api.eventStreams.open(response);
     if (!hasStarted(backend) && !wanted.storedOnly) answer = await ask(await untilStarted(api, backend, signal));
     if (answer) await relay(answer, stream, eventOf, signal);
     stream.end();

@@ -4,6 +4,7 @@ import type { UrlForm } from '../contract/connect.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { JsonBodies } from '../core/http/json-bodies.ts';
+import type { EventStreams } from '../core/http/sse.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
@@ -122,6 +123,7 @@ export interface Api extends ApiDependencies {
   readonly watch: BackendWatch;
   readonly pullProgresses: PullProgresses;
   readonly bodies: JsonBodies;
+  readonly eventStreams: EventStreams;
   readonly limits: AccountLimiter;
   readonly idTokens: IdTokens;
   readonly cliLogins: CliLoginWatch;

@@ -8,6 +8,7 @@ import { FailureLimits } from '../model/failure-limits.ts';
 import { ContainerEnv } from '../model/container-env.ts';
 import { serviceSecretsBox } from '../model/service-settings.ts';
 import { spawnOptionsBox } from '../model/spawn-token.ts';
+import { openEventStreams } from './event-streams.ts';
 import { openCliLoginWatch } from './accounts/cli-logins.ts';
 import { AccountLimiter } from './account-limits.ts';
 import { IdTokens } from './accounts/id-tokens.ts';
@@ -54,6 +55,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     watch,
     pullProgresses,
     bodies: new JsonBodies(deps.clock),
+    eventStreams: openEventStreams(deps),
     idTokens: new IdTokens(deps.oidcIssuers, deps.urls.api),
     limits: new AccountLimiter({ ...deps, defaultLimits: deps.accountLimits }),
     cliLogins: await openCliLoginWatch(deps, opening),

@@ -6,7 +6,6 @@ import { ChangeListeners } from '../../core/async/change-listeners.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { clientAddress, networkOf } from '../../core/http/client-address.ts';
-import { openEventStream } from '../../core/http/sse.ts';
 import { accessTokenDocument, accessTokens, newSecret, publicTokenId } from '../../model/access-token.ts';
 import { ApiError } from '../../model/api-error.ts';
 import { countAttempts } from '../../model/attempts.ts';
@@ -68,7 +67,7 @@ export const cliLoginEndpoints = [
   answer(endpoints.cliLoginStatus, async (api, { parameters, response, signal }) => {
     const { id } = await openCliLogin(api, parameters.token);
     using change = api.cliLogins.listen(id);
-    using stream = openEventStream(response, api.clock);
+    using stream = api.eventStreams.open(response);
     for (;;) {
       const [login, now] = [await api.store.get(cliLogins, id), await api.store.now()];
       const isWaiting = login !== undefined && isOpen(login, now);

@@ -1,6 +1,5 @@
 /** Readiness pages: `/ready/{backend}/{token}/`, and beside it the stream of events that the page follows. */
 import type { Express, Request, Response } from 'express';
-import { openEventStream } from '../../core/http/sse.ts';
 import { hashToken } from '../../model/access-token.ts';
 import { backends } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
@@ -69,7 +68,7 @@ function redirect(response: Response, url: string): void {
 async function streamProgress(api: Api, id: string, response: Response): Promise<void> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
-  using stream = openEventStream(response, api.clock);
+  using stream = api.eventStreams.open(response);
   let latest: Backend | undefined;
   let next = 0;
   const send = () => {

@@ -144,7 +144,7 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
     }),
   );
   server.on('request', component.handle);
-  return { store, bus, secret, notified, port, base, component };
+  return { store, bus, secret, notified, port, base, component, metrics: ports.metrics };
 }
 
 function clientOf(base: string, token: string) {

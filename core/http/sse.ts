@@ -9,6 +9,23 @@ const retryMs = 2_000;
 /** Shorter than the idle time-outs of common proxies (30 to 60 s). */
 const commentEveryMs = 15_000;
 
+/** As long as nginx waits for a client between two writes. */
+const maxStalledMs = 60_000;
+
+/** Far above all statuses of a backend, for senders that do not wait until the client has received what was sent. */
+const maxWaitingBytes = 1024 * 1024;
+
+/** What the streams of a process may hold for clients that do not read: a tenth of the memory that a process should have. */
+const maxAllWaitingBytes = 128 * 1024 * 1024;
+
+const checkEveryMs = 1_000;
+
+/**
+ * Why a stream was dropped. `stalled`: the client has not read for a minute. `behind`: more waits for it than one client may leave
+ * unread. `crowded`: more waits than all clients together may leave unread, and this one has not read for longest.
+ */
+export type DropReason = 'stalled' | 'behind' | 'crowded';
+
 export interface EventStream extends Disposable {
   /** Sends one event in one write: some clients parse each packet as one event. */
   send(id: number | string, data: string): void;
@@ -18,25 +35,121 @@ export interface EventStream extends Disposable {
   end(): void;
 }
 
-/** Begins an event stream on a response. Dispose it when the client disconnects. */
-export function openEventStream(response: ServerResponse, clock: Clock): EventStream {
-  response.writeHead(200, {
-    'content-type': 'text/event-stream',
-    'cache-control': 'no-store',
-    'x-accel-buffering': 'no',
-  });
-  response.write(`retry: ${retryMs}\n\n`);
-  const comments = clock.every(commentEveryMs, () => {
-    // If earlier events are still in the buffer, they keep the connection alive.
-    if (!response.writableNeedDrain) response.write(':\n\n');
-  });
-  return {
-    send: (id, data) => response.write(`id: ${id}\n${dataFields(data)}\n`),
-    drained: async (signal) => {
-      if (response.writableNeedDrain) await once(response, 'drain', { signal });
-    },
-    end: () => response.end(),
-    [Symbol.dispose]: () => comments[Symbol.dispose](),
+interface EventStreamsDeps {
+  readonly clock: Clock;
+  /** Called when a stream was dropped. */
+  readonly onDrop: (response: ServerResponse, reason: DropReason) => void;
+  /** Replaces the limit of the platform in tests. */
+  readonly maxAllWaitingBytes?: number;
+}
+
+/** The event streams of a process. Drops those whose clients do not read, so that the others have memory. */
+export class EventStreams {
+  readonly #deps: EventStreamsDeps;
+  readonly #open = new Set<OpenStream>();
+  #check: Disposable | undefined;
+
+  constructor(deps: EventStreamsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Begins an event stream on a response. Dispose it when the client disconnects. */
+  open(response: ServerResponse): EventStream {
+    const { clock } = this.#deps;
+    response.writeHead(200, {
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+    });
+    const stream = new OpenStream(response, clock);
+    this.#open.add(stream);
+    this.#check ??= clock.every(checkEveryMs, () => this.#dropSlow());
+    stream.write(`retry: ${retryMs}\n\n`);
+    const comments = clock.every(commentEveryMs, () => {
+      // If earlier events are still in the buffer, they keep the connection alive.
+      if (!response.writableNeedDrain) stream.write(':\n\n');
+    });
+    return {
+      send: (id, data) => {
+        stream.write(`id: ${id}\n${dataFields(data)}\n`);
+        if (stream.waitingBytes > maxWaitingBytes) this.#drop(stream, 'behind');
+      },
+      drained: async (signal) => {
+        if (response.writableNeedDrain) await once(response, 'drain', { signal });
+      },
+      end: () => response.end(),
+      [Symbol.dispose]: () => {
+        comments[Symbol.dispose]();
+        this.#close(stream);
+      },
+    };
+  }
+
+  #dropSlow(): void {
+    const now = this.#deps.clock.now().getTime();
+    const waiting = Array.from(this.#open).filter((stream) => stream.isWaiting);
+    for (const stream of waiting) if (now - stream.readAtMs >= maxStalledMs) this.#drop(stream, 'stalled');
+    this.#makeRoom(waiting, now);
+  }
+
+  #makeRoom(waiting: readonly OpenStream[], now: number): void {
+    const { maxAllWaitingBytes: limit = maxAllWaitingBytes } = this.#deps;
+    let bytes = waiting.reduce((sum, stream) => sum + stream.waitingBytes, 0);
+    if (bytes <= limit) return;
+    const silent = waiting.filter((stream) => now - stream.readAtMs >= checkEveryMs);
+    for (const stream of silent.toSorted((a, b) => a.readAtMs - b.readAtMs)) {
+      if (bytes <= limit) return;
+      bytes -= stream.waitingBytes;
+      this.#drop(stream, 'crowded');
+    }
+  }
+
+  #drop(stream: OpenStream, reason: DropReason): void {
+    if (!this.#close(stream)) return;
+    this.#deps.onDrop(stream.response, reason);
+    stream.response.destroy();
+  }
+
+  #close(stream: OpenStream): boolean {
+    const wasOpen = this.#open.delete(stream);
+    if (this.#open.size === 0) {
+      this.#check?.[Symbol.dispose]();
+      this.#check = undefined;
+    }
+    return wasOpen;
+  }
+}
+
+/** What waits for the client of a stream, and since when. */
+class OpenStream {
+  readonly response: ServerResponse;
+  readonly #clock: Clock;
+  #unsentWrites = 0;
+  /** When the client last read, or when something began to wait for it. */
+  readAtMs = 0;
+
+  constructor(response: ServerResponse, clock: Clock) {
+    this.response = response;
+    this.#clock = clock;
+  }
+
+  get isWaiting(): boolean {
+    return this.#unsentWrites > 0 && !this.response.destroyed;
+  }
+
+  get waitingBytes(): number {
+    return this.response.destroyed ? 0 : this.response.writableLength;
+  }
+
+  write(text: string): void {
+    if (this.#unsentWrites === 0) this.readAtMs = this.#clock.now().getTime();
+    this.#unsentWrites += 1;
+    this.response.write(text, this.#onSent);
+  }
+
+  readonly #onSent = (): void => {
+    this.#unsentWrites -= 1;
+    this.readAtMs = this.#clock.now().getTime();
   };
 }
 
