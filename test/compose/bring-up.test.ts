@@ -1,10 +1,14 @@
 // Takes about 90 s
 /** docker-compose.yml, started on a real engine: the main job works, and sessions survive the replacement of every process. */
+import { request } from 'node:https';
+import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectResponse } from '../../contract/connect.ts';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { runCommand } from '../../setup/command.ts';
 import { pushTestImage, testImage } from '../kit/engines/images.ts';
+import { localLookup } from '../kit/platform/session-client.ts';
 import { deploy } from './deployment.ts';
 import type { Deployment } from './deployment.ts';
 import { problem } from './problem.ts';
@@ -37,6 +41,21 @@ describe.skipIf(missing !== undefined)(
       await ask(`/v2/backend/${session.backend_id}/terminate`, {});
       expect(await statusesOf(session)).toContain('"status":"terminated"');
       expect((await fetch(session.url)).status).toBe(410);
+    });
+
+    test('a session has a host of its own, over TLS with the certificate for all of them', async () => {
+      const session = await connect({ key: 'host', url_form: 'host' });
+      const { hostname } = new URL(session.url);
+      expect(hostname).toMatch(/^[a-z2-7]{52}\.sessions\.berth\.test$/);
+      const { httpsPort, certificate: ca } = deployment;
+      const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+      const lookup = localLookup;
+      const options = { host: hostname, port: httpsPort, path: '/cgi-bin/env', ca, lookup, agent: false };
+      request(options, resolve).once('error', reject).end();
+      const answer = await promise;
+      const seen = await text(answer);
+      expect([answer.statusCode, seen]).toEqual([200, expect.stringContaining('HTTP_X_FORWARDED_PROTO=https\n')]);
+      expect(seen).toContain(`SESSION_BACKEND_URL=${session.url}\n`);
     });
 
     test('a session survives the replacement of every component', async () => {

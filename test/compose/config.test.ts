@@ -147,6 +147,32 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
     expect(others.flatMap(([, { ports }]) => ports).every(({ host_ip }) => host_ip === '127.0.0.1')).toBe(true);
   });
 
+  test('with a session domain, Caddy has a site and a certificate for all its hosts', async () => {
+    const none = await exampleWith('DOMAIN=berth.example');
+    const unused = { SESSION_SITES: 'http://:7108', SESSION_TLS: '', ACME_DNS_OPTION: '' };
+    expect(none.services['caddy']?.environment).toMatchObject(unused);
+    const settings = { DOMAIN: 'berth.example', SESSION_DOMAIN: 'sessions.berth.example' };
+    const { services } = await read(settings);
+    expect(services['caddy']?.environment).toMatchObject({
+      SESSION_SITES: 'https://*.sessions.berth.example',
+      SESSION_TLS: 'tls /certificates/sessions.crt /certificates/sessions.key',
+    });
+    for (const name of ['api', 'proxy']) {
+      const { environment = {} } = services[name] ?? {};
+      const texts = Object.fromEntries(Object.entries(environment).map(([key, value]) => [key, value ?? '']));
+      const urls = { BERTH_MONGODB_URL: 'mongodb://mongodb', BERTH_REDIS_URL: 'redis://redis' };
+      expect(loadConfig({ ...texts, ...urls })).toMatchObject({
+        sessionDomain: 'sessions.berth.example',
+        urlForm: undefined,
+      });
+    }
+    const byDns = (await read({ ...settings, ACME_DNS: 'cloudflare {file./certificates/dns-token}' })).services;
+    expect(byDns['caddy']?.environment).toMatchObject({
+      SESSION_TLS: expect.stringMatching(/^# /),
+      ACME_DNS_OPTION: 'acme_dns cloudflare {file./certificates/dns-token}',
+    });
+  });
+
   test('.env.example names every variable that docker-compose.yml reads', async () => {
     const text = await readFile(join(root, 'docker-compose.yml'), 'utf8');
     const mounts = await readFile(join(root, 'deploy/mounts.yml'), 'utf8');

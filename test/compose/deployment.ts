@@ -1,6 +1,6 @@
 /** Starts docker-compose.yml on a modern engine, with stand-ins for the images that it would pull. */
 import { randomBytes, randomInt } from 'node:crypto';
-import { appendFile, stat } from 'node:fs/promises';
+import { appendFile, mkdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
@@ -28,12 +28,19 @@ const images = z.object({
   }),
 });
 
+/** No machine resolves it. */
+export const sessionDomain = 'sessions.berth.test';
+
 export interface Deployment extends AsyncDisposable {
   readonly engine: TestEngine;
   readonly compose: Compose;
   readonly apiUrl: string;
   readonly registry: string;
   readonly token: string;
+  /** Where Caddy listens for TLS. */
+  readonly httpsPort: number;
+  /** The certificate for the hosts of sessions. */
+  readonly certificate: string;
 }
 
 /** The containers are healthy after ten seconds, or later on a busy machine. */
@@ -58,6 +65,8 @@ export async function deploy(): Promise<Deployment> {
     apiUrl: `http://127.0.0.1:${settings['BERTH_API_PORT']}`,
     registry: `127.0.0.1:${settings['BERTH_REGISTRY_PORT']}`,
     token,
+    httpsPort: Number(settings['HTTPS_PORT']),
+    certificate: await readFile(join(settings['CERTIFICATES_FOLDER'], 'sessions.crt'), 'utf8'),
     [Symbol.asyncDispose]: async () => await owned.disposeAsync(),
   };
 }
@@ -110,6 +119,10 @@ async function settingsFor(engine: TestEngine, folder: string) {
     // An address that no other Redis or MongoDB of this machine uses, nor another run of this test.
     STORES_ADDRESS: `127.${randomInt(1, 255)}.${randomInt(1, 255)}.${randomInt(1, 255)}`,
     DOMAIN: '',
+    SESSION_DOMAIN: sessionDomain,
+    CERTIFICATES_FOLDER: await makeCertificates(join(folder, 'certificates')),
+    // This machine does not resolve the hosts of sessions.
+    BERTH_URL_FORM: 'path',
     BERTH_NODE: name,
     BERTH_API_PORT: `${api}`,
     BERTH_REGISTRY_PORT: `${registry}`,
@@ -119,6 +132,15 @@ async function settingsFor(engine: TestEngine, folder: string) {
     HTTP_PORT: `${http}`,
     HTTPS_PORT: `${https}`,
   };
+}
+
+/** Makes a certificate for the hosts of sessions, as an operator gets it from an authority. */
+async function makeCertificates(folder: string): Promise<string> {
+  await mkdir(folder, { mode: 0o755 });
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', 'sessions.key'];
+  const names = ['-subj', '/CN=sessions', '-addext', `subjectAltName=DNS:*.${sessionDomain}`, '-out', 'sessions.crt'];
+  await runCommand('openssl', ['req', '-x509', '-days', '2', ...key, ...names], { cwd: folder });
+  return folder;
 }
 
 /** Starts the services. Throws with their logs if they do not become healthy. */

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
 
 /** Resolves every name to this machine. */
-const lookup: LookupFunction = (_host, { all }, done) => {
+export const localLookup: LookupFunction = (_host, { all }, done) => {
   if (all) done(null, [{ address: '127.0.0.1', family: 4 }]);
   else done(null, '127.0.0.1', 4);
 };
@@ -23,12 +23,15 @@ export async function askSession(
   { method = 'GET', headers = {} }: { readonly method?: string; readonly headers?: OutgoingHttpHeaders } = {},
 ): Promise<SessionAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  send(url, { method, headers, lookup, agent: false }).once('response', resolve).once('error', reject).end();
+  send(url, { method, headers, lookup: localLookup, agent: false })
+    .once('response', resolve)
+    .once('error', reject)
+    .end();
   const response = await promise;
   return { status: response.statusCode ?? 0, headers: response.headers, body: await text(response) };
 }
 
 /** Opens a WebSocket to a session. */
 export function sessionSocket(url: string): WebSocket {
-  return new WebSocket(url.replace(/^http/, 'ws'), { lookup });
+  return new WebSocket(url.replace(/^http/, 'ws'), { lookup: localLookup });
 }
