@@ -134,10 +134,10 @@ export class TokenChecks implements AsyncDisposable {
 
   async #lookAt(id: string, watchers: ReadonlySet<Watcher>): Promise<void> {
     const permissions = await readPermissions(this.#deps.store, id, await this.#deps.store.now());
-    for (const watcher of watchers) {
-      const { allows = (now: Permissions) => JSON.stringify(now) === JSON.stringify(watcher.permissions) } = watcher;
-      if (!permissions || !allows(permissions)) watcher.controller.abort(watcher.reason());
-    }
+    const now = JSON.stringify(permissions);
+    const isAllowed = ({ permissions: before, allows }: Watcher) =>
+      permissions !== undefined && (allows ? allows(permissions) : JSON.stringify(before) === now);
+    for (const watcher of watchers) if (!isAllowed(watcher)) watcher.controller.abort(watcher.reason());
   }
 
   #unwatch(watcher: Watcher): void {
