@@ -89,7 +89,7 @@ describe('access tokens', () => {
     expect((await api.get(`/v2/backend/${other}`, token)).body.error.code).toBe('BackendNotFound');
     expect((await api.post(`/v2/backend/${other}/terminate`, {}, token)).body.error.code).toBe('BackendNotFound');
     expect((await create({}, token)).body.error.code).toBe('Forbidden');
-    expect((await api.get('/v2/account/acme/backends', token)).body.error.code).toBe('Forbidden');
+    expect((await api.get('/v2/account/acme/limits', token)).body.error.code).toBe('Forbidden');
   });
 
   test('end when they expire', async () => {
