@@ -104,7 +104,7 @@ export type CreateAccountRequest = {
   owner_email?: UserEmail | undefined;
 };
 
-/** Name of an account */
+/** Name of an account. Reserved: account, backend, service, token, user, auth, ready */
 export type AccountName = string;
 
 export type MemberRequest = {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { generations } from './generations.ts';
 import type { GenerationName } from './generations.ts';
-import { clusterName, hasControlCharacters, imageReference, key } from './names.ts';
+import { clusterName, imageReference, key, plainText } from './names.ts';
 import { backendStatus } from './statuses.ts';
 
 const maxVariables = 256;
@@ -23,9 +23,8 @@ export const seconds = z.int().min(1).max(maxSeconds);
 export const variables = z.record(
   z
     .string()
-    .min(1)
-    .refine((name) => !/[=\0]/.test(name), 'The name of a variable must not contain "=" or NUL'),
-  z.string().refine((value) => !value.includes('\0'), 'The value of a variable must not contain NUL'),
+    .regex(new RegExp(String.raw`^[^=\x00]+$`), 'The name of a variable must not be empty, nor contain "=" or NUL'),
+  z.string().regex(new RegExp(String.raw`^[^\x00]*$`), 'The value of a variable must not contain NUL'),
 );
 
 /** Environment variables of a container, as a generation of the API accepts them. */
@@ -77,11 +76,7 @@ export const resourceLimits = z
   })
   .meta({ id: 'ResourceLimits' });
 
-const mountPath = z
-  .string()
-  .min(1)
-  .max(255)
-  .refine((path) => !hasControlCharacters(path), 'Control characters are not allowed');
+const mountPath = plainText.min(1).max(255);
 
 export const executable = z
   .strictObject({
@@ -104,10 +99,8 @@ export const spawnConfig = z
 export const connectRequest = z
   .strictObject({
     key: key.optional(),
-    user: z
-      .string()
+    user: plainText
       .refine((user) => utf8Bytes(user) <= maxUserBytes, `Too long, use at most ${maxUserBytes} bytes`)
-      .refine((user) => !hasControlCharacters(user), 'Control characters are not allowed')
       .meta({ description: 'Sent to the backend as `x-verified-username`' })
       .optional(),
     auth: z
@@ -122,7 +115,12 @@ export const connectRequest = z
     path: ['spawn'],
     message: '`spawn: false` needs a `key` to look for',
   })
-  .meta({ id: 'ConnectRequest' });
+  .meta({
+    id: 'ConnectRequest',
+    if: { properties: { spawn: { const: false } }, required: ['spawn'] },
+    // oxlint-disable-next-line unicorn/no-thenable -- a word of JSON Schema
+    then: { required: ['key'] },
+  });
 
 /** In the answers of all generations, since a backend that was spawned through one of them can be reached through all. */
 export const bearerToken = z.string().meta({

@@ -18,7 +18,7 @@ const component = z
 /** An account's name: the first half of its images' repository names. */
 export const accountName = component
   .refine((name) => !reservedAccountNames.includes(name), 'This name is reserved, choose another one')
-  .meta({ id: 'AccountName', description: 'Name of an account' });
+  .meta({ id: 'AccountName', description: `Name of an account. Reserved: ${reservedAccountNames.join(', ')}` });
 
 /** A service's name: the second half of its image repository's name. */
 export const serviceName = component.meta({
@@ -46,24 +46,27 @@ export const backendIdPattern = /^[a-z0-9]{12}$/;
 /** A tag or an image digest. */
 export const imageReference = z
   .string()
-  .refine(
-    (reference) => tagPattern.test(reference) || digestPattern.test(reference),
-    'Neither a tag nor an image digest',
-  )
+  .regex(new RegExp(`${tagPattern.source}|${digestPattern.source}`), 'Neither a tag nor an image digest')
   .meta({ id: 'ImageReference', description: 'A tag or an image digest (`sha256:<hex>`)' });
 
-/** The longest key, in Unicode code points. */
+/**
+ * Text without characters of Unicode's category Cc (C0 and C1 control characters). The pattern has ranges, which readers of the OpenAPI
+ * document in every language understand.
+ */
+export const plainText = z
+  .string()
+  .regex(new RegExp(String.raw`^[^\x00-\x1f\x7f-\x9f]*$`), 'Control characters are not allowed');
+
+/** The longest key, in Unicode code points, as JSON Schema counts, too. */
 const maxKeyLength = 128;
 
 /** A key: at most one running backend of a service holds it. */
-export const key = z
-  .string()
+export const key = plainText
   .refine((value) => value.length > 0, 'Empty, leave the key out to get a backend without a key')
   .refine((value) => Array.from(value).length <= maxKeyLength, `Too long, use at most ${maxKeyLength} characters`)
-  .refine((value) => !hasControlCharacters(value), 'Control characters are not allowed')
-  .meta({ id: 'Key', description: 'A key, unique among the running backends of a service (v1: lock)' });
-
-/** Whether a string has characters of Unicode's category Cc (C0 and C1 control characters). */
-export function hasControlCharacters(value: string): boolean {
-  return /\p{Cc}/u.test(value);
-}
+  .meta({
+    id: 'Key',
+    minLength: 1,
+    maxLength: maxKeyLength,
+    description: 'A key, unique among the running backends of a service (v1: lock)',
+  });

@@ -30,7 +30,12 @@ export const password = z
     (text) => Array.from(text).length <= maxPasswordLength,
     `Too long, use at most ${maxPasswordLength} characters`,
   )
-  .meta({ id: 'Password', description: `${minPasswordLength} to ${maxPasswordLength} characters of any kind` });
+  .meta({
+    id: 'Password',
+    minLength: minPasswordLength,
+    maxLength: maxPasswordLength,
+    description: `${minPasswordLength} to ${maxPasswordLength} characters of any kind`,
+  });
 
 /** A password that is checked: none that is too long to be right costs a hash. */
 const anyPassword = z.string().max(4 * maxPasswordLength);

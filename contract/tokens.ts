@@ -1,6 +1,6 @@
 /** Access tokens in the service API. */
 import { z } from 'zod';
-import { hasControlCharacters, serviceName } from './names.ts';
+import { plainText, serviceName } from './names.ts';
 import { scope, scopes } from './scopes.ts';
 import { timestamp } from './timestamp.ts';
 
@@ -11,11 +11,9 @@ const maxServices = 100;
 const maxExpirySeconds = 315_360_000;
 
 /** What a token is called by its owner. */
-const tokenName = z
-  .string()
+const tokenName = plainText
   .min(1)
   .max(100)
-  .refine((name) => !hasControlCharacters(name), 'Control characters are not allowed')
   .meta({ examples: ['CI of the drawing app'] });
 
 export const createTokenRequest = z

@@ -1,6 +1,6 @@
 /** Trust rules and the exchange of ID tokens in the service API. */
 import { z } from 'zod';
-import { hasControlCharacters, serviceName } from './names.ts';
+import { plainText, serviceName } from './names.ts';
 import { timestamp } from './timestamp.ts';
 
 /** GitHub's, whose ID tokens its workflows get. */
@@ -12,11 +12,7 @@ const maxLifetimeSeconds = 900;
 /** A deployment has no business with settings and tokens. */
 const deployScope = z.enum(['read', 'connect', 'push', 'deploy']);
 
-const gitName = z
-  .string()
-  .min(1)
-  .max(255)
-  .refine((name) => !hasControlCharacters(name), 'Control characters are not allowed');
+const gitName = plainText.min(1).max(255);
 
 export const trustRuleRequest = z
   .strictObject({

@@ -69,6 +69,12 @@ test.each(operations)('the errors of $operationId have their status', ({ respons
 /** What is wrong with an example, by the schema in the document. */
 function problemOf(schema: object, example: unknown): string | undefined {
   const text = JSON.stringify({ ...schema, $defs: document.components.schemas });
-  const parsed = z.fromJSONSchema(JSON.parse(text.replaceAll('#/components/schemas/', '#/$defs/')));
+  // The library knows no conditions.
+  const withoutConditions = (name: string, value: unknown) => (name === 'if' || name === 'then' ? undefined : value);
+  const parsed = z.fromJSONSchema(
+    JSON.parse(text.replaceAll('#/components/schemas/', '#/$defs/'), withoutConditions) as Parameters<
+      typeof z.fromJSONSchema
+    >[0],
+  );
   return parsed.safeParse(example).error?.message;
 }

@@ -12,10 +12,10 @@ import { sessionCookieName } from '../contract/people.ts';
 import { openApiTags, tagOf } from './openapi-tags.ts';
 import { addExamples } from './openapi-examples.ts';
 
-/** What any endpoint may answer, whatever it does. */
-const everywhere: readonly ServiceErrorCode[] = ['InternalError', 'Unavailable'];
+/** What any endpoint may answer, whatever it does. An unknown parameter of the query is a bad request everywhere. */
+const everywhere: readonly ServiceErrorCode[] = ['BadRequest', 'InternalError', 'Unavailable'];
 const withToken: readonly ServiceErrorCode[] = ['Unauthorized', 'Forbidden', 'TooManyRequests'];
-const withBody: readonly ServiceErrorCode[] = ['BadRequest', 'PayloadTooLarge', 'UnsupportedMediaType'];
+const withBody: readonly ServiceErrorCode[] = ['PayloadTooLarge', 'UnsupportedMediaType'];
 
 /** The document, as text. */
 export function openApiText(version: string): string {
