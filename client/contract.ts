@@ -230,6 +230,8 @@ export type ServiceSettingsChange = {
   readiness?: Readiness | null | undefined;
   /** What the containers may do. Default: `default` */
   security_profile?: SecurityProfile | null | undefined;
+  /** The networks that backends may open connections to. Default: `open` */
+  egress?: Egress | null | undefined;
   url_form?: 'host' | 'path' | null | undefined;
   /** Environment variables of each backend, shown to everyone who may read the service */
   env?: {
@@ -254,6 +256,9 @@ export type Readiness = {
 
 /** `default`: root keeps what most images need to start; `none`: no Linux capabilities; `root-less`: no capabilities, never root, and a read-only root file system */
 export type SecurityProfile = 'default' | 'none' | 'root-less';
+
+/** The networks that backends may open connections to. `open`: all but the machine they run on, other backends and cloud metadata; `none`: none; a list: only these IPv4 networks. Without a DNS server in the list, names do not resolve */
+export type Egress = 'open' | 'none' | string[];
 
 export type Visibility = {
   /** Whether the images can be pulled without a token */
@@ -621,6 +626,7 @@ export type ServiceSettings = {
   resource_limits: ResourceLimits | null;
   readiness: Readiness | null;
   security_profile: SecurityProfile | null;
+  egress: Egress | null;
   url_form: 'host' | 'path' | null;
   env: {
     [name: string]: string;

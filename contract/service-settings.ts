@@ -1,5 +1,6 @@
 /** Settings of a service: the defaults of its backends. A connect request overrides them. */
 import { z } from 'zod';
+import { egress } from './egress.ts';
 import { securityProfile } from './security-profile.ts';
 import { readiness } from './readiness.ts';
 import { resourceLimits, seconds, urlForm, variables } from './connect.ts';
@@ -44,6 +45,10 @@ export const serviceSettingsChange = z
       .nullable()
       .meta({ description: 'What the containers may do. Default: `default`' })
       .optional(),
+    egress: egress
+      .nullable()
+      .meta({ description: 'The networks that backends may open connections to. Default: `open`' })
+      .optional(),
     url_form: urlForm.nullable().optional(),
     env: variableChanges
       .meta({ description: 'Environment variables of each backend, shown to everyone who may read the service' })
@@ -61,6 +66,7 @@ export const serviceSettings = z
     resource_limits: resourceLimits.nullable(),
     readiness: readiness.nullable(),
     security_profile: securityProfile.nullable(),
+    egress: egress.nullable(),
     url_form: urlForm.nullable(),
     env: z.record(z.string(), z.string()),
     secrets: z

@@ -3,6 +3,7 @@ import type { UrlForm } from '../contract/connect.ts';
 import { backendStatuses } from '../contract/statuses.ts';
 import type { BackendStatus, TerminationKind, TerminationReason } from '../contract/statuses.ts';
 import type { Readiness } from '../contract/readiness.ts';
+import type { Egress } from '../contract/egress.ts';
 import type { SecurityProfile } from '../contract/security-profile.ts';
 import type { OlderGeneration } from '../contract/generations.ts';
 import type { Collection } from '../core/store/store.ts';
@@ -73,6 +74,8 @@ export interface Backend {
   readonly readiness?: Readiness;
   /** What its container may do. Absent: `default`. */
   readonly securityProfile?: SecurityProfile;
+  /** The networks that it may open connections to. Absent: `open`. */
+  readonly egress?: Egress;
   readonly createdAt: Date;
   readonly status: BackendStatus;
   /** Whether it has not ended. */

@@ -1,6 +1,7 @@
 /** Settings of a service: what its backends get unless a connect request says otherwise. */
 import type { UrlForm } from '../contract/connect.ts';
 import type { Readiness } from '../contract/readiness.ts';
+import type { Egress } from '../contract/egress.ts';
 import type { SecurityProfile } from '../contract/security-profile.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import { SecretBox } from '../core/secret/secret-box.ts';
@@ -16,6 +17,7 @@ export interface ServiceSettings {
   readonly limits?: BackendLimits;
   readonly readiness?: Readiness;
   readonly securityProfile?: SecurityProfile;
+  readonly egress?: Egress;
   /** The form of connection URLs. */
   readonly urlForm?: UrlForm;
   readonly env?: Variables;
@@ -30,6 +32,7 @@ export interface SettingsChange {
   readonly limits?: BackendLimits | null | undefined;
   readonly readiness?: Readiness | null | undefined;
   readonly securityProfile?: SecurityProfile | null | undefined;
+  readonly egress?: Egress | null | undefined;
   readonly urlForm?: UrlForm | null | undefined;
   readonly env?: Readonly<Record<string, string | null>> | undefined;
   readonly secrets?: Readonly<Record<string, string | null>> | undefined;
@@ -43,13 +46,15 @@ const maxVariableBytes = 64 * 1024;
 
 /** Changes the settings of a service. Throws `BadRequest` if the variables would be too many or too large. */
 export function withSettings(service: Service, change: SettingsChange): Service {
-  const { port, maxIdleSeconds, limits, readiness, securityProfile, urlForm, env, secrets } = service.settings ?? {};
+  const { port, maxIdleSeconds, limits, readiness, securityProfile, egress, urlForm, env, secrets } =
+    service.settings ?? {};
   const settings = {
     port: changed(port, change.port),
     maxIdleSeconds: changed(maxIdleSeconds, change.maxIdleSeconds),
     limits: changed(limits, change.limits),
     readiness: changed(readiness, change.readiness),
     securityProfile: changed(securityProfile, change.securityProfile),
+    egress: changed(egress, change.egress),
     urlForm: changed(urlForm, change.urlForm),
     env: changedVariables('env', env, change.env),
     secrets: changedVariables('secrets', secrets, change.secrets),

@@ -13,6 +13,7 @@ import type { RegistryGrants } from '../model/registry-grant.ts';
 import type { Connections } from './idle/connections.ts';
 import type { ContainerLeases } from './leases/container-lease.ts';
 import type { Engine } from './docker/engine.ts';
+import type { Firewall } from './firewall/firewall.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import type { KeptLogs } from './logs/kept-logs.ts';
 import type { LiveStats } from './usage/live-stats.ts';
@@ -61,6 +62,7 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly containerLeases?: ContainerLeases;
   /** Absent if this node cannot run it inside of containers. */
   readonly portHelper?: PortHelper;
+  readonly firewall: Firewall;
   readonly liveStats: LiveStats;
   readonly metrics: WorkerMetrics;
   /** Decrypts variables of backends. */

@@ -1,3 +1,5 @@
+import type { FirewallMode } from './firewall/firewall.ts';
+
 /** Time limit for closing parts of the worker: pending writes and calls to the engine. The next worker completes the rest. */
 export const closeWithinMs = 5_000;
 
@@ -27,6 +29,8 @@ export interface WorkerSettings {
   readonly pidsLimit: number;
   /** Linux capabilities that containers keep; all others are dropped. */
   readonly capabilities: readonly string[];
+  /** Whether rules keep backends from this machine's services, and limit their egress. Default: `off`. */
+  readonly firewall?: FirewallMode;
   /** The engine's runtime (`runsc`). Default: the engine's own default. */
   readonly runtime?: string;
   /** The folder in which mounts are created. Without it, a backend with a mount does not start. */

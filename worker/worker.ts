@@ -18,6 +18,8 @@ import { Connections } from './idle/connections.ts';
 import { openContainerLeases } from './leases/container-lease.ts';
 import type { ContainerLeases } from './leases/container-lease.ts';
 import type { WorkerContext, WorkerDeps } from './context.ts';
+import { openFirewall } from './firewall/firewall.ts';
+import type { Firewall } from './firewall/firewall.ts';
 import { Prefetcher } from './images/prefetch.ts';
 import { countedEngine, openWorkerMetrics } from './metrics.ts';
 import { openGateway } from './gateway/gateway.ts';
@@ -72,8 +74,10 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   const containerLeases = deps.store.isShared ? await openContainerLeases(deps, portHelper) : undefined;
   const clock = deps.store.isShared ? parts.use(await StoreClock.open(deps)) : deps.clock;
   const watch = parts.use(await openBackendWatch({ ...deps, lookEveryMs: readHolderEveryMs }));
-  const worker = newContext(deps, { clock, closing: closing.signal, watch, containerLeases, portHelper });
+  const firewall = await openNodeFirewall(deps);
+  const worker = newContext(deps, { clock, closing: closing.signal, watch, containerLeases, portHelper, firewall });
   parts.use(worker.metrics);
+  parts.defer(() => removeUnusedFirewall(worker));
   parts.defer(() => settle(worker));
   parts.defer(() => closing.abort(new Error('The worker is closing')));
   parts.use(worker.engineHealth);
@@ -84,6 +88,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   parts.use(await followEnds(worker));
   parts.use(await beginWatching(worker));
   await reconcile(worker);
+  await firewall.settle();
   await removeLeftOverMounts(worker);
   gateway.open();
   parts.use(beginReconciling(worker));
@@ -110,12 +115,13 @@ function newContext(
     watch: BackendWatch;
     containerLeases: ContainerLeases | undefined;
     portHelper: PortHelper | undefined;
+    firewall: Firewall;
   },
 ): WorkerContext {
   const runs = new Map<string, Run>();
   const claiming = new Map<string, Backend>();
   const { store, bus, grants, settings, clock: machineClock } = deps;
-  const { clock, closing, watch, containerLeases, portHelper } = opened;
+  const { clock, closing, watch, containerLeases, portHelper, firewall } = opened;
   const log = deps.log.child({ node: settings.node });
   const engineHealth = new EngineHealth({ engine: deps.engine, clock: machineClock, log });
   const metrics = openWorkerMetrics(deps.metrics, {
@@ -145,6 +151,7 @@ function newContext(
     connections: new Connections((backend) => runs.has(backend)),
     keptLogs: new KeptLogs({ settings: settings.keptLogs, reserve: deps.reserve, clock: machineClock, log }),
     liveStats: new LiveStats(engine),
+    firewall,
     containerEnv: new ContainerEnv(deps.secret),
     ...(containerLeases && { containerLeases }),
     ...(portHelper && { portHelper }),
@@ -158,6 +165,25 @@ async function openOwnGateway(worker: WorkerContext, { settings, secret }: Worke
     secret,
     answer: (request, response) => streams.answer(request, response),
   });
+}
+
+/** Only root opens connections to backends: in the process with the worker, and through its gateway. */
+async function openNodeFirewall({ engine, settings, log }: WorkerDeps): Promise<Firewall> {
+  const { bridge, subnet } = engine.network;
+  const users = [...new Set([0, process.getuid?.() ?? 0])];
+  return await openFirewall({ mode: settings.firewall ?? 'off', rules: { bridge, subnet, users }, log });
+}
+
+/** Backends that continue without a worker keep their rules. */
+async function removeUnusedFirewall({ firewall, engine, log }: WorkerContext): Promise<void> {
+  try {
+    await settledWithin({ ms: closeWithinMs }, async () => {
+      const containers = await engine.containers.list();
+      if (containers.every(({ phase }) => phase !== 'running')) await firewall.remove();
+    });
+  } catch (error) {
+    log.warn({ err: error }, 'Cannot remove the rules of the firewall');
+  }
 }
 
 async function followConnections({ bus, connections, clock }: WorkerContext): Promise<AsyncDisposable> {

@@ -158,7 +158,15 @@ function planSpawn(
   }: { readonly settings?: ServiceSettings | undefined; readonly generation?: GenerationName | undefined },
 ): Pick<
   BackendPlan,
-  'env' | 'limits' | 'mount' | 'maxIdleSeconds' | 'lifetimeLimitSeconds' | 'port' | 'readiness' | 'securityProfile'
+  | 'env'
+  | 'limits'
+  | 'mount'
+  | 'maxIdleSeconds'
+  | 'lifetimeLimitSeconds'
+  | 'port'
+  | 'readiness'
+  | 'securityProfile'
+  | 'egress'
 > {
   const { env, mount, resource_limits: limits } = config.executable ?? {};
   if (mount !== undefined && !rules.mountsEnabled) {
@@ -180,6 +188,7 @@ function planSpawn(
     ...(settings.port !== undefined && { port: settings.port }),
     ...(settings.readiness !== undefined && { readiness: settings.readiness }),
     ...(settings.securityProfile !== undefined && { securityProfile: settings.securityProfile }),
+    ...(settings.egress !== undefined && { egress: settings.egress }),
   };
 }
 

@@ -18,6 +18,7 @@ const unset = {
   resource_limits: null,
   readiness: null,
   security_profile: null,
+  egress: null,
   url_form: null,
   env: {},
   secrets: [],
@@ -52,6 +53,7 @@ test('every setting is shown as it was set, but for secrets, of which the names 
     resource_limits: limits,
     readiness: { type: 'http', path: '/up' },
     security_profile: 'root-less',
+    egress: ['10.0.0.0/8'],
     url_form: 'host',
     env: { MODE: 'a' },
   });
@@ -62,6 +64,7 @@ test('every setting is shown as it was set, but for secrets, of which the names 
     resource_limits: { ...limits, cpu_period: 100_000 },
     readiness: { type: 'http', path: '/up' },
     security_profile: 'root-less',
+    egress: ['10.0.0.0/8'],
     url_form: 'host',
     env: { MODE: 'a' },
     secrets: ['KEY', 'PASSWORD'],
@@ -70,7 +73,7 @@ test('every setting is shown as it was set, but for secrets, of which the names 
 });
 
 test('what is left out stays, and null restores the default', async () => {
-  await change({ security_profile: 'none', readiness: { type: 'healthcheck' } });
+  await change({ security_profile: 'none', egress: 'none', readiness: { type: 'healthcheck' } });
   await change({ port: 3000, max_idle_seconds: 60, resource_limits: {}, env: { A: '1', B: '2' }, secrets: { C: '3' } });
   await change({ env: { A: null, D: '4' } });
   expect((await api.get(path)).body).toMatchObject({ port: 3000, env: { B: '2', D: '4' }, secrets: ['C'] });
@@ -81,6 +84,7 @@ test('what is left out stays, and null restores the default', async () => {
     resource_limits: null,
     readiness: null,
     security_profile: null,
+    egress: null,
     url_form: null,
     env: { B: null, D: null },
     secrets: { C: null },
@@ -95,6 +99,7 @@ test('backends get the settings', async () => {
     resource_limits: { memory_limit_bytes: 64 * 1024 * 1024, cpu_time_limit: 60 },
     security_profile: 'none',
     readiness: { type: 'healthcheck' },
+    egress: 'none',
     env: { MODE: 'a' },
     secrets: { PASSWORD: 'hunter2' },
   });
@@ -102,6 +107,7 @@ test('backends get the settings', async () => {
   expect(backend).toMatchObject({
     securityProfile: 'none',
     readiness: { type: 'healthcheck' },
+    egress: 'none',
     port: 3000,
     maxIdleSeconds: 60,
     limits: { memoryBytes: 64 * 1024 * 1024, cpuTimeSeconds: 60 },
@@ -183,6 +189,10 @@ test.each([
   [{ readiness: { type: 'http', path: '/a\r\nb: c' } }, 'readiness.path'],
   [{ readiness: { type: 'http', path: '/a#b' } }, 'readiness.path'],
   [{ readiness: { type: 'port', path: '/' } }, 'readiness.path'],
+  [{ egress: 'closed' }, 'egress'],
+  [{ egress: [] }, 'egress'],
+  [{ egress: ['10.0.0.1'] }, 'egress.0'],
+  [{ egress: ['fd00::/8'] }, 'egress.0'],
 ])('%j is refused and changes nothing', async (body, field) => {
   const { status, body: answer } = await api.post(path, body);
   expect([status, answer.error.code]).toEqual([400, 'BadRequest']);

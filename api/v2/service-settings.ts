@@ -26,6 +26,7 @@ export const serviceSettingsEndpoints = [
       limits: body.resource_limits ? planLimits(body.resource_limits) : body.resource_limits,
       readiness: body.readiness,
       securityProfile: body.security_profile,
+      egress: body.egress,
       urlForm: body.url_form,
       env: body.env,
       secrets: body.secrets && sealSecrets(api.serviceSecrets, service.id, body.secrets),
@@ -36,13 +37,14 @@ export const serviceSettingsEndpoints = [
 ];
 
 function presentSettings(settings: ServiceSettings): ServiceSettingsObject {
-  const { port, maxIdleSeconds, limits, readiness, securityProfile, urlForm, env, secrets } = settings;
+  const { port, maxIdleSeconds, limits, readiness, securityProfile, egress, urlForm, env, secrets } = settings;
   return {
     port: port ?? null,
     max_idle_seconds: maxIdleSeconds ?? null,
     resource_limits: limits ? presentLimits(limits) : null,
     readiness: readiness ?? null,
     security_profile: securityProfile ?? null,
+    egress: egress ?? null,
     url_form: urlForm ?? null,
     env: { ...env },
     secrets: Object.keys(secrets ?? {}).toSorted(),

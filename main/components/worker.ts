@@ -65,6 +65,7 @@ function workerSettings(deps: ComponentDeps, registryHost: string): WorkerSettin
     defaultMemoryBytes: config.defaultMemoryBytes,
     pidsLimit: config.pidsLimit,
     capabilities: config.capabilities,
+    firewall: config.firewall,
     ...(config.containerRuntime !== undefined && { runtime: config.containerRuntime }),
     ...(mounts !== undefined && { mountFolder: mounts }),
     keptLogs: {

@@ -1,6 +1,6 @@
 /** How backends are started, limited and stopped. */
 import { z } from 'zod';
-import { optionalText, optionalWhole, whole, wordList, yesOrNo } from '../../core/config/settings.ts';
+import { oneOf, optionalText, optionalWhole, whole, wordList, yesOrNo } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
 import { defaultCapabilities } from '../../model/capabilities.ts';
 import { yearSeconds } from './retention-settings.ts';
@@ -81,6 +81,12 @@ export const backendSettings = {
     ),
     defaultText: `\`${defaultCapabilities.join(',')}\``,
     help: 'Linux capabilities that backends keep whose service has the security profile `default`, see [applications](applications.md#what-a-container-may-do). All others are dropped. `none`: no capability.',
+  },
+  firewall: {
+    variable: 'BERTH_FIREWALL',
+    schema: oneOf(['auto', 'required', 'off'], 'auto'),
+    defaultText: '`auto`',
+    help: 'Rules that keep backends from the services of their machine and from cloud metadata, keep other users of the machine from backends, and limit egress, see [applications](applications.md#what-a-container-may-reach). `auto` warns where they cannot be set up, which needs root and iptables in the network namespace of the Docker Engine; `required` does not run backends then.',
   },
   containerRuntime: {
     variable: 'BERTH_CONTAINER_RUNTIME',

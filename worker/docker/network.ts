@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
@@ -11,12 +12,17 @@ import type { Subnet } from './subnets.ts';
 export interface Network {
   readonly name: string;
   readonly addresses: AddressPool;
+  /** The name of its bridge, a network interface of the engine's machine. */
+  readonly bridge: string;
+  /** In CIDR notation. */
+  readonly subnet: string;
   /** Creates the network if it does not exist: `docker network prune` removes it while no backend runs. */
   ensure(): Promise<void>;
 }
 
-/** Containers on the network cannot reach each other. */
-const isolation = { 'com.docker.network.bridge.enable_icc': 'false' };
+const isolationOption = 'com.docker.network.bridge.enable_icc';
+
+const bridgeOption = 'com.docker.network.bridge.name';
 
 /** Upper bound on subnets to try: other networks rarely use more than a few. */
 const maxTries = 64;
@@ -29,6 +35,7 @@ interface NetworkOptions {
 
 export class DockerNetwork implements Network {
   readonly name: string;
+  readonly bridge: string;
   readonly #docker: Docker;
   readonly #options: NetworkOptions;
   #addresses: AddressPool | undefined;
@@ -37,6 +44,7 @@ export class DockerNetwork implements Network {
 
   constructor(docker: Docker, options: NetworkOptions) {
     this.name = `berth-${options.node}`;
+    this.bridge = bridgeName(options.node);
     this.#docker = docker;
     this.#options = options;
   }
@@ -54,11 +62,16 @@ export class DockerNetwork implements Network {
     return this.#addresses;
   }
 
+  get subnet(): string {
+    if (this.#subnet === undefined) throw new Error('The network is not open yet');
+    return this.#subnet;
+  }
+
   async #ensure(): Promise<void> {
     const found = (await this.#inspect()) ?? (await this.#create());
     const subnet = found.IPAM?.Config?.[0]?.['Subnet'];
-    const isOurs = found.Labels?.[nodeLabel] === this.#options.node;
-    if (!isOurs || !subnet || found.Options?.['com.docker.network.bridge.enable_icc'] !== 'false') {
+    const isOurs = found.Labels?.[nodeLabel] === this.#options.node && found.Options?.[bridgeOption] === this.bridge;
+    if (!isOurs || !subnet || found.Options?.[isolationOption] !== 'false') {
       throw new EngineError(
         'refused',
         `A Docker network named "${this.name}" exists and is not one of ours, remove it or name the node differently`,
@@ -82,7 +95,8 @@ export class DockerNetwork implements Network {
           Name: this.name,
           CheckDuplicate: true,
           Driver: 'bridge',
-          Options: isolation,
+          // Containers on it cannot reach each other, and the rules of the firewall name its bridge.
+          Options: { [isolationOption]: 'false', [bridgeOption]: this.bridge },
           Labels: { ...dataFolderLabels(this.#options.dataFolder), [nodeLabel]: this.#options.node },
           IPAM: { Driver: 'default', Config: [{ Subnet: formatSubnet(subnet) }] },
         });
@@ -103,6 +117,11 @@ export class DockerNetwork implements Network {
     const routes = await readFile('/proc/net/route', 'utf8').catch(() => '');
     return [...previous, ...candidateSubnets(this.#options.node, parseRoutes(routes))].slice(0, maxTries);
   }
+}
+
+/** The name of a node's bridge: the kernel allows 15 characters. */
+function bridgeName(node: string): string {
+  return `berth${createHash('sha256').update(node).digest('hex').slice(0, 10)}`;
 }
 
 function gatewayOf(network: Docker.NetworkInspectInfo, subnet: string): string {

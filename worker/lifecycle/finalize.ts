@@ -64,7 +64,12 @@ async function finalizeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
   await run.containerLease?.remove().catch((error: unknown) => {
     worker.log.warn({ err: error, backend: run.id }, 'Cannot remove the lease folder, the next pass tries again');
   });
-  if (run.address !== undefined) worker.engine.network.addresses.release(run.address);
+  if (run.address !== undefined) {
+    await worker.firewall.release(run.address).catch((error: unknown) => {
+      worker.log.warn({ err: error, backend: run.id }, 'Cannot delete the firewall rules of a backend that has ended');
+    });
+    worker.engine.network.addresses.release(run.address);
+  }
   worker.connections.delete(run.id);
   worker.runs.delete(run.id);
   run.finish();

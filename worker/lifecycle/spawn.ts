@@ -129,8 +129,18 @@ async function attemptStart(
   if (await hasStarted(worker, run)) return;
   const id = await createContainer(worker, run, mountFolder);
   await abortable(keyHeld, run.startUpSignal);
+  await limitEgress(worker, run);
   await worker.engine.containers.start(id);
   run.containerStarted(id);
+}
+
+/** Writes the firewall's rules for a container that is about to start. */
+async function limitEgress({ firewall }: WorkerContext, run: Run): Promise<void> {
+  const { address, backend } = run;
+  if (address === undefined) return;
+  await firewall.admit(address, backend.egress ?? 'open').catch((error: Error) => {
+    throw new StartFailure(error.message);
+  });
 }
 
 /** Whether an earlier attempt started its container after all: if containerd fails meanwhile, the engine may not report it. */

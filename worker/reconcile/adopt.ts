@@ -52,7 +52,10 @@ async function adoptStarted(worker: WorkerContext, run: Run, container: ListedCo
   run.containerStarted(container.id);
   const state = await worker.engine.containers.inspect(container.id);
   run.useAddress(state?.address ?? run.backend.address?.host);
-  if (run.address !== undefined) worker.engine.network.addresses.reserve(run.address);
+  if (run.address !== undefined) {
+    worker.engine.network.addresses.reserve(run.address);
+    await limitEgressAgain(worker, run, run.address);
+  }
   if (state?.phase !== 'running') {
     await checkContainer(worker, run);
     return;
@@ -81,6 +84,15 @@ function resumeWaiting(worker: WorkerContext, run: Run): void {
         worker.log.error({ err: error, backend: run.id }, 'Adopted backend did not become ready');
     }),
   );
+}
+
+/** Its container runs in any case: without a firewall, which its service asked for, that is reported. */
+async function limitEgressAgain(worker: WorkerContext, run: Run, address: string): Promise<void> {
+  try {
+    await worker.firewall.admit(address, run.backend.egress ?? 'open');
+  } catch (error) {
+    worker.log.error({ err: error, backend: run.id }, 'Cannot limit the egress of an adopted backend');
+  }
 }
 
 /** How long an earlier worker pulled the image: the whole of `loading`, which is little else. */

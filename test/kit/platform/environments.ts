@@ -114,6 +114,8 @@ async function commonEnvironment({ engine, settings }: PlatformOptions, place: P
     BERTH_REGISTRY_PORT: registry,
     BERTH_PROXY_PORT: proxy,
     BERTH_OPERATIONS_PORT: '0',
+    // Platforms of tests come and go beside each other; the tests of the firewall turn it on.
+    BERTH_FIREWALL: 'off',
     // No limit, because test machines may have little memory.
     BERTH_NODE_MEMORY_BYTES: '0',
     ...settings,

@@ -1,0 +1,49 @@
+/** Other machines, as far as containers of this machine can see: a network namespace with addresses of its own, and a web server. */
+import { spawn } from 'node:child_process';
+import { randomBytes, randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { runCommand, tryCommand } from '../../../setup/command.ts';
+
+export const outsidePort = 8080;
+
+/** Answers every request with the address that was asked. */
+const server = `
+  const server = require('node:http').createServer((request, response) => response.end(request.socket.localAddress + '\\n'));
+  server.listen(${outsidePort}, '0.0.0.0', () => console.log('listening'));
+`;
+
+/** Opens a namespace with these IPv4 addresses, which this machine routes to it. Only root can. */
+export async function openOutsideNetwork(addresses: readonly string[]): Promise<AsyncDisposable> {
+  await using opening = new AsyncDisposableStack();
+  const name = `berth-${randomBytes(3).toString('hex')}`;
+  const [here, there] = [`${name}h`, `${name}t`];
+  await runCommand('ip', ['netns', 'add', name]);
+  // The kernel removes both ends of the pair with the namespace, as soon as its last process has ended.
+  opening.defer(async () => void (await tryCommand('ip', ['link', 'del', here])));
+  opening.defer(async () => void (await tryCommand('ip', ['netns', 'del', name])));
+  await runCommand('ip', ['link', 'add', here, 'type', 'veth', 'peer', 'name', there, 'netns', name]);
+  // From the range for carrier-grade translation: routes to it exist nowhere else.
+  const subnet = `100.127.${randomInt(256)}`;
+  const [gateway, own] = [`${subnet}.1`, `${subnet}.2`];
+  await runCommand('ip', ['address', 'add', `${gateway}/30`, 'dev', here]);
+  await runCommand('ip', ['link', 'set', here, 'up']);
+  const inside = async (...args: string[]) => await runCommand('ip', ['-n', name, ...args]);
+  await inside('link', 'set', 'lo', 'up');
+  await inside('address', 'add', `${own}/30`, 'dev', there);
+  await inside('link', 'set', there, 'up');
+  await inside('route', 'add', 'default', 'via', gateway);
+  for (const address of addresses) {
+    await inside('address', 'add', `${address}/32`, 'dev', 'lo');
+    await runCommand('ip', ['route', 'add', `${address}/32`, 'via', own, 'dev', here]);
+  }
+  const child = spawn('ip', ['netns', 'exec', name, process.execPath, '-e', server], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  opening.defer(async () => {
+    if (child.kill('SIGKILL')) await once(child, 'exit');
+  });
+  await once(createInterface(child.stdout), 'line');
+  const owned = opening.move();
+  return { [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}

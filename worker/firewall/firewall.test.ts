@@ -1,0 +1,132 @@
+// Takes about 20 s
+// Runs on every engine
+/** What containers reach with the firewall, tried from inside of them, and what reaches them. */
+import { spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Egress } from '../../contract/egress.ts';
+import { openOutsideNetwork, outsidePort } from '../../test/kit/machine/outside-network.ts';
+import { fetchText, leftBehind, openWorkerFixture } from '../testing/fixture.ts';
+import { openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
+import type { TestPlatform } from '../testing/test-platform.ts';
+
+/** Addresses of other machines: one of the internet, one of a private network, and that of the metadata of a cloud. Other runs use others. */
+const number = randomInt(1, 254);
+const [internet, intranet, metadata] = [`198.51.100.${number}`, `10.254.253.${number}`, `169.254.${number}.254`];
+
+const why = (await whyNoTests()) ?? (process.getuid?.() === 0 ? undefined : '(only root can)');
+
+describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`, () => {
+  const parts = new AsyncDisposableStack();
+  let platform: TestPlatform;
+  /** A service of this machine, on all its addresses, and the ways to it. */
+  let ownService: string[];
+
+  beforeAll(async () => {
+    parts.use(await openOutsideNetwork([internet, intranet, metadata]));
+    const server = createServer((_request, response) => response.end('reached\n'));
+    await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
+    parts.defer(() => server.close().closeAllConnections());
+    ({ platform } = parts.use(await openWorkerFixture({ firewall: 'required' })));
+    const { port } = server.address() as AddressInfo;
+    const own = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+    const addresses = own
+      .filter(({ family, internal }) => family === 'IPv4' && !internal)
+      .map(({ address }) => address);
+    ownService = [...addresses.slice(0, 3), gatewayOf(platform)].map((address) => `${address}:${port}`);
+  });
+  afterAll(() => parts.disposeAsync());
+
+  /** Starts a backend, and returns the addresses of these that it reaches. */
+  const reachedFrom = async (egress: Egress | undefined, targets: readonly string[]) => {
+    const attempts = targets.map((target) => `(${get(target)} && echo ${target} >> out.txt) &`);
+    const imageDigest = await platform.images.addConfigured({
+      Cmd: ['/bin/sh', '-c', `: > out.txt; ${attempts.join(' ')} wait; exec httpd -f -p $PORT`],
+    });
+    const id = await platform.schedule({ imageDigest, ...(egress !== undefined && { egress }) });
+    await platform.until(id, 'ready');
+    const reached = (await fetchText(platform, id, '/out.txt')).split('\n').filter(Boolean).toSorted();
+    return { id, reached };
+  };
+  const outside = [internet, intranet, metadata].map((address) => `${address}:${outsidePort}`);
+
+  it('lets backends reach other machines, and neither their own, nor each other, nor metadata', async () => {
+    const neighbour = await platform.schedule({ imageDigest: await platform.images.add(polite) });
+    const { address } = await platform.until(neighbour, 'ready');
+    const { id, reached } = await reachedFrom(undefined, [
+      ...outside,
+      ...ownService,
+      `${address?.host}:${address?.port}`,
+    ]);
+    expect(reached).toEqual([`${intranet}:${outsidePort}`, `${internet}:${outsidePort}`]);
+    await Promise.all([platform.end(id), platform.end(neighbour)]);
+  });
+
+  it('does not let a backend out whose service says "none", also after its worker was replaced', async () => {
+    await using other = await openTestPlatform();
+    const worker = await other.openWorker({ settings: { firewall: 'required' } });
+    const script = `while :; do ${get(`${internet}:${outsidePort}`)}; sleep 0.2; done > out.txt & exec httpd -f -p $PORT`;
+    const imageDigest = await other.images.addConfigured({ Cmd: ['/bin/sh', '-c', script] });
+    const ids = [];
+    for (const egress of ['none', 'open'] as const) ids.push(await other.schedule({ imageDigest, egress }));
+    const [none = '', open = ''] = ids;
+    for (const id of ids) await other.until(id, 'ready');
+    const outputOf = async (id: string) => await fetchText(other, id, '/out.txt');
+    await expect.poll(() => outputOf(open), { timeout: 10_000 }).toContain(internet);
+    await worker[Symbol.asyncDispose]();
+    expect(rulesOf(other)).not.toEqual([]);
+    await using next = await other.openWorker({ settings: { firewall: 'required' } });
+    const later = await other.schedule({ imageDigest, egress: 'open' });
+    await other.until(later, 'ready');
+    await expect.poll(() => outputOf(later), { timeout: 10_000 }).toContain(internet);
+    expect(await outputOf(none)).toBe('');
+    await Promise.all([none, open, later].map((id) => other.end(id)));
+    expect(await leftBehind(other)).toEqual([]);
+    await next[Symbol.asyncDispose]();
+    expect(rulesOf(other)).toEqual([]);
+  });
+
+  it('lets a backend reach the networks of its list only', async () => {
+    const { id, reached } = await reachedFrom(['10.254.253.0/24', '169.254.0.0/16'], [...outside, ...ownService]);
+    expect(reached).toEqual([`${intranet}:${outsidePort}`]);
+    await platform.end(id);
+  });
+
+  it('lets no other user of the machine connect to a backend', async () => {
+    const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
+    const { address } = await platform.until(id, 'ready');
+    const script = `fetch('http://${address?.host}:${address?.port}/', { signal: AbortSignal.timeout(2000) }).then(() => process.exit(0), () => process.exit(7))`;
+    const asUser = (uid: number) => spawnSync(process.execPath, ['-e', script], { uid, cwd: '/' }).status;
+    expect([asUser(0), asUser(65_534)]).toEqual([0, 7]);
+    await platform.end(id);
+  });
+
+  it('is needed by a service that limits egress: without it, the backend does not start', async () => {
+    await using without = await openWorkerFixture();
+    const imageDigest = await without.platform.images.add(polite);
+    const id = await without.platform.schedule({ imageDigest, egress: 'none' });
+    const { history } = await without.platform.until(id, 'terminated');
+    expect(JSON.stringify(history.at(-1))).toContain('limits egress, which needs a firewall');
+  });
+});
+
+/** The command that prints the answer of a web server. (`wget` of a static busybox does not look up addresses.) */
+function get(target: string): string {
+  return `printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 3 ${target.replace(':', ' ')} | grep -v HTTP | grep .`;
+}
+
+function gatewayOf({ engine }: TestPlatform): string {
+  return engine.engine.network.subnet.replace(/\d+\/\d+$/, '1');
+}
+
+/** The rules that name the bridge of a platform. */
+function rulesOf({ engine }: TestPlatform): string[] {
+  const { bridge } = engine.engine.network;
+  const saved = ['iptables-save', 'ip6tables-save'].map((program) => spawnSync(program, ['-t', 'mangle']).stdout);
+  return saved
+    .flatMap((output) => output.toString().split('\n'))
+    .filter((line) => line.toUpperCase().includes(bridge.toUpperCase()));
+}

@@ -1,0 +1,127 @@
+/** The firewall of a node's bridge: keeps backends from this machine's services, from cloud metadata and from networks of their choice. */
+import { access } from 'node:fs/promises';
+import type { Log } from '../../core/log/log.ts';
+import { KeyedMutex } from '../../core/async/keyed-mutex.ts';
+import { iptables, iptablesRestore } from './iptables.ts';
+import { bridgeRules, chainsOf, egressRules, firstEgressRules, hooksOf, noRules } from './rules.ts';
+import type { BridgeRules, Family } from './rules.ts';
+import type { Egress } from '../../contract/egress.ts';
+
+/** `auto`: with a warning where it is impossible. `required`: the worker does not open without it. */
+export type FirewallMode = 'auto' | 'required' | 'off';
+
+export interface Firewall {
+  /** Writes the rules of a backend before it starts. Throws if its egress is limited and there is no firewall. */
+  admit(address: string, egress: Egress): Promise<void>;
+  /** Forgets the backend with this address, which has ended. */
+  release(address: string): Promise<void>;
+  /** From now on, the backends that were admitted are all that there are: deletes the rules of others. */
+  settle(): Promise<void>;
+  /** Deletes all rules. */
+  remove(): Promise<void>;
+}
+
+export interface FirewallDeps {
+  readonly mode: FirewallMode;
+  readonly rules: BridgeRules;
+  readonly log: Log;
+}
+
+const families: readonly Family[] = ['ipv4', 'ipv6'];
+
+const inTable = ['-t', 'mangle'] as const;
+
+/** Writes the rules of the bridge. Throws if they are required and cannot be written; the error says what to do. */
+export async function openFirewall({ mode, rules, log }: FirewallDeps): Promise<Firewall> {
+  if (mode === 'off') return noFirewall('it is turned off on this node (BERTH_FIREWALL)');
+  try {
+    await assertOwnBridge(rules.bridge);
+    await writeBridgeRules(rules);
+    return new IptablesFirewall(rules.bridge);
+  } catch (error) {
+    const problem = `The firewall cannot be set up: ${(error as Error).message}`;
+    if (mode === 'required') throw new Error(problem, { cause: error });
+    log.warn(
+      { bridge: rules.bridge, why: (error as Error).message },
+      'Backends can reach the services of this machine, because the firewall cannot be set up, see docs/applications.md',
+    );
+    return noFirewall('it cannot be set up');
+  }
+}
+
+/** A bridge of a remote engine, or seen from within a container, is not on this machine. */
+async function assertOwnBridge(bridge: string): Promise<void> {
+  await access(`/sys/class/net/${bridge}`).catch(() => {
+    throw new Error(`The bridge ${bridge} of the Docker Engine is not in the network namespace of this process`);
+  });
+}
+
+async function writeBridgeRules(rules: BridgeRules): Promise<void> {
+  const { bridge } = rules;
+  // Fails if the chain exists: it holds the rules of backends that an earlier worker started.
+  await iptables('ipv4', [...inTable, '-N', chainsOf(bridge).egress]);
+  for (const family of families) {
+    await iptablesRestore(family, bridgeRules(rules, family));
+    for (const hook of hooksOf(bridge)) {
+      if (await iptables(family, [...inTable, '-C', ...hook])) continue;
+      if (!(await iptables(family, [...inTable, '-I', ...hook])))
+        throw new Error(`Cannot add the rule "${hook.join(' ')}"`);
+    }
+  }
+}
+
+async function deleteRules(bridge: string): Promise<void> {
+  for (const family of families) {
+    for (const hook of hooksOf(bridge)) await iptables(family, [...inTable, '-D', ...hook]);
+    await iptablesRestore(family, noRules(bridge, family));
+  }
+}
+
+class IptablesFirewall implements Firewall {
+  readonly #bridge: string;
+  readonly #writes = new KeyedMutex();
+  /** The backends whose egress is limited, by address. */
+  readonly #limited = new Map<string, Egress>();
+  #isSettled = false;
+
+  constructor(bridge: string) {
+    this.#bridge = bridge;
+  }
+
+  async admit(address: string, egress: Egress): Promise<void> {
+    if (egress !== 'open') this.#limited.set(address, egress);
+    else if (!this.#limited.delete(address) && this.#isSettled) return;
+    await this.#write(
+      this.#isSettled ? egressRules(this.#bridge, this.#limited) : firstEgressRules(this.#bridge, address, egress),
+    );
+  }
+
+  async release(address: string): Promise<void> {
+    if (this.#limited.delete(address) && this.#isSettled) await this.#write(egressRules(this.#bridge, this.#limited));
+  }
+
+  async settle(): Promise<void> {
+    this.#isSettled = true;
+    await this.#write(egressRules(this.#bridge, this.#limited));
+  }
+
+  async remove(): Promise<void> {
+    await this.#writes.run('', async () => await deleteRules(this.#bridge));
+  }
+
+  /** Each write holds the state at its call, so they happen in the order of the calls. */
+  async #write(rules: string): Promise<void> {
+    await this.#writes.run('', async () => await iptablesRestore('ipv4', rules));
+  }
+}
+
+function noFirewall(why: string): Firewall {
+  return {
+    admit: async (_address, egress) => {
+      if (egress !== 'open') throw new Error(`This service limits egress, which needs a firewall, and ${why}`);
+    },
+    release: async () => {},
+    settle: async () => {},
+    remove: async () => {},
+  };
+}
