@@ -99,6 +99,16 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     for (const id of [...ended, more]) expect(await store.get(backends, id)).toBeDefined();
   });
 
+  retentionTest('a route that moves to the next holder of its key meanwhile is kept', async ({ fixture }) => {
+    const { store, clock, pass } = fixture;
+    const [ended, next] = [await fixture.spawn(), await fixture.spawn()];
+    const moving = await fixture.connect(await fixture.end(ended));
+    await clock.advance(hourMs);
+    fixture.beforeDeletion(() => store.update(routes, moving, (route) => ({ ...route, backend: next })));
+    expect(await pass()).toMatchObject({ routes: 1 });
+    expect(await store.get(routes, moving)).toMatchObject({ backend: next });
+  });
+
   retentionTest('a pass deletes more than one batch of backends and routes', async ({ fixture }) => {
     const { store, clock, pass } = fixture;
     const [first] = await Promise.all(
@@ -227,10 +237,12 @@ function fixtureOf(parts: AsyncDisposableStack, opened: Store) {
   const [clock, timers] = [new ManualClock(new Date()), new ManualClock()];
   const deletions: Promise<unknown>[] = [];
   let deletionsLeft = Infinity;
+  let beforeDeletion: (() => Promise<unknown>) | undefined;
   const store = steered(opened, {
     now: () => clock.now(),
     onCall: async ({ method, run }) => {
       if (method !== 'delete') return await run();
+      await beforeDeletion?.();
       deletionsLeft -= 1;
       if (deletionsLeft < 0) throw new StoreError('unavailable', 'The process has died');
       const deletion = run();
@@ -256,6 +268,7 @@ function fixtureOf(parts: AsyncDisposableStack, opened: Store) {
       await using another = new Retention({ store, clock: timers, log, metrics: new Registry(), rules });
       await another.deleteExpired();
     },
+    beforeDeletion: (change: () => Promise<unknown>) => (beforeDeletion = change),
     failDeletionsAfter: (count: number) => (deletionsLeft = count),
     untilDeletionsEnd: async () => await Promise.allSettled(deletions.splice(0)),
     deletedBackends: async () => {

@@ -7,13 +7,26 @@ import { routeMoved } from '../../contract/messages.ts';
 import { routes } from '../../model/route.ts';
 import { services } from '../../model/service.ts';
 import { labelOfToken } from '../../model/session-host.ts';
+import { steered } from '../../test/kit/ports/steered.ts';
 import { becomeServing, connectPath, openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
 
 let api: TestApi;
 const moved: string[] = [];
+/** What was asked of the store. */
+const calls: string[] = [];
 beforeAll(async () => {
-  api = await openTestApi({ sessions: 'https://*.sessions.example', rules: { urlForm: 'host' } });
+  api = await openTestApi({
+    sessions: 'https://*.sessions.example',
+    rules: { urlForm: 'host' },
+    storeOf: (store) =>
+      steered(store, {
+        onCall: async ({ method, collection, run }) => {
+          calls.push(`${method} ${collection}`);
+          return await run();
+        },
+      }),
+  });
   await api.bus.subscribe(routeMoved, ({ route }) => void moved.push(route));
 });
 afterAll(async () => await api[Symbol.asyncDispose]());
@@ -103,6 +116,19 @@ describe('the host of a session with a key', () => {
     expect([next.url, next.spawned, next.backend_id === first.backend_id]).toEqual([first.url, true, false]);
     expect((await routeOf(next))?.backend).toBe(next.backend_id);
     expect(moved).toContain(hashToken(first.token));
+  });
+
+  test('costs a connect to a held key nothing: the store is asked for the same as with a path', async () => {
+    const callsOf = async (url_form: string) => {
+      await connect({ key: 'held', url_form });
+      calls.length = 0;
+      await connect({ key: 'held', url_form });
+      // The backend is touched once a second.
+      return calls.filter((call) => call !== `update ${backends.name}`).toSorted();
+    };
+    const asked = await callsOf('host');
+    expect(asked).toContain(`update ${routes.name}`);
+    expect(asked).toEqual(await callsOf('path'));
   });
 
   test('differs between users, auths, keys and services', async () => {

@@ -1,5 +1,5 @@
 /** `berth connect`. */
-import { Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { BerthError } from '../../client/index.ts';
 import type { ConnectRequest, ConnectResponse } from '../../client/index.ts';
 import { withExamples } from '../examples.ts';
@@ -19,6 +19,7 @@ export interface ConnectOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly maxIdleSeconds?: number;
   readonly lifetimeLimitSeconds?: number;
+  readonly urlForm?: 'host' | 'path';
   readonly wait?: true;
   readonly timeout?: number;
   readonly open?: true;
@@ -42,6 +43,7 @@ export function connectCommand(session: Session) {
     .option('-c, --cluster <name>', 'the cluster of a new backend')
     .option('-i, --max-idle-seconds <seconds>', 'how long a new backend runs on without connections', nonNegative)
     .option('-l, --lifetime-limit-seconds <seconds>', 'how long a new backend runs at most', nonNegative)
+    .addOption(new Option('--url-form <form>', 'the form of the URL').choices(['host', 'path'] as const))
     .option('-w, --wait', 'wait until the backend is ready')
     .option('--timeout <seconds>', 'with --wait: how long to wait', nonNegative)
     .option('-o, --open', 'open the URL in the browser, which waits until the backend is ready')
@@ -93,7 +95,7 @@ function printConnection({ output }: Session, answer: ConnectResponse): void {
 }
 
 function requestOf(options: ConnectOptions): ConnectRequest {
-  const { key, user, auth, tag, cluster, env, maxIdleSeconds, lifetimeLimitSeconds } = options;
+  const { key, user, auth, tag, cluster, env, maxIdleSeconds, lifetimeLimitSeconds, urlForm } = options;
   const spawn = {
     ...(tag !== undefined && { tag }),
     ...(cluster !== undefined && { cluster }),
@@ -108,6 +110,7 @@ function requestOf(options: ConnectOptions): ConnectRequest {
   return {
     ...(key !== undefined && { key }),
     ...(user !== undefined && { user }),
+    ...(urlForm && { url_form: urlForm }),
     ...(auth && { auth: auth as NonNullable<ConnectRequest['auth']> }),
     ...(options.spawn ? isConfigured && { spawn } : { spawn: false }),
   };

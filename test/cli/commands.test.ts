@@ -37,7 +37,12 @@ describe.skipIf(!engine)('the command line', () => {
     folder = await mkdtemp(join(tmpdir(), 'berth-cli-'));
     const passwordFile = join(folder, 'password');
     await writeFile(passwordFile, admin.password, { mode: 0o600 });
-    const settings = { BERTH_ADMIN_EMAIL: admin.user_email, BERTH_ADMIN_PASSWORD_FILE: passwordFile };
+    const settings = {
+      BERTH_ADMIN_EMAIL: admin.user_email,
+      BERTH_ADMIN_PASSWORD_FILE: passwordFile,
+      BERTH_SESSION_DOMAIN: 'localhost',
+      BERTH_URL_FORM: 'path',
+    };
     const [made, started] = await Promise.all([
       bundled(join(folder, 'package')),
       startPlatform({ engine, settings }),
@@ -304,6 +309,9 @@ describe.skipIf(!engine)('the command line', () => {
     expect(await cli.ok('connect', 'board', '--key', 'room-1', '--no-spawn')).toMatch(
       new RegExp(`^url: +http\\S+\\nbackend: +${first.backend_id}\\nstatus: +ready\\nspawned: +false\\n`),
     );
+    expect(await cli.json('connect', 'board', '--key', 'room-1', '--url-form', 'host')).toMatchObject({
+      url: expect.stringMatching(/^http:\/\/[a-z2-7]{52}\.localhost:\d+\/$/),
+    });
     expect(await cli.run(['connect', 'board', '--key', 'room-2', '--no-spawn'])).toMatchObject({ code: 5 });
     expect(await cli.json('spawn', 'board/default', '-l', 'room-1', '-g', '60')).toMatchObject({ spawned: false });
     expect(await cli.json('service', 'stop-all', 'board', '--dry-run')).toMatchObject({
