@@ -9,18 +9,23 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** Sends a change. If no response arrives, it is repeated: the error `doneBefore` then means that the change was made before. */
+interface ChangeOptions extends CallOptions {
+  /** Errors of a change that was made before. */
+  readonly doneBefore: readonly ServiceErrorCode[];
+}
+
+/** Sends a change. If no response arrives, it is repeated: the errors `doneBefore` then mean that it was made before. */
 export async function sendChange<Name extends EndpointName>(
   transport: Transport,
   name: Name,
   input: CallInput<Name>,
-  { signal, timeoutMs, doneBefore }: CallOptions & { readonly doneBefore: ServiceErrorCode },
+  { signal, timeoutMs, doneBefore }: ChangeOptions,
 ): Promise<void> {
   let mayBeDone = false;
   try {
     await transport.json(name, input, { signal, timeoutMs, repeatable: true, onLost: () => (mayBeDone = true) });
   } catch (error) {
-    if (!(mayBeDone && error instanceof BerthError && error.code === doneBefore)) throw error;
+    if (!(mayBeDone && error instanceof BerthError && doneBefore.some((code) => code === error.code))) throw error;
   }
 }
 

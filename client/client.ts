@@ -174,7 +174,7 @@ export class BerthClient {
   ): Promise<void> {
     const body = hard === undefined ? {} : { hard };
     const input = { path: { backend_id: backend }, body };
-    await sendChange(this.#transport, 'terminate', input, { signal, timeoutMs, doneBefore: 'BackendNotRunning' });
+    await sendChange(this.#transport, 'terminate', input, { signal, timeoutMs, doneBefore: ['BackendNotRunning'] });
   }
 
   /** Stops all backends of a service that were spawned before a time, or only counts them. */
@@ -233,13 +233,13 @@ export class BerthClient {
   async createService(service: string, { signal, timeoutMs }: CallOptions = {}): Promise<void> {
     const { account, service: name } = servicePath(service);
     const input = { path: { account }, body: { name } };
-    await sendChange(this.#transport, 'createService', input, { signal, timeoutMs, doneBefore: 'ServiceExists' });
+    await sendChange(this.#transport, 'createService', input, { signal, timeoutMs, doneBefore: ['ServiceExists'] });
   }
 
   /** Deletes a service: it accepts no connects from now on, its backends are stopped, and its images deleted. */
   async deleteService(service: string, options?: CallOptions): Promise<void> {
     const input = { path: servicePath(service) };
-    await sendChange(this.#transport, 'deleteService', input, { ...options, doneBefore: 'ServiceNotFound' });
+    await sendChange(this.#transport, 'deleteService', input, { ...options, doneBefore: ['ServiceNotFound'] });
   }
 
   /** The images of a service, newest first. */

@@ -143,6 +143,8 @@ test('users and log-ins', async () => {
   const session = await browser.logIns.logIn({ user_email: 'root@example.com', password });
   expect(session.user_is_admin).toBe(true);
   await admin.logIns.logOut(session.uuid);
+  await admin.logIns.logOutOthers();
+  expect((await listed(admin.logIns.list())).map((each) => each.is_current)).toEqual([true]);
   const wrong = { current_password: 'wrong', new_password: 'another password' };
   expect(await codeOf(admin.logIns.changePassword(wrong))).toBe('Unauthorized');
   const { token } = await browser.logIns.beginCli();

@@ -8,6 +8,7 @@ import type {
   CreateUserRequest,
   Invitation,
   InvitationRequest,
+  LogIn,
   LogInRequest,
   Session,
   SetUpRequest,
@@ -75,7 +76,21 @@ export class LogIns {
 
   /** Ends a log-in by its `uuid`. */
   async logOut(uuid: string, options?: CallOptions): Promise<void> {
-    await sendChange(this.#transport, 'logOut', { path: { uuid } }, { ...options, doneBefore: 'Unauthorized' });
+    const input = { path: { uuid } };
+    await sendChange(this.#transport, 'logOut', input, { ...options, doneBefore: ['Unauthorized', 'TokenNotFound'] });
+  }
+
+  /** The log-ins of the caller that have not ended, newest first. */
+  list(options: ListOptions = {}): AsyncGenerator<LogIn, void, undefined> {
+    return pagesOf(options, async (query, send) => {
+      const answer = await this.#transport.json('listLogIns', { path: undefined, query }, send);
+      return { items: answer.log_ins, next: answer.next_cursor };
+    });
+  }
+
+  /** Ends all log-ins of the caller but this one. */
+  async logOutOthers(options?: CallOptions): Promise<void> {
+    await sendIdempotent(this.#transport, 'logOutOthers', { path: undefined }, options);
   }
 
   /** Changes the password of the caller, which ends all log-ins. */

@@ -7,6 +7,7 @@ export interface ExampleSchema {
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
   readonly anyOf?: readonly ExampleSchema[];
+  readonly oneOf?: readonly ExampleSchema[];
   readonly items?: ExampleSchema;
   readonly properties?: Readonly<Record<string, ExampleSchema>>;
   readonly required?: readonly string[];
@@ -147,6 +148,8 @@ const values: Readonly<Record<string, unknown>> = {
   'InvitationRequest.code': '7Hd2Kq9s',
   'ServiceSettings.secrets': ['API_KEY'],
   'ServiceSettingsChange.secrets': { API_KEY: 'a secret' },
+  'LogIn.kind': 'browser',
+  'LogIn.program': 'Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0',
   'Session.accounts': ['acme'],
   'SetUpRequest.code': '7Hd2Kq9s',
   'StatusEntry.status': 'ready',
@@ -172,7 +175,8 @@ export function exampleOf(schema: ExampleSchema, schemas: ExampleSchemas, name =
   if (schema.const !== undefined) return schema.const;
   if (schema.examples) return schema.examples[0];
   if (schema.enum) return schema.enum[0];
-  if (schema.anyOf) return exampleOf(schema.anyOf[0] ?? {}, schemas);
+  const [choice] = schema.anyOf ?? schema.oneOf ?? [];
+  if (choice) return exampleOf(choice, schemas);
   if (schema.type === 'array') return [exampleOf(schema.items ?? {}, schemas)];
   if (schema.type === 'object') return exampleObject(schema, schemas, name);
   if (schema.type === 'boolean') return true;
