@@ -94,6 +94,15 @@ export function permissionIn(permissions: Permissions, account: string): Account
   return { account, role: 'owner', scopes: allScopes };
 }
 
+/** Whether all that a token allowed is allowed as before. Its user may have joined other accounts meanwhile. */
+export function isStillAllowed(before: Permissions, now: Permissions): boolean {
+  if (before.isAdmin && !now.isAdmin) return false;
+  return before.accounts.every((permission) => {
+    const current = now.accounts.find(({ account }) => account === permission.account);
+    return JSON.stringify(current) === JSON.stringify(permission);
+  });
+}
+
 /** Whether a permission covers a service. */
 export function covers({ services }: AccountPermission, service: string): boolean {
   return services?.includes(service) ?? true;

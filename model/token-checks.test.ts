@@ -11,6 +11,7 @@ import type { Store } from '../core/store/store.ts';
 import { accessTokenDocument, accessTokens, newAccessToken, revoke } from './access-token.ts';
 import { accounts } from './account.ts';
 import { modelCollections } from './collections.ts';
+import type { Permissions } from './permissions.ts';
 import { TokenChecks } from './token-checks.ts';
 import { users } from './user.ts';
 
@@ -116,4 +117,38 @@ test('a token allows what its user may do now, and ends with the user', async ()
   await store.update(users, user.id, (current) => ({ ...current, disabledAt: new Date() }));
   await checks.publishChange();
   expect(await checks.permissionsOf(id)).toBeUndefined();
+});
+
+test('an open stream ends when its user loses a role, not when the user joins another account', async () => {
+  const checks = await openChecks();
+  const user = { id: 'ada@example.com', isAdmin: false, accounts: ['acme', 'lab'], createdAt: new Date() };
+  await store.insert(users, user);
+  await store.insert(accounts, { id: 'lab', createdAt: new Date() });
+  const setRole = async (account: string, role: 'member' | 'viewer') => {
+    const member = { user: user.id, role, addedAt: new Date() };
+    await store.update(accounts, account, (current) => ({ ...current, members: [member] }));
+  };
+  await setRole('acme', 'member');
+  const secret = newAccessToken();
+  const about = { kind: 'cli', user: user.id, name: 'test', scopes: ['read', 'push'] } as const;
+  const document = accessTokenDocument(secret, about, new Date());
+  await store.insert(accessTokens, document);
+  const { id } = document;
+  const permissions = await checks.permissionsOf(id);
+  if (!permissions) throw new Error('The token is not valid');
+  using watch = checks.watch(permissions, { reason: () => new Error('changed') });
+  using allowing = checks.watch(permissions, { reason: () => new Error('changed'), allows: () => true });
+  const isInOne = (now: Permissions) => now.accounts.length === 1;
+  using joined = checks.watch(permissions, { reason: () => new Error('changed'), allows: isInOne });
+  await setRole('lab', 'member');
+  await checks.publishChange();
+  await expect.poll(() => joined.signal.aborted).toBe(true);
+  expect(watch.signal.aborted).toBe(false);
+  await setRole('acme', 'viewer');
+  await checks.publishChange();
+  await expect.poll(() => watch.signal.aborted).toBe(true);
+  expect(allowing.signal.aborted).toBe(false);
+  await revokeInStore(id);
+  await checks.publishChange();
+  await expect.poll(() => allowing.signal.aborted).toBe(true);
 });

@@ -10,7 +10,7 @@ import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Store } from '../core/store/store.ts';
 import { accessTokens, noteUse } from './access-token.ts';
-import { readPermissions } from './permissions.ts';
+import { isStillAllowed, readPermissions } from './permissions.ts';
 import type { Permissions } from './permissions.ts';
 
 /** Twice this, for a stream that was opened with what was remembered, is within the second in which a revocation must take effect. */
@@ -25,7 +25,7 @@ const noteUseEveryMs = 60_000;
 interface WatchOptions {
   /** The reason with which the signal aborts. */
   readonly reason: () => Error;
-  /** Whether the stream may go on with what the token allows now, if it is still valid. Default: if it allows the same as before. */
+  /** Whether the stream may go on with what the token allows now, if it is still valid. Default: if it lost nothing (`isStillAllowed`). */
   readonly allows?: (now: Permissions) => boolean;
 }
 
@@ -134,10 +134,10 @@ export class TokenChecks implements AsyncDisposable {
 
   async #lookAt(id: string, watchers: ReadonlySet<Watcher>): Promise<void> {
     const permissions = await readPermissions(this.#deps.store, id, await this.#deps.store.now());
-    const now = JSON.stringify(permissions);
-    const isAllowed = ({ permissions: before, allows }: Watcher) =>
-      permissions !== undefined && (allows ? allows(permissions) : JSON.stringify(before) === now);
-    for (const watcher of watchers) if (!isAllowed(watcher)) watcher.controller.abort(watcher.reason());
+    for (const watcher of watchers) {
+      const { allows = (now: Permissions) => isStillAllowed(watcher.permissions, now) } = watcher;
+      if (!permissions || !allows(permissions)) watcher.controller.abort(watcher.reason());
+    }
   }
 
   #unwatch(watcher: Watcher): void {
