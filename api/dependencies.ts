@@ -41,6 +41,8 @@ export interface SpawnRules {
   /** Default: no limit. */
   readonly defaultLifetimeSeconds?: number;
   readonly lifetimeSecondsLimit: number;
+  /** The highest memory limit of a backend. */
+  readonly memoryBytesLimit: number;
   readonly mountsEnabled: boolean;
   /** The form of connection URLs, if neither the request nor the service asks for another one. */
   readonly urlForm: UrlForm;

@@ -25,6 +25,10 @@ export interface WorkerSettings {
   readonly stopGraceSeconds: number;
   /** For backends without a limit of their own. Default: no limit. */
   readonly defaultMemoryBytes?: number;
+  /** Of one processor, for backends without a limit of their own. Default: no limit. */
+  readonly defaultCpuPercent?: number;
+  /** What a container may write to its own file system. Default: no limit. */
+  readonly diskBytesLimit?: number;
   /** Processes and threads in one container. */
   readonly pidsLimit: number;
   /** Linux capabilities that containers keep; all others are dropped. */

@@ -27,6 +27,7 @@ import type { Gateway } from './gateway/gateway.ts';
 import { beginHeartbeat } from './node/heartbeat.ts';
 import { consumeSpawnJobs } from './scheduling/job-consumer.ts';
 import { KeptLogs } from './logs/kept-logs.ts';
+import { beginLimitingDisk } from './usage/disk-limit.ts';
 import { LiveStats } from './usage/live-stats.ts';
 import { assertOwnName } from './node/node-identity.ts';
 import { removeLeftOverMounts } from './lifecycle/mounts.ts';
@@ -93,6 +94,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   gateway.open();
   parts.use(beginReconciling(worker));
   parts.use(beginSweeping(worker));
+  parts.use(beginLimitingDisk(worker));
   parts.use(worker.keptLogs.beginSweeping());
   const prefetcher = parts.use(new Prefetcher(worker));
   parts.use(await consumeNodeJobs(worker, prefetcher, deps.queue));

@@ -178,11 +178,12 @@ function planSpawn(
   const maxIdleSeconds = config.max_idle_seconds ?? ofService ?? rules.defaultMaxIdleSeconds;
   const lifetime = config.lifetime_limit_seconds ?? rules.defaultLifetimeSeconds;
   checkMaxIdle(rules, generations[generation].words.maxIdleSeconds, maxIdleSeconds);
+  checkMemory(rules, 'spawn.executable.resource_limits.memory_limit_bytes', limits);
   if (lifetime !== undefined) checkLimit('spawn.lifetime_limit_seconds', lifetime, rules.lifetimeSecondsLimit);
   return {
     ...((env ?? settings.env) && { env: { ...settings.env, ...env } }),
     ...(mount !== undefined && { mount }),
-    limits: { ...settings.limits, ...(limits && planLimits(limits)) },
+    limits: { ...lowered(rules, settings.limits), ...(limits && planLimits(limits)) },
     maxIdleSeconds,
     ...(lifetime !== undefined && { lifetimeLimitSeconds: lifetime }),
     ...(settings.port !== undefined && { port: settings.port }),
@@ -210,6 +211,21 @@ export function checkMaxIdle({ maxIdleSecondsLimit }: SpawnRules, field: string,
   checkLimit(field, seconds, maxIdleSecondsLimit);
 }
 
-function checkLimit(field: string, seconds: number, limit: number): void {
-  if (seconds > limit) throw new ApiError('BadRequest', `${field}: At most ${limit} on this platform`);
+/** Throws `BadRequest` if the memory limit of a request is above the platform's. */
+export function checkMemory(
+  { memoryBytesLimit }: SpawnRules,
+  field: string,
+  limits: ResourceLimits | null | undefined,
+): void {
+  if (limits?.memory_limit_bytes !== undefined) checkLimit(field, limits.memory_limit_bytes, memoryBytesLimit);
+}
+
+/** The limits of a service. The platform's may be lower than when they were set. */
+function lowered({ memoryBytesLimit }: SpawnRules, limits: BackendLimits = {}): BackendLimits {
+  const { memoryBytes } = limits;
+  return memoryBytes === undefined ? limits : { ...limits, memoryBytes: Math.min(memoryBytes, memoryBytesLimit) };
+}
+
+function checkLimit(field: string, value: number, limit: number): void {
+  if (value > limit) throw new ApiError('BadRequest', `${field}: At most ${limit} on this platform`);
 }

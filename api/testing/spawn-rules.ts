@@ -5,6 +5,7 @@ export const spawnRules: SpawnRules = {
   defaultMaxIdleSeconds: 300,
   maxIdleSecondsLimit: 1000,
   lifetimeSecondsLimit: 1000,
+  memoryBytesLimit: 16 * 1024 ** 3,
   mountsEnabled: false,
   urlForm: 'path',
   defaultCluster: 'main',

@@ -45,6 +45,11 @@ describe('a connect request', () => {
     ['a fraction of a second', { spawn: { max_idle_seconds: 1.5 } }, 'spawn.max_idle_seconds'],
     ['a negative time', { spawn: { lifetime_limit_seconds: -1 } }, 'spawn.lifetime_limit_seconds'],
     ['more than the platform allows', { spawn: { max_idle_seconds: 1001 } }, 'spawn.max_idle_seconds: At most 1000'],
+    [
+      'more memory than the platform allows',
+      { spawn: { executable: { resource_limits: { memory_limit_bytes: 16 * 1024 ** 3 + 1 } } } },
+      'spawn.executable.resource_limits.memory_limit_bytes: At most 17179869184',
+    ],
     ['a reserved variable', { spawn: { executable: { env: { PORT: '1' } } } }, 'spawn.executable.env.PORT'],
     ['a variable that is no text', { spawn: { executable: { env: { A: 1 } } } }, 'spawn.executable.env.A'],
     ['a user with a line break', { user: 'a\r\nx-verified-secret: b' }, 'user: Control'],

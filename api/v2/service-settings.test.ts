@@ -189,6 +189,7 @@ test.each([
   [{ readiness: { type: 'http', path: '/a\r\nb: c' } }, 'readiness.path'],
   [{ readiness: { type: 'http', path: '/a#b' } }, 'readiness.path'],
   [{ readiness: { type: 'port', path: '/' } }, 'readiness.path'],
+  [{ resource_limits: { memory_limit_bytes: 16 * 1024 ** 3 + 1 } }, 'resource_limits.memory_limit_bytes'],
   [{ egress: 'closed' }, 'egress'],
   [{ egress: [] }, 'egress'],
   [{ egress: ['10.0.0.1'] }, 'egress.0'],

@@ -7,7 +7,7 @@ import { sealSecrets, withSettings } from '../../model/service-settings.ts';
 import type { ServiceSettings } from '../../model/service-settings.ts';
 import { visibleService } from '../access.ts';
 import { answer } from '../app.ts';
-import { checkMaxIdle, planLimits } from '../connect/spawn.ts';
+import { checkMaxIdle, checkMemory, planLimits } from '../connect/spawn.ts';
 import { assertHostForm } from '../session-url.ts';
 import { changeService } from './services.ts';
 
@@ -20,6 +20,7 @@ export const serviceSettingsEndpoints = [
     const service = await visibleService(api.store, caller, parameters);
     if (body.url_form === 'host') assertHostForm(api.urls);
     if (typeof body.max_idle_seconds === 'number') checkMaxIdle(api.rules, 'max_idle_seconds', body.max_idle_seconds);
+    checkMemory(api.rules, 'resource_limits.memory_limit_bytes', body.resource_limits);
     const change = {
       port: body.port,
       maxIdleSeconds: body.max_idle_seconds,

@@ -43,6 +43,7 @@ export async function startApi(
       maxIdleSecondsLimit: config.maxIdleSecondsLimit,
       ...(config.defaultLifetimeSeconds > 0 && { defaultLifetimeSeconds: config.defaultLifetimeSeconds }),
       lifetimeSecondsLimit: config.lifetimeSecondsLimit,
+      memoryBytesLimit: config.memoryBytesLimit,
       urlForm: config.urlForm ?? (urls.sessions === undefined ? 'path' : 'host'),
       mountsEnabled: mountFolder(deps) !== undefined,
       defaultCluster: config.cluster,

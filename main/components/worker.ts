@@ -31,15 +31,24 @@ export async function startWorker(
       const engine = parts.use(
         await openEngine({ ...(host !== undefined && { host }), node: nodeName, dataFolder, disguise, log }),
       );
-      const worker = openWorker({ ...deps, queue, log, engine, settings }).catch(async (error: unknown) => {
-        // The gateway is the only listener of a worker.
-        throw await listenProblem(error, placeOf(config, 'gatewayHost', 'gatewayPort'));
-      });
+      const cpu = cpuDefault(config.defaultCpuPercent, engine.cpus);
+      const worker = openWorker({ ...deps, queue, log, engine, settings: { ...settings, ...cpu } }).catch(
+        async (error: unknown) => {
+          // The gateway is the only listener of a worker.
+          throw await listenProblem(error, placeOf(config, 'gatewayHost', 'gatewayPort'));
+        },
+      );
       return parts.use(await worker);
     },
     clock,
     log,
   });
+}
+
+/** Without a setting, one backend leaves half of the machine to others. */
+function cpuDefault(percent: number | undefined, cpus: number): Pick<WorkerSettings, 'defaultCpuPercent'> {
+  const defaultCpuPercent = percent ?? Math.max(100, 50 * cpus);
+  return defaultCpuPercent === 0 ? {} : { defaultCpuPercent };
 }
 
 /** Identifies this machine by the boot ID of the Linux kernel, which is the same inside of containers. */
@@ -63,6 +72,7 @@ function workerSettings(deps: ComponentDeps, registryHost: string): WorkerSettin
     ...(config.prefetchReserveBytes !== undefined && { prefetchReserveBytes: config.prefetchReserveBytes }),
     stopGraceSeconds: config.stopGraceSeconds,
     defaultMemoryBytes: config.defaultMemoryBytes,
+    ...(config.diskBytesLimit > 0 && { diskBytesLimit: config.diskBytesLimit }),
     pidsLimit: config.pidsLimit,
     capabilities: config.capabilities,
     firewall: config.firewall,

@@ -66,6 +66,24 @@ export const backendSettings = {
     defaultText: '`1073741824` (1 GiB)',
     help: 'Memory limit of a backend, if the connect request does not set it.',
   },
+  memoryBytesLimit: {
+    variable: 'BERTH_MEMORY_BYTES_LIMIT',
+    schema: whole({ min: 6 * 1024 * 1024, max: Number.MAX_SAFE_INTEGER, or: 16 * 1024 * 1024 * 1024 }),
+    defaultText: '`17179869184` (16 GiB)',
+    help: 'The highest `memory_limit_bytes` that a connect request or a service may set.',
+  },
+  defaultCpuPercent: {
+    variable: 'BERTH_DEFAULT_CPU_PERCENT',
+    schema: optionalWhole({ min: 0, max: 100_000 }),
+    defaultText: 'half of the processors of the node, at least one',
+    help: 'CPU limit of a backend in percent of one processor, if the connect request does not set `cpu_period_percent`. 0: no limit.',
+  },
+  diskBytesLimit: {
+    variable: 'BERTH_DISK_BYTES_LIMIT',
+    schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER, or: 10 * 1024 * 1024 * 1024 }),
+    defaultText: '`10737418240` (10 GiB)',
+    help: 'What a backend may write to the file system of its container, besides its mount and the volumes of its image. The worker measures it every 30 seconds and stops the backend. 0: no limit.',
+  },
   pidsLimit: {
     variable: 'BERTH_PIDS_LIMIT',
     schema: whole({ min: 1, max: 1_000_000, or: 512 }),

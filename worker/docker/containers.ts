@@ -75,6 +75,8 @@ export interface Containers {
   executeInBackground(id: string, execution: Execution): Promise<void>;
   /** CPU time used so far. Takes a second on 20.10: only for machines whose cgroup files cannot be read. */
   cpuNanoseconds(id: string): Promise<number>;
+  /** What it has written to its own file system. Takes the longer, the more files those are. 0 if it does not exist. */
+  writtenBytes(id: string): Promise<number>;
 }
 
 /** Enough for any server, and bounded, so that one backend cannot use up the machine's descriptors. */
@@ -185,6 +187,13 @@ export class DockerContainers implements Containers {
   async cpuNanoseconds(id: string): Promise<number> {
     const stats = await callEngine(() => this.#docker.getContainer(id).stats({ stream: false }));
     return stats.cpu_stats.cpu_usage.total_usage;
+  }
+
+  async writtenBytes(id: string): Promise<number> {
+    // The types lack the option.
+    const options: object = { size: true };
+    const found = await callEngineUnless('no-container', () => this.#docker.getContainer(id).inspect(options));
+    return (found as { SizeRw?: number } | undefined)?.SizeRw ?? 0;
   }
 
   #createOptions(spec: ContainerSpec): Docker.ContainerCreateOptions {

@@ -24,6 +24,8 @@ export interface Engine extends AsyncDisposable {
   readonly version: string;
   /** The memory of its machine; 0 if unknown. */
   readonly memoryBytes: number;
+  /** The processors of its machine; 0 if unknown. */
+  readonly cpus: number;
   readonly containers: Containers;
   /** The name of a backend's container, unique to this node. */
   readonly containerName: (backend: string) => string;
@@ -100,6 +102,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   return {
     version: version.Version,
     memoryBytes: info.MemTotal ?? 0,
+    cpus: info.NCPU ?? 0,
     containerName,
     containers: new DockerContainers(docker, {
       node: options.node,
@@ -155,6 +158,7 @@ async function ping(docker: Docker, network: string, signal?: AbortSignal): Prom
 
 interface EngineInfo extends ImageFoldersInfo {
   readonly MemTotal?: number;
+  readonly NCPU?: number;
   readonly OperatingSystem?: string;
   readonly SecurityOptions?: readonly string[] | null;
 }

@@ -76,6 +76,11 @@ describe('containerSpec', () => {
       quotaMicroseconds: 5_000,
     });
     expect(cpuOf({ cpuPeriodPercent: 0 })?.quotaMicroseconds).toBe(1_000);
+    const limited = { ...settings, defaultCpuPercent: 150 };
+    expect(containerSpec(backendWith({ limits: {} }), limited, { image }).cpu?.quotaMicroseconds).toBe(150_000);
+    expect(containerSpec(backendWith({ limits: { cpuPeriodPercent: 50 } }), limited, { image }).cpu).toEqual(
+      cpuOf({ cpuPeriodPercent: 50 }),
+    );
     const memoryOf = (limits: Backend['limits']) =>
       containerSpec(backendWith({ limits }), { ...settings, defaultMemoryBytes: 5e8 }, { image }).memoryBytes;
     expect(memoryOf({})).toBe(5e8);

@@ -29,7 +29,7 @@ export function containerSpec(
   { mountFolder, leaseFolder, portHelper, image, env = backend.env ?? {} }: ContainerParts,
 ): Omit<ContainerSpec, 'address'> {
   const memoryBytes = memoryLimitOf(backend.limits, settings);
-  const cpu = cpuQuota(backend.limits);
+  const cpu = cpuQuota(backend.limits, settings);
   return {
     backend: backend.id,
     image: imageReference(settings.registryHost, backend),
@@ -66,9 +66,10 @@ function platformVariables(backend: Backend, image: ImageConfig): Record<string,
   };
 }
 
-function cpuQuota(limits: BackendLimits): ContainerSpec['cpu'] {
-  if (limits.cpuPeriodPercent === undefined) return undefined;
+function cpuQuota(limits: BackendLimits, { defaultCpuPercent }: WorkerSettings): ContainerSpec['cpu'] {
+  const percent = limits.cpuPeriodPercent ?? defaultCpuPercent;
+  if (percent === undefined) return undefined;
   const periodMicroseconds = limits.cpuPeriodMicroseconds ?? defaultCpuPeriodMicroseconds;
-  const quota = Math.round((periodMicroseconds * limits.cpuPeriodPercent) / 100);
+  const quota = Math.round((periodMicroseconds * percent) / 100);
   return { periodMicroseconds, quotaMicroseconds: Math.max(quota, minCpuQuotaMicroseconds) };
 }

@@ -160,18 +160,23 @@ async function createBridge(): Promise<{ number: number; bridge: string }> {
 
 /** The bridges of an engine's networks, which the engine does not remove when it stops. */
 async function networkBridges(host: string): Promise<string[]> {
-  const args = ['network', 'ls', '--filter', 'driver=bridge', '--filter', 'type=custom', '--format', '{{.ID}}'];
-  const { stdout } = await tryCommand('docker', args, {
-    ...at(host),
-    signal: AbortSignal.timeout(listTimeoutMs),
-  }).catch(
+  const args = ['network', 'ls', '--filter', 'driver=bridge', '--filter', 'type=custom', '--quiet'];
+  const linesOf = async (more: readonly string[]) => {
+    const { stdout } = await tryCommand('docker', [...more], {
+      ...at(host),
+      signal: AbortSignal.timeout(listTimeoutMs),
+    });
+    return stdout.split('\n').filter(Boolean);
+  };
+  try {
+    const ids = await linesOf(args);
+    const named = '{{index .Options "com.docker.network.bridge.name"}}';
+    const names = ids.length === 0 ? [] : await linesOf(['network', 'inspect', '--format', named, ...ids]);
+    return [...ids.map((id) => `br-${id}`), ...names];
+  } catch {
     // An engine in a deadlock (`engine-watch.ts`) does not answer, so its bridges remain.
-    () => ({ stdout: '' }),
-  );
-  return stdout
-    .split('\n')
-    .filter(Boolean)
-    .map((id) => `br-${id}`);
+    return [];
+  }
 }
 
 /** Removes a bridge, and the firewall rules that name it. */

@@ -1,0 +1,43 @@
+/** Enforces the limit of what a backend may write to its container's own file system: few storage drivers of the engine have one. */
+import { PeriodicTask } from '../../core/async/periodic-task.ts';
+import { settledWithin } from '../../core/async/with-timeout.ts';
+import type { WorkerContext } from '../context.ts';
+import type { Run } from '../lifecycle/run.ts';
+import { stopBackend } from '../lifecycle/stop.ts';
+import { closeWithinMs } from '../settings.ts';
+
+/** The engine adds up the sizes of all files: a disk that writes 1 GB/s has room for this until the next look. */
+const checkEveryMs = 30_000;
+
+/** Checks regularly until disposed, one backend after another. */
+export function beginLimitingDisk(worker: WorkerContext): AsyncDisposable {
+  const checks = new PeriodicTask(worker.machineClock, checkEveryMs, async () => await checkDiskUsage(worker));
+  return {
+    [Symbol.asyncDispose]: async () =>
+      await settledWithin({ ms: closeWithinMs }, async () => await checks[Symbol.asyncDispose]()),
+  };
+}
+
+/** Stops the backends that have written more than the limit. */
+export async function checkDiskUsage(worker: WorkerContext): Promise<void> {
+  const { diskBytesLimit } = worker.settings;
+  if (diskBytesLimit === undefined) return;
+  for (const run of worker.runs.values()) {
+    if (worker.closing.aborted) return;
+    try {
+      await check(worker, run, diskBytesLimit);
+    } catch (error) {
+      if (!run.signal.aborted)
+        worker.log.debug({ err: error, backend: run.id }, 'Cannot measure the disk usage of a backend');
+    }
+  }
+}
+
+async function check(worker: WorkerContext, run: Run, limitBytes: number): Promise<void> {
+  const { container } = run;
+  if (!container?.started || run.isFinalizing || run.stopKind !== undefined) return;
+  const writtenBytes = await worker.engine.containers.writtenBytes(container.id);
+  if (writtenBytes <= limitBytes || run.stopKind !== undefined) return;
+  run.fail(`Wrote ${writtenBytes} bytes to the file system of its container, the limit is ${limitBytes}`);
+  stopBackend(worker, run, 'hard', 'external');
+}
