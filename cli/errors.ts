@@ -1,4 +1,5 @@
 /** Errors of the command line, and the exit code of each. */
+import { constants } from 'node:os';
 import { BerthError } from '../client/index.ts';
 
 /** Exit codes. They are stable: scripts decide by them. */
@@ -39,8 +40,7 @@ export function usageError(message: string, hint?: string): CliError {
 
 /** The reason of the abort signal when a signal of the operating system has ended the command. */
 export function interruption(signal: NodeJS.Signals): CliError {
-  const exitCode = signal === 'SIGINT' ? exitCodes.interrupted : exitCodes.terminated;
-  return new CliError('Interrupted', `Stopped by ${signal}`, { exitCode });
+  return new CliError('Interrupted', `Stopped by ${signal}`, { exitCode: 128 + constants.signals[signal] });
 }
 
 /** An error as it is printed. */

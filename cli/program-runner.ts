@@ -50,6 +50,11 @@ export async function showProgram(
   return code;
 }
 
+/** Runs a program in our place: it has our standard streams. Returns its exit code. */
+export async function inheritProgram(name: string, args: readonly string[], options: ProgramOptions): Promise<number> {
+  return await exitOf(name, started(name, args, { ...options, stdio: 'inherit' }), { ...options, keepsCode: true });
+}
+
 function started(
   name: string,
   args: readonly string[],
@@ -59,7 +64,16 @@ function started(
   return spawn(name, args, { env, stdio, ...(cwd !== undefined && { cwd }) });
 }
 
-async function exitOf(name: string, child: ReturnType<typeof spawn>, { signal }: ProgramOptions): Promise<number> {
+interface ExitOptions extends ProgramOptions {
+  /** Whether a program that ends in order after a signal has succeeded. */
+  readonly keepsCode?: boolean;
+}
+
+async function exitOf(
+  name: string,
+  child: ReturnType<typeof spawn>,
+  { signal, keepsCode = false }: ExitOptions,
+): Promise<number> {
   const end = () => void child.kill('SIGTERM');
   signal.addEventListener('abort', end, { once: true });
   try {
@@ -69,7 +83,7 @@ async function exitOf(name: string, child: ReturnType<typeof spawn>, { signal }:
         reject(error.code === 'ENOENT' ? new CliError('ProgramMissing', `There is no program "${name}" here`) : error),
       );
     });
-    signal.throwIfAborted();
+    if (!keepsCode) signal.throwIfAborted();
     return code;
   } finally {
     signal.removeEventListener('abort', end);

@@ -1,13 +1,17 @@
 /** The tree of all commands. */
 import { Command, Option } from '@commander-js/extra-typings';
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
+import { adminCommand } from './commands/admin/admin.ts';
 import { backendCommand, stopCommand } from './commands/backend.ts';
 import { logsCommand } from './commands/backend-streams.ts';
+import { completeCommand, completionCommand } from './commands/completion.ts';
 import { connectCommand } from './commands/connect.ts';
+import { doctorCommand } from './commands/doctor.ts';
 import { environmentCommand } from './commands/environment.ts';
 import { imageCommand, imagesCommand } from './commands/image.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
 import { pushCommand } from './commands/push.ts';
+import { collectCommand, quotaCommand, registryCommand, serveCommand, verifyCommand } from './commands/server.ts';
 import { serviceCommand } from './commands/service.ts';
 import { spawnCommand } from './commands/spawn.ts';
 import { tokenCommand } from './commands/token.ts';
@@ -58,9 +62,18 @@ function entries(session: Session): Entry[] {
     { command: environmentCommand(session) },
     { command: imageCommand(session) },
     { command: tokenCommand(session) },
+    { command: registryCommand(session) },
+    { command: adminCommand(session) },
+    { command: doctorCommand(session) },
+    { command: serveCommand(session) },
+    { command: completionCommand(session) },
+    { command: completeCommand(session), hidden: true },
     { command: stopCommand(session, 'terminate'), hidden: true },
     { command: spawnCommand(session), hidden: true },
     { command: imagesCommand(session), hidden: true },
+    { command: collectCommand(session, 'collect'), hidden: true },
+    { command: verifyCommand(session), hidden: true },
+    { command: quotaCommand(session), hidden: true },
   ];
 }
 

@@ -26,6 +26,18 @@ export async function deleteImage(session: Session, service: string, digest: str
   throw await registryError(response);
 }
 
+/** Whether the registry accepts the log-in, tried with the first service of the account. Returns what was found. */
+export async function checkRegistry(session: Session): Promise<string> {
+  const client = await session.client();
+  const account = await session.account();
+  for await (const name of client.services(account, { pageSize: 1, signal: session.signal })) {
+    const repository = await repositoryOf(session, `${account}/${name}`);
+    await grant(session, repository, 'pull');
+    return repository.url;
+  }
+  return 'not tried, the account has no service yet';
+}
+
 async function repositoryOf(session: Session, service: string): Promise<Repository> {
   const client = await session.client();
   const [account = '', name = ''] = service.split('/');

@@ -6,6 +6,7 @@ import { proxyErrors, proxyErrorHeader } from '../contract/proxy-errors.ts';
 import { settings } from '../main/config/config.ts';
 import { registryErrors } from '../registry/error-catalogue.ts';
 import { apiText } from './api-table.ts';
+import { cliText } from './cli-commands.ts';
 import { clientContractText } from './client-contract.ts';
 import { openApiText } from './openapi.ts';
 
@@ -15,6 +16,7 @@ const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const documents = {
   'client/contract.ts': clientContractText(version),
   'docs/api.md': apiText(),
+  'docs/cli.md': cliText(),
   'docs/configuration.md': configurationText(),
   'docs/errors.md': errorsText(),
   'docs/openapi.json': openApiText(version),

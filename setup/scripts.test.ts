@@ -99,7 +99,8 @@ test('every npm script that starts Berth, its tests or its benchmarks replaces i
 test('bin/berth runs from any folder and through a symbolic link', async () => {
   await symlink(berth, join(folder, 'linked'));
   for (const program of [berth, join(folder, 'linked')]) {
-    const { code, stderr } = await tryCommand(program, ['--help'], { cwd: folder });
+    expect(await runCommand(program, ['--help'], { cwd: folder })).toContain('Usage: berth [options] [command]');
+    const { code, stderr } = await tryCommand(program, ['serve', '--help'], { cwd: folder });
     expect([code, stderr]).toEqual([0, expect.stringContaining('Usage: berth start')]);
   }
   expect(await runCommand(berth, ['start', '--help'], { cwd: folder })).toContain('Usage: npm start');

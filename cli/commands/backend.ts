@@ -12,6 +12,7 @@ import { logsCommand, metricsCommand } from './backend-streams.ts';
 
 export function backendCommand(session: Session) {
   return new Command('backend')
+    .summary('show and stop backends')
     .description('Shows and stops backends.')
     .addCommand(listCommand(session))
     .addCommand(infoCommand(session))

@@ -10,6 +10,7 @@ import { environmentsTable, useImageCommand } from './service.ts';
 export function environmentCommand(session: Session) {
   return new Command('environment')
     .alias('env')
+    .summary('spawn defaults of a service')
     .description('Creates, lists and deletes environments: spawn defaults of a service.')
     .addCommand(listCommand(session))
     .addCommand(createCommand(session))

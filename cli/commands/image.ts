@@ -21,6 +21,7 @@ import type { Session } from '../session.ts';
 
 export function imageCommand(session: Session) {
   return new Command('image')
+    .summary('list, delete and download images')
     .description('Lists, deletes and downloads images.')
     .addCommand(imagesCommand(session).name('list').alias('ls'))
     .addCommand(removeCommand(session))

@@ -19,6 +19,7 @@ import { stopAllCommand } from './stop-all.ts';
 export function serviceCommand(session: Session) {
   return (
     new Command('service')
+      .summary('create, change and delete services')
       .description('Creates, deletes and changes services.')
       .addCommand(createCommand(session))
       .addCommand(listCommand(session))

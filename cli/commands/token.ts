@@ -2,6 +2,7 @@
 import { Command } from '@commander-js/extra-typings';
 import type { AccessToken } from '../../client/index.ts';
 import { duration, several } from '../arguments.ts';
+import { allPages, collect } from '../collect.ts';
 import { usageError } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import { safeText } from '../output/safe-text.ts';
@@ -11,6 +12,7 @@ import type { Session } from '../session.ts';
 
 export function tokenCommand(session: Session) {
   return new Command('token')
+    .summary('access tokens of the account')
     .description('Creates, lists and revokes access tokens of the account.')
     .addCommand(createCommand(session))
     .addCommand(listCommand(session))
@@ -65,13 +67,12 @@ function listCommand(session: Session) {
     .action(async () => {
       const client = await session.client();
       const path = { account: await session.account() };
-      const tokens: AccessToken[] = [];
-      let cursor: string | undefined;
-      do {
-        const page = await client.call('listTokens', { path, query: { cursor } }, { signal: session.signal });
-        tokens.push(...page.tokens);
-        cursor = page.next_cursor;
-      } while (cursor !== undefined);
+      const tokens = await collect(
+        allPages<AccessToken>(async (cursor) => {
+          const page = await client.call('listTokens', { path, query: { cursor } }, { signal: session.signal });
+          return { items: page.tokens, next: page.next_cursor };
+        }),
+      );
       session.output.data(tokens, tokensTable(tokens));
     });
 }

@@ -1,8 +1,10 @@
 // Takes about 40 s
 /** The commands of the published command line, each as a process, against a platform on a real engine. */
+import { execFile } from 'node:child_process';
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import type { ImageObject } from '../../contract/service.ts';
@@ -98,25 +100,25 @@ describe.skipIf(!engine)('the command line', () => {
     expect(await own.json('backend:list')).toEqual([]);
   });
 
-  test('login in a browser, whoami, logout', async () => {
-    const own = await cliAt('browser');
+  /** Logs in as the administrator, in a browser; the first code that is typed is wrong. */
+  async function loggedInWithBrowser(home: string): Promise<Cli> {
+    const own = await cliAt(home);
     const login = own.inTerminal(['login', '--no-browser']);
-    const page = await login.output(/(http:\S+\/cli-login\/\S+)/);
-    const { code, text } = await codeOfPage(page, admin);
+    const { code, text } = await codeOfPage(await login.output(/(http:\S+\/cli-login\/\S+)/), admin);
     expect(text).toContain('berth-cli/');
     await login.output(/(Code that the page shows)/);
     login.press('000000\r');
-    await login.output(/(The code is wrong)/);
+    await login.output(/The code is wrong[^]*(Code that the page shows)/);
     login.press(`${code.slice(0, 3)} ${code.slice(3)}\r`);
     await login.output(/(Logged in to \S+ as home)/);
     expect((await login.done).code).toBe(0);
-    const who = {
-      user: admin.user_email,
-      account: 'home',
-      accounts: [{ name: 'home', role: 'owner' }],
-      token_from: 'file',
-    };
-    expect(await own.json('whoami')).toEqual({ host: platform.apiUrl, ...who });
+    return own;
+  }
+
+  test('login in a browser, whoami, logout', async () => {
+    const own = await loggedInWithBrowser('browser');
+    const who = { user: admin.user_email, account: 'home', accounts: [{ name: 'home', role: 'owner' }] };
+    expect(await own.json('whoami')).toEqual({ host: platform.apiUrl, ...who, token_from: 'file' });
     const { hosts } = JSON.parse(await readFile(own.configPath, 'utf8')) as {
       hosts: Record<string, { token: string }>;
     };
@@ -352,6 +354,87 @@ describe.skipIf(!engine)('the command line', () => {
     const plain = cli.inTerminal(['logs', backend], { env: { NO_COLOR: '1' } });
     expect((await plain.done).stdout).toBe(`${dangerous}red\r\n`);
     await cli.ok('backend', 'stop', '--force', backend);
+  });
+
+  test('admin: users, accounts, members, limits, trust rules, audit', async () => {
+    const own = await loggedInWithBrowser('admin');
+    expect(await own.run(['admin', 'user', 'list'], { env: { BERTH_TOKEN: platform.token } })).toMatchObject({
+      code: 4,
+    });
+    const invitation = await own.ok('admin', 'user', 'create', 'bob@example.com');
+    expect(invitation).toMatch(/^http\S+\/invitation#\S+\n$/);
+    expect(await own.ok('admin', 'user', 'invite', 'bob@example.com')).not.toBe(invitation);
+    await own.ok('admin', 'user', 'update', 'bob@example.com', '--admin', '--disable');
+    expect(await own.ok('admin', 'user', 'list')).toMatch(/^bob@example.com +administrator +locked out +\d+ s ago$/m);
+    expect(await own.run(['admin', 'user', 'update', 'bob@example.com'])).toMatchObject({ code: 2 });
+    await own.ok('admin', 'account', 'create', 'acme');
+    expect(await own.json('admin', 'account', 'list')).toEqual(
+      expect.arrayContaining([{ name: 'acme', role: 'owner' }]),
+    );
+    // From now on the log-in has two accounts, and uses the one that was chosen.
+    await own.ok('admin', 'member', 'set', 'bob@example.com', 'viewer');
+    expect(await own.json('admin', 'member', 'list')).toMatchObject([
+      { user_email: admin.user_email },
+      { user_email: 'bob@example.com', role: 'viewer' },
+    ]);
+    await own.ok('admin', 'member', 'remove', 'bob@example.com');
+    expect(await own.json('admin', 'limits', 'acme', '--running-backends', '7')).toMatchObject({ running_backends: 7 });
+    expect(await own.ok('admin', 'limits', 'acme', '--running-backends', 'none')).toMatch(/^running_backends: +none$/m);
+    const { id } = await own.json<{ id: string }>(
+      'admin',
+      'trust',
+      'create',
+      'acme/draw',
+      '--branch',
+      'main',
+      '--lifetime',
+      '5m',
+    );
+    expect(await own.ok('admin', 'trust', 'list')).toMatch(
+      new RegExp(`^${id} +acme/draw +main +any +all +push,deploy$`, 'm'),
+    );
+    await own.ok('admin', 'trust', 'delete', id);
+    const [latest, ...earlier] = (await own.ok('admin', 'audit', '--limit', '3', '--json')).trimEnd().split('\n');
+    expect([JSON.parse(latest ?? ''), earlier.length]).toEqual([
+      expect.objectContaining({ action: 'deleteTrustRule' }),
+      2,
+    ]);
+    expect(await own.ok('admin', 'audit', '--platform')).toMatch(/ createUser +ada@example.com /);
+  });
+
+  test('doctor finds what works, and exits with 1 if a check fails', async () => {
+    const healthy = await cli.run(['doctor']);
+    expect(healthy).toMatchObject({ code: 0, stderr: '' });
+    const names = ['configuration', 'platform', 'clock', 'log-in', 'account', 'registry', 'docker', 'git'];
+    expect(healthy.stdout.match(/^ok +([\w-]+):/gm)?.map((line) => line.replace(/^ok +|:/g, ''))).toEqual(names);
+    const refused = await cli.run(['doctor', '--json'], {
+      env: { BERTH_TOKEN: `${platform.token}x`, DOCKER_HOST: 'unix:///nowhere' },
+    });
+    expect(refused.code).toBe(1);
+    const findings = refused.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { check: string; status: string });
+    expect(Object.fromEntries(findings.map(({ check, status }) => [check, status]))).toEqual({
+      configuration: 'ok',
+      platform: 'ok',
+      clock: 'ok',
+      'log-in': 'error',
+      account: 'skipped',
+      registry: 'skipped',
+      docker: 'warning',
+      git: 'ok',
+    });
+  });
+
+  test('registry gc, verify and admin quota in a checkout, on the machine with the data', async () => {
+    const entry = join(import.meta.dirname, '../../cli/berth.ts');
+    const here = { env: { ...platform.environment, BERTH_TOKEN: 'home.unused' } };
+    const checkout = async (...args: string[]) =>
+      (await promisify(execFile)(process.execPath, [entry, ...args], here)).stdout;
+    expect(await checkout('registry', 'gc', '--dry-run')).toContain('Nothing was changed.');
+    expect(await checkout('registry', 'verify', '--json')).toMatch(/"type":"verified".*"problems":0/);
+    expect(await checkout('admin', 'quota', 'home')).toMatch(/^home: /);
   });
 
   test('token create, list, revoke', async () => {

@@ -1,0 +1,94 @@
+/** `berth admin account` and `berth admin limits`. */
+import { Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import { nonNegative } from '../../arguments.ts';
+import { withExamples } from '../../examples.ts';
+import { fields, table } from '../../output/table.ts';
+import { safeText } from '../../output/safe-text.ts';
+import { allPages, collect } from '../../collect.ts';
+import type { Session } from '../../session.ts';
+
+export function accountCommand(session: Session) {
+  return new Command('account')
+    .description('Creates and lists accounts.')
+    .addCommand(createCommand(session))
+    .addCommand(listCommand(session));
+}
+
+function createCommand(session: Session) {
+  const command = new Command('create')
+    .summary('create an account')
+    .description('Creates an account.')
+    .argument('<name>', 'its name')
+    .option('--owner <email>', 'the user that becomes owner (default: you)')
+    .action(async (name, { owner }) => {
+      const client = await session.client();
+      const body = { name, ...(owner !== undefined && { owner_email: owner }) };
+      await client.call('createAccount', { path: undefined, body }, { signal: session.signal });
+      session.output.done({ account: name }, `Created the account ${safeText(name)}`);
+    });
+  return withExamples(command, 'admin account create acme --owner ada@example.com');
+}
+
+function listCommand(session: Session) {
+  return new Command('list')
+    .alias('ls')
+    .summary('list accounts')
+    .description('Lists the accounts that the log-in is valid for; for an administrator, all accounts.')
+    .action(async () => {
+      const client = await session.client();
+      const accounts = await collect(
+        allPages(async (cursor) => {
+          const page = await client.call(
+            'listAccounts',
+            { path: undefined, query: { cursor } },
+            { signal: session.signal },
+          );
+          return { items: page.accounts, next: page.next_cursor };
+        }),
+      );
+      session.output.data(
+        accounts,
+        table(
+          ['ACCOUNT', 'YOUR ROLE'],
+          accounts.map(({ name, role }) => [name, role]),
+        ),
+      );
+    });
+}
+
+export function limitsCommand(session: Session) {
+  const command = new Command('limits')
+    .summary('show or set how much an account may do')
+    .description(
+      'Shows how often an account may connect and how many backends it may run, after setting what options name.',
+    )
+    .argument('[account]', 'the account (default: that of commands)')
+    .option('--connects-per-second <count>', 'a number; none: no limit; default: the limit of every account', limit)
+    .option('--running-backends <count>', 'a number; none: no limit; default: the limit of every account', limit)
+    .action(async (name, { connectsPerSecond, runningBackends }) => {
+      const client = await session.client();
+      const path = { account: name ?? (await session.account()) };
+      const body = {
+        ...(connectsPerSecond !== undefined && { connects_per_second: connectsPerSecond }),
+        ...(runningBackends !== undefined && { running_backends: runningBackends }),
+      };
+      const { signal } = session;
+      if (Object.keys(body).length > 0)
+        await client.call('setAccountLimits', { path, body }, { signal, repeatable: true });
+      const limits = await client.call('accountLimits', { path }, { signal });
+      session.output.data(
+        limits,
+        fields(Object.fromEntries(Object.entries(limits).map(([key, value]) => [key, value === 0 ? 'none' : value]))),
+      );
+    });
+  return withExamples(command, 'admin limits acme', 'admin limits acme --running-backends 100');
+}
+
+/** 0 is no limit in the API, and null that of every account. */
+function limit(text: string): number | null {
+  if (text === 'none') return 0;
+  if (text === 'default') return null;
+  const value = nonNegative(text);
+  if (value === 0) throw new InvalidArgumentError('Use "none" for no limit.');
+  return value;
+}

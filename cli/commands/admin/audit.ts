@@ -1,0 +1,47 @@
+/** `berth admin audit`. */
+import { Command } from '@commander-js/extra-typings';
+import type { AuditRecord } from '../../../client/index.ts';
+import { positive } from '../../arguments.ts';
+import { allPages } from '../../collect.ts';
+import { withExamples } from '../../examples.ts';
+import { safeJson, safeText } from '../../output/safe-text.ts';
+import type { Session } from '../../session.ts';
+
+const defaultLimit = 50;
+
+export function auditCommand(session: Session) {
+  const command = new Command('audit')
+    .summary('show what was changed, by whom and from where')
+    .description(
+      'Shows what was changed in the account, newest first; with --platform, what was changed outside of accounts. With --json, one record a line.',
+    )
+    .option('--platform', 'users, accounts and log-ins')
+    .option('--limit <count>', `how many records (default: ${defaultLimit})`, positive)
+    .action(async ({ platform = false, limit = defaultLimit }) => {
+      let count = 0;
+      for await (const record of await records(session, platform, Math.min(limit, 1000))) {
+        session.output.data(record, recordText(record));
+        count += 1;
+        if (count >= limit) return;
+      }
+    });
+  return withExamples(command, 'admin audit --limit 10', 'admin audit --platform --json');
+}
+
+async function records(session: Session, platform: boolean, pageSize: number): Promise<AsyncGenerator<AuditRecord>> {
+  const client = await session.client();
+  const { signal } = session;
+  const account = platform ? '' : await session.account();
+  return allPages(async (cursor) => {
+    const query = { cursor, limit: pageSize };
+    const page = platform
+      ? await client.call('platformAudit', { path: undefined, query }, { signal })
+      : await client.call('accountAudit', { path: { account }, query }, { signal });
+    return { items: page.records, next: page.next_cursor };
+  });
+}
+
+function recordText({ time, action, details, user_email, token_id, address, status }: AuditRecord): string {
+  const actor = user_email ?? (token_id === null ? '-' : `token ${token_id}`);
+  return safeText(`${time}  ${status ?? '-'}  ${action}  ${actor}  ${address}  ${safeJson(details)}`);
+}

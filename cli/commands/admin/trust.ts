@@ -1,0 +1,86 @@
+/** `berth admin trust`. */
+import { Command } from '@commander-js/extra-typings';
+import type { TrustRule } from '../../../client/index.ts';
+import { duration, several } from '../../arguments.ts';
+import { allPages, collect } from '../../collect.ts';
+import { withExamples } from '../../examples.ts';
+import { safeText } from '../../output/safe-text.ts';
+import { table } from '../../output/table.ts';
+import type { Session } from '../../session.ts';
+
+export function trustCommand(session: Session) {
+  return new Command('trust')
+    .description('Lets deployments of a repository deploy without a stored token.')
+    .addCommand(createCommand(session))
+    .addCommand(listCommand(session))
+    .addCommand(deleteCommand(session));
+}
+
+function createCommand(session: Session) {
+  const command = new Command('create')
+    .summary('trust a repository')
+    .description(
+      'Allows deployments of a repository to trade their ID token for a short-lived deploy token of the account.',
+    )
+    .argument('<repository>', 'OWNER/NAME at GitHub, or at the issuer')
+    .option('--branch <name>', 'the only branch (default: every branch and tag)')
+    .option('--environment <name>', 'the only environment of the deployment (default: any or none)')
+    .option('--service <service>', 'the only service, may be repeated (default: all)', several)
+    .option('--lifetime <duration>', 'for how long a deploy token is valid (default: 15m)', duration)
+    .option('--issuer <url>', "the issuer of ID tokens (default: GitHub's)")
+    .action(async (repository, { branch, environment, service, lifetime, issuer }) => {
+      const client = await session.client();
+      const body = {
+        repository,
+        ...(branch !== undefined && { branch }),
+        ...(environment !== undefined && { environment }),
+        ...(service && { services: service }),
+        ...(lifetime !== undefined && { lifetime_seconds: lifetime }),
+        ...(issuer !== undefined && { issuer }),
+      };
+      const path = { account: await session.account() };
+      const rule = await client.call('createTrustRule', { path, body }, { signal: session.signal });
+      session.output.done(rule, `Created the trust rule ${safeText(rule.id)}`);
+    });
+  return withExamples(command, 'admin trust create acme/draw --branch main --service draw');
+}
+
+function listCommand(session: Session) {
+  return new Command('list')
+    .alias('ls')
+    .summary('list the trust rules of the account')
+    .description('Lists the trust rules of the account, newest first.')
+    .action(async () => {
+      const client = await session.client();
+      const path = { account: await session.account() };
+      const rules = await collect(
+        allPages<TrustRule>(async (cursor) => {
+          const page = await client.call('listTrustRules', { path, query: { cursor } }, { signal: session.signal });
+          return { items: page.rules, next: page.next_cursor };
+        }),
+      );
+      const rows = rules.map((each) => [
+        each.id,
+        each.repository,
+        each.branch ?? 'any',
+        each.environment ?? 'any',
+        each.services?.join(',') ?? 'all',
+        each.scopes.join(','),
+      ]);
+      session.output.data(rules, table(['ID', 'REPOSITORY', 'BRANCH', 'ENVIRONMENT', 'SERVICES', 'SCOPES'], rows));
+    });
+}
+
+function deleteCommand(session: Session) {
+  return new Command('delete')
+    .alias('rm')
+    .summary('delete a trust rule')
+    .description('Deletes a trust rule. Deploy tokens that it has issued expire by themselves.')
+    .argument('<id>', 'the ID of a rule, from "berth admin trust list"')
+    .action(async (id) => {
+      const client = await session.client();
+      const path = { account: await session.account(), rule_id: id };
+      await client.call('deleteTrustRule', { path, body: undefined }, { signal: session.signal });
+      session.output.done({ id, deleted: true }, `Deleted the trust rule ${safeText(id)}`);
+    });
+}

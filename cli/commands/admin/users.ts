@@ -1,0 +1,100 @@
+/** `berth admin user`. */
+import { Command } from '@commander-js/extra-typings';
+import type { Invitation } from '../../../client/index.ts';
+import { usageError } from '../../errors.ts';
+import { withExamples } from '../../examples.ts';
+import { safeText } from '../../output/safe-text.ts';
+import { table } from '../../output/table.ts';
+import { ago } from '../../output/time-text.ts';
+import { allPages, collect } from '../../collect.ts';
+import type { Session } from '../../session.ts';
+
+export function userCommand(session: Session) {
+  return new Command('user')
+    .description('Creates, lists and changes users.')
+    .addCommand(createCommand(session))
+    .addCommand(listCommand(session))
+    .addCommand(inviteCommand(session))
+    .addCommand(updateCommand(session));
+}
+
+function createCommand(session: Session) {
+  const command = new Command('create')
+    .summary('create a user, and print an invitation')
+    .description('Creates a user, and prints the link with which the user sets a password. It is shown this once.')
+    .argument('<email>', 'the e-mail address')
+    .option('--admin', 'make the user an administrator')
+    .action(async (email, { admin }) => {
+      const client = await session.client();
+      const body = { user_email: email, ...(admin && { is_admin: true }) };
+      printInvitation(session, await client.call('createUser', { path: undefined, body }, { signal: session.signal }));
+    });
+  return withExamples(command, 'admin user create ada@example.com');
+}
+
+function inviteCommand(session: Session) {
+  return new Command('invite')
+    .summary('let a user set a new password')
+    .description('Prints a link with which a user sets a new password. Earlier ones are void.')
+    .argument('<email>', 'the e-mail address')
+    .action(async (email) => {
+      const client = await session.client();
+      const path = { user_email: email };
+      printInvitation(session, await client.call('inviteUser', { path, body: undefined }, { signal: session.signal }));
+    });
+}
+
+function printInvitation({ output }: Session, invitation: Invitation): void {
+  output.data(invitation, safeText(invitation.url));
+  output.message(
+    `Give this link to ${safeText(invitation.user_email)}. It is valid until ${safeText(invitation.expires_at)}`,
+  );
+}
+
+function listCommand(session: Session) {
+  return new Command('list')
+    .alias('ls')
+    .summary('list users')
+    .description('Lists the users of the platform, oldest first.')
+    .action(async () => {
+      const client = await session.client();
+      const users = await collect(
+        allPages(async (cursor) => {
+          const page = await client.call(
+            'listUsers',
+            { path: undefined, query: { cursor } },
+            { signal: session.signal },
+          );
+          return { items: page.users, next: page.next_cursor };
+        }),
+      );
+      const rows = users.map((user) => [
+        user.user_email,
+        user.is_admin ? 'administrator' : 'user',
+        user.disabled ? 'locked out' : user.has_password ? 'active' : 'invited',
+        ago(user.created_at),
+      ]);
+      session.output.data(users, table(['E-MAIL', 'KIND', 'STATE', 'CREATED'], rows));
+    });
+}
+
+function updateCommand(session: Session) {
+  const command = new Command('update')
+    .summary('make an administrator, lock out')
+    .description('Makes a user an administrator or not, locks a user out or lets the user in again.')
+    .argument('<email>', 'the e-mail address')
+    .option('--admin', 'make the user an administrator')
+    .option('--no-admin', 'make the user no administrator')
+    .option('--disable', 'lock the user out, with all tokens and log-ins')
+    .option('--enable', 'let the user in again')
+    .action(async (email, { admin, disable, enable }) => {
+      if (disable && enable) throw usageError('Use either --disable or --enable');
+      const disabled = disable ? true : enable ? false : undefined;
+      if (admin === undefined && disabled === undefined) throw usageError('Say what to change, see --help');
+      const client = await session.client();
+      const body = { ...(admin !== undefined && { is_admin: admin }), ...(disabled !== undefined && { disabled }) };
+      await client.call('updateUser', { path: { user_email: email }, body }, { signal: session.signal });
+      session.output.done({ user_email: email, ...body }, `Changed the user ${safeText(email)}`);
+    });
+  return withExamples(command, 'admin user update ada@example.com --disable');
+}

@@ -1,0 +1,295 @@
+// Takes about 20 s
+/** What all commands of the command line have in common, tried with the published bundle as a process, where no platform is needed. */
+import { chmod, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openTestApi } from '../../api/testing/test-api.ts';
+import { runCommand } from '../../setup/command.ts';
+import { bundled, Cli } from './bundle.ts';
+
+let folder: string;
+let program: string;
+let api: Awaited<ReturnType<typeof openTestApi>>;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-cli-'));
+  [program, api] = await Promise.all([bundled(join(folder, 'package')), openTestApi()]);
+});
+afterAll(async () => {
+  await api[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function cliAt(home: string, env: Readonly<Record<string, string>> = {}): Promise<Cli> {
+  return await Cli.at(program, join(folder, home), { BERTH_HOST: api.base, ...env });
+}
+
+async function loggedIn(home: string): Promise<Cli> {
+  const cli = await cliAt(home);
+  const { code, stderr } = await cli.run(['login', '--token-stdin'], { input: api.token });
+  if (code !== 0) throw new Error(stderr);
+  return cli;
+}
+
+test('the package is one file that npm installs and runs, and prints its version in less than 150 ms', async () => {
+  const packed = JSON.parse(await runCommand('npm', ['pack', '--json', '--dry-run'], { cwd: dirname(program) })) as [
+    { files: { path: string }[] },
+  ];
+  expect(packed[0].files.map(({ path }) => path).toSorted()).toEqual([
+    'LICENSE',
+    'README.md',
+    'berth.mjs',
+    'package.json',
+  ]);
+  const { version } = JSON.parse(await readFile(join(dirname(program), 'package.json'), 'utf8')) as { version: string };
+  const cli = await cliAt('version');
+  const times: number[] = [];
+  // The fastest of several, because the machine also runs other tests.
+  for (let i = 0; i < 7; i += 1) {
+    const begun = performance.now();
+    expect(await cli.run(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+    times.push(performance.now() - begun);
+  }
+  expect(Math.min(...times)).toBeLessThan(150);
+});
+
+test.each([
+  [['servic', 'list'], /unknown command 'servic'\nDid you mean service\?/],
+  [['service', 'lst'], /unknown command 'lst'\nDid you mean one of list, ls\?/],
+  [['connect', 'draw', '--kee', 'a'], /unknown option '--kee'\nDid you mean --key\?/],
+  [['push'], /missing required argument 'service'/],
+  [['logs', 'a', 'b'], /too many arguments/],
+  [
+    ['connect', 'draw', '--timeout', 'soon'],
+    /option '--timeout <seconds>' argument 'soon' is invalid. It is no whole number/,
+  ],
+  [['connect', 'a/b/c/d'], /use SERVICE, SERVICE\/ENVIRONMENT or ACCOUNT\/SERVICE\/ENVIRONMENT/],
+  [['connect', 'draw', '--no-spawn'], /--no-spawn needs --key/],
+  [['connect', 'draw', '--auth', '[]'], /It is no JSON object/],
+  [['push', 'draw', 'image', '--context', '.'], /--context is an option of a build/],
+  [['service', 'list', '--host', 'ftp://berth.example'], /--host: Use an address with https: or http:/],
+  [['backend', 'stop'], /missing required argument 'backends'/],
+])('berth %j is a usage error', async (args, message) => {
+  const cli = await cliAt('usage', { BERTH_TOKEN: 'home.berth_pat_x' });
+  const { code, stdout, stderr } = await cli.run(args);
+  expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(message)]);
+});
+
+test('help has examples, and goes to standard output only where it was asked for', async () => {
+  const cli = await cliAt('help');
+  expect(await cli.run(['connect', '--help'])).toMatchObject({
+    code: 0,
+    stderr: '',
+    stdout: expect.stringContaining('\n  $ berth connect draw --key room-1'),
+  });
+  expect(await cli.run(['help', 'push'])).toMatchObject({
+    code: 0,
+    stderr: '',
+    stdout: expect.stringContaining('--include-git-commit'),
+  });
+  expect(await cli.run(['service'])).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining('use-image'),
+  });
+});
+
+test('the log-ins are in a file of the owner alone, which is replaced as a whole', async () => {
+  const cli = await loggedIn('file');
+  expect((await stat(cli.configPath)).mode & 0o777).toBe(0o600);
+  expect((await stat(dirname(cli.configPath))).mode & 0o777).toBe(0o700);
+  await chmod(cli.configPath, 0o644);
+  const { ino } = await stat(cli.configPath);
+  expect(await cli.run(['doctor', '--json'])).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/"configuration","status":"error","message":"Others can read/),
+  });
+  await cli.run(['login', '--token-stdin'], { input: api.token });
+  const replaced = await stat(cli.configPath);
+  expect([replaced.mode & 0o777, replaced.ino === ino]).toEqual([0o600, false]);
+  expect(await readdir(dirname(cli.configPath))).toEqual(['config.json']);
+  // Another folder, as XDG says.
+  const elsewhere = join(folder, 'xdg');
+  await cli.run(['login', '--token-stdin'], { input: api.token, env: { XDG_CONFIG_HOME: elsewhere } });
+  expect(await readdir(join(elsewhere, 'berth'))).toEqual(['config.json']);
+});
+
+test('a file that is damaged is reported and left as it is', async () => {
+  const cli = await cliAt('damaged', { BERTH_HOST: '' });
+  await mkdir(dirname(cli.configPath), { recursive: true });
+  await writeFile(cli.configPath, '{"hosts":');
+  for (const args of [['whoami'], ['service', 'list'], ['logout']]) {
+    expect(await cli.run(args)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(cli.configPath) });
+  }
+  expect(await readFile(cli.configPath, 'utf8')).toBe('{"hosts":');
+});
+
+test('a stored token is sent to its own platform only', async () => {
+  const cli = await loggedIn('two-hosts');
+  const seen: (string | undefined)[] = [];
+  const other = createServer((request, response) => {
+    seen.push(request.headers.authorization);
+    response.writeHead(404).end();
+  });
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const { port } = other.address() as { port: number };
+  expect(await cli.run(['service', 'list', '--host', `127.0.0.1:${port}`])).toMatchObject({
+    code: 4,
+    stderr: expect.stringContaining('You are not logged in to'),
+  });
+  await new Promise((resolve) => other.close(resolve));
+  expect(seen).toEqual([]);
+});
+
+test('variables take the place of a log-in, and options override them', async () => {
+  const cli = await cliAt('variables', { BERTH_TOKEN: api.token });
+  expect(await cli.json('service', 'list')).toEqual(['draw']);
+  expect(await cli.run(['service', 'list'], { env: { BERTH_ACCOUNT: 'other' } })).toMatchObject({ code: 5 });
+  expect(await cli.run(['service', 'list', '--account', 'acme'], { env: { BERTH_ACCOUNT: 'other' } })).toMatchObject({
+    code: 0,
+  });
+  expect(await cli.run(['service', 'list'], { env: { BERTH_HOST: '127.0.0.1:1' } })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('No response'),
+  });
+  expect(await cli.run(['service', 'list'], { env: { BERTH_HOST: '127.0.0.1:1' } })).toMatchObject({ stdout: '' });
+});
+
+test('no error shows a token, and the command line takes none', async () => {
+  const cli = await cliAt('secrets', { BERTH_TOKEN: `${api.token}x` });
+  const refused = await cli.run(['login', '--token', api.token]);
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--token-stdin') });
+  const secret = api.token.split('.').at(-1) ?? '';
+  const outcomes = [
+    refused,
+    await cli.run(['service', 'list']),
+    await cli.run(['service', 'list', `--${api.token}`]),
+    await cli.run([api.token, '--json']),
+    await cli.run(['login', '--token-stdin'], { input: `${api.token}x` }),
+  ];
+  for (const { code, stdout, stderr } of outcomes) {
+    expect(code).toBeGreaterThan(0);
+    expect(stdout + stderr).not.toContain(secret);
+  }
+});
+
+test('without a terminal nothing is asked: the error names the option', async () => {
+  const cli = await loggedIn('no-terminal');
+  for (const [args, option] of [
+    [['login'], '--token-stdin'],
+    [['service', 'delete', 'draw'], '--yes'],
+    [['environment', 'delete', 'draw/default'], '--yes'],
+    [['push', 'nothing', 'image'], '--create'],
+  ] as const) {
+    const { code, stderr } = await cli.run(args);
+    expect([code !== 0, stderr]).toEqual([true, expect.stringContaining(option)]);
+  }
+  const asked = cli.inTerminal(['service', 'delete', 'draw', '--no-input']);
+  expect(await asked.done).toMatchObject({ code: 2 });
+});
+
+test('errors in JSON are one object on standard error, with a stable code', async () => {
+  const cli = await cliAt('json-errors', { BERTH_TOKEN: api.token });
+  const { code, stdout, stderr } = await cli.run(['service', 'info', 'none', '--json']);
+  expect([code, stdout]).toEqual([5, '']);
+  expect(JSON.parse(stderr)).toEqual({
+    error: {
+      code: 'ServiceNotFound',
+      message: expect.any(String),
+      hint: expect.any(String),
+      status: 404,
+      id: expect.any(String),
+    },
+  });
+  const usage = await cli.run(['--json', 'service', 'infoo']);
+  expect(JSON.parse(usage.stderr)).toEqual({
+    error: { code: 'Usage', message: "unknown command 'infoo'", hint: 'Did you mean info?' },
+  });
+});
+
+test('colours are for terminals, and only without NO_COLOR', async () => {
+  const cli = await cliAt('colours', { BERTH_TOKEN: api.token });
+  const colored = '\u001b[31mError:\u001b[39m';
+  const inTerminal = async (env: Record<string, string>) => (await cli.inTerminal(['nothing'], { env }).done).stdout;
+  expect((await cli.run(['nothing'])).stderr).not.toContain('\u001b');
+  expect(await inTerminal({})).toContain(colored);
+  expect(await inTerminal({ NO_COLOR: '1' })).not.toContain('\u001b');
+  expect(await inTerminal({ TERM: 'dumb' })).not.toContain('\u001b');
+  expect((await cli.run(['nothing'], { env: { CLICOLOR_FORCE: '1' } })).stderr).toContain(colored);
+});
+
+test('a server that answers with escapes cannot control the terminal', async () => {
+  const hostile = createServer((_request, response) => {
+    const error = {
+      code: 'Bad\u001b]0;x\u0007',
+      message: 'Title \u001b]0;pwned\u0007 \u009b2J \u202e',
+      status: 418,
+      id: 'a\u001b[2J',
+    };
+    response.writeHead(418, { 'content-type': 'application/json' }).end(JSON.stringify({ error }));
+  });
+  await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve));
+  const { port } = hostile.address() as { port: number };
+  const cli = await cliAt('hostile', { BERTH_HOST: `http://127.0.0.1:${port}`, BERTH_TOKEN: 'home.x' });
+  for (const args of [['service', 'list'], ['service', 'list', '--json'], ['whoami'], ['doctor']]) {
+    const { code, stdout, stderr } = await cli.run(args);
+    expect(code).toBe(1);
+    expect((stdout + stderr).replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202e]/u);
+  }
+  hostile.closeAllConnections();
+  await new Promise((resolve) => hostile.close(resolve));
+});
+
+test('a reader that leaves early is no error', async () => {
+  const cli = await cliAt('pipe', { BERTH_TOKEN: api.token });
+  const env = { ...cli.env, HOME: cli.home };
+  const line = `${process.execPath} ${cli.program} --help; exit 0`;
+  expect(await runCommand('sh', ['-c', `(${line}) | head -n 1`], { env })).toMatch(/^Usage: berth/);
+});
+
+test('signals end a command with the exit code of shells, also while it waits for a platform', async () => {
+  const silent = createServer(() => {});
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const { port } = silent.address() as { port: number };
+  const cli = await cliAt('signals', { BERTH_HOST: `http://127.0.0.1:${port}`, BERTH_TOKEN: 'home.x' });
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    const requested = new Promise((resolve) => silent.once('request', resolve));
+    const running = cli.start(['service', 'list']);
+    await requested;
+    running.kill(signal);
+    expect(await running.done).toMatchObject({
+      code,
+      stdout: '',
+      stderr: expect.stringContaining(`Stopped by ${signal}`),
+    });
+  }
+  silent.closeAllConnections();
+  await new Promise((resolve) => silent.close(resolve));
+});
+
+test('completion prints scripts, and what may follow', async () => {
+  const cli = await cliAt('completion');
+  expect(await cli.ok('complete', '--', 'service', 's')).toBe('settings\nstop-all\n');
+  expect(await cli.ok('complete', '--', 'connect', 'draw', '--k')).toBe('--key\n');
+  const script = join(folder, 'berth.bash');
+  await writeFile(script, await cli.ok('completion', 'bash'));
+  const asked = `PATH="${folder}:$PATH"; . "${script}"; COMP_WORDS=(berth environment c); COMP_CWORD=2; _berth; echo "\${COMPREPLY[@]}"`;
+  await writeFile(join(folder, 'berth'), `#!/bin/sh\nexec "${process.execPath}" "${program}" "$@"\n`, { mode: 0o755 });
+  expect(await runCommand('bash', ['-c', asked])).toBe('create\n');
+  expect(await cli.run(['completion', 'tcsh'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('Allowed choices are bash, zsh, fish'),
+  });
+});
+
+test('the published package has no server, and says so', async () => {
+  const cli = await cliAt('server');
+  for (const args of [['serve'], ['registry', 'gc', '--dry-run'], ['collect'], ['admin', 'quota']]) {
+    expect(await cli.run(args)).toMatchObject({ code: 1, stderr: expect.stringContaining('has no server') });
+  }
+});
