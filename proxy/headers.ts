@@ -59,8 +59,8 @@ export function hasBody({ headers }: IncomingMessage): boolean {
  */
 const platformCookie = /^[\s=]*(?:__(?:host|secure)-)?berth[-_]/i;
 
-/** A platform access token. */
-const platformAuthorization = /^\s*bearer\s+berth_/i;
+/** A platform access token, possibly with the name of its account in front (`<account>.<secret>`). */
+const platformAuthorization = /^\s*bearer\s+(?:[^\s.]+\.)*berth_/i;
 
 /** A `Cookie` header without the platform's cookies; `undefined` if none is left. */
 export function withoutPlatformCookies(cookies: string): string | undefined {

@@ -15,7 +15,7 @@ import type { Address, Lookup } from './lookup.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import { isUpgradeWanted } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
-import { requestHeaders } from './request-headers.ts';
+import { headOf, requestHeaders } from './request-headers.ts';
 import type { SessionView } from './session-view.ts';
 import { destroyOnEnd } from './sockets.ts';
 
@@ -105,7 +105,13 @@ export class RequestHandler {
     this.#count(context, backend);
     const { token } = url;
     const view = viewOf(request, url, behindLoadBalancer);
-    const headers = requestHeaders(request, { route, token, view, secret: secretFor(token), behindLoadBalancer });
+    const headers = requestHeaders(headOf(request), {
+      route,
+      token,
+      view,
+      secret: secretFor(token),
+      behindLoadBalancer,
+    });
     return { backend, address: await this.#untilReachable(context, backend), view, path: url.rest, headers };
   }
 

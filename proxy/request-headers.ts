@@ -19,6 +19,13 @@ import {
 /** Headers by name. A repeated header has several values. */
 export type OutgoingHeaders = Record<string, string | string[]>;
 
+/** The head of a client's request. */
+export interface RequestHead extends Pick<IncomingMessage, 'method' | 'rawHeaders' | 'headers'> {
+  /** The address of the client, or of the load balancer. */
+  readonly remoteAddress: string | undefined;
+  readonly isEncrypted: boolean;
+}
+
 /** What the platform adds to a request. */
 export interface Verified {
   readonly route: Route;
@@ -45,8 +52,14 @@ const maxHeaders = 1_000;
 /** Their responses repeat the request, and so would disclose the platform's headers to the client. */
 const echoingMethods: ReadonlySet<string> = new Set(['TRACE', 'TRACK']);
 
+/** The head of a request that Node.js has parsed. */
+export function headOf({ method, rawHeaders, headers, socket }: IncomingMessage): RequestHead {
+  const isEncrypted = (socket as Partial<TLSSocket>).encrypted === true;
+  return { method, rawHeaders, headers, remoteAddress: socket.remoteAddress, isEncrypted };
+}
+
 /** Returns the headers to send to the backend. Throws `bad-request` if the request is ambiguous or must not be forwarded. */
-export function requestHeaders(request: IncomingMessage, verified: Verified): OutgoingHeaders {
+export function requestHeaders(request: RequestHead, verified: Verified): OutgoingHeaders {
   if (request.rawHeaders.length > 2 * maxHeaders) throw new ProxyError('bad-request');
   if (echoingMethods.has(request.method ?? '')) throw new ProxyError('bad-request');
   const headers = clientHeaders(request, verified);
@@ -56,7 +69,7 @@ export function requestHeaders(request: IncomingMessage, verified: Verified): Ou
   return headers;
 }
 
-function clientHeaders(request: IncomingMessage, verified: Verified): OutgoingHeaders {
+function clientHeaders(request: RequestHead, verified: Verified): OutgoingHeaders {
   const dropped = connectionOptions(request.rawHeaders);
   const names = new Map<string, string>();
   const headers = Object.create(null) as OutgoingHeaders;
@@ -101,7 +114,7 @@ function withoutOtherToken(referer: string, token: string): string | undefined {
   return connectionTokenPattern.test(segment) && segment !== token ? `${origin}/` : referer;
 }
 
-function setFraming(headers: OutgoingHeaders, request: IncomingMessage): void {
+function setFraming(headers: OutgoingHeaders, request: RequestHead): void {
   const coding = request.headers['transfer-encoding'];
   if (coding !== undefined) {
     // Other codings would have to be decoded first, and clients do not send them.
@@ -113,13 +126,12 @@ function setFraming(headers: OutgoingHeaders, request: IncomingMessage): void {
   if (/(?:^|,)\s*trailers\s*(?:$|[,;])/i.test(String(request.headers.te ?? ''))) headers['te'] = 'trailers';
 }
 
-function setForwarded(headers: OutgoingHeaders, request: IncomingMessage, verified: Verified): void {
+function setForwarded(headers: OutgoingHeaders, request: RequestHead, verified: Verified): void {
   const sent = verified.behindLoadBalancer ? request.headers : {};
-  const client = request.socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '') ?? 'unknown';
+  const client = request.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '') ?? 'unknown';
   const before = sent['x-forwarded-for'];
-  const encrypted = (request.socket as Partial<TLSSocket>).encrypted === true;
   headers['x-forwarded-for'] = before === undefined ? client : `${String(before)}, ${client}`;
-  headers['x-forwarded-proto'] = String(sent['x-forwarded-proto'] ?? (encrypted ? 'https' : 'http'));
+  headers['x-forwarded-proto'] = String(sent['x-forwarded-proto'] ?? (request.isEncrypted ? 'https' : 'http'));
   const host = sent['x-forwarded-host'] ?? request.headers.host;
   if (host !== undefined) headers['x-forwarded-host'] = String(host);
   if (verified.view.prefix !== '') headers['x-forwarded-prefix'] = verified.view.prefix;
