@@ -16,6 +16,7 @@ import type { Image } from '../model/image.ts';
 import type { UploadQuery } from '../contract/service.ts';
 import type { Environment } from '../model/service.ts';
 import type { BackendWatch } from '../model/backend-watch.ts';
+import type { CheckQueue } from './accounts/check-queue.ts';
 import type { CliLoginWatch } from './accounts/cli-logins.ts';
 import type { AccountLimits } from '../model/account.ts';
 import type { FailureLimits } from '../model/failure-limits.ts';
@@ -131,6 +132,8 @@ export interface Api extends ApiDependencies {
   readonly cliLogins: CliLoginWatch;
   /** Limits failed checks of tokens across processes. */
   readonly failures: FailureLimits;
+  /** Checks of passwords that wait or run in this process. */
+  readonly passwordChecks: CheckQueue;
   /** Proves, from a browser and a user, that the user has logged in there. */
   readonly deviceProof: (device: string) => string;
   /** Derives the bearer token of a backend that was spawned with `require_bearer_token`. */

@@ -9,6 +9,7 @@ import { ContainerEnv } from '../model/container-env.ts';
 import { serviceSecretsBox } from '../model/service-settings.ts';
 import { spawnOptionsBox } from '../model/spawn-token.ts';
 import { openEventStreams } from './event-streams.ts';
+import { CheckQueue } from './accounts/check-queue.ts';
 import { openCliLoginWatch } from './accounts/cli-logins.ts';
 import { AccountLimiter } from './account-limits.ts';
 import { IdTokens } from './accounts/id-tokens.ts';
@@ -60,6 +61,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     limits: new AccountLimiter({ ...deps, defaultLimits: deps.accountLimits }),
     cliLogins: await openCliLoginWatch(deps, opening),
     failures: new FailureLimits(deps.store),
+    passwordChecks: new CheckQueue(),
     deviceProof: deps.secret.deriver('devices of users'),
     bearerFor: deps.secret.deriver('bearer tokens of backends'),
     containerEnv: new ContainerEnv(deps.secret),

@@ -16,6 +16,10 @@ const perNetwork: AttemptLimit = { capacity: 50, seconds: 600 };
 /** Guesses of a password from many networks. They keep the user from logging in with a browser that is new to the platform. */
 const perUser: AttemptLimit = { capacity: 100, seconds: 3600 };
 
+/** Four seconds of checks. Browsers that are known have as many again, so that a flood of guesses leaves them room. */
+const room = 50;
+const roomForKnown = 100;
+
 /** Longer texts are no user; these characters are enough to distinguish any two that are. */
 const maxKeyLength = 254;
 
@@ -30,9 +34,12 @@ export async function limitedForUser<Result>(
   check: () => Promise<Result>,
 ): Promise<Result> {
   const device = knownDevice(api, request, user);
-  if (device !== undefined) return await limited(api, [{ id: `log-in device ${device}`, limit: fewGuesses }], check);
-  const ofUser = { id: `log-in of ${keyOf(user)}`, limit: perUser };
-  return await limited(api, [...ofNetwork(api, request, user), ofUser], check);
+  if (device !== undefined) {
+    const ofDevice = { id: `log-in device ${device}`, limit: fewGuesses };
+    return await api.passwordChecks.run(roomForKnown, async () => await limited(api, [ofDevice], check));
+  }
+  const attempts = [...ofNetwork(api, request, user), { id: `log-in of ${keyOf(user)}`, limit: perUser }];
+  return await api.passwordChecks.run(room, async () => await limited(api, attempts, check));
 }
 
 /** Runs the check of a code that no client can guess: the limits by network save the work of checking. Throws as `limitedForUser`. */
@@ -42,7 +49,8 @@ export async function limitedByNetwork<Result>(
   subject: string,
   check: () => Promise<Result>,
 ): Promise<Result> {
-  return await limited(api, ofNetwork(api, request, subject), check);
+  const attempts = ofNetwork(api, request, subject);
+  return await api.passwordChecks.run(room, async () => await limited(api, attempts, check));
 }
 
 function ofNetwork(api: Api, request: IncomingMessage, subject: string): CountedAttempt[] {
