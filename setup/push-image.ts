@@ -22,11 +22,11 @@ export interface PushOptions {
 
 /** Pushes an image and returns its digest in the registry. Loads it into the engine only if the engine does not have it. */
 export async function pushImage(options: PushOptions): Promise<string> {
-  const { image, target, account, tokenFile, onStep = () => {} } = options;
+  const { image, onStep = () => {} } = options;
   // A separate configuration, so that the user's own logins and credential helpers are not used or changed.
   const configFolder = await mkdtemp(join(tmpdir(), 'berth-docker-'));
   const common = {
-    env: { DOCKER_HOST: options.dockerHost, DOCKER_CONFIG: configFolder, DOCKER_CONTEXT: undefined },
+    env: environmentOf(options.dockerHost, configFolder),
     ...(options.signal && { signal: options.signal }),
   };
   try {
@@ -34,21 +34,40 @@ export async function pushImage(options: PushOptions): Promise<string> {
       onStep('docker load');
       await runCommand('docker', ['load', '--quiet'], { ...common, input: packImage(image) });
     }
-    await runCommand('docker', ['tag', image.tag, target], common);
-    const token = await readFile(tokenFile, 'utf8');
-    const registry = target.split('/', 1)[0] ?? '';
-    await runCommand('docker', ['login', '--username', account, '--password-stdin', registry], {
-      ...common,
-      input: token.trim(),
-    });
-    onStep('docker push');
-    const said = await runCommand('docker', ['push', target], { ...common, onLine: layerCounter(onStep) });
-    const digest = /digest: (sha256:[0-9a-f]{64})/.exec(said)?.[1];
-    if (digest === undefined) throw new Error(`docker push did not report the digest that it pushed: ${said}`);
-    return digest;
+    return await pushLoaded(image.tag, options, configFolder);
   } finally {
     await rm(configFolder, { recursive: true, force: true });
   }
+}
+
+/**
+ * Pushes an image that the engine has, and returns its digest in the registry.
+ *
+ * @param configFolder - an empty folder for the log-in
+ */
+export async function pushLoaded(
+  tag: string,
+  { dockerHost, target, account, tokenFile, onStep = () => {}, signal }: Omit<PushOptions, 'image'>,
+  configFolder: string,
+): Promise<string> {
+  const common = { env: environmentOf(dockerHost, configFolder), ...(signal && { signal }) };
+  await runCommand('docker', ['tag', tag, target], common);
+  const token = await readFile(tokenFile, 'utf8');
+  const registry = target.split('/', 1)[0] ?? '';
+  await runCommand('docker', ['login', '--username', account, '--password-stdin', registry], {
+    ...common,
+    input: token.trim(),
+  });
+  onStep('docker push');
+  const said = await runCommand('docker', ['push', target], { ...common, onLine: layerCounter(onStep) });
+  const digest = /digest: (sha256:[0-9a-f]{64})/.exec(said)?.[1];
+  if (digest === undefined) throw new Error(`docker push did not report the digest that it pushed: ${said}`);
+  return digest;
+}
+
+/** Without the user's own logins and credential helpers. */
+function environmentOf(dockerHost: string, configFolder: string): Record<string, string | undefined> {
+  return { DOCKER_HOST: dockerHost, DOCKER_CONFIG: configFolder, DOCKER_CONTEXT: undefined };
 }
 
 async function loadedId(tag: string, common: Parameters<typeof tryCommand>[2]): Promise<string> {

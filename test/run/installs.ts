@@ -3,6 +3,8 @@ import { findProgram } from '../../setup/command.ts';
 import { caddyProgram } from '../compose/caddy-program.ts';
 import { containedMongo } from '../compose/mongodb-runtime.ts';
 import { problem as composeProblem } from '../compose/problem.ts';
+import { packagesOf } from '../applications/packages.ts';
+import { installApplicationPackages } from '../kit/packages/application-packages.ts';
 import type { AptPackages } from '../kit/packages/apt-packages.ts';
 import { installClients } from '../kit/packages/client-packages.ts';
 import { installChromium } from '../kit/packages/chromium.ts';
@@ -42,6 +44,10 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
   const oldestNode = await installOldestNode(npm, packages.terminal);
   if (oldestNode !== undefined) {
     missing.push({ part: 'clients', what: 'the command line on the oldest Node that it supports', why: oldestNode });
+  }
+  const applications = await installApplicationPackages(packages, npm, Object.values(packagesOf));
+  if (applications !== undefined) {
+    missing.push({ part: 'tools', what: 'ordinary applications', why: applications });
   }
   // What it lacks is said once more where it is started.
   await installSharedServers(packages);

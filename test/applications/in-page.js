@@ -1,0 +1,64 @@
+/* Functions that run in the page of an application, at its origin. `applications.ts` reads them as text. */
+
+/** The URL of a WebSocket of the application. */
+function socketUrl(path) {
+  return `${location.origin.replace('http', 'ws')}${path}`;
+}
+
+async function openSocket(path) {
+  const socket = new WebSocket(socketUrl(path));
+  socket.binaryType = 'arraybuffer';
+  await new Promise((resolve, reject) => {
+    socket.addEventListener('open', resolve);
+    socket.addEventListener('error', () => reject(new Error('The WebSocket did not open')));
+  });
+  return socket;
+}
+
+/** Sends bytes through one WebSocket, and resolves when another one has received them. */
+export async function passOn(path, sent) {
+  const receiver = await openSocket(path);
+  const received = new Promise((resolve) => {
+    receiver.addEventListener('message', ({ data }) => {
+      // Something else comes first, as a greeting.
+      const all = [...new Uint8Array(data)];
+      if (all.join() === sent.join()) resolve(all);
+    });
+  });
+  const sender = await openSocket(path);
+  sender.send(new Uint8Array(sent));
+  return await received;
+}
+
+/** Sends bytes, and returns the first answer as text. */
+export async function ask(path, sent) {
+  const socket = await openSocket(path);
+  const answer = new Promise((resolve, reject) => {
+    socket.addEventListener('message', ({ data }) => resolve(new TextDecoder().decode(data)));
+    socket.addEventListener('close', ({ code, reason }) => reject(new Error(`Closed: ${code} ${reason}`)));
+  });
+  socket.send(new Uint8Array(sent));
+  return await answer;
+}
+
+/** Starts a kernel of Jupyter, and returns the value of an expression. */
+export async function computeInKernel(code) {
+  const xsrf = /_xsrf=([^;]+)/.exec(document.cookie)?.[1] ?? '';
+  const answer = await fetch('/api/kernels', { method: 'POST', headers: { 'X-XSRFToken': xsrf }, body: '{}' });
+  if (!answer.ok) throw new Error(`The kernel did not start: ${answer.status} ${await answer.text()}`);
+  const { id } = await answer.json();
+  const socket = await openSocket(`/api/kernels/${id}/channels`);
+  const ids = { msg_id: String(Math.random()), session: String(Math.random()) };
+  const header = { ...ids, username: '', date: new Date().toISOString(), msg_type: 'execute_request', version: '5.3' };
+  const content = { code, silent: false, store_history: true, user_expressions: {}, allow_stdin: false };
+  const result = new Promise((resolve, reject) => {
+    socket.addEventListener('close', () => reject(new Error('The kernel closed the WebSocket')));
+    socket.addEventListener('message', ({ data }) => {
+      if (typeof data !== 'string') return;
+      const message = JSON.parse(data);
+      if (message.msg_type === 'execute_result') resolve(message.content.data['text/plain']);
+    });
+  });
+  socket.send(JSON.stringify({ channel: 'shell', header, parent_header: {}, metadata: {}, content }));
+  return await result;
+}

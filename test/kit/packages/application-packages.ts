@@ -1,0 +1,111 @@
+/** What the images of ordinary applications are made of: a small Debian, and packages from npm and PyPI. They stay for the next run. */
+import { createHash } from 'node:crypto';
+import { dirname, delimiter, join } from 'node:path';
+import { findProgram, runCommand } from '../../../setup/command.ts';
+import type { AptPackages } from './apt-packages.ts';
+import { cached, cachedPath, isThere } from './cached.ts';
+
+/** Packages of one source, with exact releases. */
+export type ApplicationPackages =
+  | { readonly from: 'npm'; readonly names: readonly string[] }
+  | { readonly from: 'pypi'; readonly names: readonly string[] };
+
+const release = 'bookworm';
+
+/** Its Python is 3.11, for which the packages from PyPI are chosen. */
+const pythonVersion = '3.11';
+
+/** What images of the applications contain besides the smallest Debian. */
+const debianPackages = ['nginx-light', 'python3'];
+
+const debianFolder = `debian-${release}-${hashOf(debianPackages)}`;
+
+/** A hundred packages are downloaded and unpacked, on a busy machine. */
+const installTimeoutMs = 600_000;
+
+/** The root file system of Debian as a tar, if it was made. */
+export async function debianRoot(): Promise<string | undefined> {
+  const path = join(cachedPath(debianFolder), 'root.tar');
+  return (await isThere(path)) ? path : undefined;
+}
+
+/** The folder with packages: `node_modules` from npm, modules of Python from PyPI. `undefined` if they are not installed. */
+export async function packagesFolder(packages: ApplicationPackages): Promise<string | undefined> {
+  const path = join(cachedPath(folderOf(packages)), packages.from === 'npm' ? 'node_modules' : 'site');
+  return (await isThere(path)) ? path : undefined;
+}
+
+/** Installs everything. Returns why something cannot be used, or `undefined`. */
+export async function installApplicationPackages(
+  apt: AptPackages,
+  npm: string | undefined,
+  wanted: readonly ApplicationPackages[],
+): Promise<string | undefined> {
+  try {
+    if (!(await debianRoot())) {
+      const problem = (await findProgram('mmdebstrap'))
+        ? undefined
+        : await apt.install('Installing mmdebstrap', ['mmdebstrap']);
+      if (problem !== undefined) return problem;
+      await apt.terminal.during('Making a small Debian for images', makeDebian);
+    }
+    for (const packages of wanted) {
+      if (await packagesFolder(packages)) continue;
+      if (packages.from === 'npm' && npm === undefined) return 'npm is not installed';
+      await apt.terminal.during(`Installing ${packages.names.join(', ')}`, async () => {
+        await (packages.from === 'npm' ? installFromNpm(npm ?? '', packages.names) : installFromPypi(packages.names));
+      });
+    }
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+async function makeDebian(): Promise<void> {
+  await cached(debianFolder, async (making) => {
+    const target = join(making, 'root.tar');
+    const args = [
+      '--quiet',
+      '--mode=root',
+      '--variant=minbase',
+      `--include=${debianPackages.join(',')}`,
+      release,
+      target,
+    ];
+    await runCommand('mmdebstrap', args, { signal: AbortSignal.timeout(installTimeoutMs) });
+  });
+}
+
+async function installFromNpm(npm: string, names: readonly string[]): Promise<void> {
+  await cached(folderOf({ from: 'npm', names }), async (making) => {
+    const quiet = ['--no-audit', '--no-fund', '--no-save', '--ignore-scripts', '--loglevel=error'];
+    // npm starts the first Node on the PATH, and the PATH of set-up may lack the Node that runs the tests.
+    const PATH = [dirname(process.execPath), process.env['PATH']].join(delimiter);
+    const signal = AbortSignal.timeout(installTimeoutMs);
+    await runCommand(npm, ['install', `--prefix=${making}`, ...quiet, ...names], {
+      cwd: making,
+      env: { PATH },
+      signal,
+    });
+  });
+}
+
+/** For the Python of Debian, whichever Python this machine has. */
+async function installFromPypi(names: readonly string[]): Promise<void> {
+  await cached(folderOf({ from: 'pypi', names }), async (making) => {
+    const machine = process.arch === 'arm64' ? 'aarch64' : 'x86_64';
+    const platforms = ['manylinux2014', 'manylinux_2_28'].flatMap((each) => ['--platform', `${each}_${machine}`]);
+    const choose = ['--only-binary=:all:', '--python-version', pythonVersion, ...platforms];
+    const args = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--target', join(making, 'site')];
+    await runCommand('python3', [...args, ...choose, ...names], { signal: AbortSignal.timeout(installTimeoutMs) });
+  });
+}
+
+function folderOf({ from, names }: ApplicationPackages): string {
+  return `application-${from}-${hashOf(names)}`;
+}
+
+function hashOf(names: readonly string[]): string {
+  return createHash('sha256').update(names.join(' ')).digest('hex').slice(0, 12);
+}
