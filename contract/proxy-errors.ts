@@ -5,7 +5,7 @@ interface ProxyErrorEntry {
 }
 
 export const proxyErrors = {
-  'not-found': { status: 404, message: 'This is not a connection URL' },
+  'not-found': { status: 404, message: 'There is no session at this URL' },
   unauthorized: { status: 401, message: 'This session needs a bearer token, send it with each request' },
   gone: { status: 410, message: 'This session has ended, request a new connection URL' },
   'not-started': { status: 410, message: 'This session ended before it was ready, request a new connection URL' },

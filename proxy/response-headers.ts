@@ -2,20 +2,14 @@
 import { proxyErrorHeader } from '../contract/proxy-errors.ts';
 import { connectionOptions, hopByHop, isVerified, pairs, setsPlatformCookie } from './headers.ts';
 import type { RawHeaders } from './headers.ts';
-import { mapCookie, mapLinks, mapReference, mapRefresh } from './session-view.ts';
+import { mapCookie, mapLinks, mapReference, mapRefresh, withoutSiteWide } from './session-view.ts';
 import type { SessionView } from './session-view.ts';
 
 /**
  * Headers that affect a whole host. Many sessions share a host, perhaps with a dashboard. No session may clear the data of others,
  * receive reports about their URLs, take over their paths, or change how the host is reached.
  */
-const hostWide: ReadonlySet<string> = new Set([
-  'alt-svc',
-  'clear-site-data',
-  'nel',
-  'report-to',
-  'strict-transport-security',
-]);
+const hostWide: ReadonlySet<string> = new Set(['alt-svc', 'nel', 'report-to', 'strict-transport-security']);
 
 /** The URL of a session gives access to it: other sites must not read it, not even its host. An application may set its own policy. */
 const defaultReferrerPolicy = 'same-origin';
@@ -25,8 +19,8 @@ const policyName = 'referrer-policy';
 /** Frames the message. It is forwarded even if it is a connection option. */
 const neverOptions: ReadonlySet<string> = new Set(['content-length']);
 
-/** Affects a whole origin, which in the host form is the session's own. */
-const originWide = 'service-worker-allowed';
+/** Affect a whole origin, which in the host form is the session's own. */
+const originWide: ReadonlySet<string> = new Set(['clear-site-data', 'service-worker-allowed']);
 
 /** Headers that name paths of the application, and how they are translated. */
 const mapped: ReadonlyMap<string, (value: string, view: SessionView) => string> = new Map([
@@ -35,6 +29,7 @@ const mapped: ReadonlyMap<string, (value: string, view: SessionView) => string> 
   ['link', mapLinks],
   ['refresh', mapRefresh],
   ['set-cookie', mapCookie],
+  ['clear-site-data', withoutSiteWide],
 ]);
 
 /** Returns a backend's headers as the client of a session sees them, in their order and spelling, including duplicates. */
@@ -44,7 +39,7 @@ export function responseHeaders(rawHeaders: RawHeaders, view: SessionView): stri
   for (const [name, value] of pairs(rawHeaders)) {
     const lower = name.toLowerCase();
     if (hopByHop.has(lower) || (dropped.has(lower) && !neverOptions.has(lower)) || isForbidden(lower)) continue;
-    if (lower === originWide && view.prefix !== '') continue;
+    if (originWide.has(lower) && view.prefix !== '') continue;
     if (lower === 'set-cookie' && setsPlatformCookie(value)) continue;
     headers.push(name, mapped.get(lower)?.(value, view) ?? value);
   }

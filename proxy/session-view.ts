@@ -91,6 +91,15 @@ export function mapCookie(value: string, { prefix }: SessionView): string {
   return own.replace(pathAttribute, (_attribute, name: string, path: string) => `${name}${below(prefix, path)}`);
 }
 
+/** What `Clear-Site-Data` may clear. Its other directives hold for all hosts of a site: cookies, and client hints. */
+const ofOrigin = /^"(?:cache|storage|executionContexts)"$/;
+
+/** The directives of a `Clear-Site-Data` header that concern the origin of the session alone. */
+export function withoutSiteWide(value: string): string {
+  const directives = value.split(',').map((each) => each.trim());
+  return directives.filter((each) => ofOrigin.test(each)).join(', ');
+}
+
 /** A path of the application, below the prefix. An application that knows its prefix may have put it in front already. */
 function below(prefix: string, path: string): string {
   // As in the application's view, `..` does not lead above its root.

@@ -144,16 +144,22 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
       expect(opened.problems).toEqual([]);
     });
 
-    test('local storage and cookies stay over a reconnect with the same key and user, and are no others’', async () => {
+    test('local storage, cookies and service workers stay over a reconnect with the same key and user, and are no others’', async () => {
       const request = { key: 'stored', user: 'Ada' };
       const first = await connect(request);
       await using opened = await browser.newPage();
       await visit(opened, first);
       await opened.page.getByRole('button', { name: 'Log in' }).click();
       await opened.page.locator('#who').getByText('Ada, visit 2, 3 cookies').waitFor();
+      const register = "navigator.serviceWorker.register('/static/worker.js', { scope: '/' })";
+      const controlled = 'navigator.serviceWorker.ready.then(({ scope }) => scope)';
+      expect(await opened.page.evaluate(`${register}.then(() => ${controlled})`)).toBe(first.url);
       await fixture.terminate(first, true);
       await fixture.statusesUntil(first, 'terminated');
       expect(await visit(opened, await connect(request))).toBe('Ada, visit 3, 3 cookies');
+      expect(await opened.page.evaluate('navigator.serviceWorker.controller?.scriptURL')).toBe(
+        `${first.url}static/worker.js`,
+      );
       expect(await visit(opened, await connect({ ...request, user: 'Grace' }))).toBe('Grace, visit 1, 0 cookies');
       expect(await visit(opened, await connect({ ...request, key: 'other' }))).toBe('Ada, visit 1, 0 cookies');
     });

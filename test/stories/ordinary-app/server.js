@@ -6,7 +6,8 @@ import { WebSocketServer } from 'ws';
 
 const app = express();
 
-app.use('/static', express.static(join(import.meta.dirname, 'page')));
+const setHeaders = (response) => response.set('Service-Worker-Allowed', '/');
+app.use('/static', express.static(join(import.meta.dirname, 'page'), { setHeaders }));
 
 app.get('/', (_request, response) => {
   response.type('html').send(`<!doctype html><title>Ordinary</title>
