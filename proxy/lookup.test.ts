@@ -1,3 +1,4 @@
+// Takes about 4 s
 import { expect, test } from 'vitest';
 import { ManualClock } from '../core/clock/manual-clock.ts';
 import { routes } from '../model/route.ts';

@@ -1,3 +1,4 @@
+// Takes about 4 s
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { upsert } from '../../core/store/upsert.ts';
 import { attemptBuckets } from '../../model/attempts.ts';

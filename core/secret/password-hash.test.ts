@@ -1,3 +1,4 @@
+// Takes about 4 s
 import { expect, test } from 'vitest';
 import { hashPassword, isPassword } from './password-hash.ts';
 

@@ -1,3 +1,4 @@
+// Takes about 4 s
 import { once } from 'node:events';
 import { Agent, request as send } from 'node:http';
 import type { IncomingMessage } from 'node:http';

@@ -1,3 +1,4 @@
+// Takes about 4 s
 /** Failures of ports, crashes in the middle of a request, and clients that do not speak HTTP. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
