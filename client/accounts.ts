@@ -37,7 +37,7 @@ export class Accounts {
 
   async create(account: CreateAccountRequest, options?: CallOptions): Promise<void> {
     const input = { path: undefined, body: account };
-    await sendChange(this.#transport, 'createAccount', input, { ...options, doneBefore: ['AccountExists'] });
+    await sendChange(this.#transport, 'createAccount', input, { options, doneBefore: ['AccountExists'] });
   }
 
   async members(account: string, options?: CallOptions): Promise<Member[]> {
@@ -52,7 +52,7 @@ export class Accounts {
   /** Removes a user from an account. Tokens of the user stop working there within a second. */
   async removeMember(account: string, email: string, options?: CallOptions): Promise<void> {
     const input = { path: { account, user_email: email } };
-    await sendChange(this.#transport, 'removeMember', input, { ...options, doneBefore: ['UserNotFound'] });
+    await sendChange(this.#transport, 'removeMember', input, { options, doneBefore: ['UserNotFound'] });
   }
 
   async limits(account: string, options?: CallOptions): Promise<AccountLimits> {
@@ -105,7 +105,7 @@ export class AccessTokens {
   /** Revokes a token by its ID: within a second, it is refused everywhere. */
   async revoke(account: string, id: string, options?: CallOptions): Promise<void> {
     const input = { path: { account, token_id: id } };
-    await sendChange(this.#transport, 'revokeToken', input, { ...options, doneBefore: ['TokenNotFound'] });
+    await sendChange(this.#transport, 'revokeToken', input, { options, doneBefore: ['TokenNotFound'] });
   }
 }
 
@@ -130,7 +130,7 @@ export class TrustRules {
 
   async delete(account: string, id: string, options?: CallOptions): Promise<void> {
     const input = { path: { account, rule_id: id } };
-    await sendChange(this.#transport, 'deleteTrustRule', input, { ...options, doneBefore: ['TrustRuleNotFound'] });
+    await sendChange(this.#transport, 'deleteTrustRule', input, { options, doneBefore: ['TrustRuleNotFound'] });
   }
 
   /** Trades the ID token of a deployment for a deploy token. Its audience is the address of the API. Needs no access token. */

@@ -3,13 +3,15 @@ import type { Endpoints, ServiceErrorCode } from './contract.ts';
 import { BerthError } from './errors.ts';
 import type { CallInput, EndpointName, Transport } from './transport.ts';
 
+/** Read field by field, never spread: an `AbortController` is such an object, too. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   /** How long one attempt may take. Default: that of the client. */
   readonly timeoutMs?: number | undefined;
 }
 
-interface ChangeOptions extends CallOptions {
+interface ChangeOptions {
+  readonly options?: CallOptions | undefined;
   /** Errors of a change that was made before. */
   readonly doneBefore: readonly ServiceErrorCode[];
 }
@@ -19,7 +21,7 @@ export async function sendChange<Name extends EndpointName>(
   transport: Transport,
   name: Name,
   input: CallInput<Name>,
-  { signal, timeoutMs, doneBefore }: ChangeOptions,
+  { options: { signal, timeoutMs } = {}, doneBefore }: ChangeOptions,
 ): Promise<void> {
   let mayBeDone = false;
   try {
@@ -34,7 +36,7 @@ export async function sendIdempotent<Name extends EndpointName>(
   transport: Transport,
   name: Name,
   input: CallInput<Name>,
-  options: CallOptions = {},
+  { signal, timeoutMs }: CallOptions = {},
 ): Promise<Endpoints[Name]['answer']> {
-  return await transport.json(name, input, { ...options, repeatable: true });
+  return await transport.json(name, input, { signal, timeoutMs, repeatable: true });
 }

@@ -2,7 +2,9 @@
 import { AccessTokens, Accounts, TrustRules } from './accounts.ts';
 import { downloadArchive, uploadArchive } from './archives.ts';
 import type { ArchiveUpload } from './archives.ts';
-import { sendChange } from './changes.ts';
+import { logOf, metricsOf, statusesOf, untilReady, untilTerminated } from './backend-streams.ts';
+import type { LogLine, LogOptions, WaitOptions } from './backend-streams.ts';
+import { sendChange, sendIdempotent } from './changes.ts';
 import type { CallOptions } from './changes.ts';
 import type {
   Backend,
@@ -17,7 +19,6 @@ import type {
   RunningBackend,
   Service,
 } from './contract.ts';
-import { BerthError } from './errors.ts';
 import { servicePath } from './names.ts';
 import { pagesOf } from './pages.ts';
 import type { ListOptions } from './pages.ts';
@@ -25,26 +26,12 @@ import { LogIns, Users } from './people.ts';
 import { Environments, Settings, SpawnTokens } from './services.ts';
 import { followEvents } from './streams.ts';
 import type { StreamOptions } from './streams.ts';
-import { newTimeLimit } from './time.ts';
 import { Transport } from './transport.ts';
 import type { CallInput, EndpointName, SendOptions, TransportOptions } from './transport.ts';
-
-export interface WaitOptions {
-  readonly signal?: AbortSignal | undefined;
-  /** How long to wait in all. Default: until the platform gives up. */
-  readonly timeoutMs?: number | undefined;
-}
 
 export interface EnvironmentOptions extends CallOptions {
   /** Default: `default`. */
   readonly environment?: string | undefined;
-}
-
-/** A line of a backend's log. */
-export interface LogLine {
-  /** Its position in the log: the option `after` of a later `logs` continues there. */
-  readonly id: string;
-  readonly line: string;
 }
 
 /** Services are named `<account>/<service>`, as their images are. Backends are named by their ID, `backend_id` of a connect. */
@@ -98,23 +85,8 @@ export class BerthClient {
    * The past statuses of a backend, then each new status until it is `terminated`. Needs no access token. Reconnects by itself; no
    * status arrives twice.
    */
-  async *statuses(
-    backend: string,
-    { signal, after }: StreamOptions = {},
-  ): AsyncGenerator<BackendStatus, void, undefined> {
-    let last: BackendStatus | undefined;
-    const isComplete = async () => last?.status === 'terminated';
-    const stream = {
-      name: 'backendStatusStream',
-      input: { path: { backend_id: backend } },
-      isComplete,
-      signal,
-      after,
-    } as const;
-    for await (const { data } of followEvents(this.#transport, stream)) {
-      last = JSON.parse(data) as BackendStatus;
-      yield last;
-    }
+  statuses(backend: string, options?: StreamOptions): AsyncGenerator<BackendStatus, void, undefined> {
+    return statusesOf(this.#transport, backend, options);
   }
 
   /**
@@ -122,49 +94,25 @@ export class BerthClient {
    * when the time is over. Needs no access token.
    */
   async waitUntilReady(backend: string, options: WaitOptions = {}): Promise<BackendStatus> {
-    return await this.#waitFor(backend, options, (status) => {
-      if (status.status === 'ready') return true;
-      if (isEnding(status)) throw endedError(backend, status);
-      return false;
-    });
+    return await untilReady(this.#transport, backend, options);
   }
 
   /** Waits until a backend is `terminated`, and returns that status. Needs no access token. */
   async waitUntilTerminated(backend: string, options: WaitOptions = {}): Promise<BackendStatus> {
-    return await this.#waitFor(backend, options, ({ status }) => status === 'terminated');
+    return await untilTerminated(this.#transport, backend, options);
   }
 
   /**
    * The log of a backend: the stored lines, then, unless `follow` is false, each new line until it has ended. Reconnects by itself; no
    * line arrives twice.
    */
-  async *logs(
-    backend: string,
-    { signal, after, follow = true }: StreamOptions & { readonly follow?: boolean | undefined } = {},
-  ): AsyncGenerator<LogLine, void, undefined> {
-    const isComplete = follow ? this.#endOfStream(backend, signal) : async () => true;
-    const query = follow ? {} : { follow: 'false' as const };
-    const stream = {
-      name: 'backendLogs',
-      input: { path: { backend_id: backend }, query },
-      isComplete,
-      signal,
-      after,
-    } as const;
-    for await (const { id = '', data } of followEvents(this.#transport, stream)) yield { id, line: data };
+  logs(backend: string, options?: LogOptions): AsyncGenerator<LogLine, void, undefined> {
+    return logOf(this.#transport, backend, options);
   }
 
   /** The resource usage of a backend, every second until it has ended. Reconnects by itself. */
-  async *metrics(backend: string, { signal, after }: StreamOptions = {}): AsyncGenerator<Metrics, void, undefined> {
-    const isComplete = this.#endOfStream(backend, signal);
-    const stream = {
-      name: 'backendMetrics',
-      input: { path: { backend_id: backend } },
-      isComplete,
-      signal,
-      after,
-    } as const;
-    for await (const { data } of followEvents(this.#transport, stream)) yield JSON.parse(data) as Metrics;
+  metrics(backend: string, options?: StreamOptions): AsyncGenerator<Metrics, void, undefined> {
+    return metricsOf(this.#transport, backend, options);
   }
 
   /** Stops a backend: with SIGTERM, or by force if `hard` is true. Resolves when the signal was sent, before the backend has ended. */
@@ -174,7 +122,10 @@ export class BerthClient {
   ): Promise<void> {
     const body = hard === undefined ? {} : { hard };
     const input = { path: { backend_id: backend }, body };
-    await sendChange(this.#transport, 'terminate', input, { signal, timeoutMs, doneBefore: ['BackendNotRunning'] });
+    await sendChange(this.#transport, 'terminate', input, {
+      options: { signal, timeoutMs },
+      doneBefore: ['BackendNotRunning'],
+    });
   }
 
   /** Stops all backends of a service that were spawned before a time, or only counts them. */
@@ -183,11 +134,8 @@ export class BerthClient {
     request: Endpoints['terminateBackends']['body'],
     options?: CallOptions,
   ): Promise<Endpoints['terminateBackends']['answer']> {
-    return await this.#transport.json(
-      'terminateBackends',
-      { path: servicePath(service), body: request },
-      { ...options, repeatable: true },
-    );
+    const input = { path: servicePath(service), body: request };
+    return await sendIdempotent(this.#transport, 'terminateBackends', input, options);
   }
 
   /** A backend and its status history. */
@@ -233,13 +181,16 @@ export class BerthClient {
   async createService(service: string, { signal, timeoutMs }: CallOptions = {}): Promise<void> {
     const { account, service: name } = servicePath(service);
     const input = { path: { account }, body: { name } };
-    await sendChange(this.#transport, 'createService', input, { signal, timeoutMs, doneBefore: ['ServiceExists'] });
+    await sendChange(this.#transport, 'createService', input, {
+      options: { signal, timeoutMs },
+      doneBefore: ['ServiceExists'],
+    });
   }
 
   /** Deletes a service: it accepts no connects from now on, its backends are stopped, and its images deleted. */
   async deleteService(service: string, options?: CallOptions): Promise<void> {
     const input = { path: servicePath(service) };
-    await sendChange(this.#transport, 'deleteService', input, { ...options, doneBefore: ['ServiceNotFound'] });
+    await sendChange(this.#transport, 'deleteService', input, { options, doneBefore: ['ServiceNotFound'] });
   }
 
   /** The images of a service, newest first. */
@@ -303,47 +254,4 @@ export class BerthClient {
   ): Promise<Endpoints[Name]['answer']> {
     return await this.#transport.json(name, input, options);
   }
-
-  async #waitFor(
-    backend: string,
-    { signal, timeoutMs }: WaitOptions,
-    isReached: (status: BackendStatus) => boolean,
-  ): Promise<BackendStatus> {
-    const limit = newTimeLimit(`The backend ${backend} has not reached the status within ${timeoutMs} ms`, signal);
-    if (timeoutMs !== undefined) limit.restart(timeoutMs);
-    try {
-      for await (const status of this.statuses(backend, { signal: limit.signal })) if (isReached(status)) return status;
-      throw new BerthError('UnexpectedResponse', `The statuses of the backend ${backend} ended early`);
-    } finally {
-      limit.end();
-    }
-  }
-
-  /**
-   * Whether a stream of logs or metrics is complete when the server has ended it. A server that is being stopped also ends streams,
-   * even one of a backend that has ended. So a stream is complete when it brought nothing new after the backend had ended.
-   */
-  #endOfStream(backend: string, signal: AbortSignal | undefined): (hadEvents: boolean) => Promise<boolean> {
-    let hasEnded = false;
-    return async (hadEvents) => {
-      if (hasEnded && !hadEvents) return true;
-      hasEnded ||= await this.status(backend, { signal }).then(
-        ({ status }) => status === 'terminated',
-        (error: unknown) => {
-          if (error instanceof BerthError && error.code === 'BackendNotFound') return true;
-          throw error;
-        },
-      );
-      return false;
-    };
-  }
-}
-
-function isEnding({ status }: BackendStatus): boolean {
-  return status === 'terminating' || status === 'hard-terminating' || status === 'terminated';
-}
-
-function endedError(backend: string, { termination_reason: reason }: BackendStatus): BerthError {
-  const why = reason ? ` (${reason})` : '';
-  return new BerthError('BackendEnded', `The backend ${backend} ended before it was ready${why}`);
 }

@@ -130,6 +130,15 @@ test('accounts, members, tokens and trust rules', async () => {
   expect((await listed(admin.accounts.platformAudit())).map(({ action }) => action)).toContain('createAccount');
 });
 
+test('a controller can stand for the options of any method', async () => {
+  const controller = new AbortController();
+  const reason = new Error('The page was closed');
+  controller.abort(reason);
+  await expect(berth.environments.list('acme/draw', controller)).rejects.toBe(reason);
+  await expect(berth.environments.delete('acme/draw', 'staging', controller)).rejects.toBe(reason);
+  await expect(berth.settings.setPublic('acme/draw', true, controller)).rejects.toBe(reason);
+});
+
 test('users and log-ins', async () => {
   const { url } = await admin.users.create({ user_email: 'new@example.com' });
   expect(await admin.users.invite('new@example.com')).not.toEqual(url);

@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 test('contains code, types and nothing else', () => {
-  const others = packed.filter((path) => !/^[a-z]+\.(?:js|d\.ts)$/.test(path));
+  const others = packed.filter((path) => !/^[a-z-]+\.(?:js|d\.ts)$/.test(path));
   expect(others.toSorted()).toEqual(['LICENSE', 'README.md', 'package.json']);
 });
 
@@ -44,7 +44,7 @@ test('needs nothing beside itself, and no API of Node', async () => {
       .map((path) => readFile(join(project, 'node_modules/berth-client', path), 'utf8')),
   );
   const imported = code.flatMap((text) => Array.from(text.matchAll(/ from '([^']+)'/g), ([, target]) => target));
-  expect(imported.filter((target) => !/^\.\/[a-z]+\.js$/.test(target ?? ''))).toEqual([]);
+  expect(imported.filter((target) => !/^\.\/[a-z-]+\.js$/.test(target ?? ''))).toEqual([]);
   expect(code.filter((text) => /\b(?:process|Buffer|require|__dirname)\b/.test(text))).toEqual([]);
 });
 

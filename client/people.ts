@@ -77,7 +77,7 @@ export class LogIns {
   /** Ends a log-in by its `uuid`. */
   async logOut(uuid: string, options?: CallOptions): Promise<void> {
     const input = { path: { uuid } };
-    await sendChange(this.#transport, 'logOut', input, { ...options, doneBefore: ['Unauthorized', 'TokenNotFound'] });
+    await sendChange(this.#transport, 'logOut', input, { options, doneBefore: ['Unauthorized', 'TokenNotFound'] });
   }
 
   /** The log-ins of the caller that have not ended, newest first. */

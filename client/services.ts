@@ -26,13 +26,13 @@ export class Environments {
 
   async create(service: string, environment: CreateEnvironmentRequest, options?: CallOptions): Promise<void> {
     const input = { path: servicePath(service), body: environment };
-    await sendChange(this.#transport, 'createEnvironment', input, { ...options, doneBefore: ['EnvironmentExists'] });
+    await sendChange(this.#transport, 'createEnvironment', input, { options, doneBefore: ['EnvironmentExists'] });
   }
 
   /** Deletes an environment. Its backends run on. */
   async delete(service: string, environment: string, options?: CallOptions): Promise<void> {
     const input = { path: { ...servicePath(service), environment } };
-    await sendChange(this.#transport, 'deleteEnvironment', input, { ...options, doneBefore: ['EnvironmentNotFound'] });
+    await sendChange(this.#transport, 'deleteEnvironment', input, { options, doneBefore: ['EnvironmentNotFound'] });
   }
 }
 
@@ -101,7 +101,7 @@ export class SpawnTokens {
   async revoke(token: string, options?: CallOptions): Promise<void> {
     const input = { path: { token } };
     await sendChange(this.#transport, 'earliestRevokeSpawnToken', input, {
-      ...options,
+      options,
       doneBefore: ['SpawnTokenNotFound'],
     });
   }

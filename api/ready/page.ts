@@ -40,7 +40,8 @@ a { color: inherit; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 1.5rem 0 0; text-align: start; }
 dt { opacity: .75; }
 dd { margin: 0; }
-pre { margin: 0; padding: .8rem; max-height: 50vh; overflow: auto; white-space: pre-wrap; unicode-bidi: plaintext; border: 1px solid color-mix(in srgb, currentColor 30%, transparent); border-radius: .3rem; font: .85rem/1.4 ui-monospace, monospace; }
+.log { display: flex; flex-direction: column-reverse; max-height: 50vh; overflow: auto; border: 1px solid color-mix(in srgb, currentColor 30%, transparent); border-radius: .3rem; }
+pre { margin: 0; padding: .8rem; white-space: pre-wrap; unicode-bidi: plaintext; font: .85rem/1.4 ui-monospace, monospace; }
 @keyframes turn { to { transform: rotate(1turn); } }
 @media (prefers-reduced-motion: reduce) { .ring { animation-duration: 6s; } }
 `;
@@ -123,8 +124,8 @@ function endOf(details: ReadyPage['details'], path = ''): string {
 function logOf(lines: Details['log']): string {
   if (lines === undefined) return '<p>The node that has the log does not answer. Reload this page in a moment.</p>';
   if (lines.length === 0) return '<p>The log is empty.</p>';
-  // The element that scrolls takes the focus, so that keys scroll it.
-  return `<pre role="region" aria-labelledby="log" tabindex="0">${escapeHtml(lines.join('\n'))}</pre>`;
+  // The element that scrolls takes the focus, so that keys scroll it. It begins at its end.
+  return `<div class="log" role="region" aria-labelledby="log" tabindex="0"><pre>${escapeHtml(lines.join('\n'))}</pre></div>`;
 }
 
 function hashOf(text: string): string {

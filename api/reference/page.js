@@ -1,4 +1,9 @@
-/** Starts Swagger UI on the page. */
+/** Starts Swagger UI on the page, in the colours that the browser prefers. */
+const dark = globalThis.matchMedia('(prefers-color-scheme: dark)');
+const applyColours = () => globalThis.document.documentElement.classList.toggle('dark-mode', dark.matches);
+applyColours();
+dark.addEventListener('change', applyColours);
+
 globalThis.SwaggerUIBundle({
   url: '/openapi.json',
   domNode: globalThis.document.querySelector('#reference'),

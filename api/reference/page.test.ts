@@ -35,6 +35,17 @@ inChromium(() => {
     expect(opened.requestedBeside(api.base)).toEqual([]);
   });
 
+  test('has the colours that the browser prefers', async () => {
+    await using opened = await browser.newPage({ colorScheme: 'dark' });
+    const { page } = opened;
+    await page.goto(`${api.base}/docs`);
+    await page.getByRole('heading', { name: /^Berth service API/ }).waitFor();
+    const background = await page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor');
+    expect(Number(/\d+/.exec(background)?.[0])).toBeLessThan(64);
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.waitForFunction('!document.documentElement.classList.contains("dark-mode")');
+  });
+
   test('tries a request out with an access token', async () => {
     await using opened = await browser.newPage();
     const { page } = opened;
