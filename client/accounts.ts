@@ -133,7 +133,10 @@ export class TrustRules {
     await sendChange(this.#transport, 'deleteTrustRule', input, { options, doneBefore: ['TrustRuleNotFound'] });
   }
 
-  /** Trades the ID token of a deployment for a deploy token. Its audience is the address of the API. Needs no access token. */
+  /**
+   * Trades the ID token of a deployment for a deploy token. Its audience is the address of the API, and it can be traded once: request
+   * another one to try again. Needs no access token.
+   */
   async exchange(account: string, idToken: string, options?: CallOptions): Promise<DeployToken> {
     return await this.#transport.json('exchangeIdToken', { path: { account }, body: { id_token: idToken } }, options);
   }

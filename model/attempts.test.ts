@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
-import { returnAttempt, takeAttempt } from './attempts.ts';
+import { silentLog } from '../core/log/log.ts';
+import { openSqliteStore } from '../core/store/sqlite.ts';
+import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
+import { attemptBuckets, countAttempts, returnAttempt, takeAttempt, uncountAttempts } from './attempts.ts';
 
 const limit = { capacity: 3, seconds: 60 };
 const start = new Date('2026-01-01T00:00:00.000Z');
@@ -40,4 +43,20 @@ test('a clock that is set back makes no wait longer', () => {
 test('an attempt that does not count can be made again', () => {
   const returned = returnAttempt(takeTimes(3).bucket, limit, start);
   expect(takeAttempt(returned, limit, { id: 'a', now: start }).waitSeconds).toBe(0);
+});
+
+test('attempts count in all their buckets, or in none if one of them has none left', async () => {
+  await using folder = await temporaryFolder();
+  await using store = await openSqliteStore({ folder: folder.path, collections: [attemptBuckets], log: silentLog() });
+  const [own, shared] = [
+    { id: 'own', limit: { capacity: 10, seconds: 60 } },
+    { id: 'shared', limit: { capacity: 2, seconds: 60 } },
+  ];
+  const count = async () => await countAttempts(store, [own, shared], start);
+  expect(await Promise.all([count(), count()])).toEqual([0, 0]);
+  expect(await count()).toBe(30);
+  const left = async (id: string) => (await store.get(attemptBuckets, id))?.left;
+  expect([await left('own'), await left('shared')]).toEqual([8, 0]);
+  await uncountAttempts(store, [own, shared], start);
+  expect([await left('own'), await left('shared')]).toEqual([9, 1]);
 });

@@ -31,7 +31,7 @@ export const registrySettings = {
     variable: 'BERTH_REGISTRY_FAILED_LOGINS_PER_MINUTE',
     schema: whole({ min: 0, max: 1_000_000, or: 30 }),
     defaultText: '`30`',
-    help: 'How many logins of one user at the registry may fail per minute from one address. 0: no limit.',
+    help: 'How many logins of one user at the registry may fail per minute from one address, in all its processes together. 0: no limit.',
   },
   maxArchiveBytes: {
     variable: 'BERTH_MAX_ARCHIVE_BYTES',
