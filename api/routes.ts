@@ -10,6 +10,7 @@ import { trustEndpoints } from './accounts/trust.ts';
 import { tokenEndpoints } from './accounts/tokens.ts';
 import type { Mounted } from './app.ts';
 import { mountReadyPage } from './ready/ready.ts';
+import { nodeRoutes } from './nodes.ts';
 import { toolRoutes } from './tools.ts';
 import { mountReference } from './reference/reference.ts';
 import { olderEndpoints } from './v1/endpoints.ts';
@@ -32,6 +33,7 @@ export const apiRoutes: readonly Mounted[] = [
   ...limitEndpoints,
   ...auditEndpoints,
   ...trustEndpoints,
+  ...nodeRoutes,
   ...olderEndpoints,
   ...toolRoutes,
   { mount: mountReadyPage },

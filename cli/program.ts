@@ -10,6 +10,7 @@ import { doctorCommand } from './commands/doctor.ts';
 import { environmentCommand } from './commands/environment.ts';
 import { imageCommand, imagesCommand } from './commands/image.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
+import { nodeCommand } from './commands/node.ts';
 import { pushCommand } from './commands/push.ts';
 import { collectCommand, quotaCommand, registryCommand, serveCommand, verifyCommand } from './commands/server.ts';
 import { serviceCommand } from './commands/service.ts';
@@ -62,6 +63,7 @@ function entries(session: Session): Entry[] {
     { command: environmentCommand(session) },
     { command: imageCommand(session) },
     { command: tokenCommand(session) },
+    { command: nodeCommand(session) },
     { command: registryCommand(session) },
     { command: adminCommand(session) },
     { command: doctorCommand(session) },

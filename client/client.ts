@@ -20,6 +20,7 @@ import type {
   Service,
 } from './contract.ts';
 import { servicePath } from './names.ts';
+import { Nodes } from './nodes.ts';
 import { pagesOf } from './pages.ts';
 import type { ListOptions } from './pages.ts';
 import { LogIns, Users } from './people.ts';
@@ -42,6 +43,8 @@ export class BerthClient {
   readonly accounts: Accounts;
   readonly tokens: AccessTokens;
   readonly trustRules: TrustRules;
+  /** The nodes of the platform, for administrators. */
+  readonly nodes: Nodes;
   readonly users: Users;
   readonly logIns: LogIns;
   readonly #transport: Transport;
@@ -55,6 +58,7 @@ export class BerthClient {
     this.accounts = new Accounts(transport);
     this.tokens = new AccessTokens(transport);
     this.trustRules = new TrustRules(transport);
+    this.nodes = new Nodes(transport);
     this.users = new Users(transport);
     this.logIns = new LogIns(transport);
   }

@@ -12,6 +12,7 @@ export type ServiceErrorCode =
   | 'CliLoginNotFound'
   | 'TrustRuleNotFound'
   | 'TokenNotFound'
+  | 'NodeNotFound'
   | 'ServiceNotFound'
   | 'EnvironmentNotFound'
   | 'BackendNotFound'
@@ -483,6 +484,19 @@ export type DeployToken = {
   scopes: string[];
   services: string[] | null;
   expires_at: Timestamp;
+};
+
+export type Node = {
+  name: string;
+  cluster: string;
+  /** Whether its heartbeats arrive */
+  alive: boolean;
+  /** Since when it accepts no new backends; null: it does */
+  drained_at: Timestamp | null;
+  running_backends: number;
+  started_at: Timestamp;
+  /** The release of its Docker Engine */
+  engine_version: string;
 };
 
 export type ConnectResponse = {
@@ -969,6 +983,33 @@ export interface Endpoints {
     body: ExchangeRequest;
     answer: DeployToken;
   };
+  /** The nodes of the platform, by name */
+  listNodes: {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: {
+      nodes: Node[];
+    };
+  };
+  /** Let a node accept no new backends; those that it has run on until they end by themselves */
+  drainNode: {
+    path: {
+      node: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Ok;
+  };
+  /** Let a node accept new backends again */
+  undrainNode: {
+    path: {
+      node: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Ok;
+  };
   /** Get a connection URL to the backend that holds a key, or to a new backend */
   connect: {
     path: {
@@ -1364,6 +1405,9 @@ export const endpoints = {
   listTrustRules: { method: 'GET', path: '/v2/account/{account}/trusts', needsToken: true },
   deleteTrustRule: { method: 'POST', path: '/v2/account/{account}/trust/{rule_id}/delete', needsToken: true },
   exchangeIdToken: { method: 'POST', path: '/v2/account/{account}/oidc-token', needsToken: false },
+  listNodes: { method: 'GET', path: '/v2/nodes', needsToken: true },
+  drainNode: { method: 'POST', path: '/v2/node/{node}/drain', needsToken: true },
+  undrainNode: { method: 'POST', path: '/v2/node/{node}/undrain', needsToken: true },
   connect: { method: 'POST', path: '/v2/service/{account}/{service}/connect', needsToken: true },
   connectEnvironment: { method: 'POST', path: '/v2/service/{account}/{service}/{environment}/connect', needsToken: true },
   backendStatus: { method: 'GET', path: '/v2/backend/{backend_id}/status', needsToken: false },

@@ -2,6 +2,7 @@
 export type { ArchiveUpload } from './archives.ts';
 export { BerthClient } from './client.ts';
 export type { AccessTokens, Accounts, TrustRules } from './accounts.ts';
+export type { Nodes } from './nodes.ts';
 export type { CallOptions } from './changes.ts';
 export type { LogLine, LogOptions, WaitOptions } from './backend-streams.ts';
 export type { EnvironmentOptions } from './client.ts';

@@ -161,6 +161,12 @@ test('users and log-ins', async () => {
   expect(await codeOf(browser.logIns.completeCli(token, '0000'))).toBe('Forbidden');
 });
 
+test('nodes', async () => {
+  expect(await admin.nodes.list()).toMatchObject([{ name: 'node-1', drained_at: null }]);
+  expect(await codeOf(admin.nodes.drain('none'))).toBe('NodeNotFound');
+  expect(await codeOf(admin.nodes.undrain('none'))).toBe('NodeNotFound');
+});
+
 test('there is no endpoint without a method', () => {
   expect(Object.keys(endpoints).filter((name) => !called.has(name as keyof typeof endpoints))).toEqual([]);
 });

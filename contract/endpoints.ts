@@ -11,6 +11,7 @@ import {
 } from './backend.ts';
 import { connectRequest, connectResponse } from './connect.ts';
 import { get, ok, post } from './endpoint.ts';
+import { nodeEndpoints } from './nodes.ts';
 import { pageFields, pageQuery } from './pages.ts';
 import { serviceSettings, serviceSettingsChange } from './service-settings.ts';
 import {
@@ -38,6 +39,7 @@ const backendsQuery = pageQuery.extend({ start: anyTime.optional(), end: anyTime
 
 export const endpoints = {
   ...accountEndpoints,
+  ...nodeEndpoints,
   connect: post('/v2/service/{account}/{service}/connect', {
     summary: 'Get a connection URL to the backend that holds a key, or to a new backend',
     access: 'connect',

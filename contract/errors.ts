@@ -17,6 +17,7 @@ export const serviceErrors = {
   CliLoginNotFound: { status: 404, when: 'There is no such log-in of a command line, or it is over' },
   TrustRuleNotFound: { status: 404, when: 'The account has no such trust rule' },
   TokenNotFound: { status: 404, when: 'There is no such access token, or it is not visible to the caller' },
+  NodeNotFound: { status: 404, when: 'There is no such node' },
   ServiceNotFound: { status: 404, when: 'The service does not exist or is not visible to the access token' },
   EnvironmentNotFound: { status: 404, when: 'The service has no environment of this name' },
   BackendNotFound: { status: 404, when: 'The backend does not exist or is not visible to the access token' },

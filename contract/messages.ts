@@ -99,3 +99,9 @@ export const cliLoginConfirmed = {
   name: 'cli-login-confirmed',
   message: z.strictObject({ login: z.string() }),
 };
+
+/** An administrator has drained a node, or let it accept backends again. Published after the write. */
+export const nodeDrainChanged = {
+  name: 'node-drain-changed',
+  message: z.strictObject({ node: z.string() }),
+};

@@ -24,6 +24,7 @@ const rows = [
     description: 'Access tokens, and deployments without a stored token',
     paths: /\/(?:tokens?|trusts?|oidc-token)(?:\/|$)/,
   },
+  { name: 'Nodes', description: 'The machines on which backends run', paths: /\/nodes?(?:\/|$)/ },
   { name: 'People', description: 'Users, and how they log in', paths: /^\/(?!v2\/accounts?(?:\/|$)|v2\/audit)/ },
   { name: 'Accounts', description: 'Accounts, their members and limits, and the audit', paths: /^/ },
   { name: 'v1', description: 'The API of the first version, for existing clients' },

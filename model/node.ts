@@ -9,6 +9,8 @@ export interface Node {
   readonly leaseUntil: Date;
   readonly startedAt: Date;
   readonly engineVersion: string;
+  /** Since when it accepts no new backends. Absent: it accepts them. */
+  readonly drainedAt?: Date;
   /** The machine and its current boot. */
   readonly machine?: string;
   /** The gateway for other processes of the platform. Absent: all of them are on the same machine. */
@@ -37,6 +39,17 @@ export const nodeLeaseMs = 60_000;
 /** Whether a node is alive. */
 export function isAlive(node: Node, now: Date): boolean {
   return now < node.leaseUntil;
+}
+
+/** The node with no new backends from a time on; a node that is drained already stays as it is. */
+export function drained(node: Node, at: Date): Node {
+  return node.drainedAt ? node : { ...node, drainedAt: at };
+}
+
+/** The node that accepts new backends. */
+export function undrained(node: Node): Node {
+  const { drainedAt: _drainedAt, ...others } = node;
+  return node.drainedAt ? others : node;
 }
 
 /** The address of a node's gateway, also for a process on its machine. */

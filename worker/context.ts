@@ -18,6 +18,7 @@ import type { WorkerMetrics } from './metrics.ts';
 import type { KeptLogs } from './logs/kept-logs.ts';
 import type { LiveStats } from './usage/live-stats.ts';
 import type { Pulls } from './images/pulls.ts';
+import type { NodeDrain } from './node/drain.ts';
 import type { EngineHealth } from './node/engine-health.ts';
 import type { PortHelper } from './readiness/port-helper.ts';
 import type { Run } from './lifecycle/run.ts';
@@ -54,6 +55,7 @@ export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 's
   readonly starts: Semaphore;
   readonly pulls: Pulls;
   readonly engineHealth: EngineHealth;
+  readonly drain: NodeDrain;
   readonly connections: Connections;
   /** Follows backends of any node. */
   readonly watch: BackendWatch;

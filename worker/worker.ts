@@ -24,6 +24,7 @@ import { Prefetcher } from './images/prefetch.ts';
 import { countedEngine, openWorkerMetrics } from './metrics.ts';
 import { openGateway } from './gateway/gateway.ts';
 import type { Gateway } from './gateway/gateway.ts';
+import { followDrain, NodeDrain } from './node/drain.ts';
 import { beginHeartbeat } from './node/heartbeat.ts';
 import { consumeSpawnJobs } from './scheduling/job-consumer.ts';
 import { KeptLogs } from './logs/kept-logs.ts';
@@ -85,6 +86,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   await assertOwnName(worker);
   const gateway = parts.use(await openOwnGateway(worker, deps));
   parts.use(await beginHeartbeat(worker, gateway.address));
+  parts.use(await followDrain(worker));
   parts.use(await followConnections(worker));
   parts.use(await followEnds(worker));
   parts.use(await beginWatching(worker));
@@ -147,6 +149,7 @@ function newContext(
     watch,
     log,
     engineHealth,
+    drain: new NodeDrain(),
     claiming,
     starts: new Semaphore(settings.maxConcurrentStarts),
     pulls: new Pulls(engine.images),

@@ -402,6 +402,30 @@ describe.skipIf(!engine)('the command line', () => {
     expect(await own.ok('admin', 'audit', '--platform')).toMatch(/ createUser +ada@example.com /);
   });
 
+  test('node list, drain and undrain: a drained node starts no backend, and those that wait start afterwards', async () => {
+    const own = await loggedInWithBrowser('nodes');
+    await deployed('drained');
+    expect(await own.ok('node', 'list')).toMatch(
+      new RegExp(`^${platform.node} +default +alive +\\d+ +\\S+ +\\d+ \\w+ ago$`, 'm'),
+    );
+    await own.ok('node', 'drain', platform.node);
+    // It outlasts the process of the node.
+    await platform.kill();
+    await platform.restart();
+    expect(await own.json('node', 'list')).toMatchObject([{ name: platform.node, drained_at: expect.any(String) }]);
+    const { backend_id: backend } = await cli.json<ConnectResponse>('connect', 'drained', '--key', 'a');
+    const waiting = await cli.run(['connect', 'drained', '--key', 'a', '--wait', '--timeout', '3']);
+    expect(waiting).toMatchObject({ code: 124 });
+    expect(await cli.json('backend', 'info', backend)).toMatchObject({ statuses: [{ status: 'scheduled' }] });
+    await own.ok('node', 'undrain', platform.node);
+    expect(await cli.json('connect', 'drained', '--key', 'a', '--wait')).toMatchObject({
+      status: 'ready',
+      spawned: false,
+    });
+    await cli.ok('backend', 'stop', '--force', backend);
+    expect(await own.run(['node', 'drain', 'none'])).toMatchObject({ code: 5 });
+  });
+
   test('doctor finds what works, and exits with 1 if a check fails', async () => {
     const healthy = await cli.run(['doctor']);
     expect(healthy).toMatchObject({ code: 0, stderr: '' });

@@ -74,6 +74,10 @@ async function beat(
     ...(settings.machine !== undefined && { machine: settings.machine }),
     ...about,
   };
-  await upsert(store, nodes, node.id, () => node);
+  // An administrator's word outlasts the process.
+  const written = await upsert(store, nodes, node.id, (current) =>
+    current?.drainedAt ? { ...node, drainedAt: current.drainedAt } : node,
+  );
+  worker.drain.update(written);
   keep();
 }

@@ -10,13 +10,14 @@ import { hasCapacity, hasCapacityFor } from './capacity.ts';
 /** Waiting backends that one pass reads: far more than can be started before the next pass. */
 const maxWaitingRead = 200;
 
-/** Whether this node accepts backends now: its engine answers, and it has capacity. */
+/** Whether this node accepts backends now: its engine answers, it has capacity, and it is not drained. */
 export function acceptsBackends(worker: WorkerContext): boolean {
-  return worker.engineHealth.problem === undefined && hasCapacity(worker);
+  return worker.engineHealth.problem === undefined && !worker.drain.isDrained && hasCapacity(worker);
 }
 
-/** Whether this node accepts a backend with these limits now. */
-export function accepts(worker: WorkerContext, { limits }: Backend): boolean {
+/** Whether this node accepts a backend now. A drained node accepts those that it has claimed before. */
+export function accepts(worker: WorkerContext, { limits, node }: Backend): boolean {
+  if (worker.drain.isDrained && node !== worker.settings.node) return false;
   return worker.engineHealth.problem === undefined && hasCapacityFor(worker, limits);
 }
 

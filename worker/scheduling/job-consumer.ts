@@ -26,6 +26,7 @@ export async function consumeSpawnJobs(worker: WorkerContext, queue: Queue): Pro
     }),
   );
   worker.engineHealth.onChange(() => consumer.scheduleUpdate());
+  worker.drain.onChange(() => consumer.scheduleClaim());
   parts.use(worker.clock.every(updateEveryMs, () => consumer.scheduleUpdate()));
   const opened = parts.move();
   return { [Symbol.asyncDispose]: () => opened.disposeAsync() };

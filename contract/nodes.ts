@@ -1,0 +1,39 @@
+/** Nodes in the service API. */
+import { z } from 'zod';
+import { get, ok, post } from './endpoint.ts';
+import { timestamp } from './timestamp.ts';
+
+export const nodeObject = z
+  .strictObject({
+    name: z.string(),
+    cluster: z.string(),
+    alive: z.boolean().meta({ description: 'Whether its heartbeats arrive' }),
+    drained_at: timestamp.nullable().meta({ description: 'Since when it accepts no new backends; null: it does' }),
+    running_backends: z.int(),
+    started_at: timestamp,
+    engine_version: z.string().meta({ description: 'The release of its Docker Engine' }),
+  })
+  .meta({ id: 'Node' });
+
+export const nodeEndpoints = {
+  listNodes: get('/v2/nodes', {
+    summary: 'The nodes of the platform, by name',
+    access: 'admin',
+    answer: z.strictObject({ nodes: z.array(nodeObject) }),
+    errors: [],
+  }),
+  drainNode: post('/v2/node/{node}/drain', {
+    summary: 'Let a node accept no new backends; those that it has run on until they end by themselves',
+    access: 'admin',
+    answer: ok,
+    errors: ['NodeNotFound'],
+  }),
+  undrainNode: post('/v2/node/{node}/undrain', {
+    summary: 'Let a node accept new backends again',
+    access: 'admin',
+    answer: ok,
+    errors: ['NodeNotFound'],
+  }),
+};
+
+export type NodeObject = z.infer<typeof nodeObject>;
