@@ -74,6 +74,19 @@ inChromium(() => {
     expect(opened.requestedBeside(api.base, applicationUrl)).toEqual([]);
   });
 
+  test('follows the backend again after a load balancer in between has answered instead of the API', async () => {
+    const { id, url } = await connect();
+    await using opened = await browser.newPage();
+    const { page } = opened;
+    await page.route(`${url}events`, async (route) => await route.fulfill({ status: 502, body: '' }), { times: 1 });
+    await page.goto(url);
+    await expect
+      .poll(() => opened.requested.filter((each) => each === `${url}events`).length, { timeout: 10_000 })
+      .toBe(2);
+    await api.change(id, becomeServing);
+    await page.waitForURL(`${applicationUrl}/**`);
+  });
+
   test.each([
     ['with', true],
     ['without', false],
