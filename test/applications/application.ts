@@ -11,6 +11,8 @@ export interface Application {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** What the documentation says was used. */
   readonly used: string;
+  /** Other servers from which its page loads something by itself. */
+  readonly loadsFrom?: readonly string[];
   /** Uses it as a person would, at the URL of its session. Throws if something does not work. */
   readonly use: (opened: TestPage, url: string) => Promise<void>;
 }

@@ -7,7 +7,7 @@ import type { Application } from './application.ts';
 import { packagesOf } from './packages.ts';
 
 /** A large page on a busy machine. */
-const slowly = { timeout: 60_000 };
+const slowly = { timeout: 90_000 };
 
 export const applications: readonly Application[] = [
   {
@@ -74,6 +74,41 @@ export const applications: readonly Application[] = [
       // The document "room", a message about authentication, an empty token.
       const login = [4, ...Buffer.from('room'), 2, 0, 0];
       expect(await inPage(page, `ask('/', ${JSON.stringify(login)})`)).toContain('read-write');
+    },
+  },
+  {
+    name: 'entrypoint',
+    title: 'an entrypoint that starts as root, and a server on localhost',
+    used: 'a page that the other user writes and counts',
+    use: async ({ page }, url) => {
+      await page.goto(url);
+      expect(await page.locator('body').innerText()).toMatch(/^service has counted \d$/);
+    },
+  },
+  {
+    name: 'node-red',
+    title: 'Node-RED',
+    packages: packagesOf['node-red'],
+    used: 'the editor, and flows that are deployed',
+    // Its list of nodes to install.
+    loadsFrom: ['https://catalogue.nodered.org'],
+    use: async ({ page }, url) => {
+      await page.goto(url, slowly);
+      await page.locator('#red-ui-header-button-deploy').waitFor(slowly);
+      const flows = "fetch('/flows', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '[]' })";
+      expect(await inPage(page, `${flows}.then(({ status }) => status)`)).toBe(204);
+    },
+  },
+  {
+    name: 'streamlit',
+    title: 'Streamlit',
+    packages: packagesOf.streamlit,
+    used: 'its page, and a field whose answer comes over the WebSocket',
+    use: async ({ page }, url) => {
+      await page.goto(url, slowly);
+      await page.getByLabel('Your name').fill('Ada', slowly);
+      await page.getByLabel('Your name').press('Enter');
+      await page.getByText('Hello Ada!').waitFor(slowly);
     },
   },
   {
