@@ -1,6 +1,7 @@
 /** Writes the documents that are generated from the code. With `--check`, it only lists the stale ones. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { actionText } from '../action/build.ts';
 import { serviceErrors } from '../contract/errors.ts';
 import { proxyErrors, proxyErrorHeader } from '../contract/proxy-errors.ts';
 import { settings } from '../main/config/config.ts';
@@ -14,6 +15,7 @@ const root = join(import.meta.dirname, '..');
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
 
 const documents = {
+  'action/dist/deploy.mjs': await actionText(),
   'client/contract.ts': clientContractText(version),
   'docs/api.md': apiText(),
   'docs/cli.md': cliText(),

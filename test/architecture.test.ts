@@ -22,6 +22,7 @@ const mayImport: Readonly<Record<string, RegExp>> = {
   main: /^(?:(?:contract|core|model|main)\/|(?:registry|api|worker|proxy)\/index\.ts$)/,
   client: /^(?:contract|client)\//,
   cli: /^(?:(?:contract|client|cli)\/|package\.json$)/,
+  action: /^(?:contract|client|action)\//,
   setup: /^(?:contract|core|main|setup)\//,
   examples: /^examples\//,
 };
@@ -54,9 +55,10 @@ const vendorFolders: Readonly<Record<string, RegExp>> = {
   picocolors: /^cli\//,
 };
 
-const sources = globSync('**/*.{ts,js,mjs}', { cwd: root, exclude: ['node_modules', '.berth', '.git'] }).filter(
-  (file) => !/^(?:test|bench|docs)\/|\/testing\/|\.test\.ts$/.test(file) && file.includes('/'),
-);
+const sources = globSync('**/*.{ts,js,mjs}', {
+  cwd: root,
+  exclude: ['node_modules', '.berth', '.git', 'action/dist'],
+}).filter((file) => !/^(?:test|bench|docs)\/|\/testing\/|\.test\.ts$/.test(file) && file.includes('/'));
 
 const imports = sources.flatMap(importsOf);
 
@@ -101,6 +103,14 @@ test('the client imports no package, so that it runs in a browser', () => {
   expect(outside.filter(({ file }) => file !== 'client/build.ts')).toEqual([]);
 });
 
+test('the action imports no package, so that its bundle has no code of others', () => {
+  const outside = imports.filter(({ file, target }) => folderOf(file) === 'action' && isPackage(target));
+  const packages = outside.filter(
+    ({ file, target }) => file !== 'action/build.ts' && !target.startsWith('package:node:'),
+  );
+  expect(packages).toEqual([]);
+});
+
 test('each vendor library is imported only by its folder', () => {
   const violations = imports.filter(({ file, target }) => {
     const allowed = vendorFolders[packageOf(target)];
@@ -111,7 +121,9 @@ test('each vendor library is imported only by its folder', () => {
 
 test('only the entry points of processes read the environment', () => {
   const readers = sources.filter((file) => /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8')));
-  expect(readers.filter((file) => !/^(?:main\/berth\.ts|cli\/berth\.ts|setup\/|examples\/)/.test(file))).toEqual([]);
+  expect(
+    readers.filter((file) => !/^(?:main\/berth\.ts|cli\/berth\.ts|action\/deploy\.ts|setup\/|examples\/)/.test(file)),
+  ).toEqual([]);
 });
 
 /** The other folders of a component that each of its folders imports. Files beside the folders may import all of them. */

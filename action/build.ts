@@ -1,0 +1,15 @@
+/** Bundles the action into one file, which runners run as it is checked in. `npm run generate` writes it. */
+import { join } from 'node:path';
+import { rolldown } from 'rolldown';
+
+/** The text of `action/dist/deploy.mjs`: not minified, so that a review shows what a change does. */
+export async function actionText(): Promise<string> {
+  await using bundle = await rolldown({
+    input: join(import.meta.dirname, 'deploy.ts'),
+    cwd: join(import.meta.dirname, '..'),
+    platform: 'node',
+    transform: { target: 'node24' },
+  });
+  const { output } = await bundle.generate({ format: 'esm', codeSplitting: false, comments: { legal: true } });
+  return output[0].code;
+}

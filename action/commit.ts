@@ -1,0 +1,66 @@
+/** The git commit of a workflow run, and the labels of its images. */
+import { readFileSync } from 'node:fs';
+import { runProgram } from './push/program.ts';
+import type { Environment } from './workflow/workflow.ts';
+
+export interface Commit {
+  readonly hash: string;
+  readonly branch: string;
+  /** `<owner>/<name>`. */
+  readonly repository: string;
+  /** Empty if neither the event nor git has it. */
+  readonly message: string;
+  /** The address of the repository. */
+  readonly source: string;
+}
+
+/** Reads the commit from what the runner says; its message from the event, or from git. */
+export async function currentCommit(env: Environment, signal: AbortSignal): Promise<Commit> {
+  const hash = env['GITHUB_SHA'] ?? '';
+  const repository = env['GITHUB_REPOSITORY'] ?? '';
+  return {
+    hash,
+    // Of a pull request, GITHUB_REF_NAME is the name of a merge.
+    branch: env['GITHUB_HEAD_REF'] || env['GITHUB_REF_NAME'] || '',
+    repository,
+    message: messageOfEvent(env, hash) ?? (await messageOfGit(env, hash, signal)),
+    source: repository === '' ? '' : `${env['GITHUB_SERVER_URL'] ?? 'https://github.com'}/${repository}`,
+  };
+}
+
+/** The four labels from which the platform reads the commit, and those of OCI. */
+export function commitLabels({ hash, branch, repository, message, source }: Commit): Record<string, string> {
+  const labels = {
+    hash,
+    branch,
+    repository,
+    message,
+    'org.opencontainers.image.revision': hash,
+    'org.opencontainers.image.ref.name': branch,
+    'org.opencontainers.image.source': source,
+  };
+  return Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''));
+}
+
+function messageOfEvent(env: Environment, hash: string): string | undefined {
+  try {
+    const event = JSON.parse(readFileSync(env['GITHUB_EVENT_PATH'] ?? '', 'utf8')) as {
+      head_commit?: { id?: unknown; message?: unknown } | null;
+    };
+    const { id, message } = event.head_commit ?? {};
+    return id === hash && typeof message === 'string' ? message : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function messageOfGit(env: Environment, hash: string, signal: AbortSignal): Promise<string> {
+  if (!/^[0-9a-f]{40,64}$/.test(hash)) return '';
+  try {
+    const { code, stdout } = await runProgram('git', ['log', '-1', '--format=%B', hash], { env, signal });
+    return code === 0 ? stdout.trim() : '';
+  } catch {
+    signal.throwIfAborted();
+    return '';
+  }
+}

@@ -1,0 +1,38 @@
+/** The program of the action. The runner starts it twice: for the step, and after the job to log out. */
+import { BerthError } from '../client/index.ts';
+import { Failure } from './failure.ts';
+import { logOut } from './push/docker-login.ts';
+import { deploy } from './run.ts';
+import { Workflow } from './workflow/workflow.ts';
+
+/** Says in the post step that the step has run. */
+const stateName = 'is-post';
+
+const env = process.env;
+const workflow = new Workflow({ env, write: (text) => void process.stdout.write(text) });
+
+if (workflow.state(stateName) === '') await step();
+else
+  await logOut(workflow).catch((error: unknown) => workflow.warning(`Docker is still logged in: ${messageOf(error)}`));
+
+async function step(): Promise<void> {
+  const cancelled = new AbortController();
+  const cancel = () => cancelled.abort(new Failure('The step was cancelled'));
+  process.once('SIGINT', cancel).once('SIGTERM', cancel);
+  try {
+    workflow.saveState(stateName, 'true');
+    await deploy({ env, workflow, signal: cancelled.signal });
+  } catch (error) {
+    workflow.error(messageOf(error));
+    process.exitCode = 1;
+  }
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof BerthError) {
+    const id = error.id ? ` (request ${error.id})` : '';
+    return `${error.code}: ${error.message}${id}`;
+  }
+  if (error instanceof Failure) return error.message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

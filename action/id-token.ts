@@ -1,0 +1,68 @@
+/** The ID token of a job, and the deploy token that the API returns for it. */
+import { BerthClient, BerthError } from '../client/index.ts';
+import type { DeployToken } from '../client/index.ts';
+import { Failure } from './failure.ts';
+import type { Inputs } from './inputs.ts';
+import type { Environment, Workflow } from './workflow/workflow.ts';
+
+/** GitHub answers in less than a second, when it answers. */
+const timeoutMs = 15_000;
+
+/** GitHub's service has short outages. */
+const attempts = 3;
+
+interface Job {
+  readonly env: Environment;
+  readonly workflow: Workflow;
+  readonly signal: AbortSignal;
+}
+
+/** Trades the ID token of the job for a deploy token. Both are masked. */
+export async function deployToken({ host, account }: Inputs, { env, workflow, signal }: Job): Promise<DeployToken> {
+  const url = env['ACTIONS_ID_TOKEN_REQUEST_URL'];
+  const secret = env['ACTIONS_ID_TOKEN_REQUEST_TOKEN'];
+  if (!url || !secret) {
+    throw new Failure('token: Set it, or give the job "permissions: id-token: write" and the account a trust rule');
+  }
+  const idToken = await requestIdToken(audienceUrl(url, host), secret, signal);
+  workflow.mask(idToken);
+  const client = new BerthClient({ url: host });
+  try {
+    const deploy = await client.trustRules.exchange(account, idToken, { signal });
+    workflow.mask(deploy.token);
+    return deploy;
+  } catch (error) {
+    if (!(error instanceof BerthError)) throw error;
+    throw new Failure(`The account ${account} has not accepted this job: ${error.message}`, { cause: error });
+  }
+}
+
+/** The audience is the address of the API, so that no other service can use the token here. */
+function audienceUrl(url: string, host: string): URL {
+  const result = new URL(url);
+  result.searchParams.set('audience', host);
+  return result;
+}
+
+async function requestIdToken(url: URL, secret: string, signal: AbortSignal): Promise<string> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await requestOnce(url, secret, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const why = error instanceof Error ? error.message : String(error);
+      if (attempt === attempts) throw new Failure(`GitHub returned no ID token: ${why}`, { cause: error });
+    }
+  }
+}
+
+async function requestOnce(url: URL, secret: string, signal: AbortSignal): Promise<string> {
+  const response = await fetch(url, {
+    headers: { authorization: `Bearer ${secret}`, accept: 'application/json' },
+    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+  });
+  if (!response.ok) throw new Error(`HTTP status ${response.status}`);
+  const { value } = (await response.json()) as { value?: unknown };
+  if (typeof value !== 'string' || value === '') throw new Error('the response has no token');
+  return value;
+}

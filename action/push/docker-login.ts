@@ -1,0 +1,83 @@
+/** A configuration of docker's for this step only, so that no other step finds the log-in. */
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Environment, Workflow } from '../workflow/workflow.ts';
+
+export interface RegistryLogin {
+  /** The host and port of the registry. */
+  readonly registry: string;
+  readonly account: string;
+  readonly token: string;
+}
+
+/** The name under which the post step finds the folder. */
+const stateName = 'docker-config';
+
+/** Folders of a configuration that say where engines, builders and plug-ins are. */
+const sharedFolders = ['contexts', 'cli-plugins', 'buildx'];
+
+/** Calls `work` with the variables with which docker uses the log-in, and logs out. */
+export async function withLogIn<T>(
+  login: RegistryLogin,
+  { env, workflow }: { readonly env: Environment; readonly workflow: Workflow },
+  work: (env: Environment) => Promise<T>,
+): Promise<T> {
+  const folder = await logIn(login, env, workflow);
+  try {
+    return await work({ ...env, DOCKER_CONFIG: folder });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Deletes the log-in of a step that was killed before it could do so. */
+export async function logOut(workflow: Workflow): Promise<void> {
+  const folder = workflow.state(stateName);
+  if (folder !== '') await rm(folder, { recursive: true, force: true });
+}
+
+/** Returns the folder of the configuration. */
+async function logIn(login: RegistryLogin, env: Environment, workflow: Workflow): Promise<string> {
+  const own = env['DOCKER_CONFIG'] || join(env['HOME'] || homedir(), '.docker');
+  const folder = await mkdtemp(join(env['RUNNER_TEMP'] || tmpdir(), 'berth-docker-'));
+  // Before the log-in is written, so that it is deleted even if this process is killed.
+  workflow.saveState(stateName, folder);
+  await mkdir(join(own, 'buildx'), { recursive: true });
+  for (const name of sharedFolders) {
+    if (existsSync(join(own, name))) await symlink(join(own, name), join(folder, name));
+  }
+  const config = withLogin(await readConfig(own), login, workflow);
+  await writeFile(join(folder, 'config.json'), JSON.stringify(config), { mode: 0o600 });
+  return folder;
+}
+
+interface DockerConfig {
+  readonly auths?: Readonly<Record<string, unknown>>;
+  readonly credHelpers?: Readonly<Record<string, string>>;
+}
+
+/** The person's own log-ins stay: builds pull their base images with them. */
+function withLogin(
+  config: DockerConfig,
+  { registry, account, token }: RegistryLogin,
+  workflow: Workflow,
+): DockerConfig {
+  const auth = Buffer.from(`${account}:${token}`).toString('base64');
+  workflow.mask(auth);
+  return {
+    ...config,
+    auths: { ...config.auths, [registry]: { auth } },
+    // Without a helper of this registry, docker would ask the store of all other log-ins.
+    credHelpers: { ...config.credHelpers, [registry]: '' },
+  };
+}
+
+async function readConfig(folder: string): Promise<DockerConfig> {
+  try {
+    return JSON.parse(await readFile(join(folder, 'config.json'), 'utf8')) as DockerConfig;
+  } catch {
+    return {};
+  }
+}

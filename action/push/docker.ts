@@ -1,0 +1,92 @@
+/** Builds images with buildx, or with docker where there is no buildx, and pushes them. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Failure } from '../failure.ts';
+import type { Build } from '../inputs.ts';
+import { runProgram, showProgram } from './program.ts';
+import type { ProgramOptions } from './program.ts';
+
+/** What to push. */
+export interface DockerPush extends ProgramOptions {
+  /** The name in the registry, without a tag. */
+  readonly repository: string;
+  readonly tags: readonly string[];
+  /** Runs what prints text of others. */
+  readonly show: (work: () => Promise<number>) => Promise<number>;
+}
+
+/** Builds an image and pushes it with all tags. Returns its digest. */
+export async function buildAndPush(
+  build: Build,
+  labels: Readonly<Record<string, string>>,
+  push: DockerPush,
+): Promise<string> {
+  const args = [
+    ...targets(push).flatMap((target) => ['--tag', target]),
+    ...(build.file === undefined ? [] : ['--file', build.file]),
+    ...(build.platforms.length === 0 ? [] : ['--platform', build.platforms.join(',')]),
+    ...build.buildArgs.flatMap((each) => ['--build-arg', each]),
+    ...Object.entries(labels).flatMap(([name, value]) => ['--label', `${name}=${value}`]),
+    '--',
+    build.context,
+  ];
+  if (await hasBuildx(push)) return await buildWithBuildx(args, push);
+  if (build.platforms.length > 1) throw new Failure('platforms: More than one platform needs buildx');
+  if ((await push.show(() => showProgram('docker', ['build', ...args], push))) !== 0) throw buildFailed();
+  return await pushTags(push);
+}
+
+/** Pushes an image of the engine with all tags. Returns its digest. */
+export async function pushImage(image: string, push: DockerPush): Promise<string> {
+  for (const target of targets(push)) {
+    const { code, stderr } = await runProgram('docker', ['tag', '--', image, target], push);
+    if (code !== 0) throw new Failure(`image: Docker does not have "${image}": ${stderr.trim()}`);
+  }
+  return await pushTags(push);
+}
+
+async function hasBuildx(push: DockerPush): Promise<boolean> {
+  return (await runProgram('docker', ['buildx', 'version'], push)).code === 0;
+}
+
+async function buildWithBuildx(args: readonly string[], push: DockerPush): Promise<string> {
+  const folder = await mkdtemp(join(push.env['RUNNER_TEMP'] || tmpdir(), 'berth-build-'));
+  try {
+    const metadata = join(folder, 'metadata.json');
+    const command = ['buildx', 'build', '--push', '--progress', 'plain', '--metadata-file', metadata, ...args];
+    if ((await push.show(() => showProgram('docker', command, push))) !== 0) throw buildFailed();
+    const digest = (JSON.parse(await readFile(metadata, 'utf8')) as Record<string, unknown>)['containerimage.digest'];
+    if (typeof digest !== 'string') throw new Failure('docker buildx does not say which digest it has pushed');
+    return digest;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function pushTags(push: DockerPush): Promise<string> {
+  for (const target of targets(push)) {
+    if ((await push.show(() => showProgram('docker', ['push', target], push))) !== 0) {
+      throw new Failure(`docker push of ${target} failed, its output says why`);
+    }
+  }
+  return await pushedDigest(push);
+}
+
+/** The digest under which the registry has the image, as the engine has noted it. */
+async function pushedDigest(push: DockerPush): Promise<string> {
+  const [target = ''] = targets(push);
+  const format = '{{range .RepoDigests}}{{println .}}{{end}}';
+  const { stdout } = await runProgram('docker', ['image', 'inspect', '--format', format, target], push);
+  const found = stdout.split('\n').findLast((line) => line.startsWith(`${push.repository}@`));
+  if (found === undefined) throw new Failure(`Docker does not say under which digest it has pushed ${target}`);
+  return found.slice(push.repository.length + 1);
+}
+
+function targets({ repository, tags }: DockerPush): string[] {
+  return tags.map((tag) => `${repository}:${tag}`);
+}
+
+function buildFailed(): Failure {
+  return new Failure('The build failed, its output says why');
+}

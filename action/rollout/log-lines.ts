@@ -1,0 +1,22 @@
+/** The end of a backend's log. */
+import type { BerthClient } from '../../client/index.ts';
+
+/** Enough for a stack trace. */
+const maxLines = 50;
+
+/** Logs are at hand, or not at all. */
+const timeoutMs = 10_000;
+
+/** The last lines; instead of them why they cannot be read, since the deployment has failed for another reason. */
+export async function lastLogLines(client: BerthClient, backend: string): Promise<string[]> {
+  const lines: string[] = [];
+  try {
+    for await (const { line } of client.logs(backend, { follow: false, signal: AbortSignal.timeout(timeoutMs) })) {
+      lines.push(line);
+      if (lines.length > maxLines) lines.shift();
+    }
+    return lines;
+  } catch (error) {
+    return [...lines, `(The log cannot be read: ${error instanceof Error ? error.message : String(error)})`];
+  }
+}

@@ -1,0 +1,137 @@
+/** Sets the image of an environment, waits until a backend of it is ready, and sets the previous image again if none becomes ready. */
+import { BerthError } from '../../client/index.ts';
+import type { BerthClient, ConnectResponse } from '../../client/index.ts';
+import { Failure } from '../failure.ts';
+import type { Inputs } from '../inputs.ts';
+import type { Workflow } from '../workflow/workflow.ts';
+import { lastLogLines } from './log-lines.ts';
+
+export interface Rollout {
+  readonly client: BerthClient;
+  readonly workflow: Workflow;
+  readonly inputs: Inputs;
+  /** `<account>/<service>`. */
+  readonly service: string;
+  readonly digest: string;
+  /** The digest that new backends ran before. Undefined: no rollback. */
+  readonly previous: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** After a cancellation, the runner waits for 7.5 s before it kills the step. */
+const rollbackTimeoutMs = 5000;
+
+/** The backend that was waited for. */
+export type Verified = Pick<ConnectResponse, 'backend_id' | 'url'>;
+
+export async function rollOut(rollout: Rollout): Promise<Verified | undefined> {
+  const { client, workflow, inputs, service, digest, signal } = rollout;
+  const { environment } = inputs;
+  await client.setImage(service, digest, { environment, signal });
+  workflow.info(`New backends of ${service}/${environment} run ${digest}`);
+  if (!inputs.waitForReady) return undefined;
+  try {
+    return await verify(rollout);
+  } catch (error) {
+    await rollBack(rollout);
+    throw error;
+  }
+}
+
+/** Connects to a new backend, and waits until it is ready. It names the image, in case of another deployment at the same time. */
+async function verify(rollout: Rollout): Promise<Verified> {
+  const { client, workflow, inputs, service, digest, signal } = rollout;
+  const { environment, readyTimeoutMs } = inputs;
+  const session = await client.connect(service, { spawn: { tag: digest } }, { environment, signal }).catch(explain);
+  const backend = session.backend_id;
+  workflow.info(`Waiting for the backend ${backend}`);
+  try {
+    await client.waitUntilReady(backend, { timeoutMs: readyTimeoutMs, signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw await notReady(rollout, backend, error);
+  } finally {
+    // Nothing connects to a backend that was cancelled while it started.
+    if (signal.aborted) await client.stop(backend, { timeoutMs: rollbackTimeoutMs }).catch(() => {});
+  }
+  workflow.info(`The backend ${backend} is ready`);
+  return session;
+}
+
+/** Prints what the backend has logged, and stops it. Returns the failure. */
+async function notReady({ client, workflow, inputs }: Rollout, backend: string, error: unknown): Promise<Failure> {
+  const problem = await client.status(backend).then(
+    (status) => status.problem,
+    () => undefined,
+  );
+  await workflow.group(`The last lines of the log of ${backend}`, async () => {
+    for (const line of await lastLogLines(client, backend)) workflow.info(line);
+  });
+  await client.stop(backend, { hard: true }).catch(() => {});
+  const seconds = inputs.readyTimeoutMs / 1000;
+  const isLate = error instanceof BerthError && error.code === 'TimedOut';
+  const what = isLate ? `was not ready within ${seconds} seconds` : 'ended before it was ready';
+  if (!isLate && !(error instanceof BerthError && error.code === 'BackendEnded')) throw error;
+  return new Failure(`The backend ${backend} ${what}${problem === undefined ? '' : `: ${problem}`}`, { cause: error });
+}
+
+/** Sets the previous image, unless another deployment has set a third. */
+async function rollBack({ client, workflow, inputs, service, digest, previous }: Rollout): Promise<void> {
+  if (previous === undefined) {
+    if (inputs.rollbackOnFailure) workflow.warning(`${service} has no previous image, so ${digest} stays`);
+    return;
+  }
+  const { environment } = inputs;
+  const options = { timeoutMs: rollbackTimeoutMs };
+  try {
+    const current = await environmentImage(client, service, { environment, ...options });
+    if (current !== digest) {
+      workflow.warning(`No rollback: another deployment has set ${service}/${environment} to ${current}`);
+      return;
+    }
+    await client.setImage(service, previous, { environment, ...options });
+    workflow.notice(`Rolled back: new backends of ${service}/${environment} run ${previous} again`);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    workflow.error(`The rollback failed, so new backends still run ${digest}: ${why}`);
+  }
+}
+
+/**
+ * The digest that new backends of an environment run; undefined if there is none. Read before the push, which may move the tag that
+ * the environment names.
+ */
+export async function digestBefore(
+  client: BerthClient,
+  service: string,
+  options: { readonly environment: string; readonly signal: AbortSignal },
+): Promise<string | undefined> {
+  const current = await environmentImage(client, service, options).catch((error: unknown) => {
+    if (error instanceof BerthError && error.code === 'ServiceNotFound') return undefined;
+    if (error instanceof BerthError && error.code === 'Forbidden') {
+      throw new Failure('rollback-on-failure: The token needs the scope read', { cause: error });
+    }
+    throw error;
+  });
+  if (current === undefined || current.startsWith('sha256:')) return current;
+  for await (const { tag, digest } of client.images(service, { pageSize: 100, signal: options.signal })) {
+    if (tag === current) return digest;
+  }
+  return undefined;
+}
+
+async function environmentImage(
+  client: BerthClient,
+  service: string,
+  { environment, ...options }: { environment: string; signal?: AbortSignal; timeoutMs?: number },
+): Promise<string> {
+  const { environments } = await client.service(service, options);
+  const found = environments.find(({ name }) => name === environment);
+  if (!found) throw new Failure(`environment: The service ${service} has no environment "${environment}"`);
+  return found.image_tag;
+}
+
+function explain(error: unknown): never {
+  if (!(error instanceof BerthError && error.code === 'Forbidden')) throw error;
+  throw new Failure('wait-for-ready: The token needs the scope connect', { cause: error });
+}

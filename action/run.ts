@@ -1,0 +1,105 @@
+/** The step itself: an image from the runner to the registry, and to new backends. */
+import { BerthClient, BerthError } from '../client/index.ts';
+import { commitLabels, currentCommit } from './commit.ts';
+import type { Commit } from './commit.ts';
+import { deployToken } from './id-token.ts';
+import { readInputs, tokenInput } from './inputs.ts';
+import type { Inputs } from './inputs.ts';
+import { Failure } from './failure.ts';
+import { pushArchive } from './push/archive.ts';
+import { buildAndPush, pushImage } from './push/docker.ts';
+import { withLogIn } from './push/docker-login.ts';
+import { digestBefore, rollOut } from './rollout/rollout.ts';
+import { imageSize } from './push/image-size.ts';
+import { summaryOf } from './summary.ts';
+import type { Workflow } from './workflow/workflow.ts';
+import type { Environment } from './workflow/workflow.ts';
+
+interface Step {
+  readonly env: Environment;
+  readonly workflow: Workflow;
+  readonly signal: AbortSignal;
+}
+
+/** A step with its inputs, its log-in and its client. */
+interface Deployment extends Step {
+  readonly inputs: Inputs;
+  readonly token: string;
+  readonly client: BerthClient;
+  /** `<account>/<service>`. */
+  readonly service: string;
+  readonly commit: Commit;
+}
+
+/** Deploys. Rejects with what to report. */
+export async function deploy({ env, workflow, signal }: Step): Promise<void> {
+  const startedAt = performance.now();
+  // Before anything else can print it.
+  maskToken(workflow, tokenInput(env));
+  const inputs = readInputs(env);
+  const token = inputs.token ?? (await deployToken(inputs, { env, workflow, signal })).token;
+  const client = new BerthClient({ url: inputs.host, token });
+  const service = `${inputs.account}/${inputs.service}`;
+  const commit = await currentCommit(env, signal);
+  const deployment = { env, workflow, signal, inputs, token, client, service, commit };
+
+  const { environment, tags, rollbackOnFailure } = inputs;
+  const previous = rollbackOnFailure ? await digestBefore(client, service, { environment, signal }) : undefined;
+  const pushed = await workflow.group('Push the image', async () => await push(deployment));
+  const { repository, digest } = pushed;
+  workflow.setOutput('digest', digest);
+  workflow.setOutput('image', `${repository}@${digest}`);
+  const verified = await rollOut({ client, workflow, inputs, service, digest, previous, signal });
+  workflow.setOutput('url', verified?.url ?? '');
+  workflow.setOutput('backend-id', verified?.backend_id ?? '');
+  const backend = verified?.backend_id;
+  const sizeBytes = await imageSize(pushed, { account: inputs.account, token, host: inputs.host, signal });
+  const durationMs = performance.now() - startedAt;
+  workflow.summary(summaryOf({ service, environment, digest, tags, sizeBytes, backend, durationMs, commit }));
+}
+
+/** A person may have the token with or without its account in front. */
+function maskToken(workflow: Workflow, token: string | undefined): void {
+  for (const part of [token ?? '', token?.slice(token.indexOf('.') + 1) ?? '']) {
+    for (const line of part.split(/\s+/)) if (line.length > 3) workflow.mask(line);
+  }
+}
+
+/** Brings the image into the registry. */
+async function push(deployment: Deployment): Promise<{ repository: string; digest: string }> {
+  const { client, env, workflow, signal, inputs, service, token } = deployment;
+  const { source, tags } = inputs;
+  if (source.kind === 'archive') {
+    // The upload creates the service.
+    const digest = await pushArchive(source.path, { client, service, tags, signal });
+    return { repository: await client.imageName(service, { signal }), digest };
+  }
+  const repository = await imageName(deployment);
+  const registry = repository.slice(0, repository.indexOf('/'));
+  const login = { registry, account: inputs.account, token };
+  const show = async (work: () => Promise<number>) => await workflow.withoutCommands(work);
+  const digest = await withLogIn(login, { env, workflow }, async (dockerEnv) => {
+    const to = { env: dockerEnv, signal, repository, tags, show };
+    if (source.kind === 'image') return await pushImage(source.image, to);
+    return await buildAndPush(source.build, commitLabels(deployment.commit), to);
+  });
+  return { repository, digest };
+}
+
+/** The name of the service's images in the registry. Creates the service if there is none. */
+async function imageName({ client, service, signal, workflow }: Deployment): Promise<string> {
+  try {
+    return await client.imageName(service, { signal });
+  } catch (error) {
+    if (!(error instanceof BerthError && error.code === 'ServiceNotFound')) throw error;
+  }
+  try {
+    await client.createService(service, { signal });
+  } catch (error) {
+    if (!(error instanceof BerthError && error.code === 'Forbidden')) throw error;
+    const how = `Create it once with "berth service create", or use a token with the scope manage`;
+    throw new Failure(`There is no service ${service}. ${how}`, { cause: error });
+  }
+  workflow.info(`Created the service ${service}`);
+  return await client.imageName(service, { signal });
+}

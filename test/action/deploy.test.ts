@@ -1,0 +1,238 @@
+// Takes about 30 s
+/** The deploy action, whose bundle runs as on GitHub, against a platform on a real engine. */
+import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { createWriteStream } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import type { ImageObject, ServiceObject } from '../../contract/service.ts';
+import { packImage } from '../../setup/image.ts';
+import { runCommand, tryCommand } from '../../setup/command.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { pushTestImage, testImage } from '../kit/engines/images.ts';
+import { api } from '../kit/platform/api-client.ts';
+import { startPlatform } from '../kit/platform/platform.ts';
+import type { TestPlatform } from '../kit/platform/platform.ts';
+import { openIssuer } from './issuer.ts';
+import type { Issuer } from './issuer.ts';
+import { action, Job } from './runner.ts';
+import type { With } from './runner.ts';
+
+const [engine] = testEngines();
+
+const digestPattern = /^sha256:[0-9a-f]{64}$/;
+
+/** Each line is an attack on a tool that has had the mistake. */
+const hostileMessage = [
+  'Draw `circles` "round" $(touch pwned) <script>alert(1)</script> | [link](https://evil.example)',
+  '',
+  'EOF',
+  'NODE_OPTIONS=--require /tmp/evil.js',
+  'EVIL=1',
+  '::add-mask::serving',
+  '::error::injected',
+  '::set-output name=digest::sha256:evil',
+  '##[error]injected',
+  'quote \' and " and \\ and %0A',
+].join('\n');
+
+describe.skipIf(!engine)('the deploy action', () => {
+  let platform: TestPlatform;
+  let issuer: Issuer;
+  let folder: string;
+  let archive: string;
+  const good = `berth-test/action-good:${process.pid}`;
+  const bad = `berth-test/action-bad:${process.pid}`;
+  const at = { env: { DOCKER_HOST: engine?.host, DOCKER_BUILDKIT: '0' } };
+  const owned = new AsyncDisposableStack();
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'berth-action-'));
+    owned.defer(async () => await rm(folder, { recursive: true, force: true }));
+    issuer = owned.use(await openIssuer(folder));
+    const settings = {
+      BERTH_OIDC_ISSUERS: issuer.url,
+      NODE_EXTRA_CA_CERTS: issuer.authority,
+      BERTH_URL_FORM: 'path',
+    };
+    platform = owned.use(await startPlatform({ engine, settings }));
+    const [serving, failing] = await Promise.all([testImage('serve'), testImage('failing')]);
+    archive = join(folder, 'image.tar');
+    await pipeline(packImage({ ...serving, tag: 'any/name:v1' }), createWriteStream(archive));
+    await runCommand('docker', ['load', '--quiet'], { ...at, input: packImage({ ...serving, tag: good }) });
+    await runCommand('docker', ['load', '--quiet'], { ...at, input: packImage({ ...failing, tag: bad }) });
+  });
+  afterAll(async () => {
+    const { stdout } = await tryCommand('docker', ['images', '--format', '{{.Repository}}:{{.Tag}}'], at);
+    const own = stdout
+      .split('\n')
+      .filter((name) => [good, bad].includes(name) || name.startsWith(`${platform.registry}/`));
+    if (own.length > 0) await tryCommand('docker', ['rmi', '--force', ...own], at);
+    await owned.disposeAsync();
+  });
+
+  /** A job of a repository with a commit. */
+  async function jobOf(message: string): Promise<{ job: Job; hash: string }> {
+    const probe = await Job.in(folder, {});
+    await writeFile(join(probe.workspace, 'Dockerfile'), `FROM ${good}\nENV BUILT=1\n`);
+    await writeFile(join(probe.workspace, 'message'), message);
+    const git = async (...args: string[]) => await runCommand('git', args, { cwd: probe.workspace });
+    await git('init', '--quiet', '--initial-branch', 'main');
+    await git('add', 'Dockerfile');
+    const who = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', '-c', 'commit.gpgsign=false'];
+    await git(...who, 'commit', '--quiet', '--cleanup=verbatim', '--file', 'message');
+    return { job: probe, hash: (await git('rev-parse', 'HEAD')).trim() };
+  }
+
+  function runnerOf(hash: string): Record<string, string | undefined> {
+    return {
+      ...at.env,
+      GITHUB_SHA: hash,
+      GITHUB_REF_NAME: 'main',
+      GITHUB_REPOSITORY: 'acme/draw',
+      GITHUB_SERVER_URL: 'https://github.com',
+    };
+  }
+
+  const withToken = (more: With): With => ({ host: platform.apiUrl, token: platform.token, ...more });
+
+  async function get<T>(path: string): Promise<T> {
+    return (await (await api(platform, path)).json()) as T;
+  }
+
+  async function imageOfDefault(service: string): Promise<string | undefined> {
+    const { environments } = await get<ServiceObject>(`/v2/service/${platform.account}/${service}`);
+    return environments.find(({ name }) => name === 'default')?.image_tag;
+  }
+
+  test('the workflow of its README builds, deploys and waits, whatever the commit message contains', async () => {
+    const readme = await readFile(join(import.meta.dirname, '../../action/README.md'), 'utf8');
+    const [, snippet = ''] = /```yaml\n([^]*?)```/.exec(readme) ?? [];
+    const workflow = parse(snippet) as {
+      jobs: { deploy: { steps: { id?: string; with?: With }[] } };
+    };
+    const inputs = { ...workflow.jobs.deploy.steps.find(({ id }) => id === 'deploy')?.with, host: platform.apiUrl };
+    const [, rule = ''] = /\/trust [^]*?-d '([^']+)'/.exec(readme) ?? [];
+    const post = async (path: string, body: object) =>
+      await api(platform, path, { method: 'POST', body: JSON.stringify(body) });
+    expect((await post('/v2/account/home/service', { name: 'draw' })).status).toBe(200);
+    const trust = { ...(JSON.parse(rule) as object), issuer: issuer.url };
+    expect((await post('/v2/account/home/trust', trust)).status).toBe(201);
+
+    const { job, hash } = await jobOf(hostileMessage);
+    const claims = { repository: 'acme/draw', ref: 'refs/heads/main', environment: 'production' };
+    const env = { ...runnerOf(hash), ...issuer.jobOf(claims) };
+    const step = await job.main(inputs, env);
+    expect(step.log).not.toContain('Error');
+    expect(step.code).toBe(0);
+    expect(Object.keys(step.outputs)).toEqual(Object.keys(action.outputs));
+    const { digest, image, url = '', 'backend-id': backend } = step.outputs;
+    expect(digest).toMatch(digestPattern);
+    expect(image).toBe(`${platform.registry}/home/draw@${digest}`);
+    expect(await (await fetch(url)).text()).toContain('Hello from a test backend');
+    expect(await imageOfDefault('draw')).toBe(digest);
+    const { images } = await get<{ images: ImageObject[] }>('/v2/service/home/draw/images');
+    expect(images).toMatchObject([
+      {
+        digest,
+        tag: `sha-${hash.slice(0, 12)}`,
+        git_commit: { branch: 'main', hash, message: hostileMessage, repository: 'acme/draw' },
+      },
+    ]);
+
+    // Nothing of the message has become a command, a variable or a mark in the summary.
+    expect(step.environment).toBe('');
+    expect(Object.keys(step.state).toSorted()).toEqual(['docker-config', 'is-post']);
+    const names = new Set(step.commands.map(({ name }) => name));
+    expect([...names].toSorted()).toEqual(['add-mask', 'endgroup', 'group', 'stop-commands']);
+    expect(step.commands.some(({ data }) => data === 'serving')).toBe(false);
+    expect(await readdir(job.workspace)).not.toContain('pwned');
+    expect(step.summary).toContain(hash.slice(0, 12));
+    expect(step.summary).toContain(digest);
+    expect(step.summary).toContain(backend);
+    expect(step.summary).toMatch(/<th>Size<\/th><td>\d+\.\d MB/);
+    expect(step.summary).toMatch(/<th>Time<\/th><td>\d+\.\d s/);
+    expect(step.summary).not.toMatch(/<script|`|\[link\]|EVIL/);
+
+    // The deploy token, the ID token and the log-in of docker are masked; the URL of the session is in the outputs alone.
+    const masks = step.commands.flatMap(({ name, data }) => (name === 'add-mask' ? data : []));
+    expect(masks).toEqual([
+      expect.stringMatching(/^eyJ/),
+      expect.stringMatching(/^home\.berth_dep_/),
+      expect.any(String),
+    ]);
+    expect(Buffer.from(masks[2] ?? '', 'base64').toString()).toBe(`home:${masks[1]}`);
+    for (const secret of [...masks, url]) expect(`${step.log}${step.summary}`).not.toContain(secret);
+    expect(await readdir(job.temp)).toEqual([]);
+  });
+
+  test('it masks the token before it prints anything, and uploads an archive without Docker', async () => {
+    const { job, hash } = await jobOf('Second');
+    const bin = join(folder, 'no-programs');
+    const inputs = withToken({ service: 'uploaded', archive, tags: 'v1, v1.0' });
+    const step = await job.main(inputs, { ...runnerOf(hash), PATH: bin });
+    expect([step.code, step.log]).toEqual([0, expect.any(String)]);
+    expect(step.commands[0]).toMatchObject({ name: 'add-mask', data: platform.token });
+    expect(step.raw.startsWith('::add-mask::')).toBe(true);
+    expect(`${step.log}${step.summary}`).not.toContain(platform.token);
+    expect(await (await fetch(step.outputs['url'] ?? '')).text()).toContain('Hello from a test backend');
+    const { images } = await get<{ images: ImageObject[] }>('/v2/service/home/uploaded/images');
+    expect(images.map(({ tag }) => tag).toSorted()).toEqual(['v1', 'v1.0']);
+    expect(new Set(images.map(({ digest }) => digest))).toEqual(new Set([step.outputs['digest']]));
+  });
+
+  test('an image that does not become ready is rolled back, although the push has moved its tag', async () => {
+    if (!engine) throw new Error('No engine');
+    const image = await testImage('serve', 'before');
+    const before = await pushTestImage(engine, platform, { image, service: 'fragile' });
+    expect(await imageOfDefault('fragile')).toBe('latest');
+    const { job, hash } = await jobOf('Third');
+    const inputs = withToken({ service: 'fragile', image: bad, tags: 'latest', 'rollback-on-failure': true });
+    const step = await job.main(inputs, runnerOf(hash));
+    expect(step.code).toBe(1);
+    const annotations = step.commands.filter(({ name }) => name === 'error' || name === 'notice');
+    expect(annotations).toEqual([
+      { name: 'notice', properties: 'title=Berth', data: expect.stringContaining(`run ${before} again`) },
+      { name: 'error', properties: 'title=Berth', data: expect.stringMatching(/ended before it was ready/) },
+    ]);
+    expect(step.log).toContain('This backend cannot go on');
+    expect(step.outputs['digest']).toMatch(digestPattern);
+    expect(await imageOfDefault('fragile')).toBe(before);
+    const other = await job.main(withToken({ service: 'fragile', image: bad }), runnerOf(hash));
+    expect([other.code, await imageOfDefault('fragile')]).toEqual([1, other.outputs['digest']]);
+  });
+
+  test('the post step logs out after a step that was killed', async () => {
+    const { job } = await jobOf('Fourth');
+    const config = join(job.temp, 'berth-docker-1');
+    await writeFile(config, '{}');
+    const post = await job.post(withToken({ service: 'draw' }), { 'is-post': 'true', 'docker-config': config });
+    expect([post.code, post.log.trim(), await readdir(job.temp)]).toEqual([0, '', []]);
+  });
+
+  test('problems are annotations that name the input', async () => {
+    const { job, hash } = await jobOf('Fifth');
+    const errorsOf = async (inputs: With, env = {}) => {
+      const step = await job.main(inputs, { ...runnerOf(hash), ...env });
+      expect(step.code).toBe(1);
+      return step.commands.filter(({ name }) => name === 'error').map(({ data }) => data);
+    };
+    const claims = { repository: 'eve/draw', ref: 'refs/heads/main', environment: 'production' };
+    const [wrong, noToken, forbidden, noFile, noImage] = await Promise.all([
+      errorsOf({ host: 'http://berth.example.com', 'wait-for-ready': 'yes', tags: 'a b' }),
+      errorsOf({ host: platform.apiUrl, account: 'home', service: 'draw' }),
+      errorsOf({ host: platform.apiUrl, account: 'home', service: 'draw' }, issuer.jobOf(claims)),
+      errorsOf(withToken({ service: 'draw', archive: 'missing.tar' })),
+      errorsOf(withToken({ service: 'draw', image: 'missing:v1' })),
+    ]);
+    expect(wrong).toEqual([
+      expect.stringMatching(/^host: Use https[^]*\nservice: Set it[^]*\ntags: "a b"[^]*\nwait-for/),
+    ]);
+    expect(noToken).toEqual([expect.stringMatching(/^token: Set it, or .*id-token: write/)]);
+    expect(forbidden).toEqual([expect.stringMatching(/^The account home has not accepted this job: /)]);
+    expect(noFile).toEqual(['archive: Cannot read missing.tar: it does not exist']);
+    expect(noImage).toEqual([expect.stringMatching(/^image: Docker does not have "missing:v1": /)]);
+  });
+});
