@@ -1,5 +1,6 @@
 /** What the images of ordinary applications are made of: a small Debian, and packages from npm and PyPI. They stay for the next run. */
 import { createHash } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { dirname, delimiter, join } from 'node:path';
 import { findProgram, runCommand } from '../../../setup/command.ts';
 import type { AptPackages } from './apt-packages.ts';
@@ -98,7 +99,12 @@ async function installFromPypi(names: readonly string[]): Promise<void> {
     const platforms = ['manylinux2014', 'manylinux_2_28'].flatMap((each) => ['--platform', `${each}_${machine}`]);
     const choose = ['--only-binary=:all:', '--python-version', pythonVersion, ...platforms];
     const args = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--target', join(making, 'site')];
-    await runCommand('python3', [...args, ...choose, ...names], { signal: AbortSignal.timeout(installTimeoutMs) });
+    const signal = AbortSignal.timeout(installTimeoutMs);
+    // Debian's Python has pip only in an environment.
+    const environment = join(making, 'environment');
+    await runCommand('python3', ['-m', 'venv', environment], { signal });
+    await runCommand(join(environment, 'bin/python'), [...args, ...choose, ...names], { signal });
+    await rm(environment, { recursive: true });
   });
 }
 
