@@ -2,9 +2,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { actionText } from '../action/build.ts';
+import { z } from 'zod';
 import { serviceErrors } from '../contract/errors.ts';
 import { proxyErrors, proxyErrorHeader } from '../contract/proxy-errors.ts';
 import { settings } from '../main/config/config.ts';
+import { devConfigFile } from '../main/dev/config-file.ts';
 import { registryErrors } from '../registry/error-catalogue.ts';
 import { apiText } from './api-table.ts';
 import { cliText } from './cli-commands.ts';
@@ -18,6 +20,7 @@ const documents = {
   'action/dist/deploy.mjs': await actionText(),
   'client/contract.ts': clientContractText(version),
   'docs/api.md': apiText(),
+  'docs/berth.config.schema.json': `${JSON.stringify(z.toJSONSchema(devConfigFile), undefined, 2)}\n`,
   'docs/cli.md': cliText(),
   'docs/configuration.md': configurationText(),
   'docs/errors.md': errorsText(),

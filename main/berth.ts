@@ -1,4 +1,4 @@
-/** The process: `berth serve`, `collect`, `verify` or `quota`, as `bin/berth` starts it. */
+/** The process: `berth dev`, `serve`, `collect`, `verify` or `quota`, as `bin/berth` starts it. */
 import { flushCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import { openLog } from '../core/log/log.ts';
@@ -10,6 +10,7 @@ import type { Roles } from './config/roles.ts';
 import { runProgram, sizeThreadPool, stopSignal } from './process/program.ts';
 
 const usage = `Usage: berth start [--json] [--no-install]
+       berth dev [--help]
        berth serve [--roles ROLES] [--json]
        berth collect [--dry-run] [--json]
        berth verify [--repair] [--json]
@@ -18,6 +19,8 @@ const usage = `Usage: berth start [--json] [--no-install]
 Configuration comes from the environment, see docs/configuration.md.
 
 start     installs what is missing and runs the whole platform, with a sample application (berth start --help)
+
+dev       builds an image, serves it on this machine and follows its files (berth dev --help)
 
 serve     runs the platform until it receives SIGINT or SIGTERM
   --roles ROLES   the components of this process, a list of registry,api,worker,proxy (default: all)
@@ -62,6 +65,10 @@ sizeThreadPool(process.env);
 process.exit(await main(process.argv.slice(2)));
 
 async function main(args: string[]): Promise<number> {
+  if (args[0] === 'dev') {
+    const { devCommand } = await import('./dev/command.ts');
+    return await runProgram(() => devCommand({ args: args.slice(1), environment: process.env, folder: process.cwd() }));
+  }
   const { values, positionals } = parse(args);
   const [command = '', ...words] = positionals;
   if (values.help || !isTaken(command, words, values)) {

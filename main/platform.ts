@@ -2,6 +2,8 @@
 import { systemClock } from '../core/clock/system-clock.ts';
 import { operationsHandler } from '../core/http/operations.ts';
 import type { ReadinessChecks } from '../core/http/operations.ts';
+import type { ServerHandlers } from '../core/http/gated-server.ts';
+import type { Bus } from '../core/bus/bus.ts';
 import type { Log } from '../core/log/log.ts';
 import { openMetrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
@@ -41,20 +43,26 @@ export interface Platform extends AsyncDisposable {
   readonly setupCode: SetupCode | undefined;
   /** The state of the worker after the start; only in a process with that role. */
   readonly worker: WorkerState | undefined;
+  /** What answers the requests of clients, for another listener of this process; only of components in this process. */
+  readonly handlers: { readonly api: ServerHandlers | undefined; readonly proxy: ServerHandlers | undefined };
+  /** Where components publish what happens. */
+  readonly bus: Bus;
 }
 
 /** A platform with all components in this process. */
 export interface WholePlatform extends Platform {
   readonly account: FirstAccount;
   readonly worker: WorkerState;
+  readonly handlers: { readonly api: ServerHandlers; readonly proxy: ServerHandlers };
 }
 
 /** Opens all components in this process. Throws as `openPlatform`. */
 export async function openWholePlatform(options: { config: Config; log: Log }): Promise<WholePlatform> {
   const platform = await openPlatform({ ...options, roles: allRoles });
   const { account, worker } = platform;
-  if (!account || !worker) throw new Error('A component is missing');
-  return { ...platform, account, worker };
+  const { api, proxy } = platform.handlers;
+  if (!account || !worker || !api || !proxy) throw new Error('A component is missing');
+  return { ...platform, account, worker, handlers: { api, proxy } };
 }
 
 /**
@@ -110,6 +118,19 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   owned.use(together(api, proxy));
   owned.defer(() => listeners.api?.close());
   owned.use(tasks);
+  return {
+    urls,
+    account,
+    setupCode,
+    worker: worker?.atStart,
+    handlers: { api, proxy },
+    bus: deps.bus,
+    [Symbol.asyncDispose]: closingOnce(owned, log),
+  };
+}
+
+/** Closes what is open, once. Failures are logged, and thrown at the end. */
+function closingOnce(owned: AsyncDisposableStack, log: Log): () => Promise<void> {
   const close = async () => {
     try {
       await owned.disposeAsync();
@@ -121,7 +142,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
     }
   };
   let closing: Promise<void> | undefined;
-  return { urls, account, setupCode, worker: worker?.atStart, [Symbol.asyncDispose]: () => (closing ??= close()) };
+  return () => (closing ??= close());
 }
 
 /** Creates the first account, and the first administrator or the set-up code for one. */

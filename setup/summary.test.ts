@@ -1,14 +1,14 @@
 import { PassThrough } from 'node:stream';
 import type { WriteStream } from 'node:tty';
 import { expect, test } from 'vitest';
-import type { WholePlatform } from '../main/platform.ts';
 import { summaryForPeople, summaryForPrograms } from './summary.ts';
+import type { ShownPlatform } from './summary.ts';
 import { openTerminal } from './terminal.ts';
 
 const url = 'http://the-label.localhost:7102/';
 const plainUrl = 'http://127.0.0.1:7102/the-connection-token/';
 
-const platform: WholePlatform = {
+const platform: ShownPlatform = {
   urls: {
     api: 'http://127.0.0.1:7100',
     registry: '127.0.0.1:7101',
@@ -18,7 +18,6 @@ const platform: WholePlatform = {
   account: { name: 'home', tokenFile: '/srv/.berth/token', newToken: 'the-access-token' },
   setupCode: { file: '/srv/.berth/setup-code', code: 'the-set-up-code' },
   worker: { running: true },
-  [Symbol.asyncDispose]: async () => {},
 };
 
 function summaryOn(isTTY: boolean): string {

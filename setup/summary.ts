@@ -2,12 +2,15 @@
 import type { WholePlatform } from '../main/platform.ts';
 import type { Terminal } from './terminal.ts';
 
+/** What the summary shows of a platform. */
+export type ShownPlatform = Pick<WholePlatform, 'urls' | 'account' | 'setupCode' | 'worker'>;
+
 /** The sample application, and the key of its first session. */
 export const sampleService = 'pad';
 export const sampleKey = 'welcome';
 
 export interface Result {
-  readonly platform: WholePlatform;
+  readonly platform: ShownPlatform;
   /** The connection URLs of the sample application, or the reason why there are none. */
   readonly sample: SampleUrls | { readonly problem: string };
 }
@@ -61,12 +64,12 @@ export function summaryForPeople({ platform, sample }: Result, terminal: Termina
   return `\n${sections.join('\n\n')}\n`;
 }
 
-function shownToken({ newToken }: WholePlatform['account'], { isInteractive }: Terminal): string {
+function shownToken({ newToken }: ShownPlatform['account'], { isInteractive }: Terminal): string {
   return isInteractive && newToken !== undefined ? `, shown this once: ${newToken}` : '';
 }
 
 /** How to create the first administrator, as long as there is none. */
-function shownSetup({ urls, setupCode }: WholePlatform, { isInteractive, faint }: Terminal): string[] {
+function shownSetup({ urls, setupCode }: ShownPlatform, { isInteractive, faint }: Terminal): string[] {
   if (!setupCode) return [];
   const code = isInteractive ? setupCode.code : `in ${setupCode.file}`;
   return [`${faint('Log-in')}     create the administrator at ${urls.api}/setup with the code ${code}`];
@@ -82,7 +85,7 @@ function openSample({ url, plainUrl }: SampleUrls, { isInteractive, bold, faint 
   ].join('\n');
 }
 
-function connectCommands(platform: WholePlatform, { isInteractive, faint }: Terminal): string {
+function connectCommands(platform: ShownPlatform, { isInteractive, faint }: Terminal): string {
   return [
     ...(isInteractive ? [] : [faint('The URL of its session:'), connectCommand(platform, sampleKey), '']),
     faint('A session with another key (the same key returns the same session):'),
@@ -90,7 +93,7 @@ function connectCommands(platform: WholePlatform, { isInteractive, faint }: Term
   ].join('\n');
 }
 
-function connectCommand({ urls, account }: WholePlatform, key: string): string {
+function connectCommand({ urls, account }: ShownPlatform, key: string): string {
   return [
     `  curl -X POST ${urls.api}/v2/service/${account.name}/${sampleService}/connect \\`,
     `    -H "Authorization: Bearer $(cat ${shellWord(account.tokenFile)})" -H 'Content-Type: application/json' \\`,
@@ -98,7 +101,7 @@ function connectCommand({ urls, account }: WholePlatform, key: string): string {
   ].join('\n');
 }
 
-function pushCommands({ urls, account }: WholePlatform, { faint }: Terminal): string {
+function pushCommands({ urls, account }: ShownPlatform, { faint }: Terminal): string {
   const image = `${urls.registry}/${account.name}/my-app`;
   return [
     faint('Your own application, any image that listens on port 8080:'),

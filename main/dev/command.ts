@@ -1,0 +1,206 @@
+/** `berth dev`: one machine, one service, an image that follows its files. */
+import { readFile } from 'node:fs/promises';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import { newGatedServer } from '../../core/http/gated-server.ts';
+import { listen } from '../../core/http/listener.ts';
+import { ConfigError } from '../../core/config/settings.ts';
+import { openLog } from '../../core/log/log.ts';
+import { loadConfig } from '../config/config.ts';
+import { openWholePlatform } from '../platform.ts';
+import type { WholePlatform } from '../platform.ts';
+import { listenProblem } from '../process/listen-problem.ts';
+import { hostPort } from '../process/listeners.ts';
+import { stopSignal } from '../process/program.ts';
+import { ApiCalls } from './api-calls.ts';
+import { Deployments } from './deployments.ts';
+import { DockerFailure, engineOf, runDocker } from './docker.ts';
+import type { Environment } from './docker.ts';
+import { openFileWatch } from './file-watch.ts';
+import { followBackends } from './followed-backends.ts';
+import { frontHandlers } from './front.ts';
+import { ImageSource } from './image-source.ts';
+import { devAccount, devService } from './own-paths.ts';
+import { newReport } from './report.ts';
+import type { Report } from './report.ts';
+import { stopBackends } from './stop-backends.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+import { devUsage, readDevSettings, UsageError } from './settings.ts';
+import type { DevSettings } from './settings.ts';
+
+export interface DevCommand {
+  readonly args: readonly string[];
+  readonly environment: Environment;
+  /** The current folder. */
+  readonly folder: string;
+}
+
+const write = (line: string) => void process.stdout.write(`${line}\n`);
+
+/** Runs the development server until it is stopped. Returns the exit code. */
+export async function devCommand({ args, environment, folder }: DevCommand): Promise<number> {
+  let settings;
+  try {
+    settings = await readDevSettings(args, folder);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`${error.message}\n\n${devUsage}`);
+    return 2;
+  }
+  if (!settings) {
+    process.stdout.write(devUsage);
+    return 0;
+  }
+  const stopped = stopSignal();
+  await runDevServer(settings, environment, stopped);
+  return 0;
+}
+
+/** Opens the listener first: its port says which temporary folder is free, and the URLs of the platform contain it. */
+async function runDevServer(settings: DevSettings, given: Environment, stopped: Promise<unknown>): Promise<void> {
+  await using opening = new AsyncDisposableStack();
+  const ending = new AbortController();
+  const { signal } = ending;
+  const report = newReport(write, settings.json);
+  const gate = newGatedServer();
+  const place = { host: settings.host, port: settings.port, hostVariable: '--host', portVariable: '--port' };
+  const listener = opening.use(
+    await listen(gate.server, place).catch(async (error: unknown) => {
+      throw await listenProblem(error, place);
+    }),
+  );
+  const url = `http://localhost:${listener.port}`;
+  const engine = await engineOf({ environment: given, signal }).catch((error: unknown) => {
+    if (error instanceof DockerFailure) return undefined;
+    throw error;
+  });
+  const environment = { ...given, ...(engine !== undefined && { DOCKER_HOST: engine }) };
+  const folder = opening.use(await temporaryFolder(environment, listener.port));
+  const node = `dev-${listener.port}`;
+  opening.defer(() => removeNetwork(node, environment));
+  const platform = opening.use(await openDevPlatform({ environment, url, node, folder: folder.path }));
+  const token = (await readFile(platform.account.tokenFile, 'utf8')).trim();
+  const own = `http://${hostPort(loopbackOf(settings.host), listener.port)}`;
+  const calls = new ApiCalls({ url: own, token });
+  const images = new ImageSource({
+    source: settings.source,
+    repository: `${platform.urls.registry}/${devAccount}/${devService}`,
+    account: devAccount,
+    token,
+    folder: folder.path,
+    environment,
+  });
+  opening.defer(() => images.forget(new AbortController().signal));
+  const deployments = newDeployments({ images, calls, report });
+  gate.open(
+    frontHandlers({
+      ...platform.handlers,
+      url: own,
+      token,
+      host: settings.host,
+      imageProblem: (request) => imageProblem(deployments, report, AbortSignal.any([request, signal])),
+    }),
+  );
+  await calls.createService(signal);
+  opening.use(await followBackends({ bus: platform.bus, calls, report, signal }));
+  if (settings.watch && 'build' in settings.source) {
+    const onChange = (path: string) => deployments.change(path);
+    const onProblem = (problem: string) => report({ event: 'warning', problem });
+    opening.use(await openFileWatch({ build: settings.source.build, onChange, onProblem }));
+  }
+  report({ event: 'listening', url });
+  const running = deployments.run(signal);
+  await stopped;
+  await stopBackends({ calls, report, clock: systemClock });
+  ending.abort(new Error('The development server stops'));
+  gate.close();
+  await running;
+}
+
+/** All components of the platform in this process, with a data folder of its own and on free ports. */
+async function openDevPlatform({
+  environment,
+  url,
+  node,
+  folder,
+}: {
+  readonly environment: Environment;
+  readonly url: string;
+  readonly node: string;
+  readonly folder: string;
+}): Promise<WholePlatform> {
+  const config = loadConfig({
+    BERTH_LOG_LEVEL: 'error',
+    // A person waits for the new image.
+    BERTH_STOP_GRACE_SECONDS: '5',
+    ...environment,
+    BERTH_DATA_FOLDER: folder,
+    BERTH_FIRST_ACCOUNT: devAccount,
+    // The same at each start, so that it finds what a killed server has left.
+    BERTH_NODE: node,
+    BERTH_STORE: 'sqlite',
+    BERTH_BLOBS: 'files',
+    BERTH_QUEUE: 'process',
+    BERTH_BUS: 'process',
+    BERTH_LISTEN_HOST: '127.0.0.1',
+    BERTH_API_PORT: '0',
+    BERTH_REGISTRY_PORT: '0',
+    BERTH_PROXY_PORT: '0',
+    BERTH_OPERATIONS_PORT: '0',
+    BERTH_API_URL: url,
+    BERTH_PROXY_URL: url,
+    BERTH_SESSION_DOMAIN: 'localhost',
+    BERTH_URL_FORM: 'path',
+  });
+  const platform = await openWholePlatform({ config, log: openLog(config.logLevel) });
+  if (platform.worker.running) return platform;
+  await platform[Symbol.asyncDispose]();
+  throw new ConfigError(`No Docker Engine: ${platform.worker.reason}`);
+}
+
+/** The worker leaves the network of its node to a next start, which may never come here. */
+async function removeNetwork(node: string, environment: Environment): Promise<void> {
+  const { signal } = new AbortController();
+  await runDocker(['network', 'rm', `berth-${node}`], { environment, signal }).catch(() => {});
+}
+
+function newDeployments({
+  images,
+  calls,
+  report,
+}: {
+  readonly images: ImageSource;
+  readonly calls: ApiCalls;
+  readonly report: Report;
+}): Deployments {
+  return new Deployments({
+    clock: systemClock,
+    report,
+    build: async (signal) => await images.push(signal, (line) => report({ event: 'build-line', line })),
+    serve: async (digest, signal) => {
+      await calls.useImage(digest, signal);
+      const running = await calls.running(signal);
+      const old = running.flatMap(({ id, image_digest: own }) => (own === digest ? [] : id));
+      if (old.length > 0) report({ event: 'replacing', backends: old });
+      await Promise.all(old.map((id) => calls.stop(id, signal)));
+      await images.forget(signal, digest);
+    },
+  });
+}
+
+/** Waits for the build. Returns why there is no image, if there is none. */
+async function imageProblem(
+  deployments: Deployments,
+  report: Report,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (deployments.isBuilding) report({ event: 'connect-waits' });
+  await deployments.settled(signal);
+  if (deployments.digest !== undefined) return undefined;
+  return `The image cannot be built, see the output of berth dev: ${deployments.problem ?? ''}`;
+}
+
+/** An address at which this process reaches its own listener. */
+function loopbackOf(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  return host === '::' ? '::1' : host;
+}

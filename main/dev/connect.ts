@@ -1,0 +1,59 @@
+/** The connect endpoint of the development server: that of the API, after the build, and with an empty `ready_url`. */
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { serviceErrors } from '../../contract/errors.ts';
+import type { ServiceErrorCode } from '../../contract/errors.ts';
+import { sendJson } from '../../core/http/json.ts';
+
+/** The largest body that the API accepts. It refuses a larger one, so no more is read here. */
+const maxBodyBytes = 1024 * 1024;
+
+/** Sends a connect request to the API in the name of a client, and its answer to the client. */
+export async function relayConnect(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { url, token, signal }: { readonly url: string; readonly token: string; readonly signal: AbortSignal },
+): Promise<void> {
+  const type = request.headers['content-type'];
+  const body = await readBody(request);
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, ...(type !== undefined && { 'content-type': type }) },
+    body: body.length > 0 ? new Uint8Array(withoutPlace(body)) : null,
+    signal,
+  });
+  const content = (await answer.json()) as object;
+  const after = answer.headers.get('retry-after');
+  if (after !== null) response.setHeader('retry-after', after);
+  sendJson(response, answer.status, answer.ok && 'ready_url' in content ? { ...content, ready_url: '' } : content);
+}
+
+/** Answers with an error of the service API. */
+export function sendError(response: ServerResponse, code: ServiceErrorCode, message: string): void {
+  const { status } = serviceErrors[code];
+  sendJson(response, status, { error: { code, message, status, id: randomUUID() } });
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > maxBodyBytes) break;
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Here is one image and one cluster: a request that names those of the platform gets what is here. */
+function withoutPlace(body: Buffer): Buffer {
+  try {
+    const value = JSON.parse(body.toString()) as { spawn?: { tag?: unknown; cluster?: unknown } };
+    if (typeof value.spawn !== 'object') return body;
+    const { tag: _tag, cluster: _cluster, ...spawn } = value.spawn;
+    return Buffer.from(JSON.stringify({ ...value, spawn }));
+  } catch {
+    // The API says what is wrong with it.
+    return body;
+  }
+}

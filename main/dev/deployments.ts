@@ -1,0 +1,127 @@
+/** Builds when something has changed, and puts what was built in the place of the image before. */
+import { abortable } from '../../core/async/abortable.ts';
+import type { Clock } from '../../core/clock/clock.ts';
+import { DockerFailure } from './docker.ts';
+import type { Report } from './report.ts';
+
+export interface DeploymentsOptions {
+  readonly clock: Clock;
+  readonly report: Report;
+  /** Builds and pushes. Returns the digest. */
+  readonly build: (signal: AbortSignal) => Promise<string>;
+  /** Serves a digest from now on, and stops backends of others. */
+  readonly serve: (digest: string, signal: AbortSignal) => Promise<void>;
+}
+
+/** Editors write several files at a time, in several steps: a build begins when nothing has changed for so long. */
+const quietMs = 150;
+
+/** Where files change all the time, a build begins after this time. */
+const maxQuietMs = 2_000;
+
+/** The state of the image: being built, served, or failed. */
+export class Deployments {
+  readonly #options: DeploymentsOptions;
+  /** Resolves when the newest files are served, or cannot be built. */
+  #settled = Promise.withResolvers<void>();
+  #isSettled = false;
+  #changed = Promise.withResolvers<void>();
+  #isDirty = true;
+  readonly #paths = new Set<string>();
+  #lastChangeMs = 0;
+  #digest: string | undefined;
+  #problem: string | undefined;
+
+  constructor(options: DeploymentsOptions) {
+    this.#options = options;
+  }
+
+  /** The image that is served, if there is one. */
+  get digest(): string | undefined {
+    return this.#digest;
+  }
+
+  /** Why the last build failed, if it did. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** Whether a build is under way or about to begin. */
+  get isBuilding(): boolean {
+    return !this.#isSettled;
+  }
+
+  /** A file has changed. */
+  change(path: string): void {
+    this.#isDirty = true;
+    this.#paths.add(path);
+    this.#lastChangeMs = Date.now();
+    if (this.#isSettled) {
+      this.#isSettled = false;
+      this.#settled = Promise.withResolvers();
+    }
+    this.#changed.resolve();
+  }
+
+  /** Resolves when no build is under way or about to begin. Rejects with the signal's reason when it aborts. */
+  async settled(signal: AbortSignal): Promise<void> {
+    while (!this.#isSettled) await abortable(this.#settled.promise, signal);
+  }
+
+  /** Builds now, and whenever something has changed, until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      this.#isDirty = false;
+      await this.#deploy(signal).catch((error: unknown) => this.#fail(error, signal));
+      if (!this.#isDirty) this.#settle();
+      await abortable(this.#changed.promise, signal).catch(() => {});
+      await this.#quiet(signal).catch(() => {});
+      this.#changed = Promise.withResolvers();
+      this.#reportChanges(signal);
+    }
+  }
+
+  async #deploy(signal: AbortSignal): Promise<void> {
+    const { build, serve, report } = this.#options;
+    const startedMs = Date.now();
+    report({ event: 'build-started' });
+    const digest = await build(signal);
+    const seconds = Math.round((Date.now() - startedMs) / 100) / 10;
+    this.#problem = undefined;
+    if (digest === this.#digest) {
+      report({ event: 'unchanged', seconds });
+      return;
+    }
+    await serve(digest, signal);
+    this.#digest = digest;
+    report({ event: 'serving', digest, seconds });
+  }
+
+  #fail(error: unknown, signal: AbortSignal): void {
+    if (signal.aborted) return;
+    const lines = error instanceof DockerFailure ? error.lines : [];
+    this.#problem = error instanceof Error ? error.message : String(error);
+    this.#options.report({ event: 'build-failed', problem: this.#problem, lines });
+  }
+
+  #settle(): void {
+    this.#isSettled = true;
+    this.#settled.resolve();
+  }
+
+  async #quiet(signal: AbortSignal): Promise<void> {
+    const sinceMs = Date.now();
+    for (;;) {
+      const leftMs = Math.min(this.#lastChangeMs + quietMs, sinceMs + maxQuietMs) - Date.now();
+      if (leftMs <= 0) return;
+      await this.#options.clock.sleep(leftMs, signal);
+    }
+  }
+
+  #reportChanges(signal: AbortSignal): void {
+    const [path = ''] = this.#paths;
+    const more = this.#paths.size - 1;
+    this.#paths.clear();
+    if (!signal.aborted) this.#options.report({ event: 'changed', path, more });
+  }
+}

@@ -1,0 +1,69 @@
+/** Reports what happens to backends: their statuses and their logs. */
+import type { StatusEntryObject } from '../../contract/backend.ts';
+import { backendChanged } from '../../contract/messages.ts';
+import type { BackendStatus } from '../../contract/statuses.ts';
+import type { Bus } from '../../core/bus/bus.ts';
+import { KeyedMutex } from '../../core/async/keyed-mutex.ts';
+import type { ApiCalls } from './api-calls.ts';
+import type { Report } from './report.ts';
+
+interface Following {
+  readonly bus: Bus;
+  readonly calls: ApiCalls;
+  readonly report: Report;
+  readonly signal: AbortSignal;
+}
+
+/** Reports every backend from now on, until it is disposed. */
+export async function followBackends(options: Following): Promise<AsyncDisposable> {
+  const followed = new FollowedBackends(options);
+  return await options.bus.subscribe(backendChanged, ({ backend, status }) => followed.change(backend, status));
+}
+
+class FollowedBackends {
+  readonly #options: Following;
+  /** The last status that was reported of each running backend. */
+  readonly #reported = new Map<string, BackendStatus>();
+  /** Statuses of a backend are reported in their order. */
+  readonly #order = new KeyedMutex();
+
+  constructor(options: Following) {
+    this.#options = options;
+  }
+
+  change(backend: string, status: BackendStatus): void {
+    const { signal, report } = this.#options;
+    if (this.#reported.get(backend) === status) return;
+    if (!this.#reported.has(backend)) void this.#followLog(backend);
+    this.#reported.set(backend, status);
+    void this.#order
+      .run(backend, async () => {
+        const { key, statuses } = await this.#options.calls.backend(backend, signal);
+        const entry = statuses.findLast((each) => each.status === status);
+        report({ event: 'backend', backend, status, details: detailsOf(key, entry) });
+      })
+      .catch(() => {})
+      .finally(() => {
+        if (status === 'terminated') this.#reported.delete(backend);
+      });
+  }
+
+  async #followLog(backend: string): Promise<void> {
+    const { calls, report, signal } = this.#options;
+    try {
+      for await (const line of calls.log(backend, signal)) report({ event: 'log', backend, line });
+    } catch {
+      // The log ends with the development server.
+    }
+  }
+}
+
+function detailsOf(key: string | null | undefined, entry: StatusEntryObject | undefined): string {
+  const code = entry && 'exit_code' in entry ? entry.exit_code : undefined;
+  const reason = entry && 'termination_reason' in entry ? entry.termination_reason : undefined;
+  return [
+    ...(key ? [`key ${JSON.stringify(key)}`] : []),
+    ...(reason ? [reason] : []),
+    ...(typeof code === 'number' ? [`exit code ${code}`] : []),
+  ].join(', ');
+}

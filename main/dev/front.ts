@@ -1,0 +1,88 @@
+/** The listener of the development server: sessions go to the proxy, all else to the API, which needs no access token here. */
+import { isIP } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerHandlers } from '../../core/http/gated-server.ts';
+import { connectionTokenPattern } from '../../model/route.ts';
+import { relayConnect, sendError } from './connect.ts';
+import { deletesService, ownTarget, spawns } from './own-paths.ts';
+
+export interface FrontOptions {
+  readonly api: ServerHandlers;
+  readonly proxy: ServerHandlers;
+  /** The listener's own address, for requests to itself. */
+  readonly url: string;
+  /** The access token of the account. Requests that send it reach the API as they are. */
+  readonly token: string;
+  /** Names of this listener besides `localhost`. */
+  readonly host: string;
+  /** Waits for the build. Returns why there is no image, if there is none. */
+  readonly imageProblem: (signal: AbortSignal) => Promise<string | undefined>;
+}
+
+/** The name that containers have for their host, which no page on the internet can use. */
+const hostOfContainers = 'host.docker.internal';
+
+export function frontHandlers(options: FrontOptions): ServerHandlers {
+  const { api, proxy, token } = options;
+  return {
+    handle: async (request, response) => {
+      if (isSession(request)) return await proxy.handle(request, response);
+      if (request.headers.authorization !== `Bearer ${token}` && isTrusted(request, options.host)) {
+        if (await answered(request, response, options)) return;
+        request.headers.authorization = `Bearer ${token}`;
+      }
+      await api.handle(request, response);
+    },
+    upgrade: (request, socket, head) => proxy.upgrade?.(request, socket, head),
+    shouldUpgrade: (request) => isSession(request) && (proxy.shouldUpgrade?.(request) ?? true),
+    ...(api.explain && { explain: api.explain }),
+  };
+}
+
+/** Waits where a request needs the build, and answers what is different here. Returns whether the request is answered. */
+async function answered(request: IncomingMessage, response: ServerResponse, options: FrontOptions): Promise<boolean> {
+  const target = ownTarget(request.url ?? '/');
+  request.url = target;
+  if (request.method !== 'POST') return false;
+  if (deletesService(target)) {
+    sendError(response, 'Forbidden', 'The development server has one service, which cannot be deleted');
+    return true;
+  }
+  if (!spawns(target)) return false;
+  const gone = new AbortController();
+  response.once('close', () => gone.abort(new Error('The client has disconnected')));
+  const { signal } = gone;
+  try {
+    const problem = await options.imageProblem(signal);
+    if (problem !== undefined) {
+      sendError(response, 'NoImage', problem);
+      return true;
+    }
+    if (!target.startsWith('/v2/')) return false;
+    await relayConnect(request, response, { url: `${options.url}${target}`, token: options.token, signal });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  return true;
+}
+
+/** Sessions have a host of their own, `<label>.localhost`, or a path that begins with their token. */
+function isSession({ headers, url = '/' }: IncomingMessage): boolean {
+  if (hostName(headers.host)?.endsWith('.localhost')) return true;
+  return connectionTokenPattern.test(/^\/([^/?]*)/.exec(url)?.[1] ?? '');
+}
+
+/**
+ * Whether a request may do without an access token. A page on the internet can send requests to this machine, and can give it a name
+ * of its own (DNS rebinding): browsers say the first, and the name shows the second. Such a request needs a token, as on the platform.
+ */
+function isTrusted({ headers }: IncomingMessage, host: string): boolean {
+  if (headers['sec-fetch-site'] === 'cross-site') return false;
+  const name = hostName(headers.host);
+  if (name === undefined) return false;
+  return name === 'localhost' || name === host || name === hostOfContainers || isIP(name.replace(/^\[|\]$/g, '')) > 0;
+}
+
+function hostName(host: string | undefined): string | undefined {
+  return /^(\[[^\]]*\]|[^:]+)(?::\d+)?$/.exec(host ?? '')?.[1]?.toLowerCase();
+}

@@ -1,0 +1,39 @@
+/** Paths of the service API. The development server has one account and one service, whatever a path names. */
+
+export const devAccount = 'dev';
+
+export const devService = 'app';
+
+const own = `${devAccount}/${devService}`;
+
+/** Each form of a path that names an account or a service, and what stands in their place. */
+const forms: readonly (readonly [RegExp, string])[] = [
+  // Every environment has the same image.
+  [/^\/v2\/service\/[^/]+\/[^/]+\/[^/]+\/connect$/, `/v2/service/${own}/connect`],
+  [/^\/v2\/service\/[^/]+\/[^/]+/, `/v2/service/${own}`],
+  [/^\/v2\/account\/[^/]+/, `/v2/account/${devAccount}`],
+  [/^\/service\/[^/]+\/[^/]+/, `/service/${own}`],
+  [/^(\/v1)?\/user\/[^/]+\/service\/[^/]+/, `$1/user/${devAccount}/service/${devService}`],
+  [/^(\/v1)?\/user\/[^/]+\/(services?)$/, `$1/user/${devAccount}/$2`],
+];
+
+/** The request target with the account and the service of the development server. */
+export function ownTarget(target: string): string {
+  const end = target.indexOf('?');
+  const path = end < 0 ? target : target.slice(0, end);
+  const form = forms.find(([pattern]) => pattern.test(path));
+  return form ? path.replace(...form) + target.slice(path.length) : target;
+}
+
+/** Whether a request connects to a backend, or spawns one. It needs the newest image, so it waits for a build. */
+export function spawns(target: string): boolean {
+  const [path = ''] = target.split('?', 1);
+  return /^\/v2\/service\/[^/]+\/[^/]+\/connect\/?$|^(?:\/v1)?\/user\/[^/]+\/service\/[^/]+\/spawn\/?$|^\/token\/[^/]+\/spawn\/?$/.test(
+    path,
+  );
+}
+
+/** Whether a request deletes the only service. */
+export function deletesService(target: string): boolean {
+  return /^\/v2\/service\/[^/]+\/[^/]+\/delete\/?(?:\?|$)/.test(target);
+}

@@ -1,0 +1,138 @@
+/** What `berth dev` is asked to do: flags win over `berth.config.json`, which wins over the defaults. */
+import { readFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { z } from 'zod';
+import { ConfigError } from '../../core/config/settings.ts';
+import { devConfigFile } from './config-file.ts';
+
+type DevConfigFile = z.infer<typeof devConfigFile>;
+
+/** How an image is built. Paths are absolute. */
+export interface BuildSettings {
+  readonly dockerfile: string;
+  readonly context: string;
+  readonly target: string | undefined;
+  /** `NAME=value`. */
+  readonly buildArgs: readonly string[];
+}
+
+export interface DevSettings {
+  /** Where the image comes from: the name of one, or a build. */
+  readonly source: { readonly image: string } | { readonly build: BuildSettings };
+  readonly port: number;
+  readonly host: string;
+  readonly watch: boolean;
+  readonly json: boolean;
+}
+
+export const devUsage = `Usage: berth dev [OPTIONS]
+
+Builds the Dockerfile of this folder and serves its image as the platform would: POST /v2/service/ACCOUNT/SERVICE/connect works
+without an access token, for any account and service. Builds again when files change. See docs/dev.md.
+
+  -f, --file PATH         the Dockerfile (default: Dockerfile in the context)
+  -c, --context FOLDER    the folder of the build (default: the current folder)
+      --target STAGE      the stage of the Dockerfile
+      --build-arg N=V     an argument of the build, may be repeated
+  -i, --image IMAGE       run this image in place of a Dockerfile
+  -p, --port PORT         the port (default: 8080); 0: a free port
+      --host ADDRESS      the address to listen on (default: 127.0.0.1)
+      --no-watch          do not build again when files change
+      --config PATH       the file with settings (default: berth.config.json, if there is one)
+      --json              write events as lines of JSON
+`;
+
+const options = {
+  file: { type: 'string', short: 'f' },
+  context: { type: 'string', short: 'c' },
+  target: { type: 'string' },
+  'build-arg': { type: 'string', multiple: true },
+  image: { type: 'string', short: 'i' },
+  port: { type: 'string', short: 'p' },
+  host: { type: 'string' },
+  watch: { type: 'boolean' },
+  config: { type: 'string' },
+  json: { type: 'boolean', default: false },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
+type Flags = ReturnType<typeof parseFlags>;
+
+/** The command line is not valid. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** Reads flags and the configuration file. `undefined` if help is wanted. Throws `UsageError` and `ConfigError`. */
+export async function readDevSettings(args: readonly string[], folder: string): Promise<DevSettings | undefined> {
+  const flags = parseFlags(args);
+  if (flags.help) return undefined;
+  if (flags.image !== undefined && (flags.file ?? flags.context ?? flags.target) !== undefined) {
+    throw new UsageError('Use either --image or the options of a build');
+  }
+  const path = resolve(folder, flags.config ?? 'berth.config.json');
+  const file = await readConfigFile(path, flags.config !== undefined);
+  return {
+    source: sourceOf(flags, { file, fileFolder: dirname(path), folder }),
+    port: portOf(flags.port) ?? file.port ?? 8080,
+    host: flags.host ?? file.host ?? '127.0.0.1',
+    watch: flags.watch ?? file.watch ?? true,
+    json: flags.json,
+  };
+}
+
+function parseFlags(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options, allowNegative: true }).values;
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** A flag that selects a build overrides the image of the file, and the other way round. */
+function sourceOf(
+  flags: Flags,
+  { file, fileFolder, folder }: { file: DevConfigFile; fileFolder: string; folder: string },
+): DevSettings['source'] {
+  const isBuild = (flags.file ?? flags.context ?? flags.target) !== undefined;
+  const image = flags.image ?? (isBuild ? undefined : file.image);
+  if (image !== undefined) return { image };
+  const context =
+    flags.context === undefined ? resolve(fileFolder, file.context ?? '.') : resolve(folder, flags.context);
+  const ofFile = file.dockerfile === undefined ? join(context, 'Dockerfile') : resolve(fileFolder, file.dockerfile);
+  const dockerfile = flags.file === undefined ? ofFile : resolve(folder, flags.file);
+  const fileArgs = Object.entries(file.build_args ?? {}).map(([key, value]) => `${key}=${value}`);
+  // Docker takes the last of several values.
+  const buildArgs = [...fileArgs, ...(flags['build-arg'] ?? [])];
+  return { build: { dockerfile, context, target: flags.target ?? file.target, buildArgs } };
+}
+
+function portOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw new UsageError('--port: Use a number from 0 to 65535');
+  return Number(text);
+}
+
+async function readConfigFile(path: string, isNamed: boolean): Promise<DevConfigFile> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' && !isNamed) return {};
+    throw new ConfigError(`${path}: It cannot be read (${code ?? String(error)})`);
+  }
+  const parsed = devConfigFile.safeParse(parseJson(path, text));
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path: at, message }) => `  ${at.join('.') || 'the file'}: ${message}`);
+  throw new ConfigError(`${path} has problems:\n${problems.join('\n')}`);
+}
+
+function parseJson(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new ConfigError(`${path}: It is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

@@ -1,0 +1,66 @@
+/** `berth dev` as a process, with the events that it writes. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { DevEvent } from '../../main/dev/report.ts';
+
+const entry = join(import.meta.dirname, '../../main/berth.ts');
+
+interface DevOptions {
+  readonly args?: readonly string[];
+  readonly folder: string;
+  readonly dockerHost: string;
+  /** The folder for caches. */
+  readonly caches: string;
+}
+
+type EventOf<Name extends DevEvent['event']> = Extract<DevEvent, { event: Name }>;
+
+export class DevProcess {
+  readonly events: DevEvent[] = [];
+  readonly ended: Promise<number | null>;
+  readonly #child;
+  #stderr = '';
+  #onEvent: () => void = () => {};
+
+  constructor({ args = [], folder, dockerHost, caches }: DevOptions) {
+    const env = {
+      PATH: process.env['PATH'],
+      HOME: process.env['HOME'],
+      XDG_CACHE_HOME: caches,
+      DOCKER_HOST: dockerHost,
+      DOCKER_BUILDKIT: '0',
+    };
+    const child = spawn(process.execPath, [entry, 'dev', '--json', ...args], { env, cwd: folder });
+    this.#child = child;
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (this.#stderr += text));
+    createInterface(child.stdout).on('line', (line) => {
+      this.events.push(JSON.parse(line) as DevEvent);
+      this.#onEvent();
+    });
+    this.ended = once(child, 'close').then(([code]) => code as number | null);
+  }
+
+  /** The first event of a kind after a position, as soon as it is there. */
+  async event<Name extends DevEvent['event']>(
+    name: Name,
+    { after = 0, fits = () => true }: { after?: number; fits?: (event: EventOf<Name>) => boolean } = {},
+  ): Promise<EventOf<Name>> {
+    for (;;) {
+      const found = this.events
+        .slice(after)
+        .find((each): each is EventOf<Name> => each.event === name && fits(each as EventOf<Name>));
+      if (found) return found;
+      if (this.#child.exitCode !== null || this.#child.signalCode !== null) {
+        throw new Error(`No event "${name}" before the end: ${this.#stderr}`);
+      }
+      await Promise.race([new Promise<void>((resolve) => (this.#onEvent = resolve)), this.ended]);
+    }
+  }
+
+  async end(signal: NodeJS.Signals): Promise<number | null> {
+    this.#child.kill(signal);
+    return await this.ended;
+  }
+}

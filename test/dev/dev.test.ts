@@ -1,0 +1,237 @@
+// Takes about 40 s
+/** `berth dev` as a process, on a folder with a Dockerfile and on a real engine. */
+import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ConnectResponse } from '../../contract/connect.ts';
+import { runCommand, tryCommand } from '../../setup/command.ts';
+import { testEngines } from '../kit/engines/engines.ts';
+import { staticBusybox } from '../kit/packages/docker-packages.ts';
+import { DevProcess } from './dev-process.ts';
+
+const [engine] = testEngines();
+
+const dockerfile = `FROM scratch
+COPY busybox /bin/busybox
+COPY . /app
+CMD ["/bin/busybox", "sh", "/app/run.sh"]
+`;
+
+const script = `echo "serving $SESSION_BACKEND_KEY"
+trap 'echo told; exit 0' TERM
+/bin/busybox httpd -p "$PORT" -h /app/www
+while :; do /bin/busybox sleep 60 & wait $!; done
+`;
+
+describe.skipIf(!engine)('berth dev', () => {
+  const host = engine?.host ?? '';
+  const at = { env: { DOCKER_HOST: host } };
+  let folder: string;
+  let project: string;
+  let dev: DevProcess;
+  let url: string;
+  let port: string;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'berth-dev-'));
+    project = join(folder, 'My App');
+    await mkdir(join(project, 'www'), { recursive: true });
+    await mkdir(join(project, 'notes'));
+    await copyFile((await staticBusybox()) ?? '', join(project, 'busybox'));
+    await write('Dockerfile', dockerfile);
+    await write('run.sh', script);
+    await write('www/index.html', 'first');
+    await write('.dockerignore', '# comment\n**/*.log\nnotes/**\n!notes/kept.txt\n');
+    dev = start('--port', '0');
+    url = (await dev.event('listening')).url;
+    port = new URL(url).port;
+    await dev.event('serving');
+  });
+  afterAll(async () => {
+    await dev.end('SIGTERM');
+    const { stdout } = await tryCommand('docker', ['images', '--format', '{{.Repository}}', 'berth-dev/*'], at);
+    const own = stdout.split('\n').filter((name) => name.startsWith('berth-dev/my-app-'));
+    if (own.length > 0) await tryCommand('docker', ['rmi', '--force', ...own], at);
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  function start(...args: string[]): DevProcess {
+    return new DevProcess({ args, folder: project, dockerHost: host, caches: join(folder, 'caches') });
+  }
+
+  async function write(path: string, text: string): Promise<void> {
+    await writeFile(join(project, path), text);
+  }
+
+  async function post(path: string, body?: object, headers: Record<string, string> = {}): Promise<Response> {
+    return await fetch(`${url}${path}`, {
+      method: 'POST',
+      headers: { ...(body && { 'content-type': 'application/json' }), ...headers },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  }
+
+  async function connect(path: string, body?: object): Promise<ConnectResponse> {
+    const response = await post(`/v2/service/${path}/connect`, body);
+    expect(response.status).toBe(200);
+    return (await response.json()) as ConnectResponse;
+  }
+
+  async function get<T>(path: string): Promise<T> {
+    return (await (await fetch(`${url}${path}`)).json()) as T;
+  }
+
+  async function textAt(address: string): Promise<string> {
+    return await (await fetch(address)).text();
+  }
+
+  /** The beginning of an event stream, up to the end of its first event. */
+  async function firstEvent(path: string): Promise<string> {
+    const { body } = await fetch(`${url}${path}`);
+    let text = '';
+    for await (const chunk of body ?? []) {
+      text += Buffer.from(chunk).toString();
+      if (/^data: .*\n\n/m.test(text)) break;
+    }
+    return text;
+  }
+
+  /** Changes files, and waits for the image with the changes. */
+  async function served(change: () => Promise<void>): Promise<void> {
+    const after = dev.events.length;
+    await change();
+    await dev.event('serving', { after });
+  }
+
+  test('connects for any account and service, without an access token', async () => {
+    const connected = await connect('any/thing', { key: 'room', user: 'ada', spawn: { tag: 'prod', cluster: 'eu' } });
+    expect(connected).toEqual({
+      backend_id: expect.stringMatching(/^[a-z0-9]+$/),
+      url: `${url}/${connected.token}/`,
+      token: expect.stringMatching(/^[\w-]+$/),
+      secret_token: expect.stringMatching(/^[\w-]+$/),
+      ready_url: '',
+      status_url: `${url}/v2/backend/${connected.backend_id}/status`,
+      status: 'scheduled',
+      spawned: true,
+    });
+    expect(await textAt(connected.url)).toBe('first');
+    expect(await (await fetch(connected.status_url)).json()).toMatchObject({ status: 'ready' });
+    const other = await connect('other/service', { key: 'room' });
+    expect([other.backend_id, other.spawned]).toEqual([connected.backend_id, false]);
+    // The body may be empty; then there is no key.
+    expect((await connect('any/thing')).spawned).toBe(true);
+    await dev.event('log', { fits: ({ line }) => line === 'serving room' });
+    await dev.event('backend', { fits: ({ status, details }) => status === 'ready' && details === 'key "room"' });
+  });
+
+  test('serves the other endpoints: status stream, lists, logs, v1', async () => {
+    const { backend_id: id } = await connect('any/thing', { key: 'room' });
+    expect(await firstEvent(`/v2/backend/${id}/status/stream`)).toContain('data: {"status":"scheduled"');
+    expect(await firstEvent(`/v2/backend/${id}/logs/stream`)).toContain('data: serving room');
+    const { running_backends: running } = await get<{ running_backends: { id: string }[] }>('/v2/account/me/backends');
+    expect(running.map((each) => each.id)).toContain(id);
+    expect(await get('/v2/service/a/b')).toMatchObject({ account_name: 'dev', name: 'app' });
+    expect(await get(`/v1/backend/${id}/status`)).toMatchObject({ state: 'Ready' });
+    const spawned = (await (await post('/v1/user/a/service/b/spawn', {})).json()) as { url: string };
+    expect(await textAt(spawned.url)).toBe('first');
+    expect((await post('/v2/service/a/b/delete')).status).toBe(403);
+    expect((await post('/v2/service/a/b/connect', { keys: 1 })).status).toBe(400);
+    expect((await fetch(`${url}/v2/nothing`)).status).toBe(404);
+  });
+
+  test('pages on the internet need an access token', async () => {
+    const path = '/v2/service/a/b/connect';
+    expect((await post(path, undefined, { 'sec-fetch-site': 'cross-site' })).status).toBe(401);
+    const { stdout } = await tryCommand('curl', ['-s', '-H', 'Host: evil.example', '-X', 'POST', `${url}${path}`]);
+    expect(stdout).toContain('"Unauthorized"');
+  });
+
+  test('a changed file and an added file bring a new image: connects wait for it, and it replaces backends of the old one', async () => {
+    const before = await connect('a/b', { key: 'room' });
+    expect(await textAt(before.url)).toBe('first');
+    const after = dev.events.length;
+    await write('www/index.html', 'second');
+    await dev.event('build-started', { after });
+    // The old image is served until the new one is there.
+    expect(await textAt(before.url)).toBe('first');
+    const connected = await connect('a/b', { key: 'room' });
+    expect(connected.spawned).toBe(true);
+    expect(await textAt(connected.url)).toBe('second');
+    const { backends } = await dev.event('replacing', { after });
+    expect(backends).toContain(before.backend_id);
+    await dev.event('log', { after, fits: (event) => event.line === 'told' && event.backend === before.backend_id });
+    await dev.event('connect-waits', { after });
+
+    await served(async () => await write('www/more.html', 'added'));
+    const added = await connect('a/b');
+    expect(await textAt(`${added.url}more.html`)).toBe('added');
+  });
+
+  test('a removed file causes a build, several files at a time cause one, and what .dockerignore excludes causes none', async () => {
+    const after = dev.events.length;
+    await write('www/debug.log', 'ignored');
+    await write('notes/a.txt', 'ignored');
+    await served(async () => await rm(join(project, 'www/more.html')));
+    expect((await fetch(`${(await connect('a/b')).url}more.html`)).status).toBe(404);
+    await served(async () => {
+      await write('notes/kept.txt', 'taken back');
+      for (let i = 0; i < 20; i += 1) await write(`www/${i}.html`, String(i));
+    });
+    const changed = dev.events.slice(after).filter((event) => event.event === 'changed');
+    expect(changed).toEqual([
+      { event: 'changed', path: 'www/more.html', more: 0 },
+      { event: 'changed', path: 'notes/kept.txt', more: 20 },
+    ]);
+  });
+
+  test('a build that fails is reported with its lines, and the image before is served', async () => {
+    const after = dev.events.length;
+    await write('Dockerfile', dockerfile.replace('COPY .', 'COPY missing-folder'));
+    const { lines } = await dev.event('build-failed', { after });
+    expect(lines.join('\n')).toContain('missing-folder');
+    expect(await textAt((await connect('a/b')).url)).toBe('second');
+    await served(async () => await write('Dockerfile', `${dockerfile}ENV REPAIRED=1\n`));
+  });
+
+  test('after a kill, the next start on the port removes what is left, and runs an image from a configuration file', async () => {
+    const image = `berth-test/dev:${process.pid}`;
+    const running = await connect('a/b', { key: 'left' });
+    expect(await textAt(running.url)).toBe('second');
+    const filter = ['--all', '--quiet', '--filter', `label=berth.node=dev-${port}`];
+    await dev.end('SIGKILL');
+    expect((await runCommand('docker', ['ps', ...filter], at)).trim()).not.toBe('');
+    const { stdout } = await tryCommand('docker', ['images', '--quiet', 'berth-dev/*'], at);
+    const [built = ''] = stdout.split('\n');
+    await runCommand('docker', ['tag', built, image], at);
+    // The flag wins over the port of the file.
+    await write('berth.config.json', JSON.stringify({ $schema: './schema.json', image, port: 1 }));
+    dev = start('--port', port);
+    await dev.event('serving');
+    expect((await runCommand('docker', ['ps', ...filter], at)).trim()).toBe('');
+    expect(await textAt((await connect('a/b')).url)).toBe('second');
+    expect(await dev.end('SIGTERM')).toBe(0);
+    expect((await runCommand('docker', ['ps', ...filter], at)).trim()).toBe('');
+    expect((await tryCommand('docker', ['network', 'inspect', `berth-dev-${port}`], at)).code).not.toBe(0);
+    expect(await readdir(join(folder, 'caches/berth'))).toEqual([]);
+    await runCommand('docker', ['rmi', image], at);
+  });
+
+  test('without a Dockerfile the server waits for one; a wrong configuration is explained', async () => {
+    await rm(join(project, 'berth.config.json'));
+    await rm(join(project, 'Dockerfile'));
+    dev = start('--port', port);
+    await dev.event('build-failed');
+    const refused = await post('/v2/service/a/b/connect');
+    expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining('"NoImage"')]);
+    await served(async () => await write('Dockerfile', dockerfile));
+    expect(await textAt((await connect('a/b')).url)).toBe('second');
+    await write('berth.config.json', '{"prot": 1}');
+    const wrong = start('--port', '0');
+    expect(await wrong.ended).toBe(1);
+    await expect(wrong.event('listening')).rejects.toThrow('prot');
+    const twice = start('--port', port, '--config', 'missing.json');
+    expect(await twice.ended).toBe(1);
+  });
+});
