@@ -62,7 +62,7 @@ export function optionalWhole(bounds: { min: number; max: number }): ZodType<num
   const message = `Use a whole number from ${bounds.min} to ${bounds.max}`;
   return z
     .string()
-    .regex(/^\d{1,15}$/, message)
+    .regex(/^\d{1,16}$/, message)
     .transform(Number)
     .refine((value) => value >= bounds.min && value <= bounds.max, message)
     .optional();

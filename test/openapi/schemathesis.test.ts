@@ -44,8 +44,12 @@ describe.skipIf(!python)(`schemathesis${python === undefined ? ' (skipped: it is
   let folder: string;
 
   beforeAll(async () => {
-    // With a domain, both forms of connection URLs are allowed.
-    platform = await startPlatform({ settings: { BERTH_SESSION_DOMAIN: 'sessions.localhost' } });
+    // The configuration limits no request: both forms of connection URLs are allowed, and any memory limit.
+    const settings = {
+      BERTH_SESSION_DOMAIN: 'sessions.localhost',
+      BERTH_MEMORY_BYTES_LIMIT: String(Number.MAX_SAFE_INTEGER),
+    };
+    platform = await startPlatform({ settings });
     folder = await mkdtemp(join(tmpdir(), 'berth-schemathesis-'));
   });
   afterAll(async () => {
