@@ -71,8 +71,9 @@ function rawReport(error: unknown): ErrorReport {
     const hint = hints[code] ?? (retryAfterMs === undefined ? undefined : `Try again in ${seconds(retryAfterMs)} s`);
     return { code, message, hint, status, id: id || undefined, exitCode: exitCodeOf(error) };
   }
-  // The client throws this for an argument that can never be right.
-  if (error instanceof TypeError) return { code: 'Usage', message: error.message, exitCode: exitCodes.usage };
+  // The client throws this for an argument that can never be right, and names it.
+  if (error instanceof TypeError && /^[\w.]+: /.test(error.message))
+    return { code: 'Usage', message: error.message, exitCode: exitCodes.usage };
   const message = error instanceof Error ? error.message : String(error);
   return { code: 'Failed', message, exitCode: exitCodes.error };
 }

@@ -1,4 +1,5 @@
 /** Builds images with Docker, and pushes them through it. */
+import { rmSync } from 'node:fs';
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,6 +57,9 @@ export async function tagImage(image: string, name: string, options: DockerOptio
 /** Pushes an image; docker shows the progress of each layer. Returns its digest. */
 export async function pushImage(name: string, login: RegistryLogin, options: DockerOptions): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-docker-'));
+  // A second Ctrl-C ends the process at once, and the log-in must not stay.
+  const removeAtExit = () => rmSync(folder, { recursive: true, force: true });
+  process.once('exit', removeAtExit);
   try {
     await writeDockerConfig(folder, name, login, options.env);
     const env = { ...options.env, DOCKER_CONFIG: folder };
@@ -64,6 +68,7 @@ export async function pushImage(name: string, login: RegistryLogin, options: Doc
     }
   } finally {
     await rm(folder, { recursive: true, force: true });
+    process.off('exit', removeAtExit);
   }
   return await pushedDigest(name, options);
 }

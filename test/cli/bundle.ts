@@ -32,13 +32,13 @@ export class Cli {
   readonly program: string;
   readonly home: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly #node: string;
+  readonly node: string;
 
-  private constructor(from: Pick<Cli, 'program' | 'home' | 'env'> & { readonly node: string }) {
+  private constructor(from: Pick<Cli, 'program' | 'home' | 'env' | 'node'>) {
     this.program = from.program;
     this.home = from.home;
     this.env = from.env;
-    this.#node = from.node;
+    this.node = from.node;
   }
 
   static async at(program: string, home: string, env: Readonly<Record<string, string | undefined>> = {}): Promise<Cli> {
@@ -72,12 +72,12 @@ export class Cli {
 
   /** Starts a command, to read its output while it runs. */
   start(args: readonly string[], { env, cwd = this.home }: CliOptions = {}): RunningCli {
-    return new RunningCli([this.#node, this.program, ...args], { env: this.#environment(env), cwd });
+    return new RunningCli([this.node, this.program, ...args], { env: this.#environment(env), cwd });
   }
 
   /** Starts a command in a terminal of its own. */
   inTerminal(args: readonly string[], { env, cwd = this.home }: CliOptions = {}): RunningCli {
-    const command = [this.#node, this.program, ...args]
+    const command = [this.node, this.program, ...args]
       .map((each) => `'${each.replaceAll("'", String.raw`'\''`)}'`)
       .join(' ');
     const more = { TERM: 'xterm', SHELL: '/bin/sh', ...env };

@@ -1,4 +1,4 @@
-// Takes about 40 s
+// Takes about 70 s
 /** The commands of the published command line, each as a process, against a platform on a real engine. */
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -103,7 +103,7 @@ describe.skipIf(!engine)('the command line', () => {
   /** Logs in as the administrator, in a browser; the first code that is typed is wrong. */
   async function loggedInWithBrowser(home: string): Promise<Cli> {
     const own = await cliAt(home);
-    const login = own.inTerminal(['login', '--no-browser']);
+    const login = own.inTerminal(['login', 'home', '--no-browser']);
     const { code, text } = await codeOfPage(await login.output(/(http:\S+\/cli-login\/\S+)/), admin);
     expect(text).toContain('berth-cli/');
     await login.output(/(Code that the page shows)/);
@@ -114,6 +114,24 @@ describe.skipIf(!engine)('the command line', () => {
     expect((await login.done).code).toBe(0);
     return own;
   }
+
+  test('the commands of the README, from nothing to a connected service', async () => {
+    const text = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8');
+    const commands = text.match(/^bin\/berth (?:login|push|connect) .*$/gm) ?? [];
+    expect(commands).toHaveLength(3);
+    const place = join(folder, 'readme');
+    const checkout = join(place, 'berth');
+    for (const each of ['bin', '.berth']) await mkdir(join(checkout, each), { recursive: true });
+    await writeFile(join(checkout, '.berth/token'), `${platform.token}\n`);
+    const script = `#!/bin/sh\nexec "${process.execPath}" "${program}" "$@"\n`;
+    await writeFile(join(checkout, 'bin/berth'), script, { mode: 0o755 });
+    await repository(join(place, 'draw'), cli);
+    const env = { ...at.env, HOME: place, BERTH_HOST: platform.apiUrl, BERTH_ACCOUNT: '' };
+    // The tests before may have created the service.
+    const lines = commands.map((line) => line.replaceAll(' draw ', ' from-readme '));
+    const output = await runCommand('sh', ['-e', '-c', lines.join('\n')], { cwd: checkout, env });
+    expect(output).toMatch(/^status: +ready$/m);
+  });
 
   test('login in a browser, whoami, logout', async () => {
     const own = await loggedInWithBrowser('browser');
@@ -153,6 +171,7 @@ describe.skipIf(!engine)('the command line', () => {
     expect(await cli.json<ImageObject[]>('image', 'list', 'built')).toMatchObject([
       { digest, tag: 'v1', git_commit: { branch: 'main', message: commitMessage, repository: 'acme/whiteboard' } },
     ]);
+    await cli.ok('image', 'pull', 'built', 'v1');
     expect(await cli.ok('images', 'built')).toMatch(/^sha256:\w+ +v1 +\d+ s ago +[0-9a-f]{8} \(main\) Draw "circles"/m);
     await writeFile(join(source, 'more'), 'changed');
     const dirty = await cli.run(['push', 'built', ...options]);
@@ -368,10 +387,19 @@ describe.skipIf(!engine)('the command line', () => {
     expect(await own.ok('admin', 'user', 'list')).toMatch(/^bob@example.com +administrator +locked out +\d+ s ago$/m);
     expect(await own.run(['admin', 'user', 'update', 'bob@example.com'])).toMatchObject({ code: 2 });
     await own.ok('admin', 'account', 'create', 'acme');
+    // Now the log-in is valid for two accounts, and only a person can choose.
+    const again = own.inTerminal(['login', '--no-browser']);
+    const { code } = await codeOfPage(await again.output(/(http:\S+\/cli-login\/\S+)/), admin);
+    await again.output(/(Code that the page shows)/);
+    again.press(`${code}\r`);
+    const first = await again.output(/Which one do commands use\?[^]*?(acme|home)[^]*?(?:acme|home)/);
+    again.press('\r');
+    await again.output(/(Logged in to)/);
+    await again.done;
+    expect(await own.json('whoami')).toMatchObject({ account: first });
     expect(await own.json('admin', 'account', 'list')).toEqual(
       expect.arrayContaining([{ name: 'acme', role: 'owner' }]),
     );
-    // From now on the log-in has two accounts, and uses the one that was chosen.
     await own.ok('admin', 'member', 'set', 'bob@example.com', 'viewer');
     expect(await own.json('admin', 'member', 'list')).toMatchObject([
       { user_email: admin.user_email },
