@@ -1,5 +1,6 @@
 /** Where a test run keeps its data: in memory where there is enough, because tests sync thousands of times, and disks are slow at it. */
-import { mkdtemp, readFile, rm, statfs } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, rm, statfs } from 'node:fs/promises';
 import { availableParallelism, freemem, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -20,7 +21,9 @@ export interface ScratchFolder extends AsyncDisposable {
 export async function openScratchFolder(): Promise<ScratchFolder> {
   const chosen = process.env['TMPDIR'];
   const parent = chosen || ((await hasMemory()) ? memoryFolder : tmpdir());
-  const path = await mkdtemp(join(parent, 'berth-test-'));
+  // Short and without capital letters: podman allows 50 characters for a folder, and takes a path with capitals for no path.
+  const path = join(parent, `berth-${randomBytes(3).toString('hex')}`);
+  await mkdir(path, { mode: 0o700 });
   process.env['TMPDIR'] = path;
   return {
     path,

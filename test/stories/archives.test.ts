@@ -168,7 +168,7 @@ onAllEngines((setting) => {
       const copied = await readFile(file(`oci-archive-${oci.digest.slice(-8)}/manifest.json`));
       expect(`sha256:${createHash('sha256').update(copied).digest('hex')}`).toBe(oci.digest);
       if (podman === undefined) return;
-      const own = ['--root', file('podman'), '--runroot', file('podman-run'), '--storage-driver', 'vfs'];
+      const own = ['--root', file('podman'), '--runroot', file('run'), '--storage-driver', 'vfs'];
       expect(await runCommand('podman', [...own, 'load', '--input', file('out.tar')])).toContain('/skopeo:oci');
       for (const format of ['oci-archive', 'docker-archive']) {
         const tag = `${fixture.platform.registry}/${fixture.platform.account}/skopeo:oci`;
