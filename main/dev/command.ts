@@ -97,23 +97,34 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
       url: own,
       token,
       host: settings.host,
-      imageProblem: (request) => imageProblem(deployments, report, AbortSignal.any([request, signal])),
+      imageProblem: (request) => imageProblem(deployments, report, request),
+      stopping: signal,
     }),
   );
   await calls.createService(signal);
-  opening.use(await followBackends({ bus: platform.bus, calls, report, signal }));
-  if (settings.watch && 'build' in settings.source) {
-    const onChange = (path: string) => deployments.change(path);
-    const onProblem = (problem: string) => report({ event: 'warning', problem });
-    opening.use(await openFileWatch({ build: settings.source.build, onChange, onProblem }));
-  }
+  const following = new AbortController();
+  opening.defer(() => following.abort());
+  opening.use(await followBackends({ bus: platform.bus, calls, report, signal: following.signal }));
+  if (settings.watch) opening.use(await watchSource(settings.source, deployments, report));
   report({ event: 'listening', url });
   const running = deployments.run(signal);
   await stopped;
-  await stopBackends({ calls, report, clock: systemClock });
   ending.abort(new Error('The development server stops'));
-  gate.close();
   await running;
+  await stopBackends({ calls, report, clock: systemClock });
+  gate.close();
+}
+
+/** Notes what changes in the files of a build. */
+async function watchSource(
+  source: DevSettings['source'],
+  deployments: Deployments,
+  report: Report,
+): Promise<AsyncDisposable | undefined> {
+  if ('image' in source) return undefined;
+  const onChange = (path: string) => deployments.change(path);
+  const onProblem = (problem: string) => report({ event: 'warning', problem });
+  return await openFileWatch({ build: source.build, onChange, onProblem });
 }
 
 /** All components of the platform in this process, with a data folder of its own and on free ports. */
@@ -146,6 +157,13 @@ async function openDevPlatform({
     BERTH_REGISTRY_PORT: '0',
     BERTH_PROXY_PORT: '0',
     BERTH_OPERATIONS_PORT: '0',
+    // Empty: not set. These are of a platform with other machines or with a proxy in front.
+    BERTH_ADVERTISED_HOST: '',
+    BERTH_BEHIND_LOAD_BALANCER: '',
+    BERTH_CLUSTER: '',
+    BERTH_REGISTRY_PULL_HOST: '',
+    BERTH_REGISTRY_URL: '',
+    BERTH_SECRET_FILE: '',
     BERTH_API_URL: url,
     BERTH_PROXY_URL: url,
     BERTH_SESSION_DOMAIN: 'localhost',

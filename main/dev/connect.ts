@@ -37,7 +37,8 @@ export function sendError(response: ServerResponse, code: ServiceErrorCode, mess
 async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  // The connection stays open, so that the client can read the answer.
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     chunks.push(chunk);
     bytes += chunk.length;
     if (bytes > maxBodyBytes) break;

@@ -65,6 +65,7 @@ export class Deployments {
 
   /** Resolves when no build is under way or about to begin. Rejects with the signal's reason when it aborts. */
   async settled(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
     while (!this.#isSettled) await abortable(this.#settled.promise, signal);
   }
 

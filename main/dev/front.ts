@@ -17,6 +17,8 @@ export interface FrontOptions {
   readonly host: string;
   /** Waits for the build. Returns why there is no image, if there is none. */
   readonly imageProblem: (signal: AbortSignal) => Promise<string | undefined>;
+  /** Aborts when the development server stops. */
+  readonly stopping: AbortSignal;
 }
 
 /** The name that containers have for their host, which no page on the internet can use. */
@@ -53,7 +55,7 @@ async function answered(request: IncomingMessage, response: ServerResponse, opti
   response.once('close', () => gone.abort(new Error('The client has disconnected')));
   const { signal } = gone;
   try {
-    const problem = await options.imageProblem(signal);
+    const problem = await options.imageProblem(AbortSignal.any([signal, options.stopping]));
     if (problem !== undefined) {
       sendError(response, 'NoImage', problem);
       return true;
@@ -61,7 +63,9 @@ async function answered(request: IncomingMessage, response: ServerResponse, opti
     if (!target.startsWith('/v2/')) return false;
     await relayConnect(request, response, { url: `${options.url}${target}`, token: options.token, signal });
   } catch (error) {
-    if (!signal.aborted) throw error;
+    if (signal.aborted) return true;
+    if (!options.stopping.aborted) throw error;
+    sendError(response, 'Unavailable', 'The development server stops');
   }
   return true;
 }

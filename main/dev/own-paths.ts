@@ -9,7 +9,7 @@ const own = `${devAccount}/${devService}`;
 /** Each form of a path that names an account or a service, and what stands in their place. */
 const forms: readonly (readonly [RegExp, string])[] = [
   // Every environment has the same image.
-  [/^\/v2\/service\/[^/]+\/[^/]+\/[^/]+\/connect$/, `/v2/service/${own}/connect`],
+  [/^\/v2\/service\/[^/]+\/[^/]+\/[^/]+\/connect\/?$/, `/v2/service/${own}/connect`],
   [/^\/v2\/service\/[^/]+\/[^/]+/, `/v2/service/${own}`],
   [/^\/v2\/account\/[^/]+/, `/v2/account/${devAccount}`],
   [/^\/service\/[^/]+\/[^/]+/, `/service/${own}`],

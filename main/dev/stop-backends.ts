@@ -19,8 +19,15 @@ export async function stopBackends({
   readonly clock: Clock;
 }): Promise<void> {
   const signal = AbortSignal.timeout(maxWaitMs);
-  const running = await calls.running(signal);
-  report({ event: 'stopping', backends: running.length });
-  await Promise.all(running.map(({ id }) => calls.stop(id, signal)));
-  while ((await calls.running(signal)).length > 0) await clock.sleep(lookEveryMs, signal);
+  const stopped = new Set<string>();
+  for (;;) {
+    const running = await calls.running(signal);
+    if (stopped.size === 0) report({ event: 'stopping', backends: running.length });
+    if (running.length === 0) return;
+    // A connect request that was under way may have spawned another one.
+    const others = running.filter(({ id }) => !stopped.has(id));
+    await Promise.all(others.map(({ id }) => calls.stop(id, signal)));
+    for (const { id } of others) stopped.add(id);
+    await clock.sleep(lookEveryMs, signal);
+  }
 }

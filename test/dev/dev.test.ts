@@ -139,6 +139,7 @@ describe.skipIf(!engine)('berth dev', () => {
     expect((await post('/v2/service/a/b/delete')).status).toBe(403);
     expect((await post('/v2/service/a/b/connect', { keys: 1 })).status).toBe(400);
     expect((await fetch(`${url}/v2/nothing`)).status).toBe(404);
+    expect((await post('/v2/service/a/b/connect', { key: 'x'.repeat(1024 * 1024) })).status).toBe(413);
   });
 
   test('pages on the internet need an access token', async () => {
@@ -218,7 +219,7 @@ describe.skipIf(!engine)('berth dev', () => {
     await runCommand('docker', ['rmi', image], at);
   });
 
-  test('without a Dockerfile the server waits for one; a wrong configuration is explained', async () => {
+  test('without a Dockerfile the server waits for one; a wrong configuration is explained; a stop ends a build and what waits for it', async () => {
     await rm(join(project, 'berth.config.json'));
     await rm(join(project, 'Dockerfile'));
     dev = start('--port', port);
@@ -233,5 +234,12 @@ describe.skipIf(!engine)('berth dev', () => {
     await expect(wrong.event('listening')).rejects.toThrow('prot');
     const twice = start('--port', port, '--config', 'missing.json');
     expect(await twice.ended).toBe(1);
+    const after = dev.events.length;
+    await write('www/index.html', 'third');
+    await dev.event('build-started', { after });
+    const held = post('/v2/service/a/b/connect');
+    await dev.event('connect-waits', { after });
+    expect(await dev.end('SIGTERM')).toBe(0);
+    expect((await held).status).toBe(503);
   });
 });
