@@ -1,9 +1,9 @@
 // Takes about 30 s
 /** The deploy action, whose bundle runs as on GitHub, against a platform on a real engine. */
-import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { createWriteStream } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -12,7 +12,8 @@ import { packImage } from '../../setup/image.ts';
 import { runCommand, tryCommand } from '../../setup/command.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { pushTestImage, testImage } from '../kit/engines/images.ts';
-import { api } from '../kit/platform/api-client.ts';
+import { clientProgram } from '../kit/packages/client-packages.ts';
+import { api, waitFor } from '../kit/platform/api-client.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
 import type { TestPlatform } from '../kit/platform/platform.ts';
 import { openIssuer } from './issuer.ts';
@@ -21,6 +22,7 @@ import { action, Job } from './runner.ts';
 import type { With } from './runner.ts';
 
 const [engine] = testEngines();
+const buildx = await clientProgram('docker-buildx');
 
 const digestPattern = /^sha256:[0-9a-f]{64}$/;
 
@@ -45,6 +47,7 @@ describe.skipIf(!engine)('the deploy action', () => {
   let archive: string;
   const good = `berth-test/action-good:${process.pid}`;
   const bad = `berth-test/action-bad:${process.pid}`;
+  const deaf = `berth-test/action-deaf:${process.pid}`;
   const at = { env: { DOCKER_HOST: engine?.host, DOCKER_BUILDKIT: '0' } };
   const owned = new AsyncDisposableStack();
 
@@ -58,17 +61,18 @@ describe.skipIf(!engine)('the deploy action', () => {
       BERTH_URL_FORM: 'path',
     };
     platform = owned.use(await startPlatform({ engine, settings }));
-    const [serving, failing] = await Promise.all([testImage('serve'), testImage('failing')]);
+    const [serving, failing, silent] = await Promise.all([testImage('serve'), testImage('failing'), testImage('deaf')]);
     archive = join(folder, 'image.tar');
     await pipeline(packImage({ ...serving, tag: 'any/name:v1' }), createWriteStream(archive));
     await runCommand('docker', ['load', '--quiet'], { ...at, input: packImage({ ...serving, tag: good }) });
     await runCommand('docker', ['load', '--quiet'], { ...at, input: packImage({ ...failing, tag: bad }) });
+    await runCommand('docker', ['load', '--quiet'], { ...at, input: packImage({ ...silent, tag: deaf }) });
   });
   afterAll(async () => {
     const { stdout } = await tryCommand('docker', ['images', '--format', '{{.Repository}}:{{.Tag}}'], at);
     const own = stdout
       .split('\n')
-      .filter((name) => [good, bad].includes(name) || name.startsWith(`${platform.registry}/`));
+      .filter((name) => [good, bad, deaf].includes(name) || name.startsWith(`${platform.registry}/`));
     if (own.length > 0) await tryCommand('docker', ['rmi', '--force', ...own], at);
     await owned.disposeAsync();
   });
@@ -205,15 +209,89 @@ describe.skipIf(!engine)('the deploy action', () => {
   });
 
   test('the post step logs out after a step that was killed', async () => {
-    const { job } = await jobOf('Fourth');
-    const config = join(job.temp, 'berth-docker-1');
-    await writeFile(config, '{}');
-    const post = await job.post(withToken({ service: 'draw' }), { 'is-post': 'true', 'docker-config': config });
-    expect([post.code, post.log.trim(), await readdir(job.temp)]).toEqual([0, '', []]);
+    const { job, hash } = await jobOf('Fourth');
+    const inputs = withToken({ service: 'killed' });
+    const step = await job.main(inputs, runnerOf(hash), {
+      name: 'SIGKILL',
+      when: /::stop-commands::[^]*docker-config/,
+    });
+    expect(step.code).toBe(null);
+    expect(await readdir(job.temp)).toEqual([basename(step.state['docker-config'] ?? '')]);
+    const post = await job.post(inputs, step.state);
+    expect([post.code, post.raw, await readdir(job.temp)]).toEqual([0, '', []]);
   });
 
-  test('problems are annotations that name the input', async () => {
+  test('a step that is cancelled while it waits stops its backend, and rolls back', async () => {
     const { job, hash } = await jobOf('Fifth');
+    const inputs = withToken({ service: 'cancelled', 'rollback-on-failure': true });
+    const first = await job.main({ ...inputs, archive, 'rollback-on-failure': false }, runnerOf(hash));
+    expect(first.code).toBe(0);
+    const waiting = { name: 'SIGINT', when: /Waiting for the backend/ } as const;
+    const step = await job.main({ ...inputs, image: deaf }, runnerOf(hash), waiting);
+    expect(step.code).toBe(1);
+    const annotations = step.commands.filter(({ name }) => name === 'error' || name === 'notice');
+    expect(annotations.map(({ data }) => data)).toEqual([
+      expect.stringContaining(`run ${first.outputs['digest']} again`),
+      'The step was cancelled',
+    ]);
+    expect(await imageOfDefault('cancelled')).toBe(first.outputs['digest']);
+    const backend = /Waiting for the backend (\w+)/.exec(step.log)?.[1] ?? '';
+    expect(await waitFor(platform, backend, 'terminated')).toMatchObject({ termination_reason: 'external' });
+  });
+
+  test('a backend that is late fails the step', async () => {
+    const { job, hash } = await jobOf('Sixth');
+    const step = await job.main(
+      withToken({ service: 'late', image: deaf, 'ready-timeout-seconds': '1' }),
+      runnerOf(hash),
+    );
+    expect(step.code).toBe(1);
+    expect(step.log).toMatch(/The backend \w+ was not ready within 1 seconds/);
+    const backend = /Waiting for the backend (\w+)/.exec(step.log)?.[1] ?? '';
+    expect(await waitFor(platform, backend, 'terminated')).toMatchObject({ termination_kind: 'hard' });
+  });
+
+  test.skipIf(!buildx)(
+    'buildx builds from another file with arguments, for an environment of the service',
+    async () => {
+      const { job, hash } = await jobOf('Seventh');
+      await mkdir(join(job.home, '.docker/cli-plugins'), { recursive: true });
+      await symlink(buildx ?? '', join(job.home, '.docker/cli-plugins/docker-buildx'));
+      await mkdir(join(job.workspace, 'deploy'));
+      await writeFile(
+        join(job.workspace, 'deploy/web.dockerfile'),
+        `FROM ${good}\nARG GREETING\nENV GREETING=$GREETING\n`,
+      );
+      const post = async (path: string, body: object) =>
+        await api(platform, path, { method: 'POST', body: JSON.stringify(body) });
+      expect((await post('/v2/account/home/service', { name: 'staged' })).status).toBe(200);
+      expect((await post('/v2/service/home/staged/environments', { name: 'staging' })).status).toBe(200);
+      const build = {
+        file: 'deploy/web.dockerfile',
+        context: 'deploy',
+        'build-args': 'GREETING=a,b "c"',
+        tags: 'v1,v2',
+      };
+      const step = await job.main(
+        withToken({ service: 'home/staged', environment: 'staging', ...build }),
+        runnerOf(hash),
+      );
+      expect([step.code, step.log]).toEqual([0, expect.stringContaining('#1 ')]);
+      const { digest, url = '' } = step.outputs;
+      expect(await (await fetch(`${url}cgi-bin/env`)).text()).toContain('GREETING=a,b "c"\n');
+      const { images } = await get<{ images: ImageObject[] }>('/v2/service/home/staged/images');
+      expect(images.map(({ tag }) => tag).toSorted()).toEqual(['v1', 'v2']);
+      expect(images).toMatchObject([{ digest, git_commit: { hash, message: 'Seventh' } }, { digest }]);
+      const { environments } = await get<ServiceObject>('/v2/service/home/staged');
+      expect(Object.fromEntries(environments.map(({ name, image_tag: tag }) => [name, tag]))).toEqual({
+        default: 'latest',
+        staging: digest,
+      });
+    },
+  );
+
+  test('problems are annotations that name the input', async () => {
+    const { job, hash } = await jobOf('Eighth');
     const errorsOf = async (inputs: With, env = {}) => {
       const step = await job.main(inputs, { ...runnerOf(hash), ...env });
       expect(step.code).toBe(1);

@@ -1,6 +1,8 @@
 /** Runs the bundle of the action as GitHub's runner does: inputs, defaults of `action.yml`, command files, masks and the post step. */
 import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -41,10 +43,17 @@ export interface StepResult {
   readonly environment: string;
 }
 
+/** Ends a step once its log and its state match. */
+export interface StepSignal {
+  readonly name: NodeJS.Signals;
+  readonly when: RegExp;
+}
+
 /** A job on a machine of its own, with a workspace. */
 export class Job {
   readonly workspace: string;
   readonly temp: string;
+  readonly home: string;
   readonly #folder: string;
   readonly #env: Variables;
 
@@ -52,18 +61,19 @@ export class Job {
     this.#folder = folder;
     this.workspace = join(folder, 'workspace');
     this.temp = join(folder, 'temp');
+    this.home = join(folder, 'home');
     this.#env = env;
   }
 
   static async in(parent: string, env: Variables): Promise<Job> {
     const job = new Job(await mkdtemp(join(parent, 'job-')), env);
-    for (const folder of [job.workspace, job.temp, join(job.#folder, 'home')]) await mkdir(folder);
+    for (const folder of [job.workspace, job.temp, job.home]) await mkdir(folder);
     return job;
   }
 
   /** Runs the step, and returns what the runner would do with its output. */
-  async main(inputs: With, env: Variables = {}): Promise<StepResult> {
-    return await this.#run(action.runs.main, { ...inputVariables(inputs), ...env });
+  async main(inputs: With, env: Variables = {}, signal?: StepSignal): Promise<StepResult> {
+    return await this.#run(action.runs.main, { ...inputVariables(inputs), ...env }, signal);
   }
 
   /** Runs the post step, with what the step has kept. */
@@ -72,7 +82,7 @@ export class Job {
     return await this.#run(action.runs.post, { ...inputVariables(inputs), ...kept, ...env });
   }
 
-  async #run(program: string, env: Variables): Promise<StepResult> {
+  async #run(program: string, env: Variables, signal?: StepSignal): Promise<StepResult> {
     const files = await mkdtemp(join(this.#folder, 'commands-'));
     const at = (name: string) => join(files, name);
     const names = ['output', 'state', 'summary', 'env', 'path'];
@@ -82,7 +92,7 @@ export class Job {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         PATH: process.env['PATH'],
-        HOME: join(this.#folder, 'home'),
+        HOME: this.home,
         CI: 'true',
         RUNNER_TEMP: this.temp,
         GITHUB_OUTPUT: at('output'),
@@ -94,6 +104,7 @@ export class Job {
         ...env,
       },
     });
+    if (signal) sendWhen(child, at('state'), signal);
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
     const raw = `${stdout}${stderr}`;
     return {
@@ -106,6 +117,14 @@ export class Job {
       environment: `${await readFile(at('env'), 'utf8')}${await readFile(at('path'), 'utf8')}`,
     };
   }
+}
+
+function sendWhen(child: ChildProcess, stateFile: string, { name, when }: StepSignal): void {
+  let output = '';
+  child.stdout?.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+    if (!child.killed && when.test(output + readFileSync(stateFile, 'utf8'))) child.kill(name);
+  });
 }
 
 /** The variables of inputs: names in upper case, hyphens kept, defaults applied, as `using: node24` gets them. */
