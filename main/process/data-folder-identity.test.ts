@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { diskFolder } from '../../test/kit/machine/disk-folder.ts';
 import { dataFolderIdentity, placeOnDisk, showPresence } from './data-folder-identity.ts';
 
 const host = `22 27 0:21 / /proc rw - proc proc rw
@@ -35,7 +35,7 @@ test('a folder in memory or in a container has no place', () => {
 });
 
 test('a running platform is visible to other processes, even under another path of its folder', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'berth-identity-test-'));
+  const folder = await mkdtemp(join(diskFolder(), 'berth-identity-test-'));
   const id = randomUUID();
   const isAlive = async () => (await dataFolderIdentity({ dataFolder: folder, dataFolderId: 'ours' }))?.isAlive(id);
   // Folders in memory have no identity.

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rm, statfs } from 'node:fs/promises';
 import { availableParallelism, freemem, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { diskFolderVariable } from '../kit/machine/disk-folder.ts';
 
 const memoryFolder = '/dev/shm';
 
@@ -24,10 +25,12 @@ export async function openScratchFolder(): Promise<ScratchFolder> {
   // Short and without capital letters: podman allows 50 characters for a folder, and takes a path with capitals for no path.
   const path = join(parent, `berth-${randomBytes(3).toString('hex')}`);
   await mkdir(path, { mode: 0o700 });
+  process.env[diskFolderVariable] = tmpdir();
   process.env['TMPDIR'] = path;
   return {
     path,
     [Symbol.asyncDispose]: async () => {
+      delete process.env[diskFolderVariable];
       if (chosen === undefined) delete process.env['TMPDIR'];
       else process.env['TMPDIR'] = chosen;
       await rm(path, { recursive: true, force: true });

@@ -2,12 +2,15 @@
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { tryCommand } from '../../setup/command.ts';
 import { dataFolderIdentity } from '../../main/process/data-folder-identity.ts';
 import { testEngines } from '../kit/engines/engines.ts';
+import { diskFolder } from '../kit/machine/disk-folder.ts';
 import { removeFromEngine } from '../kit/platform/platform.ts';
 import { Fixture, onlyIf } from './fixture.ts';
+
+vi.stubEnv('TMPDIR', diskFolder());
 
 const [engine] = testEngines();
 const onDisk = await isOnDisk();
