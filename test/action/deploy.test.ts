@@ -5,7 +5,7 @@ import { createWriteStream } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import type { ImageObject, ServiceObject } from '../../contract/service.ts';
 import { packImage } from '../../setup/image.ts';
@@ -249,6 +249,36 @@ describe.skipIf(!engine)('the deploy action', () => {
     expect(step.log).toMatch(/The backend \w+ was not ready within 1 seconds/);
     const backend = /Waiting for the backend (\w+)/.exec(step.log)?.[1] ?? '';
     expect(await waitFor(platform, backend, 'terminated')).toMatchObject({ termination_kind: 'hard' });
+  });
+
+  test('an image that another deployment has set meanwhile stays', async () => {
+    const { job, hash } = await jobOf('Other');
+    const inputs = withToken({ service: 'contested', archive, tags: 'v1', 'wait-for-ready': false });
+    const { outputs } = await job.main(inputs, runnerOf(hash));
+    const options = { 'rollback-on-failure': true, 'ready-timeout-seconds': '3' };
+    const running = job.main(withToken({ service: 'contested', image: deaf, ...options }), runnerOf(hash));
+    await vi.waitFor(async () => expect(await imageOfDefault('contested')).not.toBe(outputs['digest']), 30_000);
+    const tag = { method: 'POST', body: JSON.stringify({ image_tag: 'v1' }) };
+    expect((await api(platform, '/v2/service/home/contested/update', tag)).status).toBe(200);
+    const step = await running;
+    const warnings = step.commands.filter(({ name }) => name === 'warning').map(({ data }) => data);
+    expect(warnings).toEqual(['No rollback: another deployment has set home/contested/default to v1']);
+    expect([step.code, await imageOfDefault('contested')]).toEqual([1, 'v1']);
+  });
+
+  test('a trust rule without connect and read deploys, and the failure to wait or roll back names the scope', async () => {
+    const { job, hash } = await jobOf('Narrow');
+    const rule = JSON.stringify({ issuer: issuer.url, repository: 'acme/narrow' });
+    expect((await api(platform, '/v2/account/home/trust', { method: 'POST', body: rule })).status).toBe(201);
+    const env = { ...runnerOf(hash), ...issuer.jobOf({ repository: 'acme/narrow', ref: 'refs/heads/main' }) };
+    const inputs = { host: platform.apiUrl, service: 'home/narrow', archive };
+    const plain = await job.main({ ...inputs, 'wait-for-ready': false }, env);
+    expect([plain.code, plain.outputs]).toMatchObject([0, { 'backend-id': '', url: '' }]);
+    expect(await imageOfDefault('narrow')).toBe(plain.outputs['digest']);
+    const errorOf = async (more: With) =>
+      (await job.main({ ...inputs, ...more }, env)).commands.find(({ name }) => name === 'error')?.data;
+    expect(await errorOf({})).toBe('wait-for-ready: The token needs the scope connect');
+    expect(await errorOf({ 'rollback-on-failure': true })).toBe('rollback-on-failure: The token needs the scope read');
   });
 
   test.skipIf(!buildx)(
