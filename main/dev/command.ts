@@ -19,6 +19,7 @@ import { openFileWatch } from './file-watch.ts';
 import { followBackends } from './followed-backends.ts';
 import { frontHandlers } from './front.ts';
 import { ImageSource } from './image-source.ts';
+import { openImageWatch } from './image-watch.ts';
 import { devAccount, devService } from './own-paths.ts';
 import { newReport } from './report.ts';
 import type { Report } from './report.ts';
@@ -105,7 +106,7 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
   const following = new AbortController();
   opening.defer(() => following.abort());
   opening.use(await followBackends({ bus: platform.bus, calls, report, signal: following.signal }));
-  if (settings.watch) opening.use(await watchSource(settings.source, deployments, report));
+  if (settings.watch) opening.use(await watchSource(settings.source, { deployments, report, environment }));
   report({ event: 'listening', url });
   const running = deployments.run(signal);
   await stopped;
@@ -115,16 +116,20 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
   gate.close();
 }
 
-/** Notes what changes in the files of a build. */
+/** Notes changes in the files of a build, and when the name of an image is given to another one. */
 async function watchSource(
   source: DevSettings['source'],
-  deployments: Deployments,
-  report: Report,
-): Promise<AsyncDisposable | undefined> {
-  if ('image' in source) return undefined;
+  {
+    deployments,
+    report,
+    environment,
+  }: { readonly deployments: Deployments; readonly report: Report; readonly environment: Environment },
+): Promise<AsyncDisposable> {
   const onChange = (path: string) => deployments.change(path);
   const onProblem = (problem: string) => report({ event: 'warning', problem });
-  return await openFileWatch({ build: source.build, onChange, onProblem });
+  return 'image' in source
+    ? await openImageWatch({ image: source.image, environment, onChange, onProblem })
+    : await openFileWatch({ build: source.build, onChange, onProblem });
 }
 
 /** All components of the platform in this process, with a data folder of its own and on free ports. */

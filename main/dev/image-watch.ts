@@ -1,0 +1,51 @@
+/** Watches which image a name stands for: another build or a pull may give it to another one. */
+import { runDocker } from './docker.ts';
+import type { Environment } from './docker.ts';
+
+export interface ImageWatchOptions {
+  readonly image: string;
+  readonly environment: Environment;
+  /** Called when the name stands for another image. */
+  readonly onChange: (image: string) => void;
+  readonly onProblem: (problem: string) => void;
+}
+
+/** Watches until it is disposed. */
+export async function openImageWatch({
+  image,
+  environment,
+  onChange,
+  onProblem,
+}: ImageWatchOptions): Promise<AsyncDisposable> {
+  const closing = new AbortController();
+  const { signal } = closing;
+  const docker = { environment, signal };
+  const currentId = async () =>
+    await runDocker(['image', 'inspect', '--format', '{{.Id}}', image], docker).then(
+      ([id]) => id,
+      () => undefined,
+    );
+  let id = await currentId();
+  const look = async () => {
+    const current = await currentId();
+    // An image without the name is between two names, or removed: what is served stays.
+    if (current === undefined || current === id) return;
+    id = current;
+    onChange(image);
+  };
+  let looking = Promise.resolve();
+  // Engines differ in the events of builds, pulls and loads, so every event of an image is a reason to look.
+  const onLine = () => void (looking = looking.then(look));
+  const watching = runDocker(['events', '--filter', 'type=image', '--format', '{{.Action}}'], { ...docker, onLine })
+    .catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
+    .then((reason) => {
+      if (!signal.aborted) onProblem(`Docker reports no more changes of the image (${String(reason)}): start again`);
+    });
+  return {
+    [Symbol.asyncDispose]: async () => {
+      closing.abort(new Error('The development server stops'));
+      await watching;
+      await looking;
+    },
+  };
+}
