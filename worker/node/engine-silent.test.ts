@@ -62,7 +62,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine stops answering ${why 
   it('closes in the middle of a start', async () => {
     const imageDigest = await platform.images.add(polite);
     await platform.pull(imageDigest);
-    gate.silence();
+    gate.silence(/^POST \/containers\/create/);
     const id = await platform.schedule({ imageDigest });
     await eventually(async () => gate.asked(/^POST \/containers\/create/) > 0 || undefined);
     await worker[Symbol.asyncDispose]();
