@@ -11,7 +11,7 @@ const modern = testEngines().find(({ kind }) => kind === 'modern');
 function waiting(name: string, include: string[], env: Record<string, string> = {}) {
   return {
     extends: true as const,
-    test: { name, include, env, maxWorkers: 3 * cores, sequence: { groupOrder: 1 }, hookTimeout: 120_000 },
+    test: { name, include, env, maxWorkers: 2 * cores, sequence: { groupOrder: 1 }, hookTimeout: 120_000 },
   };
 }
 

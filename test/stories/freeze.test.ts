@@ -34,7 +34,7 @@ describe.skipIf(!engine)(`a platform that was frozen for ${freezeMs / 1000} seco
     if (!engine) return;
     fixtures = await Promise.all(allDrivers.map((drivers) => Fixture.open({ engine, drivers })));
     for (const fixture of fixtures) await fixture.pushSample();
-  });
+  }, 240_000);
   afterAll(async () => {
     await Promise.all(fixtures.map((fixture) => fixture[Symbol.asyncDispose]()));
   });

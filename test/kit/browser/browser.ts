@@ -3,6 +3,7 @@ import { chromium } from 'playwright-core';
 import type { Browser, ConsoleMessage, Page } from 'playwright-core';
 import { describe } from 'vitest';
 import { chromiumProgram } from '../packages/chromium.ts';
+import { canOpenNetworkNamespace, openNetworkNamespace } from './network-namespace.ts';
 
 const program = await chromiumProgram();
 
@@ -39,16 +40,26 @@ export interface PageOptions {
 /** One Chromium for all tests of a file. Open it in `beforeAll`, and dispose it in `afterAll`. */
 export class TestBrowser implements AsyncDisposable {
   readonly #browser: Browser;
+  readonly #owned: AsyncDisposable;
 
-  private constructor(browser: Browser) {
+  private constructor(browser: Browser, owned: AsyncDisposable) {
     this.#browser = browser;
+    this.#owned = owned;
   }
 
   static async open(): Promise<TestBrowser> {
     if (program === undefined) throw new Error('Chromium is not installed');
-    return new TestBrowser(
-      await chromium.launch({ executablePath: program, args: flags, chromiumSandbox: false, timeout: timeoutMs }),
-    );
+    await using opening = new AsyncDisposableStack();
+    const namespace = canOpenNetworkNamespace ? opening.use(await openNetworkNamespace(program)) : undefined;
+    const browser = await chromium.launch({
+      executablePath: namespace?.program ?? program,
+      args: flags,
+      chromiumSandbox: false,
+      timeout: timeoutMs,
+      ...(namespace && { proxy: { server: namespace.proxy } }),
+    });
+    opening.defer(async () => await browser.close());
+    return new TestBrowser(browser, opening.move());
   }
 
   /** Opens a page with cookies and storage of its own. */
@@ -63,7 +74,7 @@ export class TestBrowser implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#browser.close();
+    await this.#owned[Symbol.asyncDispose]();
   }
 }
 
