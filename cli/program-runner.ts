@@ -4,7 +4,7 @@ import type { SpawnOptions } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
-import { CliError } from './errors.ts';
+import { CliError, exitCodes } from './errors.ts';
 import type { Environment } from './config/file.ts';
 
 export interface ProgramOptions {
@@ -52,7 +52,7 @@ export async function showProgram(
 
 /** Runs a program in our place: it has our standard streams. Returns its exit code. */
 export async function inheritProgram(name: string, args: readonly string[], options: ProgramOptions): Promise<number> {
-  return await exitOf(name, started(name, args, { ...options, stdio: 'inherit' }), { ...options, keepsCode: true });
+  return await exitOf(name, started(name, args, { ...options, stdio: 'inherit' }), { ...options, replacesUs: true });
 }
 
 function started(
@@ -65,16 +65,19 @@ function started(
 }
 
 interface ExitOptions extends ProgramOptions {
-  /** Whether a program that ends in order after a signal has succeeded. */
-  readonly keepsCode?: boolean;
+  /** Whether its exit code is ours, also after a signal, and its terminal. */
+  readonly replacesUs?: boolean;
 }
 
 async function exitOf(
   name: string,
   child: ReturnType<typeof spawn>,
-  { signal, keepsCode = false }: ExitOptions,
+  { signal, replacesUs = false }: ExitOptions,
 ): Promise<number> {
-  const end = () => void child.kill('SIGTERM');
+  const end = () => {
+    // Ctrl-C has reached both: a second signal would end the program at once.
+    if (!(replacesUs && process.stdin.isTTY && isInterruption(signal.reason))) child.kill('SIGTERM');
+  };
   signal.addEventListener('abort', end, { once: true });
   try {
     const code = await new Promise<number>((resolve, reject) => {
@@ -83,9 +86,13 @@ async function exitOf(
         reject(error.code === 'ENOENT' ? new CliError('ProgramMissing', `There is no program "${name}" here`) : error),
       );
     });
-    if (!keepsCode) signal.throwIfAborted();
+    if (!replacesUs) signal.throwIfAborted();
     return code;
   } finally {
     signal.removeEventListener('abort', end);
   }
+}
+
+function isInterruption(reason: unknown): boolean {
+  return reason instanceof CliError && reason.exitCode === exitCodes.interrupted;
 }

@@ -1,5 +1,5 @@
 /** The tree of all commands. */
-import { Command, Option } from '@commander-js/extra-typings';
+import { Command, Help, Option } from '@commander-js/extra-typings';
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import { adminCommand } from './commands/admin/admin.ts';
 import { backendCommand, stopCommand } from './commands/backend.ts';
@@ -12,7 +12,8 @@ import { imageCommand, imagesCommand } from './commands/image.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
 import { nodeCommand } from './commands/node.ts';
 import { pushCommand } from './commands/push.ts';
-import { collectCommand, quotaCommand, registryCommand, serveCommand, verifyCommand } from './commands/server.ts';
+import { collectCommand, quotaCommand, registryCommand, verifyCommand } from './commands/registry.ts';
+import { devCommand, serveCommand, startCommand } from './commands/server.ts';
 import { serviceCommand } from './commands/service.ts';
 import { spawnCommand } from './commands/spawn.ts';
 import { tokenCommand } from './commands/token.ts';
@@ -37,7 +38,7 @@ export function newProgram(session: Session): CommandUnknownOpts {
     .addOption(new Option('--no-input', 'never ask, as without a terminal'))
     .helpOption('-h, --help', 'show help')
     .helpCommand('help [command]', 'show help about a command')
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ showGlobalOptions: true, visibleGlobalOptions })
     .configureOutput({
       writeOut: (text) => void session.io.stdout.write(text),
       writeErr: (text) => void session.io.stderr.write(text),
@@ -67,6 +68,8 @@ function entries(session: Session): Entry[] {
     { command: registryCommand(session) },
     { command: adminCommand(session) },
     { command: doctorCommand(session) },
+    { command: devCommand(session) },
+    { command: startCommand(session) },
     { command: serveCommand(session) },
     { command: completionCommand(session) },
     { command: completeCommand(session), hidden: true },
@@ -77,6 +80,14 @@ function entries(session: Session): Entry[] {
     { command: verifyCommand(session), hidden: true },
     { command: quotaCommand(session), hidden: true },
   ];
+}
+
+/** The options of all commands, without those that mean something else here (`berth dev --host`). */
+function visibleGlobalOptions(command: CommandUnknownOpts): Option[] {
+  const help = new Help();
+  help.showGlobalOptions = true;
+  const own = new Set(command.options.map(({ long }) => long));
+  return help.visibleGlobalOptions(command).filter(({ long }) => !own.has(long));
 }
 
 /** Adds a command with its subcommands, which get the settings of the program. */

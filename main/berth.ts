@@ -9,37 +9,13 @@ import { parseRoles } from './config/roles.ts';
 import type { Roles } from './config/roles.ts';
 import { runProgram, sizeThreadPool, stopSignal } from './process/program.ts';
 
-const usage = `Usage: berth start [--json] [--no-install]
-       berth dev [--help]
+const usage = `Usage: berth dev [OPTIONS]
        berth serve [--roles ROLES] [--json]
        berth collect [--dry-run] [--json]
        berth verify [--repair] [--json]
        berth quota [ACCOUNT [SIZE]] [--json]
 
-Configuration comes from the environment, see docs/configuration.md.
-
-start     installs what is missing and runs the whole platform, with a sample application (berth start --help)
-
-dev       builds an image, serves it on this machine and follows its files (berth dev --help)
-
-serve     runs the platform until it receives SIGINT or SIGTERM
-  --roles ROLES   the components of this process, a list of registry,api,worker,proxy (default: all)
-  --json          when everything is open, write the addresses as one line of JSON
-
-collect   deletes what no tag, image, environment or backend needs, see docs/garbage-collection.md
-  --dry-run       only report what would be deleted, and how much
-  --json          write lines of JSON
-
-verify    reads all stored images and reports damage; exits with 1 if a problem remains
-  --repair        delete what is damaged, so that it can be pushed again
-  --json          write lines of JSON
-
-quota     shows how much each account stores in the registry, and its limit, see docs/registry-access.md
-  ACCOUNT         show this account only
-  SIZE            set the account's limit, such as 50GiB; none: no limit; default: the limit of all accounts
-  --json          write lines of JSON
-
-The running platform does collect, verify and quota. If no platform runs on this data, the command does the work itself.
+Configuration comes from the environment, see docs/configuration.md. "berth COMMAND --help" describes a command.
 `;
 
 const options = {

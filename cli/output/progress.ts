@@ -11,8 +11,11 @@ const lineEveryMs = 10_000;
 
 const barWidth = 24;
 
+/** Standard error, as far as progress needs it. */
+type ProgressStream = Pick<Io['stderr'], 'isTTY' | 'columns'> & { readonly write: (text: string) => unknown };
+
 export class Progress {
-  readonly #stderr: Io['stderr'];
+  readonly #stderr: ProgressStream;
   readonly #label: string;
   readonly #draws: boolean;
   #total: number | undefined;
@@ -20,7 +23,7 @@ export class Progress {
   #step = '';
   #writtenAt = 0;
 
-  constructor({ stderr, env }: Pick<Io, 'stderr' | 'env'>, label: string) {
+  constructor({ stderr, env }: Pick<Io, 'env'> & { readonly stderr: ProgressStream }, label: string) {
     this.#stderr = stderr;
     this.#label = safeText(label);
     this.#draws = stderr.isTTY && env['TERM'] !== 'dumb';
@@ -30,7 +33,8 @@ export class Progress {
   start(totalBytes: number | undefined): void {
     this.#total = totalBytes;
     this.#writtenAt = Date.now();
-    if (!this.#draws) this.#stderr.write(`${this.#label}\n`);
+    if (this.#draws) this.#draw();
+    else this.#stderr.write(`${this.#label}\n`);
   }
 
   /** Says what is being done now, such as the digest of a layer. */
@@ -53,7 +57,14 @@ export class Progress {
     const now = Date.now();
     if (now - this.#writtenAt < (this.#draws ? drawEveryMs : lineEveryMs)) return;
     this.#writtenAt = now;
-    this.#stderr.write(this.#draws ? `\r\u001b[K${this.#bar()}` : `${this.#label}: ${this.#bytes()}\n`);
+    if (this.#draws) this.#draw();
+    else this.#stderr.write(`${this.#label}: ${this.#bytes()}\n`);
+  }
+
+  /** On one row: the next picture could not replace one that goes on in a second row. */
+  #draw(): void {
+    const columns = this.#stderr.columns || 80;
+    this.#stderr.write(`\r\u001b[K${this.#bar().slice(0, columns - 1)}`);
   }
 
   stop(result: string): void {
@@ -62,9 +73,10 @@ export class Progress {
   }
 
   #bar(): string {
-    if (!this.#total) return `${this.#label} ${this.#bytes()} ${this.#step}`;
+    if (!this.#total) return `${this.#bytes()} ${this.#label} ${this.#step}`;
     const filled = Math.min(barWidth, Math.floor((this.#done / this.#total) * barWidth));
-    return `${this.#label} [${'='.repeat(filled)}${' '.repeat(barWidth - filled)}] ${this.#bytes()} ${this.#step}`;
+    // The bar first, because a narrow terminal shows the beginning only.
+    return `[${'='.repeat(filled)}${' '.repeat(barWidth - filled)}] ${this.#bytes()} ${this.#label} ${this.#step}`;
   }
 
   #bytes(): string {

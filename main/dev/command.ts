@@ -21,11 +21,12 @@ import { frontHandlers } from './front.ts';
 import { ImageSource } from './image-source.ts';
 import { openImageWatch } from './image-watch.ts';
 import { devAccount, devService } from './own-paths.ts';
-import { newReport } from './report.ts';
+import { openOutput } from './output.ts';
+import type { DevLog } from './output.ts';
 import type { Report } from './report.ts';
 import { stopBackends } from './stop-backends.ts';
 import { temporaryFolder } from './temporary-folder.ts';
-import { devUsage, readDevSettings, UsageError } from './settings.ts';
+import { readDevSettings, UsageError } from './settings.ts';
 import type { DevSettings } from './settings.ts';
 
 export interface DevCommand {
@@ -35,8 +36,6 @@ export interface DevCommand {
   readonly folder: string;
 }
 
-const write = (line: string) => void process.stdout.write(`${line}\n`);
-
 /** Runs the development server until it is stopped. Returns the exit code. */
 export async function devCommand({ args, environment, folder }: DevCommand): Promise<number> {
   let settings;
@@ -44,12 +43,8 @@ export async function devCommand({ args, environment, folder }: DevCommand): Pro
     settings = await readDevSettings(args, folder);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`${error.message}\n\n${devUsage}`);
+    process.stderr.write(`${error.message}\n"berth dev --help" lists the options\n`);
     return 2;
-  }
-  if (!settings) {
-    process.stdout.write(devUsage);
-    return 0;
   }
   const stopped = stopSignal();
   await runDevServer(settings, environment, stopped);
@@ -61,7 +56,6 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
   await using opening = new AsyncDisposableStack();
   const ending = new AbortController();
   const { signal } = ending;
-  const report = newReport(write, settings.json);
   const gate = newGatedServer();
   const place = { host: settings.host, port: settings.port, hostVariable: '--host', portVariable: '--port' };
   const listener = opening.use(
@@ -70,6 +64,8 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
     }),
   );
   const url = `http://localhost:${listener.port}`;
+  using output = openOutput(settings.output, given);
+  const { report } = output;
   const engine = await engineOf({ environment: given, signal }).catch((error: unknown) => {
     if (error instanceof DockerFailure) return undefined;
     throw error;
@@ -78,7 +74,7 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
   const folder = opening.use(await temporaryFolder(environment, listener.port));
   const node = `dev-${listener.port}`;
   opening.defer(() => removeNetwork(node, environment));
-  const platform = opening.use(await openDevPlatform({ environment, url, node, folder: folder.path }));
+  const platform = opening.use(await openDevPlatform({ environment, url, node, folder: folder.path, log: output.log }));
   const token = (await readFile(platform.account.tokenFile, 'utf8')).trim();
   const own = `http://${hostPort(loopbackOf(settings.host), listener.port)}`;
   const calls = new ApiCalls({ url: own, token });
@@ -138,11 +134,13 @@ async function openDevPlatform({
   url,
   node,
   folder,
+  log,
 }: {
   readonly environment: Environment;
   readonly url: string;
   readonly node: string;
   readonly folder: string;
+  readonly log: DevLog;
 }): Promise<WholePlatform> {
   const config = loadConfig({
     BERTH_LOG_LEVEL: 'error',
@@ -174,7 +172,7 @@ async function openDevPlatform({
     BERTH_SESSION_DOMAIN: 'localhost',
     BERTH_URL_FORM: 'path',
   });
-  const platform = await openWholePlatform({ config, log: openLog(config.logLevel) });
+  const platform = await openWholePlatform({ config, log: openLog(config.logLevel, log) });
   if (platform.worker.running) return platform;
   await platform[Symbol.asyncDispose]();
   throw new ConfigError(`No Docker Engine: ${platform.worker.reason}`);

@@ -1,6 +1,6 @@
 /** Reports what happens to backends: their statuses and their logs. */
 import type { StatusEntryObject } from '../../contract/backend.ts';
-import { backendChanged } from '../../contract/messages.ts';
+import { backendChanged, connectionsOpen } from '../../contract/messages.ts';
 import type { BackendStatus } from '../../contract/statuses.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import { KeyedMutex } from '../../core/async/keyed-mutex.ts';
@@ -17,13 +17,20 @@ interface Following {
 /** Reports every backend from now on, until it is disposed. */
 export async function followBackends(options: Following): Promise<AsyncDisposable> {
   const followed = new FollowedBackends(options);
-  return await options.bus.subscribe(backendChanged, ({ backend, status }) => followed.change(backend, status));
+  const { bus } = options;
+  const following = new AsyncDisposableStack();
+  following.use(await bus.subscribe(backendChanged, ({ backend, status }) => followed.change(backend, status)));
+  // There is one proxy, whose heartbeats have all connections.
+  following.use(await bus.subscribe(connectionsOpen, ({ open }) => followed.changeConnections(open)));
+  return following;
 }
 
 class FollowedBackends {
   readonly #options: Following;
   /** The last status that was reported of each running backend. */
   readonly #reported = new Map<string, BackendStatus>();
+  /** How many connections were reported, of each backend that has any. */
+  #open = new Map<string, number>();
   /** Statuses of a backend are reported in their order. */
   readonly #order = new KeyedMutex();
 
@@ -40,12 +47,21 @@ class FollowedBackends {
       .run(backend, async () => {
         const { key, statuses } = await this.#options.calls.backend(backend, signal);
         const entry = statuses.findLast((each) => each.status === status);
-        report({ event: 'backend', backend, status, details: detailsOf(key, entry) });
+        report({ event: 'backend', backend, key: key ?? null, status, details: detailsOf(key, entry) });
       })
       .catch(() => {})
       .finally(() => {
         if (status === 'terminated') this.#reported.delete(backend);
       });
+  }
+
+  changeConnections(open: Readonly<Record<string, number>>): void {
+    const before = this.#open;
+    this.#open = new Map(Object.entries(open));
+    for (const backend of new Set([...before.keys(), ...this.#open.keys()])) {
+      const count = this.#open.get(backend) ?? 0;
+      if (count !== (before.get(backend) ?? 0)) this.#options.report({ event: 'connections', backend, open: count });
+    }
   }
 
   async #followLog(backend: string): Promise<void> {

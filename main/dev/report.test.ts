@@ -21,7 +21,8 @@ test('text from containers cannot control the terminal', () => {
 });
 
 test('a status has the key, the reason and the exit code', () => {
-  const event = { event: 'backend', backend: 'abc', status: 'terminated', details: 'key "a", exit code 1' } as const;
+  const details = 'key "a", exit code 1';
+  const event = { event: 'backend', backend: 'abc', key: 'a', status: 'terminated', details } as const;
   expect(written(event)).toEqual(['abc terminated (key "a", exit code 1)']);
   expect(written(event, true).map((line) => JSON.parse(line) as unknown)).toEqual([event]);
 });

@@ -12,7 +12,14 @@ export type DevEvent =
   | { readonly event: 'unchanged'; readonly seconds: number }
   | { readonly event: 'replacing'; readonly backends: readonly string[] }
   | { readonly event: 'connect-waits' }
-  | { readonly event: 'backend'; readonly backend: string; readonly status: BackendStatus; readonly details: string }
+  | {
+      readonly event: 'backend';
+      readonly backend: string;
+      readonly key: string | null;
+      readonly status: BackendStatus;
+      readonly details: string;
+    }
+  | { readonly event: 'connections'; readonly backend: string; readonly open: number }
   | { readonly event: 'log'; readonly backend: string; readonly line: string }
   | { readonly event: 'warning'; readonly problem: string }
   | { readonly event: 'stopping'; readonly backends: number };
@@ -26,12 +33,17 @@ const repeatedLines = 20;
 export function newReport(write: (line: string) => void, json: boolean): Report {
   if (json) return (event) => write(JSON.stringify(event));
   return (event) => {
-    for (const line of linesFor(event)) write(harmless(line));
+    for (const line of linesFor(event)) write(line);
   };
 }
 
+/** An event as lines for people, which do not control a terminal. */
+export function linesFor(event: DevEvent): string[] {
+  return rawLinesFor(event).map(harmless);
+}
+
 // oxlint-disable-next-line max-lines-per-function -- one line for each event
-function linesFor(event: DevEvent): readonly string[] {
+function rawLinesFor(event: DevEvent): readonly string[] {
   switch (event.event) {
     case 'listening':
       return [`Listening on ${event.url}`];
@@ -53,12 +65,18 @@ function linesFor(event: DevEvent): readonly string[] {
       return ['A connect request waits for the build'];
     case 'backend':
       return [`${event.backend} ${event.status}${event.details && ` (${event.details})`}`];
+    case 'connections':
+      // Every request opens one: too many lines.
+      return [];
     case 'log':
       return [`${event.backend} | ${event.line}`];
     case 'warning':
       return [`Warning: ${event.problem}`];
     case 'stopping':
-      return [event.backends > 0 ? `Stopping ${event.backends} backends; Ctrl-C again to leave at once` : 'Stopping'];
+      if (event.backends === 0) return ['Stopping'];
+      return [
+        `Stopping ${event.backends} ${event.backends === 1 ? 'backend' : 'backends'}; Ctrl-C again to leave at once`,
+      ];
     default:
       return event satisfies never;
   }

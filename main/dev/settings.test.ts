@@ -26,7 +26,13 @@ test('without anything, the Dockerfile of the current folder on port 8080 of thi
     target: undefined,
     buildArgs: [],
   };
-  expect(await read(undefined)).toEqual({ source: { build }, port: 8080, host: '127.0.0.1', watch: true, json: false });
+  expect(await read(undefined)).toEqual({
+    source: { build },
+    port: 8080,
+    host: '127.0.0.1',
+    watch: true,
+    output: 'screen',
+  });
 });
 
 test('flags win over the file, whose paths are relative to it', async () => {
@@ -45,7 +51,13 @@ test('flags win over the file, whose paths are relative to it', async () => {
     target: 'b',
     buildArgs: ['A=1', 'A=2'],
   };
-  expect(await read(file, ...flags)).toEqual({ source: { build }, port: 0, host: '::1', watch: true, json: false });
+  expect(await read(file, ...flags)).toEqual({
+    source: { build },
+    port: 0,
+    host: '::1',
+    watch: true,
+    output: 'screen',
+  });
   expect(await read(file, '--image', 'nginx')).toMatchObject({ source: { image: 'nginx' }, watch: false });
   const other = await read({ image: 'nginx' }, '--file', 'Other');
   expect(other).toMatchObject({ source: { build: { dockerfile: join(folder, 'app/Other') } } });

@@ -23,27 +23,14 @@ export interface DevSettings {
   readonly port: number;
   readonly host: string;
   readonly watch: boolean;
-  readonly json: boolean;
+  /** `screen`: a screen on a terminal, else lines. */
+  readonly output: DevOutput;
 }
 
-export const devUsage = `Usage: berth dev [OPTIONS]
+export type DevOutput = 'screen' | 'lines' | 'json';
 
-Builds the Dockerfile of this folder and serves its image as the platform would: POST /v2/service/ACCOUNT/SERVICE/connect works
-without an access token, for any account and service. Builds again when files change. See docs/dev.md.
-
-  -f, --file PATH         the Dockerfile (default: Dockerfile in the context)
-  -c, --context FOLDER    the folder of the build (default: the current folder)
-      --target STAGE      the stage of the Dockerfile
-      --build-arg N=V     an argument of the build, may be repeated
-  -i, --image IMAGE       run this image in place of a Dockerfile
-  -p, --port PORT         the port (default: 8080); 0: a free port
-      --host ADDRESS      the address to listen on (default: 127.0.0.1)
-      --no-watch          do not build again when files change
-      --config PATH       the file with settings (default: berth.config.json, if there is one)
-      --json              write events as lines of JSON
-`;
-
-const options = {
+/** The same as in `cli/commands/server.ts`, which has a sentence on each. */
+export const devOptions = {
   file: { type: 'string', short: 'f' },
   context: { type: 'string', short: 'c' },
   target: { type: 'string' },
@@ -53,8 +40,8 @@ const options = {
   host: { type: 'string' },
   watch: { type: 'boolean' },
   config: { type: 'string' },
+  screen: { type: 'boolean', default: true },
   json: { type: 'boolean', default: false },
-  help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
 type Flags = ReturnType<typeof parseFlags>;
@@ -64,10 +51,9 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** Reads flags and the configuration file. `undefined` if help is wanted. Throws `UsageError` and `ConfigError`. */
-export async function readDevSettings(args: readonly string[], folder: string): Promise<DevSettings | undefined> {
+/** Reads flags and the configuration file. Throws `UsageError` and `ConfigError`. */
+export async function readDevSettings(args: readonly string[], folder: string): Promise<DevSettings> {
   const flags = parseFlags(args);
-  if (flags.help) return undefined;
   if (flags.image !== undefined && (flags.file ?? flags.context ?? flags.target) !== undefined) {
     throw new UsageError('Use either --image or the options of a build');
   }
@@ -78,13 +64,13 @@ export async function readDevSettings(args: readonly string[], folder: string): 
     port: portOf(flags.port) ?? file.port ?? 8080,
     host: flags.host ?? file.host ?? '127.0.0.1',
     watch: flags.watch ?? file.watch ?? true,
-    json: flags.json,
+    output: flags.json ? 'json' : flags.screen ? 'screen' : 'lines',
   };
 }
 
 function parseFlags(args: readonly string[]) {
   try {
-    return parseArgs({ args: [...args], options, allowNegative: true }).values;
+    return parseArgs({ args: [...args], options: devOptions, allowNegative: true }).values;
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }

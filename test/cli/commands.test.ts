@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { promisify, stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import type { ImageObject } from '../../contract/service.ts';
@@ -184,6 +184,20 @@ describe.skipIf(!engine)('the command line', () => {
     expect(await readFile(join(cli.home, '.docker/config.json'), 'utf8').catch(() => 'none')).toBe('none');
   });
 
+  test('in a terminal, pushes draw their progress: docker that of each layer, an upload a bar', async () => {
+    const { folder: layouts } = await writeLayouts(join(folder, 'drawn'), ['small']);
+    const pushed = await cli.inTerminal(['push', 'drawn', image, '--create']).done;
+    const [plain, moves] = [stripVTControlCharacters(pushed.stdout), pushed.stdout.split('\u001b[1A').length];
+    expect([plain, moves > 1]).toEqual([expect.stringMatching(/: (?:Pushed|Mounted from|Layer already exists)/), true]);
+    const uploaded = await cli.inTerminal(['push', 'drawn', '--archive', join(layouts, 'small')]).done;
+    const rows = uploaded.stdout.split('\r\u001b[K');
+    expect([rows[1], rows.at(-1)]).toEqual([
+      expect.stringMatching(/^\[ {24}\] 0 B of /),
+      expect.stringMatching(/^Uploaded: /),
+    ]);
+    expect([pushed.code, uploaded.code]).toEqual([0, 0]);
+  });
+
   test('push of a layout and of archives without Docker, image pull, rm', async () => {
     const own = await cliAt('without-docker', { DOCKER_HOST: 'unix:///nowhere' });
     await own.run(['login', '--token-stdin'], { input: platform.token });
@@ -334,6 +348,18 @@ describe.skipIf(!engine)('the command line', () => {
       url: expect.stringMatching(/^http:\/\/[a-z2-7]{52}\.localhost:\d+\/$/),
     });
     expect(await cli.run(['connect', 'board', '--key', 'room-2', '--no-spawn'])).toMatchObject({ code: 5 });
+    const browser = join(folder, 'opens');
+    await writeFile(
+      browser,
+      `#!/bin/sh\nprintf '%s' "$*" > '${browser}.part' && mv '${browser}.part' '${browser}.url'\n`,
+      { mode: 0o755 },
+    );
+    const opening = ['connect', 'board', '--key', 'room-1', '--open', '--json'];
+    const opened = await cli.run(opening, { env: { BROWSER: browser } });
+    const { ready_url: page } = JSON.parse(opened.stdout) as ConnectResponse;
+    await expect.poll(async () => await readFile(`${browser}.url`, 'utf8').catch(() => '')).toBe(page);
+    const without = await cli.run(opening, { env: { BROWSER: '', DISPLAY: '', WAYLAND_DISPLAY: '' } });
+    expect(without).toMatchObject({ code: 0, stderr: expect.stringContaining('open the URL yourself') });
     expect(await cli.json('spawn', 'board/default', '-l', 'room-1', '-g', '60')).toMatchObject({ spawned: false });
     expect(await cli.json('service', 'stop-all', 'board', '--dry-run')).toMatchObject({
       backend_count: 1,

@@ -6,6 +6,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openTestApi } from '../../api/testing/test-api.ts';
+import { devCommand } from '../../cli/commands/server.ts';
+import { Session } from '../../cli/session.ts';
+import { devOptions } from '../../main/dev/settings.ts';
 import { runCommand } from '../../setup/command.ts';
 import { bundled, Cli } from './bundle.ts';
 
@@ -63,6 +66,9 @@ test('the package is one file that npm installs and runs, and prints its version
 });
 
 test.each([
+  [['sevre'], /unknown command 'sevre'\nDid you mean serve\?/],
+  [['dve'], /Did you mean dev\?/],
+  [['dev', '--prot', '1'], /unknown option '--prot'\nDid you mean --port\?/],
   [['servic', 'list'], /unknown command 'servic'\nDid you mean service\?/],
   [['service', 'lst'], /unknown command 'lst'\nDid you mean one of list, ls\?/],
   [['connect', 'draw', '--kee', 'a'], /unknown option '--kee'\nDid you mean --key\?/],
@@ -296,7 +302,52 @@ test('completion prints scripts, and what may follow', async () => {
 
 test('the published package has no server, and says so', async () => {
   const cli = await cliAt('server');
-  for (const args of [['serve'], ['registry', 'gc', '--dry-run'], ['collect'], ['admin', 'quota']]) {
+  const commands = [
+    'dev --host ::1',
+    'start',
+    'serve',
+    'registry gc --dry-run',
+    'registry verify',
+    'collect',
+    'admin quota',
+  ];
+  for (const args of commands.map((each) => each.split(' '))) {
     expect(await cli.run(args)).toMatchObject({ code: 1, stderr: expect.stringContaining('has no server') });
+    // Its help says so before.
+    const help = await cli.ok(...args, '--help');
+    expect(help.replaceAll(/\s+/g, ' ')).toContain('Runs in a checkout or a container of Berth only.');
   }
+});
+
+test('the help of a command shows no option twice', async () => {
+  const cli = await cliAt('twice');
+  expect((await cli.ok('dev', '--help')).match(/--host/g)).toHaveLength(1);
+});
+
+test('one table has all commands, each with a sentence', async () => {
+  const cli = await cliAt('table');
+  const help = await cli.ok('--help');
+  const names =
+    'login logout whoami push connect logs backend service environment image token node registry admin doctor';
+  const server = 'dev start serve';
+  for (const name of `${names} ${server} completion`.split(' ')) {
+    expect(help).toMatch(new RegExp(`^  ${name}(?:\\|\\w+)?(?: \\S+)* {2,}\\w`, 'm'));
+  }
+  for (const name of server.split(' ')) {
+    expect(help.replaceAll(/\s+/g, ' ')).toMatch(new RegExp(` ${name} [^)]*\\(in a checkout of Berth\\)`));
+  }
+  expect(await cli.ok('complete', '--', 'd')).toBe('doctor\ndev\n');
+  expect(await cli.ok('complete', '--', 'dev', '--b')).toBe('--build-arg\n');
+});
+
+test('berth dev has the options that its help names', () => {
+  const { stdin, stdout, stderr } = process;
+  const session = new Session({ env: {}, stdin, stdout, stderr, cwd: '/' }, new AbortController().signal);
+  const named = devCommand(session).options.map(({ long, short }) => `${short?.slice(1) ?? ''} ${long}`);
+  const parsed = Object.entries(devOptions).map(([name, option]) => {
+    const isOn = 'default' in option && option.default;
+    return `${'short' in option ? option.short : ''} --${isOn || name === 'watch' ? 'no-' : ''}${name}`;
+  });
+  // Every command has --json.
+  expect(named.toSorted()).toEqual(parsed.filter((name) => name !== ' --json').toSorted());
 });

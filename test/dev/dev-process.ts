@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { DevEvent } from '../../main/dev/report.ts';
+import { PseudoTerminal } from '../kit/machine/pseudo-terminal.ts';
 
 const entry = join(import.meta.dirname, '../../main/berth.ts');
 
@@ -15,6 +16,22 @@ interface DevOptions {
   readonly caches: string;
 }
 
+/** `berth dev` in a terminal of 100 columns and 20 rows. */
+export function devInTerminal(options: DevOptions): PseudoTerminal {
+  const { args = [], folder } = options;
+  const size = { columns: 100, rows: 20 };
+  return new PseudoTerminal([process.execPath, entry, 'dev', ...args], {
+    env: environment(options),
+    cwd: folder,
+    ...size,
+  });
+}
+
+function environment({ dockerHost, caches }: DevOptions): NodeJS.ProcessEnv {
+  const { PATH, HOME } = process.env;
+  return { PATH, HOME, XDG_CACHE_HOME: caches, DOCKER_HOST: dockerHost, DOCKER_BUILDKIT: '0' };
+}
+
 type EventOf<Name extends DevEvent['event']> = Extract<DevEvent, { event: Name }>;
 
 export class DevProcess {
@@ -24,15 +41,12 @@ export class DevProcess {
   #stderr = '';
   #onEvent: () => void = () => {};
 
-  constructor({ args = [], folder, dockerHost, caches }: DevOptions) {
-    const env = {
-      PATH: process.env['PATH'],
-      HOME: process.env['HOME'],
-      XDG_CACHE_HOME: caches,
-      DOCKER_HOST: dockerHost,
-      DOCKER_BUILDKIT: '0',
-    };
-    const child = spawn(process.execPath, [entry, 'dev', '--json', ...args], { env, cwd: folder });
+  constructor(options: DevOptions) {
+    const { args = [], folder } = options;
+    const child = spawn(process.execPath, [entry, 'dev', '--json', ...args], {
+      env: environment(options),
+      cwd: folder,
+    });
     this.#child = child;
     child.stderr.setEncoding('utf8').on('data', (text: string) => (this.#stderr += text));
     createInterface(child.stdout).on('line', (line) => {

@@ -8,7 +8,7 @@ import type { ConnectResponse } from '../../contract/connect.ts';
 import { runCommand, tryCommand } from '../../setup/command.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { staticBusybox } from '../kit/packages/docker-packages.ts';
-import { DevProcess } from './dev-process.ts';
+import { devInTerminal, DevProcess } from './dev-process.ts';
 
 const [engine] = testEngines();
 
@@ -245,5 +245,54 @@ describe.skipIf(!engine)('berth dev', () => {
     await dev.event('connect-waits', { after });
     expect(await dev.end('SIGTERM')).toBe(0);
     expect((await held).status).toBe(503);
+  });
+
+  test('on a terminal, a screen shows backends, keys, connections and logs, follows its size, and is gone at the end', async () => {
+    await rm(join(project, 'berth.config.json'), { force: true });
+    await mkdir(join(project, 'www/cgi-bin'));
+    await writeFile(join(project, 'www/cgi-bin/slow'), '#!/bin/busybox sh\nexec /bin/busybox sleep 600\n', {
+      mode: 0o755,
+    });
+    const terminal = devInTerminal({
+      args: ['--port', '0'],
+      folder: project,
+      dockerHost: host,
+      caches: join(folder, 'caches'),
+    });
+    url = await terminal.shows(/^berth dev {2}(http:\S+) .* image [0-9a-f]{12}, after/);
+    expect(terminal.isAlternate).toBe(true);
+    const connected = await connect('a/b', { key: 'room' });
+    expect(await textAt(connected.url)).toBe('fourth');
+    await terminal.shows(/^BACKEND +KEY +STATUS +CONNECTIONS +FOR\n\w+ +room +ready +0 [^]*\| serving room$/m);
+    const leaving = new AbortController();
+    const held = fetch(`${connected.url}cgi-bin/slow`, { signal: leaving.signal }).catch(() => undefined);
+    await terminal.shows(/room +ready +1 /);
+    leaving.abort();
+    await held;
+    await terminal.shows(/room +ready +0 /);
+
+    // Nothing but the time changes, so nothing else is written: no flicker.
+    const seconds = Number(await terminal.shows(/room +ready +0 +(\d+) s/));
+    const before = terminal.written.length;
+    await terminal.shows(new RegExp(`room +ready +0 +(?!${seconds} s)\\d+ s`));
+    expect(terminal.written.length - before).toBeLessThan(300);
+
+    await terminal.resize(60, 12);
+    await terminal.shows(/^─{60}$/m);
+    terminal.press('\u001b[A');
+    await terminal.shows(/^1 line below/m);
+    terminal.press('\u001b[F');
+    await terminal.shows(/^Ctrl-C: stop/m);
+    // Nothing could resume the process here, so it continues.
+    terminal.press('\u001a');
+    await expect.poll(() => terminal.written.split('\u001b[?1049h')).toHaveLength(3);
+    await terminal.shows(/room +ready/);
+
+    terminal.press('\u0003');
+    expect(await terminal.ended).toBe(0);
+    expect(terminal.isAlternate).toBe(false);
+    const left = terminal.written.split('\u001b[?1049l').at(-1) ?? '';
+    expect(left).toMatch(/Stopping 1 backend;[^]* icanon [^]* echo /);
+    expect(terminal.written.lastIndexOf('\u001b[?25h')).toBeGreaterThan(terminal.written.lastIndexOf('\u001b[?25l'));
   });
 });

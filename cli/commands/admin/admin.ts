@@ -1,7 +1,7 @@
 /** `berth admin`: what administrators and owners of accounts do. */
 import { Command } from '@commander-js/extra-typings';
 import type { Session } from '../../session.ts';
-import { quotaCommand } from '../server.ts';
+import { quotaCommand } from '../registry.ts';
 import { accountCommand, limitsCommand } from './accounts.ts';
 import { auditCommand } from './audit.ts';
 import { memberCommand } from './members.ts';

@@ -1,0 +1,85 @@
+/** A program in a terminal of its own, and what that terminal shows. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import xterm from '@xterm/headless';
+import { runCommand } from '../../../setup/command.ts';
+
+interface TerminalOptions {
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly columns: number;
+  readonly rows: number;
+}
+
+export class PseudoTerminal {
+  readonly ended: Promise<number | null>;
+  readonly #child;
+  readonly #terminal;
+  #written = '';
+  #onChange: () => void = () => {};
+
+  constructor(command: readonly string[], { cwd, env, columns, rows }: TerminalOptions) {
+    const quoted = command.map((each) => `'${each.replaceAll("'", String.raw`'\''`)}'`).join(' ');
+    // Afterwards, the terminal says in which mode the program has left it.
+    const line = `stty rows ${rows} cols ${columns}; ${quoted}; code=$?; stty -a; exit $code`;
+    this.#terminal = new xterm.Terminal({ cols: columns, rows, allowProposedApi: true });
+    this.#child = spawn('script', ['--quiet', '--return', '--flush', '--command', line, '/dev/null'], {
+      cwd,
+      env: { TERM: 'xterm-256color', SHELL: '/bin/sh', ...env },
+      stdio: 'pipe',
+    });
+    this.#child.stdout.on('data', (chunk: Buffer) => {
+      this.#written += chunk.toString('latin1');
+      this.#terminal.write(chunk, () => this.#onChange());
+    });
+    this.ended = once(this.#child, 'close').then(([code]) => code as number | null);
+  }
+
+  /** What the terminal shows, a line for each row. */
+  get text(): string {
+    const { active } = this.#terminal.buffer;
+    return Array.from(
+      { length: this.#terminal.rows },
+      (_, row) => active.getLine(active.viewportY + row)?.translateToString(true) ?? '',
+    ).join('\n');
+  }
+
+  /** Whether the program draws on the alternate screen. */
+  get isAlternate(): boolean {
+    return this.#terminal.buffer.active.type === 'alternate';
+  }
+
+  /** All that the program has written, control sequences included, in Latin-1. */
+  get written(): string {
+    return this.#written;
+  }
+
+  /** Waits until the terminal shows a pattern, and returns the first group. */
+  async shows(pattern: RegExp): Promise<string> {
+    for (;;) {
+      const found = pattern.exec(this.text);
+      if (found) return found[1] ?? '';
+      if (this.#child.exitCode !== null) throw new Error(`Ended without ${String(pattern)}:\n${this.text}`);
+      await Promise.race([new Promise<void>((resolve) => (this.#onChange = resolve)), this.ended]);
+    }
+  }
+
+  press(keys: string): void {
+    this.#child.stdin.write(keys);
+  }
+
+  async resize(columns: number, rows: number): Promise<void> {
+    this.#terminal.resize(columns, rows);
+    await runCommand('stty', ['-F', await this.#device(), 'cols', String(columns), 'rows', String(rows)]);
+  }
+
+  /** The terminal as the program has it: the standard input of the child of `script`. */
+  async #device(): Promise<string> {
+    for (const process of await readdir('/proc')) {
+      const status = await readFile(`/proc/${process}/status`, 'utf8').catch(() => '');
+      if (status.includes(`\nPPid:\t${this.#child.pid}\n`)) return await readlink(`/proc/${process}/fd/0`);
+    }
+    throw new Error('The program has no terminal');
+  }
+}
