@@ -8,7 +8,7 @@ export const backendChanged = {
   message: z.strictObject({ backend: z.string(), status: backendStatus }),
 };
 
-/** A route leads to another backend, because its key has a new holder. The API process that wrote the route publishes this. */
+/** A route of a key leads to another backend than before, or to one at all. The API process that wrote the route publishes this. */
 export const routeMoved = {
   name: 'route-moved',
   message: z.strictObject({ route: z.string() }),

@@ -1,11 +1,14 @@
 // Takes about 4 s
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { routeMoved } from '../contract/messages.ts';
 import { ManualClock } from '../core/clock/manual-clock.ts';
-import { routes } from '../model/route.ts';
+import { newRoute, routes } from '../model/route.ts';
+import { labelOfToken } from '../model/session-host.ts';
 import { hashToken } from '../model/access-token.ts';
 import { Lookup, trustMs } from './lookup.ts';
-import { makeEnded, openFixture, spawnReady, startMirror, until } from './testing/fixture.ts';
+import { exchangeBytes, makeEnded, openFixture, spawnReady, startMirror, until } from './testing/fixture.ts';
 import type { Fixture } from './testing/fixture.ts';
+import { newToken } from './testing/token.ts';
 
 async function status(fixture: Fixture, token: string): Promise<number> {
   const answer = await fetch(`${fixture.url}/${token}/`);
@@ -75,6 +78,73 @@ test('a deleted route works no longer than its entry', async () => {
   expect(await status(fixture, token)).toBe(410);
 });
 
+test('no answer is older than a second, however long the store took', async () => {
+  const clock = new ManualClock(new Date());
+  await using fixture = await openFixture();
+  await using mirror = await startMirror();
+  const { token, backend } = await spawnReady(fixture, mirror);
+  const { store, reads } = steppedStore(fixture);
+  const lookup = new Lookup({ store, clock, onGone: () => {} });
+  const first = [lookup.route(token), lookup.location(backend)];
+  await until(() => reads.length === 2);
+  await clock.advance(trustMs);
+  for (const finish of reads.splice(0)) finish();
+  await Promise.all(first);
+  const second = [lookup.route(token), lookup.location(backend)];
+  await until(() => reads.length === 2);
+  for (const finish of reads.splice(0)) finish();
+  await Promise.all(second);
+});
+
+test('a route that moves while it is read is not remembered as it was', async () => {
+  await using fixture = await openFixture();
+  await using mirror = await startMirror();
+  const [before, after] = [await spawnReady(fixture, mirror), await spawnReady(fixture, mirror)];
+  const { store, reads } = steppedStore(fixture);
+  const lookup = new Lookup({ store, clock: new ManualClock(), onGone: () => {} });
+  const early = lookup.route(before.token);
+  await until(() => reads.length === 1);
+  await fixture.store.update(routes, hashToken(before.token), (route) => ({ ...route, backend: after.backend }));
+  lookup.forgetRoute(hashToken(before.token));
+  const late = lookup.route(before.token);
+  await until(() => reads.length === 2);
+  for (const finish of reads) finish();
+  expect([(await early)?.backend, (await late)?.backend]).toEqual([before.backend, after.backend]);
+  expect((await lookup.route(before.token))?.backend).toBe(after.backend);
+});
+
+test.each(['path', 'host'])('an unknown token in the %s costs one read a second', async (form) => {
+  const clock = new ManualClock(new Date());
+  await using fixture = await openFixture({ clock, sessionDomain: 'sessions.example' });
+  const get = vi.spyOn(fixture.store, 'get');
+  const token = newToken();
+  const ask = async () => {
+    const [host, path] = form === 'host' ? [`${labelOfToken(token)}.sessions.example`, '/'] : ['a', `/${token}/`];
+    const answer = await exchangeBytes(
+      fixture.port,
+      `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+    );
+    return answer.slice(0, 'HTTP/1.1 404'.length);
+  };
+  const expected = form === 'host' ? 'HTTP/1.1 404' : 'HTTP/1.1 410';
+  for (let i = 0; i < 20; i += 1) expect(await ask()).toBe(expected);
+  expect(get).toHaveBeenCalledOnce();
+  await clock.advance(trustMs);
+  expect(await ask()).toBe(expected);
+  expect(get).toHaveBeenCalledTimes(2);
+});
+
+test('a token that was unknown is valid as soon as its route is written', async () => {
+  await using fixture = await openFixture({ clock: new ManualClock(new Date()) });
+  await using mirror = await startMirror();
+  const [session, token] = [await spawnReady(fixture, mirror), newToken()];
+  expect(await status(fixture, token)).toBe(410);
+  const route = newRoute(token, { backend: session.backend });
+  await fixture.store.insert(routes, route);
+  await fixture.bus.publish(routeMoved, { route: route.id });
+  expect(await status(fixture, token)).toBe(200);
+});
+
 test('a failed store does not affect routes and backends with valid entries', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock });
@@ -104,16 +174,7 @@ test('the result of a read that began before a message is not remembered', async
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { backend } = await spawnReady(fixture, mirror);
-  const reads: (() => void)[] = [];
-  const store = Object.create(fixture.store, {
-    get: {
-      value: async (...asked: Parameters<Fixture['store']['get']>) => {
-        const found = await fixture.store.get(...asked);
-        await new Promise<void>((resolve) => reads.push(resolve));
-        return found;
-      },
-    },
-  }) as Fixture['store'];
+  const { store, reads } = steppedStore(fixture);
   const gone: string[] = [];
   const lookup = new Lookup({ store, clock: new ManualClock(), onGone: (id) => gone.push(id) });
   const before = lookup.location(backend);
@@ -129,6 +190,21 @@ test('the result of a read that began before a message is not remembered', async
   expect([(await after).state, (await shared).state]).toEqual(['gone', 'gone']);
   expect(gone).toEqual([backend]);
 });
+
+/** A store whose reads have their result at once, and return it when the test lets them. */
+function steppedStore(fixture: Fixture): { store: Fixture['store']; reads: (() => void)[] } {
+  const reads: (() => void)[] = [];
+  const store = Object.create(fixture.store, {
+    get: {
+      value: async (...asked: Parameters<Fixture['store']['get']>) => {
+        const found = await fixture.store.get(...asked);
+        await new Promise<void>((resolve) => reads.push(resolve));
+        return found;
+      },
+    },
+  }) as Fixture['store'];
+  return { store, reads };
+}
 
 function bound(clock: ManualClock) {
   return {

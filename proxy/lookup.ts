@@ -1,5 +1,4 @@
 /** Looks up the route of a connection token and the location of a backend. Remembers both for a short time. */
-import { LRUCache } from 'lru-cache';
 import { withTimeout } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Store } from '../core/store/store.ts';
@@ -11,6 +10,7 @@ import type { NodeGateway } from '../model/node.ts';
 import { routes } from '../model/route.ts';
 import type { Route } from '../model/route.ts';
 import { ProxyError } from './errors.ts';
+import { RememberedReads } from './remembered-reads.ts';
 
 /** Where a backend listens. The address belongs to the network of its node. */
 export interface Address {
@@ -26,131 +26,101 @@ export type BackendLocation =
   | { readonly state: 'gone'; readonly wasReady: boolean };
 
 /**
- * How long an entry is used without another read. The bus reports changes at once but may lose a message. Then requests to an ended
- * backend fail for two seconds, which is harmless, because nodes do not assign an address again that soon. One read per backend
- * every two seconds costs almost nothing.
+ * How long an entry is used without another read. The bus reports changes at once but may lose a message: then an ended backend or a
+ * deleted route is used for a second. One read per backend every second costs almost nothing.
  */
-export const trustMs = 2_000;
+export const trustMs = 1_000;
 
 /** A store that takes longer counts as unavailable, and the client may retry. */
 export const readLimitMs = 5_000;
 
-/** At a few hundred bytes each, some ten megabytes at most, for more backends than ten nodes run. */
-const maxEntries = 20_000;
-
-interface Entry<T> {
-  readonly value: T;
-  readonly readAtMs: number;
-}
+/** More than any proxy uses within `trustMs`. At a few hundred bytes each, some ten megabytes at most. */
+const maxEntries = 50_000;
 
 /** Routes and locations from the store, remembered for `trustMs` at most. Reads throw `unavailable` if the store fails. */
 export class Lookup {
-  readonly #store: Store;
   readonly #clock: Clock;
-  readonly #onGone: (backend: string) => void;
-  readonly #routes = new LRUCache<string, Entry<Route>>({ max: maxEntries });
-  readonly #locations = new LRUCache<string, Entry<BackendLocation>>({ max: maxEntries });
-  readonly #gateways = new LRUCache<string, Entry<Promise<NodeGateway | undefined>>>({ max: maxEntries });
-  readonly #reading = new Map<string, Promise<BackendLocation>>();
+  readonly #routes: RememberedReads<Route>;
+  readonly #locations: RememberedReads<BackendLocation>;
+  readonly #gateways: RememberedReads<NodeGateway>;
 
   /** `onGone` is called each time a read finds that a backend has ended. */
-  constructor(deps: { store: Store; clock: Clock; onGone: (backend: string) => void }) {
-    this.#store = deps.store;
-    this.#clock = deps.clock;
-    this.#onGone = deps.onGone;
+  constructor({ store, clock, onGone }: { store: Store; clock: Clock; onGone: (backend: string) => void }) {
+    this.#clock = clock;
+    const shared = { clock, trustMs, maxEntries };
+    this.#routes = new RememberedReads({
+      ...shared,
+      read: async (id) => await this.#limited(() => store.get(routes, id)),
+    });
+    this.#locations = new RememberedReads({
+      ...shared,
+      read: async (id) => {
+        const found = locationOf(await this.#limited(() => store.get(backends, id)));
+        if (found.state === 'gone') onGone(id);
+        return found;
+      },
+      // The location of a starting backend changes at any moment, so it is read each time.
+      isKept: ({ state }) => state !== 'starting',
+    });
+    this.#gateways = new RememberedReads({
+      ...shared,
+      read: async (id) => (await this.#limited(() => store.get(nodes, id)))?.gateway,
+    });
   }
 
   /** The route of a connection token, `undefined` if there is none. */
   async route(token: string): Promise<Route | undefined> {
     const id = hashToken(token);
-    return this.#trusted(this.#routes.get(id)) ?? (await this.#readRoute(id));
+    const known = this.#routes.known(id);
+    return known ? known.value : await this.#routes.read(id);
   }
 
   /** Reads the route of a connection token. */
   async refreshRoute(token: string): Promise<Route | undefined> {
-    return await this.#readRoute(hashToken(token));
+    const id = hashToken(token);
+    // A read in progress may have begun before the change that the caller looks for.
+    this.#routes.forget(id);
+    return await this.#routes.read(id);
   }
 
-  /** Drops a route that leads to another backend now, by its ID. */
+  /** Drops what is known about a route that was written, by its ID, and the result of a read in progress. */
   forgetRoute(id: string): void {
-    this.#routes.delete(id);
-  }
-
-  async #readRoute(id: string): Promise<Route | undefined> {
-    const route = await this.#read(() => this.#store.get(routes, id));
-    if (route) this.#routes.set(id, this.#entry(route));
-    else this.#routes.delete(id);
-    return route;
+    this.#routes.forget(id);
   }
 
   /** The location of a backend. */
   async location(backend: string): Promise<BackendLocation> {
-    return this.#trusted(this.#locations.get(backend)) ?? (await this.refresh(backend));
+    return this.#locations.known(backend)?.value ?? (await this.refresh(backend));
   }
 
   /** Reads the location of a backend. Concurrent callers share the read. */
-  refresh(backend: string): Promise<BackendLocation> {
-    const inProgress = this.#reading.get(backend);
-    if (inProgress) return inProgress;
-    const reading: Promise<BackendLocation> = this.#readLocation(backend, () => this.#reading.get(backend) === reading);
-    this.#reading.set(backend, reading);
-    return reading;
-  }
-
-  /** The gateway of a node, `undefined` if it has none. */
-  gateway(node: string): Promise<NodeGateway | undefined> {
-    return this.#trusted(this.#gateways.get(node)) ?? this.refreshGateway(node);
-  }
-
-  /** Reads the gateway of a node. */
-  refreshGateway(node: string): Promise<NodeGateway | undefined> {
-    const entry = this.#entry(this.#read(async () => (await this.#store.get(nodes, node))?.gateway));
-    this.#gateways.set(node, entry);
-    entry.value.catch(() => {
-      if (this.#gateways.get(node) === entry) this.#gateways.delete(node);
-    });
-    return entry.value;
+  async refresh(backend: string): Promise<BackendLocation> {
+    return (await this.#locations.read(backend)) ?? locationOf(undefined);
   }
 
   /** Drops the location of a backend that has changed, and the result of a read in progress. */
   forget(backend: string): void {
-    this.#locations.delete(backend);
-    this.#reading.delete(backend);
+    this.#locations.forget(backend);
   }
 
-  async #readLocation(backend: string, isCurrent: () => boolean): Promise<BackendLocation> {
-    let found: BackendLocation | undefined;
-    try {
-      found = locationOf(await this.#read(() => this.#store.get(backends, backend)));
-      if (found.state === 'gone') this.#onGone(backend);
-      return found;
-    } finally {
-      if (isCurrent()) {
-        this.#reading.delete(backend);
-        // The location of a starting backend changes at any moment, so it is read each time.
-        if (found && found.state !== 'starting') this.#locations.set(backend, this.#entry(found));
-      }
-    }
+  /** The gateway of a node, `undefined` if it has none. */
+  async gateway(node: string): Promise<NodeGateway | undefined> {
+    const known = this.#gateways.known(node);
+    return known ? known.value : await this.#gateways.read(node);
   }
 
-  async #read<T>(get: () => Promise<T>): Promise<T> {
+  /** Reads the gateway of a node. */
+  async refreshGateway(node: string): Promise<NodeGateway | undefined> {
+    return await this.#gateways.read(node);
+  }
+
+  async #limited<T>(get: () => Promise<T>): Promise<T> {
     const limit = { clock: this.#clock, ms: readLimitMs, message: 'The store does not answer' };
     try {
       return await withTimeout(limit, get);
     } catch (error) {
       throw new ProxyError('unavailable', { cause: error });
     }
-  }
-
-  #entry<T>(value: T): Entry<T> {
-    return { value, readAtMs: this.#clock.now().getTime() };
-  }
-
-  #trusted<T>(entry: Entry<T> | undefined): T | undefined {
-    if (!entry) return undefined;
-    const ageMs = this.#clock.now().getTime() - entry.readAtMs;
-    // A negative age means that the clock was set back. Such an entry would otherwise be trusted for too long.
-    return ageMs >= 0 && ageMs < trustMs ? entry.value : undefined;
   }
 }
 

@@ -21,13 +21,14 @@ export function routedTo(
 export async function addRoute(api: Api, routed: RoutedUser): Promise<string> {
   const token = api.tokenFor(tokenSource(routed));
   const route = newRoute(token, routed);
-  let moved = false;
+  let written = false;
   await upsert(api.store, routes, route.id, (current) => {
     const result = movedRoute(current, route);
-    moved = current !== undefined && result === route;
+    written = result === route;
     return result;
   });
-  if (moved) await publishMove(api, route.id);
+  // A client may have used the token of a key before, so a proxy may remember another backend, or that there is no route.
+  if (written && route.fencingToken !== undefined) await publishMove(api, route.id);
   return token;
 }
 
@@ -39,7 +40,7 @@ export async function addFirstRoute(api: Api, routed: RoutedUser): Promise<strin
   return token;
 }
 
-/** Proxies read the route again. If the bus loses the message, they do so when they find that the last holder has ended. */
+/** Proxies read the route again. If the bus loses the message, they do so within a second. */
 async function publishMove({ bus, log }: Api, route: string): Promise<void> {
   try {
     await bus.publish(routeMoved, { route });

@@ -109,6 +109,8 @@ describe('the host of a session with a key', () => {
   test('is the same for the same user and auth, also on the next backend', async () => {
     const request = { key: 'stable', user: 'ada', auth: { role: 'editor' } };
     const first = await connect(request);
+    expect(moved).toEqual([hashToken(first.token)]);
+    moved.length = 0;
     expect((await connect(request)).url).toBe(first.url);
     expect(moved).toEqual([]);
     await end(first.backend_id);

@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { RememberedReads } from './remembered-reads.ts';
+
+function open({ maxEntries = 100 } = {}) {
+  const clock = new ManualClock();
+  const documents = new Map<string, string>();
+  const asked: string[] = [];
+  const reads = new RememberedReads<string>({
+    clock,
+    trustMs: 1_000,
+    maxEntries,
+    read: async (id) => {
+      asked.push(id);
+      return documents.get(id);
+    },
+    isKept: (value) => value !== 'starting',
+  });
+  return { clock, documents, asked, reads };
+}
+
+test('a result is known for as long as it is trusted, also that there is no document', async () => {
+  const { clock, documents, reads } = open();
+  documents.set('a', 'one');
+  expect([await reads.read('a'), await reads.read('b')]).toEqual(['one', undefined]);
+  await clock.advance(999);
+  expect([reads.known('a'), reads.known('b')]).toMatchObject([{ value: 'one' }, { value: undefined }]);
+  await clock.advance(1);
+  expect([reads.known('a'), reads.known('b')]).toEqual([undefined, undefined]);
+});
+
+test('a document replaces the result that there is none, and the other way round', async () => {
+  const { documents, reads } = open();
+  await reads.read('a');
+  documents.set('a', 'one');
+  await reads.read('a');
+  expect(reads.known('a')).toMatchObject({ value: 'one' });
+  documents.delete('a');
+  await reads.read('a');
+  expect(reads.known('a')).toMatchObject({ value: undefined });
+  documents.set('a', 'starting');
+  await reads.read('a');
+  expect(reads.known('a')).toBeUndefined();
+});
+
+test('any number of unknown IDs displaces no document, and memory is bounded', async () => {
+  const { documents, asked, reads } = open({ maxEntries: 10 });
+  for (const id of ['a', 'b']) documents.set(id, id);
+  await Promise.all(['a', 'b'].map((id) => reads.read(id)));
+  for (let i = 0; i < 1_000; i += 1) await reads.read(`unknown ${i}`);
+  expect([reads.known('a'), reads.known('b')]).toMatchObject([{ value: 'a' }, { value: 'b' }]);
+  expect(asked.filter((id) => reads.known(id) !== undefined)).toHaveLength(12);
+});
+
+test('expired results are removed as new ones arrive', async () => {
+  const { clock, documents, reads } = open({ maxEntries: 10 });
+  for (let i = 0; i < 30; i += 1) documents.set(`${i}`, 'one');
+  for (let i = 0; i < 10; i += 1) await reads.read(`${i}`);
+  await clock.advance(1_000);
+  for (let i = 10; i < 19; i += 1) await reads.read(`${i}`);
+  // Ten fit only if the expired ones are gone.
+  for (let i = 10; i < 19; i += 1) expect(reads.known(`${i}`)).toMatchObject({ value: 'one' });
+});
+
+test('callers at the same time share a read, and a failed one is not remembered', async () => {
+  let fails = true;
+  let count = 0;
+  const read = async () => {
+    count += 1;
+    if (fails) throw new Error('away');
+    return 'one';
+  };
+  const reads = new RememberedReads<string>({ clock: new ManualClock(), trustMs: 1_000, maxEntries: 10, read });
+  const failed = await Promise.allSettled([reads.read('a'), reads.read('a')]);
+  expect([count, failed.map(({ status }) => status)]).toEqual([1, ['rejected', 'rejected']]);
+  fails = false;
+  expect(await Promise.all([reads.read('a'), reads.read('a')])).toEqual(['one', 'one']);
+  expect(count).toBe(2);
+});
