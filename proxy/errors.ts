@@ -62,8 +62,9 @@ export function answerError(request: IncomingMessage, response: ServerResponse, 
     ...(html && { 'content-security-policy': pagePolicy }),
     ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
     ...(code === 'unavailable' && { 'retry-after': String(retryAfterSeconds) }),
-    // The rest of the request is not read, and a client must not reuse its connection to a proxy that is closing.
-    ...((!request.complete || code === 'unavailable') && { connection: 'close' }),
+    // The rest of the request is not read, and a client must not reuse its connection to a proxy that is closing. After a bad request,
+    // the client and the proxy may not agree where the next one begins.
+    ...((!request.complete || code === 'unavailable' || code === 'bad-request') && { connection: 'close' }),
   };
   // Sets the reason phrase, because an earlier attempt to send a backend's answer may have set another.
   response.writeHead(status, STATUS_CODES[status], headers);

@@ -14,6 +14,8 @@ export interface RequestContext {
   readonly response: ServerResponse;
   /** Only if the request asks for an upgrade. */
   readonly upgrade?: UpgradeRequest;
+  /** Only if the client pipelines: resolves when the earlier requests on the connection are answered. */
+  readonly earlier?: Promise<void>;
   /** Aborts when everything is sent, or the client has disconnected. */
   readonly closed: AbortSignal;
   /** The status of the response; `undefined` if there was none. */
@@ -41,13 +43,18 @@ export function plainContext(request: IncomingMessage, response: ServerResponse)
   keepAlive(socket);
   const closing = new AbortController();
   const responses = unansweredOn.get(socket) ?? trackResponses(socket);
+  const last = [...responses].at(-1);
   responses.add(response);
   response.once('close', () => {
     responses.delete(response);
     closing.abort(ended);
   });
   const status = () => (response.headersSent ? response.statusCode : undefined);
-  return { request, response, closed: closing.signal, status };
+  return { request, response, ...(last && { earlier: untilClosed(last) }), closed: closing.signal, status };
+}
+
+function untilClosed(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => response.once('close', resolve));
 }
 
 /** The context of a request that asks for an upgrade. */

@@ -16,6 +16,7 @@ import type { ProxyMetrics } from './metrics.ts';
 import { isUpgradeWanted } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
 import { headOf, requestHeaders } from './request-headers.ts';
+import { hasOneReading } from './request-syntax.ts';
 import type { SessionView } from './session-view.ts';
 import { destroyOnEnd } from './sockets.ts';
 
@@ -44,7 +45,10 @@ export class RequestHandler {
 
   /** Handles a request. Errors are answered, not thrown. */
   async handle(context: RequestContext): Promise<void> {
-    const { closed } = context;
+    const { closed, request } = context;
+    await context.earlier;
+    // The last answer has closed the connection. The client sends the request again on another one.
+    if (closed.aborted || (context.earlier && !request.socket.writable)) return;
     this.#deps.metrics.track(context);
     if (!context.upgrade) {
       this.#plain.add(context);
@@ -74,6 +78,7 @@ export class RequestHandler {
   async #pass(context: RequestContext): Promise<void> {
     const { request, response } = context;
     const { lookup, sessionDomain } = this.#deps;
+    if (!hasOneReading(request)) throw new ProxyError('bad-request');
     const url = parseConnectionUrl(request.url ?? '', { host: request.headers.host, sessionDomain });
     if (!url) throw new ProxyError('not-found');
     if (context.upgrade && (context.upgrade.isEarly || !isUpgradeWanted(request))) throw new ProxyError('bad-request');

@@ -109,7 +109,7 @@ describe('the host of a session with a key', () => {
   test('is the same for the same user and auth, also on the next backend', async () => {
     const request = { key: 'stable', user: 'ada', auth: { role: 'editor' } };
     const first = await connect(request);
-    expect(moved).toEqual([hashToken(first.token)]);
+    expect(moved).toContain(hashToken(first.token));
     moved.length = 0;
     expect((await connect(request)).url).toBe(first.url);
     expect(moved).toEqual([]);

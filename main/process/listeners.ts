@@ -45,7 +45,8 @@ export async function openListeners(config: Config, roles: Roles, opening: Async
   const open = async (role: Role, port: PortSetting, options: ServerOptions = {}) =>
     roles.has(role) ? opening.use(await openListener(placeOf(config, 'host', port), options)) : undefined;
   const registry = await open('registry', 'registryPort', { maxHeaderSize: registryHeadBytes });
-  const proxy = await open('proxy', 'proxyPort');
+  // The proxy refuses requests without a host itself, and handles nothing that follows on their connection.
+  const proxy = await open('proxy', 'proxyPort', { requireHostHeader: false });
   const api = await open('api', 'apiPort');
   const operations = opening.use(await openListener(placeOf(config, 'operationsHost', 'operationsPort')));
   const at = (listener: Listener | undefined, port: number) => listener?.hostPort ?? hostPort(config.host, port);

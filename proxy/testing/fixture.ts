@@ -71,7 +71,10 @@ export async function openFixture(changes: Partial<ProxyDeps> = {}): Promise<Fix
       ...changes,
     }),
   );
-  const server = createServer({ shouldUpgradeCallback: proxy.shouldUpgrade, maxHeaderSize }, proxy.handle);
+  const server = createServer(
+    { shouldUpgradeCallback: proxy.shouldUpgrade, maxHeaderSize, requireHostHeader: false },
+    proxy.handle,
+  );
   server.on('upgrade', proxy.upgrade);
   const port = await listening(server);
   opened.defer(() => closeServer(server));

@@ -14,6 +14,7 @@ import type { Missing } from '../kit/required.ts';
 import { installSharedServers } from '../kit/servers/shared-servers.ts';
 import { installJamsocket } from '../kit/packages/jamsocket.ts';
 import { installOldestNode } from '../kit/packages/oldest-node.ts';
+import { proxyProgram } from '../kit/packages/proxy-programs.ts';
 import { installSchemathesis } from '../kit/packages/schemathesis.ts';
 import { hasPackages, installTools, linkPrograms, systemPath } from '../kit/packages/test-programs.ts';
 
@@ -48,6 +49,10 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
   const applications = await installApplicationPackages(packages, npm, Object.values(packagesOf));
   if (applications !== undefined) {
     missing.push({ part: 'tools', what: 'ordinary applications', why: applications });
+  }
+  for (const name of ['nginx', 'haproxy'] as const) {
+    const program = await packages.terminal.during(`Preparing ${name}`, async () => await proxyProgram(name));
+    if ('missing' in program) missing.push({ part: 'tools', what: `the proxy beside ${name}`, why: program.missing });
   }
   // What it lacks is said once more where it is started.
   await installSharedServers(packages);

@@ -1,0 +1,60 @@
+/**
+ * nginx and haproxy, to which the proxy is compared. They are unpacked from the packages of this system's own release into a cache
+ * folder, because an installation would start them as services, nginx on port 80 of all addresses.
+ */
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findProgram, runCommand } from '../../../setup/command.ts';
+import { cached, cachedPath, isThere } from './cached.ts';
+
+export type ProxyProgram = 'nginx' | 'haproxy';
+
+/** A program, and the environment in which it finds its libraries. */
+export interface Runnable {
+  readonly path: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The program, or why there is none. Unpacks it if needed. */
+export async function proxyProgram(name: ProxyProgram): Promise<Runnable | { readonly missing: string }> {
+  const installed = await findProgram(name);
+  if (installed !== undefined) return { path: installed, env: {} };
+  if ((await findProgram('apt-get')) === undefined) return { missing: `there is no ${name}, and no apt-get` };
+  try {
+    return await unpacked(name);
+  } catch (error) {
+    return { missing: `${name} cannot be unpacked: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+async function unpacked(name: ProxyProgram): Promise<Runnable> {
+  const folder = await cached(`proxy-${name}`, async (making) => await unpack(name, making));
+  const path = join(folder, 'usr/sbin', name);
+  if (!(await isThere(path))) throw new Error('its package lacks the program');
+  const libraries = join(cachedPath(`proxy-${name}`), 'usr/lib');
+  const triplets = await readdir(libraries).catch(() => []);
+  return { path, env: { LD_LIBRARY_PATH: triplets.map((triplet) => join(libraries, triplet)).join(':') } };
+}
+
+/** Downloads and unpacks a package, and its dependencies that are not installed. Changes nothing else, and needs no rights. */
+async function unpack(name: string, folder: string): Promise<void> {
+  const downloads = await mkdtemp(join(tmpdir(), 'berth-apt-'));
+  try {
+    const names = await namesToDownload(name).catch(async () => {
+      // A fresh machine has no package lists.
+      await runCommand('apt-get', ['-q', 'update']);
+      return await namesToDownload(name);
+    });
+    await runCommand('apt-get', ['-q', '-o', 'APT::Sandbox::User=root', 'download', ...names], { cwd: downloads });
+    for (const each of await readdir(downloads)) await runCommand('dpkg', ['-x', join(downloads, each), folder]);
+  } finally {
+    await rm(downloads, { recursive: true });
+  }
+}
+
+async function namesToDownload(name: string): Promise<string[]> {
+  const options = ['--print-uris', '--yes', '--no-install-recommends', '--reinstall'];
+  const said = await runCommand('apt-get', ['-q', ...options, 'install', name]);
+  return said.split('\n').flatMap((line) => /^'[^']+' ([a-z0-9.+-]+)_/.exec(line)?.[1] ?? []);
+}
