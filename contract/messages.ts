@@ -47,13 +47,27 @@ export const pullProgressed = {
 export const pullProgressMs = 500;
 
 /**
- * A proxy's heartbeat: how many connections and requests it has open to each backend, for all backends with any. Published every
- * `connectionsHeartbeatMs`, and at once when the first connection to a backend opens or its last one closes.
+ * A proxy's heartbeat, for all nodes: the nodes to whose backends it has open connections. Published every `connectionsHeartbeatMs`,
+ * after a report of all connections (`connectionsOf`) to each of these nodes. To all other nodes it says that none are open.
  */
-export const connectionsOpen = {
-  name: 'connections-open',
-  message: z.strictObject({ proxy: z.string(), open: z.record(z.string(), z.int().positive()) }),
+export const proxyHeartbeat = {
+  name: 'proxy-heartbeat',
+  message: z.strictObject({ proxy: z.string(), nodes: z.array(z.string()) }),
 };
+
+/**
+ * How many connections and requests a proxy has open to backends of one node. With `isWhole`, these are all; otherwise they are the
+ * backends whose first connection has opened or whose last one has closed, which then have 0.
+ */
+export function connectionsOf(node: string) {
+  return { name: `connections/${node}`, message: connectionsReport };
+}
+
+const connectionsReport = z.strictObject({
+  proxy: z.string(),
+  isWhole: z.boolean(),
+  open: z.record(z.string(), count),
+});
 
 /** How often a proxy publishes its open connections: often enough that idle sweeps are exact to a second. */
 export const connectionsHeartbeatMs = 1_000;

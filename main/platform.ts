@@ -114,8 +114,9 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   // worker, registry, their listeners, queue and bus, store.
   const owned = new AsyncDisposableStack();
   owned.use(opening.move());
-  owned.use(together(listeners.api, listeners.proxy));
-  owned.use(together(api, proxy));
+  if (listeners.api) owned.use(listeners.api);
+  // The proxy's port is closed first: clients that its WebSockets ask to connect again must reach another proxy.
+  owned.use(together(api, proxy, listeners.proxy));
   owned.defer(() => listeners.api?.close());
   owned.use(tasks);
   return {

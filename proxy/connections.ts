@@ -1,5 +1,5 @@
-/** Counts open connections and reports them on the bus. A backend with open connections is not swept. */
-import { connectionsHeartbeatMs, connectionsOpen } from '../contract/messages.ts';
+/** Counts open connections, and reports them to the nodes of their backends. A backend with open connections is not swept. */
+import { connectionsHeartbeatMs, connectionsOf, proxyHeartbeat } from '../contract/messages.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
@@ -17,22 +17,38 @@ interface ConnectionsDeps {
   readonly log: Log;
 }
 
+/** A connection to a backend that counts as open until disposed. */
+export interface OpenConnection extends Disposable {
+  /** Names the node of the backend, as soon as it is known. Until then, the connection cannot be reported. */
+  at(node: string | undefined): void;
+}
+
+interface BackendConnections {
+  count: number;
+  /** A backend never changes its node. */
+  node: string | undefined;
+}
+
+/** Backends and how many connections they have open, by node. */
+type OpenByNode = Map<string, Record<string, number>>;
+
 /** Everything that is open through this proxy: held requests, requests in progress, upgraded connections. */
 export class Connections implements AsyncDisposable {
   readonly #deps: ConnectionsDeps;
-  readonly #open = new Map<string, number>();
-  /** Backends that had an open connection since the last report. The next one includes them, even if they have none any more. */
-  readonly #seen = new Set<string>();
+  readonly #open = new Map<string, BackendConnections>();
+  /** The nodes of backends that the next report must include, because their first connection opened or their last one closed. */
+  readonly #changed = new Map<string, string>();
+  /** Backends that had an open connection since the last report. The next one includes it, even if it has closed since. */
+  readonly #opened = new Set<string>();
   readonly #heartbeat: Disposable;
   #gathering: Disposable | undefined;
-  #changed = false;
   #total = 0;
   #publishing: Promise<void> = Promise.resolve();
   #closed: Promise<void> | undefined;
 
   constructor(deps: ConnectionsDeps) {
     this.#deps = deps;
-    this.#heartbeat = deps.clock.every(connectionsHeartbeatMs, () => this.#report());
+    this.#heartbeat = deps.clock.every(connectionsHeartbeatMs, () => this.#reportAll());
   }
 
   /** How many are open to all backends together. */
@@ -41,18 +57,23 @@ export class Connections implements AsyncDisposable {
   }
 
   /** Counts a connection to a backend as open, until disposed. */
-  open(backend: string): Disposable {
-    const count = (this.#open.get(backend) ?? 0) + 1;
-    this.#open.set(backend, count);
-    this.#seen.add(backend);
+  open(backend: string, node?: string): OpenConnection {
+    const entry = this.#open.get(backend) ?? { count: 0, node: undefined };
+    this.#open.set(backend, entry);
+    entry.count += 1;
     this.#total += 1;
-    if (count === 1) this.#reportSoon();
     let isOpen = true;
+    const at = (known: string | undefined) => {
+      if (known === undefined || entry.node !== undefined || !isOpen) return;
+      entry.node = known;
+      this.#noteOpened(backend, known);
+    };
     const close = () => {
-      if (isOpen) this.#close(backend);
+      if (isOpen) this.#close(backend, entry);
       isOpen = false;
     };
-    return { [Symbol.dispose]: close };
+    if (entry.count === 1) at(node);
+    return { at, [Symbol.dispose]: close };
   }
 
   /** Finally reports that nothing is open. */
@@ -61,49 +82,89 @@ export class Connections implements AsyncDisposable {
     return this.#closed;
   }
 
-  #close(backend: string): void {
-    const count = (this.#open.get(backend) ?? 0) - 1;
+  #noteOpened(backend: string, node: string): void {
+    this.#opened.add(backend);
+    this.#reportSoon(backend, node);
+  }
+
+  #close(backend: string, entry: BackendConnections): void {
     this.#total -= 1;
-    if (count > 0) {
-      this.#open.set(backend, count);
-      return;
-    }
+    entry.count -= 1;
+    if (entry.count > 0) return;
     this.#open.delete(backend);
-    this.#reportSoon();
+    if (entry.node !== undefined) this.#reportSoon(backend, entry.node);
   }
 
-  #reportSoon(): void {
-    this.#changed = true;
-    if (!this.#gathering) this.#report();
+  #reportSoon(backend: string, node: string): void {
+    this.#changed.set(backend, node);
+    if (!this.#gathering) this.#reportChanges();
   }
 
-  #report(): void {
+  #reportChanges(): void {
     if (this.#closed) return;
-    const open: Record<string, number> = {};
-    for (const backend of this.#seen) open[backend] = 1;
-    for (const [backend, count] of this.#open) open[backend] = count;
-    // Connections that this report lists although they are closed are a change for the next report.
-    this.#changed = [...this.#seen].some((backend) => !this.#open.has(backend));
-    this.#seen.clear();
-    this.#publish(open);
+    const changes: OpenByNode = new Map();
+    for (const [backend, node] of this.#changed) add(changes, node, backend, this.#reportedCount(backend));
+    for (const [node, open] of changes) this.#publish(node, open, { isWhole: false });
+    this.#settle();
+  }
+
+  #reportAll(): void {
+    if (this.#closed) return;
+    const all: OpenByNode = new Map();
+    for (const [backend, { node, count }] of this.#open) if (node !== undefined) add(all, node, backend, count);
+    for (const [backend, node] of this.#changed) {
+      const count = this.#reportedCount(backend);
+      if (count > 0) add(all, node, backend, count);
+    }
+    for (const [node, open] of all) this.#publish(node, open, { isWhole: true });
+    this.#beat([...all.keys()]);
+    this.#settle();
+  }
+
+  /** A connection that opened and closed since the last report is reported as open once, so that its time is known. */
+  #reportedCount(backend: string): number {
+    return this.#open.get(backend)?.count ?? (this.#opened.has(backend) ? 1 : 0);
+  }
+
+  /** After a report: what it listed as open although it is closed is a change for the next one, which `gatherMs` delays. */
+  #settle(): void {
+    for (const backend of this.#changed.keys()) {
+      if (this.#open.has(backend) || !this.#opened.has(backend)) this.#changed.delete(backend);
+    }
+    this.#opened.clear();
     this.#gathering?.[Symbol.dispose]();
     this.#gathering = this.#deps.clock.after(gatherMs, () => {
       this.#gathering = undefined;
-      if (this.#changed) this.#report();
+      if (this.#changed.size > 0) this.#reportChanges();
     });
   }
 
-  #publish(open: Record<string, number>): void {
-    const { bus, id, log } = this.#deps;
-    this.#publishing = bus.publish(connectionsOpen, { proxy: id, open }).catch((error: unknown) => {
-      log.warn({ err: error }, 'Cannot report open connections');
+  #publish(node: string, open: Record<string, number>, { isWhole }: { isWhole: boolean }): void {
+    const { bus, id } = this.#deps;
+    this.#follow(bus.publish(connectionsOf(node), { proxy: id, isWhole, open }));
+  }
+
+  #beat(nodes: string[]): void {
+    const { bus, id } = this.#deps;
+    this.#follow(bus.publish(proxyHeartbeat, { proxy: id, nodes }));
+  }
+
+  #follow(publishing: Promise<void>): void {
+    this.#publishing = publishing.catch((error: unknown) => {
+      this.#deps.log.warn({ err: error }, 'Cannot report open connections');
     });
   }
 
   async #finish(): Promise<void> {
     this.#heartbeat[Symbol.dispose]();
     this.#gathering?.[Symbol.dispose]();
-    this.#publish({});
+    this.#beat([]);
     await this.#publishing;
   }
+}
+
+function add(nodes: OpenByNode, node: string, backend: string, count: number): void {
+  const open = nodes.get(node);
+  if (open) open[backend] = count;
+  else nodes.set(node, { [backend]: count });
 }

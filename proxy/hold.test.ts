@@ -1,7 +1,7 @@
 // Takes about 4 s
 import { expect, test } from 'vitest';
 import { ManualClock } from '../core/clock/manual-clock.ts';
-import { backends, beginStop, assign, requestStop } from '../model/backend.ts';
+import { backends, beginStop, requestStop } from '../model/backend.ts';
 import {
   connected,
   exchangeBytes,
@@ -82,7 +82,7 @@ test('a backend that is stopped before it is ready is 410 at once', async () => 
   await using fixture = await openFixture();
   const { token, backend } = await spawn(fixture);
   await fixture.store.update(backends, backend, (current) =>
-    beginStop(requestStop(assign(current, 'node-1'), 'soft', 'external', new Date()), new Date()),
+    beginStop(requestStop(current, 'soft', 'external', new Date()), new Date()),
   );
   expect((await fetch(`${fixture.url}/${token}/`)).status).toBe(410);
 });

@@ -22,7 +22,7 @@ export interface Address {
 /** Where a backend is reachable, or why it is not. */
 export type BackendLocation =
   | { readonly state: 'reachable'; readonly address: Address }
-  | { readonly state: 'starting'; readonly createdAt: Date }
+  | { readonly state: 'starting'; readonly createdAt: Date; readonly node?: string | undefined }
   | { readonly state: 'gone'; readonly wasReady: boolean };
 
 /**
@@ -124,6 +124,12 @@ export class Lookup {
   }
 }
 
+/** The node of a backend, if it is known. */
+export function nodeOf(location: BackendLocation): string | undefined {
+  if (location.state === 'gone') return undefined;
+  return location.state === 'reachable' ? location.address.node : location.node;
+}
+
 function locationOf(backend: Backend | undefined): BackendLocation {
   const gone = { state: 'gone', wasReady: !backend || backend.readyAt !== undefined } as const;
   if (!backend?.live) return gone;
@@ -132,5 +138,5 @@ function locationOf(backend: Backend | undefined): BackendLocation {
     return { state: 'reachable', address: node === undefined ? address : { ...address, node } };
   }
   // A backend that is stopped before it is ready will never be ready.
-  return isEnding(backend) ? gone : { state: 'starting', createdAt: backend.createdAt };
+  return isEnding(backend) ? gone : { state: 'starting', createdAt: backend.createdAt, node: backend.node };
 }

@@ -56,7 +56,7 @@ test('a WebSocket works in both directions', async () => {
 });
 
 test('closing waits for open requests, then destroys the remaining ones', async () => {
-  await using fixture = await openFixture({ drainMs: 500 });
+  await using fixture = await openFixture({ drain: { noticeMs: 0, deadlineMs: 500 } });
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   await using program = await startProgram((request, response) => {
     response.write('begun ');

@@ -17,6 +17,7 @@ import { Lookup } from './lookup.ts';
 import { ProxyMetrics } from './metrics.ts';
 import { isUpgradeWanted, plainContext, upgradeContext } from './request-context.ts';
 import { RequestHandler } from './request-handler.ts';
+import type { DrainTimes } from './request-handler.ts';
 
 /** The dependencies of the proxy. */
 export interface ProxyDeps {
@@ -45,8 +46,10 @@ export interface ProxyDeps {
   readonly behindLoadBalancer?: boolean;
   /** The domain below which sessions have hosts of their own, in lower case. Absent: they have none. */
   readonly sessionDomain?: string;
-  /** How long open requests may take to end after the proxy is disposed. Default 5 s. */
-  readonly drainMs?: number;
+  /** After this much silence, the client of a WebSocket gets a Ping, which it must answer within the same time. 0: never. */
+  readonly webSocketPingMs: number;
+  /** How long open requests and WebSockets may take to end after the proxy is disposed. */
+  readonly drain: DrainTimes;
 }
 
 export interface Proxy extends AsyncDisposable {
@@ -58,12 +61,9 @@ export interface Proxy extends AsyncDisposable {
   readonly shouldUpgrade: (request: IncomingMessage) => boolean;
 }
 
-/** The same as that of listeners, enough for ordinary requests. */
-const defaultDrainMs = 5_000;
-
 /**
- * Opens the proxy. Disposing it answers held and new requests with 503, waits a while for open requests, destroys the remaining
- * connections, upgraded ones included, and reports that nothing is open.
+ * Opens the proxy. Disposing it answers held and new requests with 503, waits a while for open requests, closes WebSockets,
+ * destroys the remaining connections, and reports that nothing is open.
  */
 export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   await using opened = new AsyncDisposableStack();
@@ -75,7 +75,7 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   const metrics = opened.use(new ProxyMetrics({ log, errorBoundary, clock, metrics: deps.metrics, openConnections }));
   const lookup = new Lookup({ store, clock, onGone: (backend) => forwarder.drop(backend) });
   const dialer = new Dialer({ localNode: deps.localNode, secret: deps.secret, clock, log, lookup });
-  const forwarder = opened.use(new Forwarder({ clock, dialer, errorBoundary }));
+  const forwarder = opened.use(new Forwarder({ clock, dialer, errorBoundary, webSocketPingMs: deps.webSocketPingMs }));
   const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs });
   const { secretFor, behindLoadBalancer = false, sessionDomain } = deps;
   const shared = { clock, errorBoundary, lookup, holds, connections, forwarder, metrics };
@@ -92,7 +92,7 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
       errorBoundary.wrap(({ route }) => lookup.forgetRoute(route)),
     ),
   );
-  opened.defer(() => handler.drain(deps.drainMs ?? defaultDrainMs));
+  opened.defer(() => handler.drain(deps.drain));
   const resources = opened.move();
   let closing: Promise<void> | undefined;
   return {

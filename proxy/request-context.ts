@@ -22,6 +22,8 @@ export interface RequestContext {
   status(): number | undefined;
   /** The backend, once it is known. */
   backend?: string;
+  /** The backend's side of an upgraded connection. */
+  joined?: Duplex;
   /** The proxy's own error that was answered. */
   error?: ProxyErrorCode;
 }

@@ -1,17 +1,19 @@
 /** Handles a request: finds its route, waits until its backend is ready, and forwards it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Route } from '../model/route.ts';
 import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { ErrorBoundary } from '../core/log/error-boundary.ts';
-import type { Connections } from './connections.ts';
+import type { Connections, OpenConnection } from './connections.ts';
 import { hasBearerToken } from './bearer-token.ts';
 import { parseConnectionUrl, redirectOf } from './connection-url.ts';
 import type { ConnectionUrl } from './connection-url.ts';
 import { answerError, asProxyError, goneError, isGone, ProxyError } from './errors.ts';
 import type { Destination, Forwarder } from './forward/forwarder.ts';
 import type { Holds } from './hold.ts';
-import type { Address, Lookup } from './lookup.ts';
+import { nodeOf } from './lookup.ts';
+import type { Address, BackendLocation, Lookup } from './lookup.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import { isUpgradeWanted } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
@@ -33,11 +35,19 @@ export interface RequestHandlerDeps {
   readonly sessionDomain: string | undefined;
 }
 
+/** When a drain ends, from its beginning. */
+export interface DrainTimes {
+  /** When WebSockets are closed. */
+  readonly noticeMs: number;
+  /** When all remaining connections are destroyed. */
+  readonly deadlineMs: number;
+}
+
 /** Handles requests until it is drained. */
 export class RequestHandler {
   readonly #deps: RequestHandlerDeps;
   readonly #draining = new AbortController();
-  readonly #plain = new Set<RequestContext>();
+  readonly #open = new Set<RequestContext>();
 
   constructor(deps: RequestHandlerDeps) {
     this.#deps = deps;
@@ -50,10 +60,8 @@ export class RequestHandler {
     // The last answer has closed the connection. The client sends the request again on another one.
     if (closed.aborted || (context.earlier && !request.socket.writable)) return;
     this.#deps.metrics.track(context);
-    if (!context.upgrade) {
-      this.#plain.add(context);
-      closed.addEventListener('abort', () => this.#plain.delete(context));
-    }
+    this.#open.add(context);
+    closed.addEventListener('abort', () => this.#open.delete(context));
     try {
       this.#draining.signal.throwIfAborted();
       await this.#pass(context);
@@ -66,13 +74,20 @@ export class RequestHandler {
     }
   }
 
-  /** Rejects new and held requests, waits up to `limitMs` for open ones, then destroys what is left and all upgraded connections. */
-  async drain(limitMs: number): Promise<void> {
+  /**
+   * Rejects new and held requests, and waits for open ones. WebSockets are closed after a notice period, in which clients can already
+   * reach another proxy. Destroys what is left at the deadline.
+   */
+  async drain({ noticeMs, deadlineMs }: DrainTimes): Promise<void> {
+    const { clock, forwarder } = this.#deps;
     this.#draining.abort(new ProxyError('unavailable'));
-    const limit = { clock: this.#deps.clock, ms: limitMs };
-    await settledWithin(limit, async () => await Promise.all([...this.#plain].map(untilClosed)));
-    for (const { response } of this.#plain) response.destroy();
-    this.#deps.forwarder.cutUpgraded();
+    {
+      using _notice = clock.after(noticeMs, () => forwarder.closeUpgraded());
+      const limit = { clock, ms: deadlineMs };
+      await settledWithin(limit, async () => await Promise.all([...this.#open].map(untilClosed)));
+    }
+    for (const { response, upgrade } of this.#open) (upgrade?.socket ?? response).destroy();
+    forwarder.cutUpgraded();
   }
 
   async #pass(context: RequestContext): Promise<void> {
@@ -107,7 +122,7 @@ export class RequestHandler {
     const { secretFor, behindLoadBalancer } = this.#deps;
     if (!hasBearerToken(request, route)) throw new ProxyError('unauthorized');
     const { backend } = route;
-    this.#count(context, backend);
+    const open = this.#count(context, backend);
     const { token } = url;
     const view = viewOf(request, url, behindLoadBalancer);
     const headers = requestHeaders(headOf(request), {
@@ -117,7 +132,7 @@ export class RequestHandler {
       secret: secretFor(token),
       behindLoadBalancer,
     });
-    return { backend, address: await this.#untilReachable(context, backend), view, path: url.rest, headers };
+    return { backend, address: await this.#untilReachable(context, backend, open), view, path: url.rest, headers };
   }
 
   /** The route of a key whose holder has ended, if the key has another holder by now. The message about it may not have arrived yet. */
@@ -131,39 +146,47 @@ export class RequestHandler {
     return route?.backend === backend ? undefined : route;
   }
 
-  /** Counts the request as an open connection of its backend until it is closed. */
-  #count(context: RequestContext, backend: string): void {
+  /** Counts the request as an open connection of its backend until it is closed, on both sides if it was upgraded. */
+  #count(context: RequestContext, backend: string): OpenConnection {
     context.backend = backend;
-    if (context.closed.aborted) return;
     const { connections, errorBoundary } = this.#deps;
     const open = connections.open(backend);
-    context.closed.addEventListener(
-      'abort',
-      errorBoundary.wrap(() => open[Symbol.dispose]()),
-    );
+    const close = errorBoundary.wrap(() => {
+      const { joined } = context;
+      if (joined && !joined.closed) joined.once('close', () => open[Symbol.dispose]());
+      else open[Symbol.dispose]();
+    });
+    if (context.closed.aborted) close();
+    else context.closed.addEventListener('abort', close);
+    return open;
   }
 
-  async #untilReachable({ upgrade, closed }: RequestContext, backend: string): Promise<Address> {
+  async #untilReachable({ upgrade, closed }: RequestContext, backend: string, open: OpenConnection): Promise<Address> {
     const { lookup, holds, metrics, clock } = this.#deps;
     const found = await lookup.location(backend);
+    open.at(nodeOf(found));
     if (found.state === 'reachable') return found.address;
     if (found.state === 'gone') throw goneError(found.wasReady);
     const sinceMs = clock.now().getTime();
     using _watch = upgrade && destroyOnEnd(upgrade.socket);
     try {
       const signal = AbortSignal.any([closed, this.#draining.signal]);
-      return await holds.untilReachable(backend, found.createdAt, signal);
+      const onFound = (location: BackendLocation) => open.at(nodeOf(location));
+      return await holds.untilReachable(backend, { createdAt: found.createdAt, signal, onFound });
     } finally {
       metrics.observeHold(sinceMs);
     }
   }
 
-  async #forward({ request, response, upgrade, closed }: RequestContext, to: Destination): Promise<void> {
+  async #forward(context: RequestContext, to: Destination): Promise<void> {
+    const { request, response, upgrade, closed } = context;
     const { forwarder, lookup } = this.#deps;
     if (closed.aborted) return;
     try {
-      if (upgrade) await forwarder.upgrade(request, { ...upgrade, response }, to);
-      else await forwarder.web(request, response, to);
+      if (upgrade) {
+        const onJoined = (backend: Duplex) => void (context.joined = backend);
+        await forwarder.upgrade(request, { ...upgrade, response, onJoined }, to);
+      } else await forwarder.web(request, response, to);
     } catch (error) {
       if (asProxyError(error).code !== 'backend-unreachable') throw error;
       // The backend may have ended, and the message about it may not have arrived yet.

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { routeMoved } from '../contract/messages.ts';
 import type { Store } from '../core/store/store.ts';
-import { backends, newBackend } from '../model/backend.ts';
+import { assign, backends, newBackend } from '../model/backend.ts';
 import { newBackendId } from '../model/ids.ts';
 import { newRoute, routes } from '../model/route.ts';
 import { labelOfToken } from '../model/session-host.ts';
@@ -13,6 +13,7 @@ import { backendPlan } from '../model/testing/backend-plan.ts';
 import {
   exchangeBytes,
   gathered,
+  localNode,
   makeEnded,
   makeReady,
   openFixture,
@@ -236,7 +237,8 @@ test('the page of another session is no referrer', async () => {
 /** Inserts a backend with a key, and leads the route of the key's token to it, as the API does. */
 async function hold(fixture: Fixture, token: string, fencingToken: number): Promise<string> {
   const id = newBackendId();
-  await fixture.store.insert(backends, newBackend(backendPlan({ id, key: 'room', fencingToken }), new Date()));
+  const holder = newBackend(backendPlan({ id, key: 'room', fencingToken }), new Date());
+  await fixture.store.insert(backends, assign(holder, localNode));
   const route = newRoute(token, { backend: id, held: { service: 'acme/draw', key: 'room', fencingToken } });
   if (fencingToken === 1) await fixture.store.insert(routes, route);
   else await fixture.store.update(routes, route.id, () => route);

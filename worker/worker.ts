@@ -1,6 +1,6 @@
 /** Opens the worker of a node, in order, and closes it in reverse. */
 import { prefetchJob, nodeQueue, stopJob } from '../contract/jobs.ts';
-import { backendChanged, connectionsOpen } from '../contract/messages.ts';
+import { backendChanged } from '../contract/messages.ts';
 import { abortable } from '../core/async/abortable.ts';
 import { PeriodicTask } from '../core/async/periodic-task.ts';
 import { settledWithin } from '../core/async/with-timeout.ts';
@@ -15,6 +15,7 @@ import type { BackendWatch } from '../model/backend-watch.ts';
 import { adopt } from './reconcile/adopt.ts';
 import { BackendStreams } from './gateway/backend-streams.ts';
 import { Connections } from './idle/connections.ts';
+import { followProxies } from './idle/follow-proxies.ts';
 import { openContainerLeases } from './leases/container-lease.ts';
 import type { ContainerLeases } from './leases/container-lease.ts';
 import type { WorkerContext, WorkerDeps } from './context.ts';
@@ -87,7 +88,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   const gateway = parts.use(await openOwnGateway(worker, deps));
   parts.use(await beginHeartbeat(worker, gateway.address));
   parts.use(await followDrain(worker));
-  parts.use(await followConnections(worker));
+  parts.use(await followProxies(worker.connections, { ...worker, node: worker.settings.node }));
   parts.use(await followEnds(worker));
   parts.use(await beginWatching(worker));
   await reconcile(worker);
@@ -189,10 +190,6 @@ async function removeUnusedFirewall({ firewall, engine, log }: WorkerContext): P
   } catch (error) {
     log.warn({ err: error }, 'Cannot remove the rules of the firewall');
   }
-}
-
-async function followConnections({ bus, connections, clock }: WorkerContext): Promise<AsyncDisposable> {
-  return await bus.subscribe(connectionsOpen, ({ proxy, open }) => connections.report(proxy, open, clock.now()));
 }
 
 /** Stops a backend at once when another component has written its end; if the message is lost, the next pass stops it. */

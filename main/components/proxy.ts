@@ -14,6 +14,8 @@ export async function startProxy(deps: ComponentDeps, roles: Roles): Promise<Pro
     log: deps.log.child({ component: 'proxy' }),
     startTimeoutMs: (config.startTimeoutSeconds + config.pullTimeoutSeconds) * 1000,
     behindLoadBalancer: config.behindLoadBalancer,
+    webSocketPingMs: config.webSocketPingSeconds * 1000,
+    drain: { noticeMs: config.drainNoticeSeconds * 1000, deadlineMs: config.drainSeconds * 1000 },
     ...(config.sessionDomain !== undefined && { sessionDomain: config.sessionDomain }),
     // The proxy reaches backends on the node of this process by their address, all others through their node's gateway.
     ...(roles.has('worker') && { localNode: nodeName }),

@@ -18,6 +18,7 @@ import type { Setting, SettingValues } from '../../core/config/settings.ts';
 import { adminSettings } from './admin-settings.ts';
 import { backendSettings } from './backend-settings.ts';
 import { driverSettings } from './driver-settings.ts';
+import { proxySettings } from './proxy-settings.ts';
 import { registrySettings } from './registry-settings.ts';
 import { retentionSettings } from './retention-settings.ts';
 
@@ -143,6 +144,7 @@ export const settings = {
     defaultText: '`no`',
     help: 'Whether a TLS proxy or load balancer in front of proxy and registry sets `X-Forwarded-*`. `yes`: the proxy keeps these headers, and the registry counts clients by them. `no`: they are dropped as forged.',
   },
+  ...proxySettings,
   ...registrySettings,
   logLevel: {
     variable: 'BERTH_LOG_LEVEL',

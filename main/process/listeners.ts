@@ -3,6 +3,7 @@ import type { ServerOptions } from 'node:http';
 import { newGatedServer } from '../../core/http/gated-server.ts';
 import type { GatedServer } from '../../core/http/gated-server.ts';
 import { listen } from '../../core/http/listener.ts';
+import type { ListenOptions } from '../../core/http/listener.ts';
 import { settings } from '../config/config.ts';
 import type { Config } from '../config/config.ts';
 import { listenProblem } from './listen-problem.ts';
@@ -42,11 +43,11 @@ const registryHeadBytes = 32 * 1024;
  * when a port is in use. The URLs of roles in other processes come from the configuration.
  */
 export async function openListeners(config: Config, roles: Roles, opening: AsyncDisposableStack): Promise<Listeners> {
-  const open = async (role: Role, port: PortSetting, options: ServerOptions = {}) =>
+  const open = async (role: Role, port: PortSetting, options: ListenerOptions = {}) =>
     roles.has(role) ? opening.use(await openListener(placeOf(config, 'host', port), options)) : undefined;
   const registry = await open('registry', 'registryPort', { maxHeaderSize: registryHeadBytes });
   // The proxy refuses requests without a host itself, and handles nothing that follows on their connection.
-  const proxy = await open('proxy', 'proxyPort', { requireHostHeader: false });
+  const proxy = await open('proxy', 'proxyPort', { requireHostHeader: false, drainMs: config.drainSeconds * 1000 });
   const api = await open('api', 'apiPort');
   const operations = opening.use(await openListener(placeOf(config, 'operationsHost', 'operationsPort')));
   const at = (listener: Listener | undefined, port: number) => listener?.hostPort ?? hostPort(config.host, port);
@@ -67,11 +68,16 @@ function sessionsUrl(proxyUrl: string, domain: string): string {
   return `${protocol}//*.${domain}${port && `:${port}`}`;
 }
 
-async function openListener(place: ListenPlace, options: ServerOptions = {}): Promise<Listener> {
+/** How long closing waits for open requests, and options of the server. */
+type ListenerOptions = Pick<ListenOptions, 'drainMs'> & ServerOptions;
+
+async function openListener(place: ListenPlace, { drainMs, ...options }: ListenerOptions = {}): Promise<Listener> {
   const gate = newGatedServer(options);
-  const bound = await listen(gate.server, place).catch(async (error: unknown) => {
-    throw await listenProblem(error, place);
-  });
+  const bound = await listen(gate.server, { ...place, ...(drainMs !== undefined && { drainMs }) }).catch(
+    async (error: unknown) => {
+      throw await listenProblem(error, place);
+    },
+  );
   return {
     ...gate,
     hostPort: hostPort(place.host, bound.port),

@@ -11,7 +11,7 @@ import { proxyErrorHeader } from '../../contract/proxy-errors.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { openLog } from '../../core/log/log.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
-import { assign, backends, becomeReady } from '../../model/backend.ts';
+import { backends, becomeReady } from '../../model/backend.ts';
 import {
   connected,
   exchangeBytes,
@@ -41,7 +41,7 @@ async function spawnOn(fixture: Fixture, node: TestNode, at: Pick<Program, 'addr
 async function spawnAt(fixture: Fixture, node: string, { address }: Pick<Program, 'address'>): Promise<Session> {
   const session = await spawn(fixture);
   await fixture.store.update(backends, session.backend, (backend) =>
-    becomeReady(assign(backend, node), address, new Date()),
+    becomeReady({ ...backend, node }, address, new Date()),
   );
   return session;
 }
@@ -169,7 +169,7 @@ test('a gateway with another secret is not used', async () => {
 });
 
 test('a store that cannot be read for the node is 503', async () => {
-  await using fixture = await openFixture();
+  await using fixture = await openFixture({ localNode: undefined });
   await using mirror = await startMirror();
   const { token } = await spawnAt(fixture, 'node-1', mirror);
   const get = fixture.store.get.bind(fixture.store);
@@ -200,7 +200,7 @@ test('backends of the local node are reached directly, those of other nodes only
 });
 
 test('without a local node, the proxy connects directly to a node without a gateway', async () => {
-  await using fixture = await openFixture();
+  await using fixture = await openFixture({ localNode: undefined });
   await using mirror = await startMirror();
   await insertNode(fixture, { id: 'node-1' });
   const { token } = await spawnAt(fixture, 'node-1', mirror);
@@ -212,7 +212,7 @@ test('without a local node, the proxy connects directly to a node without a gate
 
 test('a warning names the missing setting if that node is on another machine', async () => {
   const { log, reports } = gatherWarnings();
-  await using fixture = await openFixture({ log });
+  await using fixture = await openFixture({ localNode: undefined, log });
   await insertNode(fixture, { id: 'node-1' });
   // No backend of this machine listens there.
   const { token } = await spawnAt(fixture, 'node-1', { address: { host: '127.0.0.1', port: 1 } });

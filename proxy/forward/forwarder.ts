@@ -9,6 +9,7 @@ import type { SessionView } from '../session-view.ts';
 import type { Dialer } from './dial.ts';
 import { HttpProxy } from './http-proxy.ts';
 import { endedGraceMs, Pools } from './pools.ts';
+import type { Splice } from './splice.ts';
 import { forwardUpgrade } from './upgrade.ts';
 
 /** A request to a backend. */
@@ -29,12 +30,16 @@ export interface Upgrading {
   readonly head: Buffer;
   /** Rejects the upgrade. */
   readonly response: ServerResponse;
+  /** Called with the backend's connection when the two are joined. */
+  readonly onJoined: (backend: Duplex) => void;
 }
 
 interface ForwarderDeps {
   readonly clock: Clock;
   readonly dialer: Dialer;
   readonly errorBoundary: ErrorBoundary;
+  /** After this much silence, the client of a WebSocket gets a Ping, which it must answer within the same time. 0: never. */
+  readonly webSocketPingMs: number;
 }
 
 /**
@@ -45,13 +50,17 @@ export class Forwarder implements Disposable {
   readonly #deps: ForwarderDeps;
   readonly #pools: Pools;
   readonly #plain: HttpProxy;
-  /** Both ends of every upgraded connection, by backend. */
-  readonly #upgraded = new Map<string, Set<Duplex>>();
+  /** Every upgraded connection, by backend. */
+  readonly #upgraded = new Map<string, Set<Splice>>();
+  readonly #periods: Disposable | undefined;
+  #isClosing = false;
 
   constructor(deps: ForwarderDeps) {
     this.#deps = deps;
     this.#pools = new Pools(deps);
     this.#plain = new HttpProxy(this.#pools, deps.errorBoundary);
+    // One timer for all connections.
+    if (deps.webSocketPingMs > 0) this.#periods = deps.clock.every(deps.webSocketPingMs, () => this.#endPeriod());
   }
 
   /** Forwards a plain request. */
@@ -61,39 +70,59 @@ export class Forwarder implements Disposable {
 
   /** Forwards a request that asks for an upgrade. */
   async upgrade(request: IncomingMessage, client: Upgrading, to: Destination): Promise<void> {
-    const onUpgraded = (sockets: readonly Duplex[]) => {
-      for (const socket of sockets) this.#track(to.backend, socket);
-    };
+    const onUpgraded = (splice: Splice) => this.#track(to.backend, splice);
     await forwardUpgrade(request, client, to, { ...this.#deps, onUpgraded });
   }
 
   /** Closes the idle connections of a backend that has ended now, and those in use after a grace period. */
   drop(backend: string): void {
     this.#pools.drop(backend);
-    const sockets = this.#upgraded.get(backend);
-    if (sockets) this.#deps.clock.after(endedGraceMs, () => destroyAll(sockets));
+    const splices = this.#upgraded.get(backend);
+    if (splices) this.#deps.clock.after(endedGraceMs, () => destroyAll(splices));
+  }
+
+  /** Closes every WebSocket with a code that asks clients to connect again, from now on new ones too. */
+  closeUpgraded(): void {
+    this.#isClosing = true;
+    for (const splices of this.#upgraded.values()) for (const splice of splices) askToReconnect(splice);
   }
 
   /** Destroys every upgraded connection. */
   cutUpgraded(): void {
-    for (const sockets of this.#upgraded.values()) destroyAll(sockets);
+    for (const splices of this.#upgraded.values()) destroyAll(splices);
   }
 
   [Symbol.dispose](): void {
+    this.#periods?.[Symbol.dispose]();
     this.cutUpgraded();
     this.#pools[Symbol.dispose]();
   }
 
-  #track(backend: string, socket: Duplex): void {
-    const sockets = this.#upgraded.get(backend) ?? new Set();
-    this.#upgraded.set(backend, sockets.add(socket));
-    socket.once('close', () => {
-      sockets.delete(socket);
-      if (sockets.size === 0 && this.#upgraded.get(backend) === sockets) this.#upgraded.delete(backend);
-    });
+  #track(backend: string, splice: Splice): void {
+    const splices = this.#upgraded.get(backend) ?? new Set();
+    this.#upgraded.set(backend, splices.add(splice));
+    const onClose = () => {
+      if (!splice.client.closed || !splice.backend.closed) return;
+      splices.delete(splice);
+      if (splices.size === 0 && this.#upgraded.get(backend) === splices) this.#upgraded.delete(backend);
+    };
+    splice.client.once('close', onClose);
+    splice.backend.once('close', onClose);
+    if (this.#isClosing) askToReconnect(splice);
+  }
+
+  #endPeriod(): void {
+    for (const splices of this.#upgraded.values()) for (const splice of splices) splice.endPeriod();
   }
 }
 
-function destroyAll(sockets: Set<Duplex>): void {
-  for (const socket of sockets) socket.destroy();
+/** "Service Restart" (RFC 6455, IANA registry of close codes): the client may connect again. */
+const serviceRestart = 1012;
+
+function askToReconnect(splice: Splice): void {
+  splice.close(serviceRestart, 'The proxy is restarting');
+}
+
+function destroyAll(splices: Set<Splice>): void {
+  for (const splice of splices) splice.destroy();
 }

@@ -5,7 +5,6 @@
 import { request as send } from 'node:http';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { pipeline } from 'node:stream';
 import type { Duplex } from 'node:stream';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, unreachableError } from '../errors.ts';
@@ -17,15 +16,13 @@ import { connectLimitMs, dialFor } from './dial.ts';
 import type { Dialer } from './dial.ts';
 import type { Destination, Upgrading } from './forwarder.ts';
 import { reasonOf, relay } from './relay.ts';
-
-/** How long one side may send after the other has finished. Closing a WebSocket takes no longer. */
-const halfOpenLimitMs = 30_000;
+import { Splice } from './splice.ts';
 
 interface UpgradeDeps {
   readonly dialer: Dialer;
   readonly errorBoundary: ErrorBoundary;
-  /** Called with the connections of the client and of the backend when they are joined. */
-  readonly onUpgraded: (sockets: readonly Duplex[]) => void;
+  /** Called when the connections of the client and of the backend are joined. */
+  readonly onUpgraded: (splice: Splice) => void;
 }
 
 /** Asks the backend for the upgrade, and joins the two connections if the backend agrees. */
@@ -66,8 +63,13 @@ export async function forwardUpgrade(
   const onUpgrade = (incoming: IncomingMessage, backend: Duplex, head: Buffer) => {
     client.socket.off('close', cancel);
     watch[Symbol.dispose]();
-    const joined = switchProtocols(client, { socket: backend, head }, switchingProtocols(incoming, to.view));
-    if (joined) onUpgraded([client.socket, backend]);
+    const agreement = switchingProtocols(incoming, to.view);
+    const isWebSocket = incoming.headers.upgrade?.toLowerCase() === 'websocket';
+    const splice = switchProtocols(client, { socket: backend, head }, { agreement, isWebSocket, errorBoundary });
+    if (splice) {
+      client.onJoined(backend);
+      onUpgraded(splice);
+    }
     resolve();
   };
   outgoing.on('error', fail);
@@ -122,43 +124,30 @@ function switchingProtocols(incoming: IncomingMessage, view: SessionView): strin
   return `${lines.join('\r\n')}\r\n\r\n`;
 }
 
-/** Two pipelines, the server and the tracking each listen on both ends: a dozen in all, slightly above the limit of Node's warning. */
+/** The server, the splice and the tracking each listen on both ends: a dozen in all, slightly above the limit of Node's warning. */
 const maxListeners = 24;
 
 /** Sends the client the backend's agreement, and joins the two connections. If one is closed already, destroys the other. */
 function switchProtocols(
   client: Upgrading,
   backend: { readonly socket: Duplex; readonly head: Buffer },
-  agreement: string,
-): boolean {
+  { agreement, isWebSocket, errorBoundary }: { agreement: string; isWebSocket: boolean; errorBoundary: ErrorBoundary },
+): Splice | undefined {
   client.response.detachSocket(client.socket as Socket);
   // An error is followed by `close`, which is handled.
   backend.socket.on('error', () => {});
   if (client.socket.destroyed || backend.socket.destroyed) {
     client.socket.destroy();
     backend.socket.destroy();
-    return false;
+    return undefined;
   }
   client.socket.write(agreement, 'latin1');
-  client.socket.write(backend.head);
   backend.socket.write(client.head);
   // A backend that has finished sending may still receive from the client.
   backend.socket.allowHalfOpen = true;
   keepAlive(backend.socket);
   for (const end of [client.socket, backend.socket]) end.setMaxListeners(maxListeners);
-  pipe(client.socket, backend.socket);
-  pipe(backend.socket, client.socket);
-  return true;
-}
-
-function pipe(from: Duplex, to: Duplex): void {
-  const cut = () => {
-    from.destroy();
-    to.destroy();
-  };
-  pipeline(from, to, (error) => {
-    if (error) cut();
-    // Data in the other direction restarts the timeout.
-    else (from as Socket).setTimeout(halfOpenLimitMs, cut);
-  });
+  const splice = new Splice({ client: client.socket, backend: backend.socket, isWebSocket }, errorBoundary);
+  splice.begin(backend.head);
+  return splice;
 }

@@ -8,7 +8,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
-import { backendChanged, connectionsOpen } from '../../contract/messages.ts';
+import { backendChanged } from '../../contract/messages.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import type { Clock } from '../../core/clock/clock.ts';
@@ -17,7 +17,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { openSqliteStore } from '../../core/store/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
-import { backends, becomeReady, becomeTerminated, newBackend } from '../../model/backend.ts';
+import { assign, backends, becomeReady, becomeTerminated, newBackend } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { nodes } from '../../model/node.ts';
@@ -25,6 +25,7 @@ import { newRoute, routes } from '../../model/route.ts';
 import { openProxy } from '../open-proxy.ts';
 import type { Proxy, ProxyDeps } from '../open-proxy.ts';
 import { backendPlan } from '../../model/testing/backend-plan.ts';
+import { recordingBus } from './reports.ts';
 import { newToken } from './token.ts';
 
 /** A listening proxy and its dependencies. */
@@ -37,24 +38,29 @@ export interface Fixture extends AsyncDisposable {
   readonly store: Store;
   readonly bus: Bus;
   readonly metrics: Registry;
-  /** Every report of open connections, in order. */
+  /** What nodes know about open connections, after each report. */
   readonly reports: Record<string, number>[];
 }
 
 /** More than Node's default, for tests with many headers. */
 const maxHeaderSize = 256 * 1024;
 
+/** The node of all backends that have no other one. The proxy connects to them directly. */
+export const localNode = 'local';
+
+type Changes = Partial<Omit<ProxyDeps, 'localNode'>> & { readonly localNode?: string | undefined };
+
 /** Opens a store in a new folder, a bus, and a proxy on a free port. */
-export async function openFixture(changes: Partial<ProxyDeps> = {}): Promise<Fixture> {
+export async function openFixture(changes: Changes = {}): Promise<Fixture> {
+  const { localNode: node, ...others } = { localNode, ...changes };
   await using opened = new AsyncDisposableStack();
   const log = silentLog();
   const secret = new PlatformSecret(randomBytes(32));
   const folder = await mkdtemp(join(tmpdir(), 'berth-proxy-'));
   opened.defer(() => rm(folder, { recursive: true }));
   const store = opened.use(await openSqliteStore({ folder, collections: [backends, nodes, routes], log }));
-  const bus = opened.use(openInProcessBus({ log }));
   const reports: Record<string, number>[] = [];
-  opened.use(await bus.subscribe(connectionsOpen, ({ open }) => void reports.push(open)));
+  const bus = recordingBus(opened.use(openInProcessBus({ log })), reports);
   const metrics = new Registry();
   const proxy = opened.use(
     await openProxy({
@@ -67,8 +73,10 @@ export async function openFixture(changes: Partial<ProxyDeps> = {}): Promise<Fix
       secret,
       secretFor: (token) => `secret of ${token}`,
       startTimeoutMs: 30_000,
-      drainMs: 50,
-      ...changes,
+      webSocketPingMs: 0,
+      drain: { noticeMs: 0, deadlineMs: 50 },
+      ...(node !== undefined && { localNode: node }),
+      ...others,
     }),
   );
   const server = createServer(
@@ -173,7 +181,7 @@ export interface Session {
   readonly backend: string;
 }
 
-/** Inserts a `scheduled` backend and a route to it. */
+/** Inserts a `scheduled` backend of the local node, and a route to it. */
 export async function spawn(
   { store }: Fixture,
   about: { user?: string; auth?: Record<string, unknown>; createdAt?: Date } = {},
@@ -181,7 +189,7 @@ export async function spawn(
   const now = about.createdAt ?? new Date();
   const token = newToken();
   const backend = newBackendId();
-  await store.insert(backends, newBackend(backendPlan({ id: backend }), now));
+  await store.insert(backends, assign(newBackend(backendPlan({ id: backend }), now), localNode));
   await store.insert(routes, newRoute(token, { backend, user: about.user, auth: about.auth }));
   return { token, backend };
 }

@@ -3,7 +3,7 @@ import { backendChanged } from '../../contract/messages.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { upsert } from '../../core/store/upsert.ts';
-import { assign, backends, becomeReady } from '../../model/backend.ts';
+import { backends, becomeReady } from '../../model/backend.ts';
 import { nodes } from '../../model/node.ts';
 import type { Node } from '../../model/node.ts';
 import { openGateway } from '../../worker/gateway/gateway.ts';
@@ -40,7 +40,7 @@ export async function startNode(fixture: Fixture, { id = 'node-1', secret = fixt
   await insertNode(fixture, { id, gateway: gateway.address });
   const adopt = async (backend: string, { address }: Pick<Program, 'address'>) => {
     const document = await store.update(backends, backend, (current) =>
-      becomeReady(assign(current, id), unreachableAddress, new Date()),
+      becomeReady({ ...current, node: id }, unreachableAddress, new Date()),
     );
     if (!document) throw new Error(`No backend ${backend}`);
     const statuses = new Statuses({ store, bus, clock: systemClock, log }, backend, closing.signal);

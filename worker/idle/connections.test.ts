@@ -72,6 +72,46 @@ describe('Connections', () => {
     expect(connections.closedAt('other')).toEqual(at(1_000));
   });
 
+  it('learns of changes at once, but judges nothing later than at the last report of all', () => {
+    const connections = new Connections(ours);
+    connections.report('a', { 'our-1': 1 }, at(0));
+    connections.change('a', { 'our-2': 1, theirs: 1 }, at(100));
+    expect(connections.isOpen('our-2')).toBe(true);
+    expect(connections.isOpen('theirs')).toBe(false);
+    connections.change('a', { 'our-1': 0, 'our-3': 0 }, at(200));
+    expect([connections.isOpen('our-1'), connections.closedAt('our-1')]).toEqual([false, at(200)]);
+    expect(connections.closedAt('our-3')).toBeUndefined();
+    expect(connections.reportedUntil).toEqual(at(0));
+    connections.report('a', { 'our-2': 1 }, at(1_000));
+    expect(connections.reportedUntil).toEqual(at(1_000));
+    // The closing of our-1 does not count again.
+    expect(connections.closedAt('our-1')).toEqual(at(200));
+  });
+
+  it('judges nothing while a proxy has reported only changes', () => {
+    const connections = new Connections(ours);
+    connections.report('a', {}, at(0));
+    connections.change('new', { 'our-1': 1 }, at(500));
+    expect(connections.reportedUntil).toBeUndefined();
+    expect(connections.isOpen('our-1')).toBe(true);
+    connections.report('new', { 'our-1': 1 }, at(900));
+    expect(connections.reportedUntil).toEqual(at(0));
+    connections.change('silent', {}, at(1_000));
+    connections.report('a', {}, at(5_999));
+    expect(connections.reportedUntil).toBeUndefined();
+    connections.expireSilent(at(1_000 + proxySilentAfterMs));
+    expect(connections.reportedUntil).toEqual(at(5_999));
+  });
+
+  it('does not trust the changes of a proxy whose reports of all are lost', () => {
+    const connections = new Connections(ours);
+    connections.report('a', { 'our-1': 1 }, at(0));
+    for (let ms = 1_000; ms <= proxySilentAfterMs; ms += 1_000) connections.change('a', { 'our-2': 1 }, at(ms));
+    // It counts as a new proxy, about which only the last change is known.
+    expect([connections.isOpen('our-1'), connections.isOpen('our-2')]).toEqual([false, true]);
+    expect(connections.reportedUntil).toBeUndefined();
+  });
+
   it('keeps nothing of backends that run on other nodes', () => {
     const connections = new Connections(ours);
     connections.report('a', { theirs: 1 }, at(0));

@@ -2,8 +2,11 @@
 import { proxySilentAfterMs } from '../../contract/messages.ts';
 
 interface Proxy {
-  readonly reportedAt: Date;
-  readonly open: ReadonlySet<string>;
+  /** When it reported first, or last reported all its connections. */
+  readonly heardAt: Date;
+  /** When it last reported all its connections. */
+  readonly reportedAt?: Date;
+  readonly open: Set<string>;
 }
 
 export class Connections {
@@ -21,16 +24,30 @@ export class Connections {
   report(proxy: string, open: Readonly<Record<string, number>>, now: Date): void {
     this.expireSilent(now);
     const before = this.#proxies.get(proxy)?.open;
-    const ours = new Set(Object.keys(open).filter(this.#isOurs));
-    this.#proxies.set(proxy, { reportedAt: now, open: ours });
+    const ours = new Set(Object.keys(open).filter((backend) => isAny(open[backend]) && this.#isOurs(backend)));
+    this.#proxies.set(proxy, { heardAt: now, reportedAt: now, open: ours });
     this.#reportedSince ??= now;
     for (const backend of before ?? []) if (!ours.has(backend)) this.#noteClosed(backend, now);
   }
 
+  /**
+   * Records which backends have got their first connection through a proxy, or lost their last. This does not show what else is open,
+   * so it is no reason to judge idle backends later than by the last report of all.
+   */
+  change(proxy: string, changes: Readonly<Record<string, number>>, now: Date): void {
+    this.expireSilent(now);
+    const known = this.#proxies.get(proxy) ?? { heardAt: now, open: new Set() };
+    this.#proxies.set(proxy, known);
+    for (const [backend, count] of Object.entries(changes)) {
+      if (isAny(count) && this.#isOurs(backend)) known.open.add(backend);
+      else if (known.open.delete(backend)) this.#noteClosed(backend, now);
+    }
+  }
+
   /** Removes the proxies that have been silent for too long, with their connections. */
   expireSilent(now: Date): void {
-    for (const [proxy, { reportedAt, open }] of this.#proxies) {
-      if (now.getTime() - reportedAt.getTime() < proxySilentAfterMs) continue;
+    for (const [proxy, { heardAt, open }] of this.#proxies) {
+      if (now.getTime() - heardAt.getTime() < proxySilentAfterMs) continue;
       this.#proxies.delete(proxy);
       for (const backend of open) this.#noteClosed(backend, now);
     }
@@ -42,10 +59,11 @@ export class Connections {
     return this.#reportedSince;
   }
 
-  /** The time until which every known proxy has reported; `undefined` while there is none. */
+  /** The time until which every known proxy has reported; `undefined` while there is none, or a proxy has reported only changes. */
   get reportedUntil(): Date | undefined {
-    const times = Array.from(this.#proxies.values(), ({ reportedAt }) => reportedAt.getTime());
-    return times.length === 0 ? undefined : new Date(Math.min(...times));
+    const times = Array.from(this.#proxies.values(), ({ reportedAt }) => reportedAt?.getTime());
+    const known = times.filter((time) => time !== undefined);
+    return known.length === 0 || known.length < times.length ? undefined : new Date(Math.min(...known));
   }
 
   isOpen(backend: string): boolean {
@@ -67,4 +85,8 @@ export class Connections {
   #noteClosed(backend: string, now: Date): void {
     if (this.#isOurs(backend)) this.#closedAt.set(backend, now);
   }
+}
+
+function isAny(count: number | undefined): boolean {
+  return count !== undefined && count > 0;
 }

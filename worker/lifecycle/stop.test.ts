@@ -1,7 +1,7 @@
 // Takes about 30 s
 // Runs on every engine
 import { expect, it } from 'vitest';
-import { connectionsOpen } from '../../contract/messages.ts';
+import { connectionsOf } from '../../contract/messages.ts';
 import { backends, touch } from '../../model/backend.ts';
 import { describeWorker, isRemoved, leftBehind, statusesOf } from '../testing/fixture.ts';
 import { eventually, polite } from '../testing/test-platform.ts';
@@ -116,8 +116,9 @@ await describeWorker('stopping a backend', (fixture) => {
     await eventually(async () => (Date.now() - readyAt > 3_500 ? true : undefined));
     expect((await fixture.platform.get(idle)).status).toBe('ready');
     const heardAt = Date.now();
-    const beat = () =>
-      fixture.platform.bus.publish(connectionsOpen, { proxy: 'p', open: { [connected]: 1, elsewhere: 1 } });
+    const { node = '' } = await fixture.platform.get(connected);
+    const report = { proxy: 'p', isWhole: true, open: { [connected]: 1, elsewhere: 1 } };
+    const beat = () => fixture.platform.bus.publish(connectionsOf(node), report);
     await beat();
     const ended = await eventually(async () => {
       await beat();

@@ -1,7 +1,7 @@
 // Takes about 40 s
 // Runs on every engine
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { connectionsOpen } from '../../contract/messages.ts';
+import { proxyHeartbeat } from '../../contract/messages.ts';
 import { advance, assign, backends } from '../../model/backend.ts';
 import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
@@ -35,7 +35,7 @@ describe.skipIf(why !== undefined)(`a restarted worker ${why ?? ''}`, () => {
     expect(await containers()).toEqual([{ ...container, phase: 'running' }]);
     // The backend is swept, and its end is noticed.
     const ended = await eventually(async () => {
-      await platform.bus.publish(connectionsOpen, { proxy: 'p', open: {} });
+      await platform.bus.publish(proxyHeartbeat, { proxy: 'p', nodes: [] });
       const backend = await platform.get(id);
       return backend.live ? undefined : backend;
     });

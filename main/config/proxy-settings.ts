@@ -1,0 +1,24 @@
+/** How the proxy holds connections, and how it lets go of them when it stops. */
+import { whole } from '../../core/config/settings.ts';
+import type { Setting } from '../../core/config/settings.ts';
+
+export const proxySettings = {
+  webSocketPingSeconds: {
+    variable: 'BERTH_WEBSOCKET_PING_SECONDS',
+    schema: whole({ min: 0, max: 3600, or: 30 }),
+    defaultText: '`30`',
+    help: 'After this much silence, the proxy sends the client of a WebSocket a Ping; a client that does not answer within the same time is disconnected. So a client that has vanished behind a load balancer holds no backend. 0: no pings.',
+  },
+  drainSeconds: {
+    variable: 'BERTH_DRAIN_SECONDS',
+    schema: whole({ min: 0, max: 3600, or: 5 }),
+    defaultText: '`5`',
+    help: 'How long open requests and WebSockets may take to end when the proxy stops. After that, their connections are closed.',
+  },
+  drainNoticeSeconds: {
+    variable: 'BERTH_DRAIN_NOTICE_SECONDS',
+    schema: whole({ min: 0, max: 3600, or: 1 }),
+    defaultText: '`1`',
+    help: 'When the proxy stops, WebSockets are closed with code 1012 after this time, and their clients connect again. Use the time that the load balancer in front needs to notice that the proxy accepts no connections.',
+  },
+} satisfies Record<string, Setting<unknown>>;
