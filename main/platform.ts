@@ -47,6 +47,8 @@ export interface Platform extends AsyncDisposable {
   readonly handlers: { readonly api: ServerHandlers | undefined; readonly proxy: ServerHandlers | undefined };
   /** Where components publish what happens. */
   readonly bus: Bus;
+  /** The name of this node. */
+  readonly node: string;
 }
 
 /** A platform with all components in this process. */
@@ -126,6 +128,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
     worker: worker?.atStart,
     handlers: { api, proxy },
     bus: deps.bus,
+    node: deps.nodeName,
     [Symbol.asyncDispose]: closingOnce(owned, log),
   };
 }

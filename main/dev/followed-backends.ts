@@ -1,6 +1,6 @@
 /** Reports what happens to backends: their statuses and their logs. */
 import type { StatusEntryObject } from '../../contract/backend.ts';
-import { backendChanged, connectionsOpen } from '../../contract/messages.ts';
+import { backendChanged, connectionsOf, proxyHeartbeat } from '../../contract/messages.ts';
 import type { BackendStatus } from '../../contract/statuses.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import { KeyedMutex } from '../../core/async/keyed-mutex.ts';
@@ -9,6 +9,8 @@ import type { Report } from './report.ts';
 
 interface Following {
   readonly bus: Bus;
+  /** The node of all backends. */
+  readonly node: string;
   readonly calls: ApiCalls;
   readonly report: Report;
   readonly signal: AbortSignal;
@@ -17,11 +19,18 @@ interface Following {
 /** Reports every backend from now on, until it is disposed. */
 export async function followBackends(options: Following): Promise<AsyncDisposable> {
   const followed = new FollowedBackends(options);
-  const { bus } = options;
+  const { bus, node } = options;
   const following = new AsyncDisposableStack();
   following.use(await bus.subscribe(backendChanged, ({ backend, status }) => followed.change(backend, status)));
-  // There is one proxy, whose heartbeats have all connections.
-  following.use(await bus.subscribe(connectionsOpen, ({ open }) => followed.changeConnections(open)));
+  // There is one proxy.
+  following.use(
+    await bus.subscribe(connectionsOf(node), ({ open, isWhole }) => followed.changeConnections(open, { isWhole })),
+  );
+  following.use(
+    await bus.subscribe(proxyHeartbeat, ({ nodes }) => {
+      if (!nodes.includes(node)) followed.changeConnections({}, { isWhole: true });
+    }),
+  );
   return following;
 }
 
@@ -55,9 +64,14 @@ class FollowedBackends {
       });
   }
 
-  changeConnections(open: Readonly<Record<string, number>>): void {
+  /** Reports counts that differ. With `isWhole`, all other backends have no connection. */
+  changeConnections(open: Readonly<Record<string, number>>, { isWhole }: { isWhole: boolean }): void {
     const before = this.#open;
-    this.#open = new Map(Object.entries(open));
+    this.#open = new Map(isWhole ? [] : before);
+    for (const [backend, count] of Object.entries(open)) {
+      if (count > 0) this.#open.set(backend, count);
+      else this.#open.delete(backend);
+    }
     for (const backend of new Set([...before.keys(), ...this.#open.keys()])) {
       const count = this.#open.get(backend) ?? 0;
       if (count !== (before.get(backend) ?? 0)) this.#options.report({ event: 'connections', backend, open: count });
