@@ -101,9 +101,7 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
   await calls.createService(signal);
   const following = new AbortController();
   opening.defer(() => following.abort());
-  opening.use(
-    await followBackends({ bus: platform.bus, node: platform.node, calls, report, signal: following.signal }),
-  );
+  opening.use(await followBackends({ platform, calls, report, signal: following.signal }));
   if (settings.watch) opening.use(await watchSource(settings.source, { deployments, report, environment }));
   report({ event: 'listening', url });
   const running = deployments.run(signal);

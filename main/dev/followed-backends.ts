@@ -8,9 +8,8 @@ import type { ApiCalls } from './api-calls.ts';
 import type { Report } from './report.ts';
 
 interface Following {
-  readonly bus: Bus;
-  /** The node of all backends. */
-  readonly node: string;
+  /** Its node runs all backends. */
+  readonly platform: { readonly bus: Bus; readonly node: string };
   readonly calls: ApiCalls;
   readonly report: Report;
   readonly signal: AbortSignal;
@@ -19,7 +18,7 @@ interface Following {
 /** Reports every backend from now on, until it is disposed. */
 export async function followBackends(options: Following): Promise<AsyncDisposable> {
   const followed = new FollowedBackends(options);
-  const { bus, node } = options;
+  const { bus, node } = options.platform;
   const following = new AsyncDisposableStack();
   following.use(await bus.subscribe(backendChanged, ({ backend, status }) => followed.change(backend, status)));
   // There is one proxy.
