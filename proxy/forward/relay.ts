@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import type { SessionView } from '../session-view.ts';
@@ -26,10 +26,10 @@ export function relay(
     incoming.destroy();
     response.destroy();
   };
-  const { statusCode = 0 } = incoming;
+  const { statusCode = 0, headers, socket: connection } = incoming;
+  assertReadable(statusCode, headers);
   response.writeHead(statusCode, reasonOf(statusCode), withReferrerPolicy(responseHeaders(incoming.rawHeaders, view)));
   // If the answer ends with its connection, Node reports a reset connection as a regular end, too.
-  const { headers, socket: connection } = incoming;
   const endsWithConnection = headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
   const onEnd = () => {
     if (endsWithConnection && connection.errored) {
@@ -48,4 +48,12 @@ export function relay(
   pipeline(incoming, response, (error) => {
     if (error) response.destroy();
   });
+}
+
+/** Throws if a client could not tell where an answer ends: Node reads a 101 that no request asked for, and any transfer coding. */
+function assertReadable(status: number, { 'transfer-encoding': coding }: IncomingHttpHeaders): void {
+  if (status < 200) throw new Error(`The backend answers with ${status}`);
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
+    throw new Error('The backend answers with an unknown transfer coding');
+  }
 }

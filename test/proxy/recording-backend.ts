@@ -4,8 +4,8 @@ import type { AddressInfo, Socket } from 'node:net';
 import { StrictReader } from './strict-reader.ts';
 import type { Message } from './strict-reader.ts';
 
-/** The bytes of an answer. */
-export type AnswerTo = (request: Message) => string;
+/** The bytes of an answer. More can be written to the connection later. */
+export type AnswerTo = (request: Message, socket: Socket) => string;
 
 /** Answers with what the request was, so that a client sees which answer belongs to which request. */
 export const echoed: AnswerTo = ({ startLine, body }) => {
@@ -58,14 +58,14 @@ export class RecordingBackend implements AsyncDisposable {
   #accept(socket: Socket): void {
     const reader = new StrictReader({ kind: 'request' });
     this.#sockets.set(socket, reader);
+    // A later write must not wait until the first one is acknowledged.
+    socket.setNoDelay();
     socket.on('error', () => {});
     socket.once('close', () => this.#sockets.delete(socket));
     socket.on('data', (chunk) => {
       for (const request of reader.push(chunk.toString('latin1'))) {
         this.requests.push(request);
-        const answer = this.answer(request);
-        if (answer === '') socket.destroy();
-        else socket.write(answer, 'latin1');
+        socket.write(this.answer(request, socket), 'latin1');
       }
       if (reader.problem === undefined) return;
       this.problems.push(reader.problem);

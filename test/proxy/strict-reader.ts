@@ -12,7 +12,7 @@ export interface Message {
 }
 
 const requestLine = /^[!#$%&'*+.^_`|~\w-]+ [!-~\x80-\xff]+ HTTP\/1\.[01]$/;
-const statusLine = /^HTTP\/1\.[01] [1-5]\d\d(?: [\t -~\x80-\xff]*)?$/;
+const statusLine = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t -~\x80-\xff]*)?$/;
 const fieldLine = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*([\t -~\x80-\xff]*?)[ \t]*$/;
 
 /** Of a body: its length, in chunks, or until the connection ends. */

@@ -1,0 +1,100 @@
+// Takes about 10 s
+/** Whatever a backend answers: the client gets an answer with one reading, and the next request gets its own answer. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Random } from '../fuzz/random.ts';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import { converse } from './conversation.ts';
+import type { Conversation } from './conversation.ts';
+import { hostileAnswers } from './hostile-answers.ts';
+import type { HostileAnswer } from './hostile-answers.ts';
+import { echoed } from './recording-backend.ts';
+import { Subject } from './subject.ts';
+import type { RecordedSession } from './subject.ts';
+
+/** The late part of an answer arrives between two requests. */
+const lateMs = 5;
+const options = { limitMs: 10_000, pauseMs: 20 };
+
+/** An answer without a length ends with its connection. */
+const endMs = 150;
+
+/** Sessions at a time. */
+const lanes = 8;
+
+/** How an answer arrives: whole, or in two packets. */
+const arrivals = { whole: () => 0, 'in two': (bytes: string, random: Random) => random.below(bytes.length + 1) };
+
+let subject: Subject;
+const sessions: RecordedSession[] = [];
+
+beforeAll(async () => {
+  subject = await Subject.open();
+  for (let i = 0; i < lanes; i += 1) sessions.push(await subject.session());
+});
+afterAll(() => subject[Symbol.asyncDispose]());
+
+test.each(['GET', 'HEAD', 'POST'])('an answer to %s affects no other request', async (method) => {
+  const random = new Random(19);
+  const left = Object.values(arrivals).flatMap((cutAt) =>
+    hostileAnswers.map((answer) => ({ answer, cutAt: cutAt(answer.bytes, random) })),
+  );
+  const wrong: object[] = [];
+  const lane = async (session: RecordedSession) => {
+    for (let each = left.pop(); each; each = left.pop()) {
+      const found = await problemsOf(method, session, each);
+      if (found.length > 0) wrong.push({ name: each.answer.name, cutAt: each.cutAt, found });
+    }
+  };
+  await Promise.all(sessions.map(lane));
+  expect(wrong).toEqual([]);
+});
+
+async function problemsOf(
+  method: string,
+  { token, backendServer }: RecordedSession,
+  { answer, cutAt }: { answer: HostileAnswer; cutAt: number },
+): Promise<string[]> {
+  backendServer.clear();
+  backendServer.answer = (request, socket) => {
+    if (!request.startLine.includes(' /bad ')) return echoed(request, socket);
+    systemClock.after(lateMs, () => {
+      if (socket.destroyed) return;
+      socket.write(answer.bytes.slice(cutAt), 'latin1');
+      if (answer.late !== undefined) systemClock.after(lateMs, () => socket.write(answer.late ?? '', 'latin1'));
+      systemClock.after(answer.closes === true ? 0 : endMs, () => socket.end());
+    });
+    return answer.bytes.slice(0, cutAt);
+  };
+  const requestTo = (path: string, by = 'GET') =>
+    `${by} /${token}/${path} HTTP/1.1\r\nHost: a\r\n${by === 'POST' ? 'Content-Length: 3\r\n\r\nabc' : '\r\n'}`;
+  const first = await converse(subject.port, [requestTo('bad', method), requestTo('good')], options);
+  const other = await converse(subject.port, [requestTo('other')], options);
+  const problems = backendServer.problems.map((problem) => `ambiguous bytes reach the backend: ${problem}`);
+  return [
+    ...problems,
+    ...problemsOfAnswers(first, { isCut: method !== 'HEAD' && answer.isCut === true }),
+    ...problemsOfOther(other),
+  ];
+}
+
+function problemsOfAnswers(conversation: Conversation, { isCut }: { isCut: boolean }): string[] {
+  const { answers, partial, problem, isClosed } = conversation;
+  if (problem !== undefined) return [`ambiguous bytes reach the client: ${problem}`];
+  const [bad, good] = answers;
+  const problems = [];
+  if (!bad && !isClosed) problems.push(`the request has no answer: ${JSON.stringify(partial)}`);
+  else if (!good && !isClosed) problems.push(`the next request has no answer: ${JSON.stringify(partial)}`);
+  if (good && good.body !== 'GET /good HTTP/1.1 0')
+    problems.push(`the next request is answered with ${good.startLine} ${good.body}`);
+  if (answers.length > 2) problems.push('there are more answers than requests');
+  const text = JSON.stringify([answers, partial]);
+  if (/forged|mallory/.test(text)) problems.push(`forged headers reach the client: ${text.slice(0, 500)}`);
+  if (isCut && bad?.startLine.startsWith('HTTP/1.1 200')) problems.push('a part of a body looks whole');
+  return problems;
+}
+
+function problemsOfOther({ answers, problem, isClosed }: Conversation): string[] {
+  const [answer] = answers;
+  if (answer?.body === 'GET /other HTTP/1.1 0' && answers.length === 1 && !isClosed) return [];
+  return [`a request on another connection is answered with ${problem ?? JSON.stringify(answers)}`];
+}
