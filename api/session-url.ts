@@ -2,15 +2,11 @@
 import type { RequestHandler } from 'express';
 import type { UrlForm } from '../contract/connect.ts';
 import { ApiError } from '../model/api-error.ts';
+import { readyPath } from '../model/ready-url.ts';
+import type { SessionAddress } from '../model/ready-url.ts';
 import { labelOfToken, tokenOfHost } from '../model/session-host.ts';
 import type { ServiceSettings } from '../model/service-settings.ts';
 import type { Api, PublicUrls } from './dependencies.ts';
-
-/** What a connection URL is made of. */
-export interface SessionAddress {
-  readonly token: string;
-  readonly form: UrlForm;
-}
 
 /** The form of the URL of a connect. Throws `BadRequest` if the request asks for a form that the platform does not have. */
 export function chosenForm(
@@ -37,9 +33,9 @@ export function connectionUrl({ proxy, sessions }: PublicUrls, { token, form }: 
   return `${sessions.replace('*', labelOfToken(token))}/`;
 }
 
-/** The URL of the readiness page of a connection. It names the session as the connection URL does, by token or by label. */
-export function readyUrl(urls: PublicUrls, backend: string, { token, form }: SessionAddress): string {
-  return `${urls.api}/ready/${backend}/${form === 'host' ? labelOfToken(token) : token}/`;
+/** The URL of the readiness page of a connection. */
+export function readyUrl(urls: PublicUrls, backend: string, address: SessionAddress): string {
+  return `${urls.api}${readyPath(backend, address)}`;
 }
 
 /**

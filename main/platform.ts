@@ -87,7 +87,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   const { account, setupCode } = roles.has('api') ? await ensureFirstPeople(deps) : {};
   const registry = listeners.registry && opening.use((await components.registry()).startRegistry(deps));
   if (registry) listeners.registry?.open(registry);
-  const proxy = listeners.proxy && opening.use(await (await components.proxy()).startProxy(deps, roles));
+  const proxy = listeners.proxy && opening.use(await (await components.proxy()).startProxy(deps, roles, urls.api));
   if (proxy) listeners.proxy?.open(proxy);
   const queue = roles.has('api') || roles.has('worker') ? opening.use(await openQueue(deps)) : undefined;
   // The worker opens before the API, so that it has adopted the running backends when the first connect request arrives.

@@ -37,7 +37,9 @@ export function asProxyError(error: unknown): ProxyError {
   return error instanceof ProxyError ? error : new ProxyError('unavailable', { cause: error });
 }
 
-/** Most stores and buses recover within seconds. */
+/** Errors that are over soon: most stores and buses recover within seconds, and a start makes progress. */
+const passing: ReadonlySet<ProxyErrorCode> = new Set(['unavailable', 'starting']);
+
 const retryAfterSeconds = 2;
 
 /** Answers with an error, or destroys a response that has begun. */
@@ -61,7 +63,7 @@ export function answerError(request: IncomingMessage, response: ServerResponse, 
     'x-request-id': id,
     ...(html && { 'content-security-policy': pagePolicy }),
     ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
-    ...(code === 'unavailable' && { 'retry-after': String(retryAfterSeconds) }),
+    ...(passing.has(code) && { 'retry-after': String(retryAfterSeconds) }),
     // The rest of the request is not read, and a client must not reuse its connection to a proxy that is closing. After a bad request,
     // the client and the proxy may not agree where the next one begins.
     ...((!request.complete || code === 'unavailable' || code === 'bad-request') && { connection: 'close' }),

@@ -1,5 +1,8 @@
-// Takes about 4 s
+// Takes about 6 s
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
+import { systemClock } from '../core/clock/system-clock.ts';
 import { ManualClock } from '../core/clock/manual-clock.ts';
 import { backends, beginStop, requestStop } from '../model/backend.ts';
 import {
@@ -10,11 +13,12 @@ import {
   openFixture,
   spawn,
   startMirror,
+  startProgram,
   until,
 } from './testing/fixture.ts';
 import type { Fixture } from './testing/fixture.ts';
-import { holdPollMs } from './hold.ts';
-import { readLimitMs } from './lookup.ts';
+import { holdPollMs, Holds, maxHeldPerBackend } from './hold.ts';
+import { Lookup, readLimitMs } from './lookup.ts';
 
 /** Sends a request, and waits until it is held. */
 async function ask(fixture: Fixture, token: string, backend: string): Promise<{ answer: Promise<Response> }> {
@@ -154,4 +158,107 @@ test('fifty requests that wait for one backend are served when it is ready', asy
   await until(() => fixture.reports.some((open) => (open[backend] ?? 0) > 1));
   await makeReady(fixture, backend, mirror);
   for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200);
+});
+
+test('a request is held for a limited time; then it is 503 with Retry-After, and the client asks again', async () => {
+  const clock = new ManualClock(new Date());
+  await using fixture = await openFixture({ clock, hold: { ms: 10_000, requests: 10 } });
+  await using mirror = await startMirror();
+  const { token, backend } = await spawn(fixture);
+  const { answer } = await ask(fixture, token, backend);
+  const sinceMs = clock.now().getTime();
+  let isAnswered = false;
+  void answer.then(() => (isAnswered = true));
+  await until(async () => {
+    await clock.advance(100);
+    return isAnswered;
+  });
+  const heldMs = clock.now().getTime() - sinceMs;
+  expect(heldMs).toBeGreaterThanOrEqual(10_000);
+  expect(heldMs).toBeLessThan(15_000);
+  const { status, headers } = await answer;
+  expect([status, headers.get('x-berth-error'), headers.get('retry-after')]).toEqual([503, 'starting', '2']);
+  await makeReady(fixture, backend, mirror);
+  expect((await fetch(`${fixture.url}/${token}/`)).status).toBe(200);
+});
+
+test('a limited number of requests is held, and there is room again when one of them ends', async () => {
+  await using fixture = await openFixture({ hold: { ms: 60_000, requests: 2 } });
+  const { token, backend } = await spawn(fixture);
+  const clients = [await connected(fixture.port), await connected(fixture.port)];
+  for (const client of clients) client.write(`GET /${token}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+  await until(() => fixture.reports.at(-1)?.[backend] === 2);
+  const refused = await fetch(`${fixture.url}/${token}/`);
+  expect([refused.status, refused.headers.get('x-berth-error')]).toEqual([503, 'starting']);
+  clients[0]?.destroy();
+  await until(() => fixture.reports.at(-1)?.[backend] === 1);
+  const held = fetch(`${fixture.url}/${token}/`);
+  await makeEnded(fixture, backend);
+  expect((await held).status).toBe(410);
+  clients[1]?.destroy();
+});
+
+test('a backend that does not start leaves room for requests to others', async () => {
+  await using fixture = await openFixture();
+  const { store } = fixture;
+  const [stuck, other] = [await spawn(fixture), await spawn(fixture)];
+  const lookup = new Lookup({ store, clock: systemClock, onGone: () => {} });
+  const limits = { ms: 60_000, requests: 10_000 };
+  const holds = new Holds({ lookup, clock: systemClock, startTimeoutMs: 60_000, limits });
+  const over = new AbortController();
+  const hold = { createdAt: new Date(), signal: over.signal, onFound: () => {} };
+  const waiting = Array.from({ length: maxHeldPerBackend }, () => holds.untilReachable(stuck.backend, hold));
+  await expect(holds.untilReachable(stuck.backend, hold)).rejects.toMatchObject({ code: 'starting' });
+  waiting.push(holds.untilReachable(other.backend, hold));
+  over.abort(new Error('over'));
+  for (const result of await Promise.allSettled(waiting)) expect(result).toMatchObject({ reason: { message: 'over' } });
+});
+
+test('requests go on in the order in which they came, also one that comes last', async () => {
+  await using fixture = await openFixture();
+  const { store } = fixture;
+  const { backend } = await spawn(fixture);
+  const lookup = new Lookup({ store, clock: systemClock, onGone: () => {} });
+  const limits = { ms: 60_000, requests: 10_000 };
+  const holds = new Holds({ lookup, clock: systemClock, startTimeoutMs: 60_000, limits });
+  const hold = { createdAt: new Date(), signal: new AbortController().signal, onFound: () => {} };
+  const order: number[] = [];
+  const goOn = async (each: number) => {
+    await holds.untilReachable(backend, hold);
+    order.push(each);
+  };
+  const all = Array.from({ length: 20 }, (_, i) => goOn(i));
+  await until(() => store.get(backends, backend).then(() => true));
+  await makeReady(fixture, backend, { address: { host: '127.0.0.1', port: 1 } });
+  lookup.forget(backend);
+  holds.wake(backend);
+  await new Promise(setImmediate);
+  all.push(goOn(20));
+  await Promise.all(all);
+  expect(order).toEqual(Array.from({ length: 21 }, (_, i) => i));
+});
+
+test('the body of a held request stays with its client, and arrives whole', async () => {
+  await using fixture = await openFixture();
+  let received = 0;
+  await using program = await startProgram((request, response) => {
+    request.on('data', (chunk: Buffer) => (received += chunk.length));
+    request.on('end', () => response.end('thanks'));
+  });
+  const { token, backend } = await spawn(fixture);
+  const size = 64 * 1024 * 1024;
+  const accepted = new Promise<Socket>((resolve) => fixture.server.once('connection', resolve));
+  const client = await connected(fixture.port);
+  client.write(`POST /${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\n`);
+  client.write(Buffer.alloc(size));
+  const socket = await accepted;
+  await until(() => fixture.reports.at(-1)?.[backend] === 1 && socket.bytesRead > 0);
+  await systemClock.sleep(100);
+  // What a parser and a stream buffer, once.
+  expect(socket.bytesRead).toBeLessThan(1024 * 1024);
+  await makeReady(fixture, backend, program);
+  const [answer] = (await once(client, 'data')) as [Buffer];
+  expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 /);
+  expect(received).toBe(size);
+  client.destroy();
 });

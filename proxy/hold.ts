@@ -7,12 +7,23 @@ import type { Address, BackendLocation, Lookup } from './lookup.ts';
 /** If the bus loses a message, a held request notices the change this much later. All requests to a backend share the read. */
 export const holdPollMs = 1_000;
 
+/** How many requests are held, and for how long. */
+export interface HoldLimits {
+  readonly ms: number;
+  readonly requests: number;
+}
+
+/** The most requests that wait for one backend, so that one that does not start leaves room for the others. */
+export const maxHeldPerBackend = 1_000;
+
 /** A request that is held. */
 export interface Hold {
   /** When its backend was created. */
   readonly createdAt: Date;
   /** Ends the hold. */
   readonly signal: AbortSignal;
+  /** How long it is held, if shorter than others. */
+  readonly limitMs?: number | undefined;
   /** Called each time the location of the backend was read. */
   readonly onFound: (location: BackendLocation) => void;
 }
@@ -22,23 +33,41 @@ export class Holds {
   readonly #lookup: Lookup;
   readonly #clock: Clock;
   readonly #startTimeoutMs: number;
+  readonly #limits: HoldLimits;
   readonly #changes: ChangeListeners;
+  /** How many requests wait for each backend. */
+  readonly #held = new Map<string, number>();
+  #total = 0;
 
-  constructor(deps: { lookup: Lookup; clock: Clock; startTimeoutMs: number }) {
+  constructor(deps: { lookup: Lookup; clock: Clock; startTimeoutMs: number; limits: HoldLimits }) {
     this.#lookup = deps.lookup;
     this.#clock = deps.clock;
     this.#startTimeoutMs = deps.startTimeoutMs;
+    this.#limits = deps.limits;
     this.#changes = new ChangeListeners(deps.clock);
   }
 
   /**
-   * Waits until a backend is reachable, as long as it may take from its creation to `ready`, and returns its address. Throws
-   * `gone`, `not-ready` or `unavailable`, or the signal's reason.
+   * Waits until a backend is reachable, and returns its address. Requests to a backend go on in the order in which they came. Throws
+   * `starting` if the backend needs longer than a request is held or too many requests wait, `not-ready` if it takes longer from its
+   * creation to `ready` than it may, `gone`, `unavailable`, or the signal's reason.
    */
-  async untilReachable(backend: string, { createdAt, signal, onFound }: Hold): Promise<Address> {
+  async untilReachable(backend: string, hold: Hold): Promise<Address> {
+    const held = this.#held.get(backend) ?? 0;
+    if (held >= maxHeldPerBackend || this.#total >= this.#limits.requests) throw new ProxyError('starting');
+    this.#add(backend, 1);
+    try {
+      return await this.#wait(backend, hold);
+    } finally {
+      this.#add(backend, -1);
+    }
+  }
+
+  async #wait(backend: string, { createdAt, signal, onFound, limitMs = Infinity }: Hold): Promise<Address> {
     const now = this.#clock.now().getTime();
     // Another machine set the time of creation. If its clock is ahead, the wait is still no longer than a whole start.
-    const deadlineMs = Math.min(createdAt.getTime(), now) + this.#startTimeoutMs;
+    const startedByMs = Math.min(createdAt.getTime(), now) + this.#startTimeoutMs;
+    const heldUntilMs = now + Math.min(this.#limits.ms, limitMs);
     using change = this.#changes.listen(backend);
     for (;;) {
       signal.throwIfAborted();
@@ -46,10 +75,18 @@ export class Holds {
       onFound(found);
       if (found.state === 'reachable') return found.address;
       if (found.state === 'gone') throw goneError(found.wasReady);
-      const leftMs = deadlineMs - this.#clock.now().getTime();
-      if (leftMs <= 0) throw new ProxyError('not-ready');
-      await change.next(Math.min(leftMs, holdPollMs), signal);
+      const nowMs = this.#clock.now().getTime();
+      if (nowMs >= startedByMs) throw new ProxyError('not-ready');
+      if (nowMs >= heldUntilMs) throw new ProxyError('starting');
+      await change.next(Math.min(startedByMs - nowMs, heldUntilMs - nowMs, holdPollMs), signal);
     }
+  }
+
+  #add(backend: string, change: number): void {
+    this.#total += change;
+    const held = (this.#held.get(backend) ?? 0) + change;
+    if (held > 0) this.#held.set(backend, held);
+    else this.#held.delete(backend);
   }
 
   /** Makes all requests that wait for a backend look at it again. */

@@ -13,6 +13,7 @@ import { Connections } from './connections.ts';
 import { Dialer } from './forward/dial.ts';
 import { Forwarder } from './forward/forwarder.ts';
 import { Holds } from './hold.ts';
+import type { HoldLimits } from './hold.ts';
 import { Lookup } from './lookup.ts';
 import { ProxyMetrics } from './metrics.ts';
 import { isUpgradeWanted, plainContext, upgradeContext } from './request-context.ts';
@@ -37,8 +38,11 @@ export interface ProxyDeps {
   readonly localNode?: string;
   /** The value of `x-verified-secret` for a connection token. */
   readonly secretFor: (connectionToken: string) => string;
-  /** How long a backend may take from its creation to `ready`, which is also the longest that a request is held. */
+  /** How long a backend may take from its creation to `ready`. */
   readonly startTimeoutMs: number;
+  readonly hold: HoldLimits;
+  /** The URL of the API, whose readiness pages browsers see while a backend starts. Absent: they wait as other clients do. */
+  readonly apiUrl?: string;
   /**
    * Whether a load balancer in front sets `x-forwarded-for`, `-proto` and `-host`, so that they are kept. Default: clients connect
    * directly, and these headers are dropped.
@@ -76,10 +80,10 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   const lookup = new Lookup({ store, clock, onGone: (backend) => forwarder.drop(backend) });
   const dialer = new Dialer({ localNode: deps.localNode, secret: deps.secret, clock, log, lookup });
   const forwarder = opened.use(new Forwarder({ clock, dialer, errorBoundary, webSocketPingMs: deps.webSocketPingMs }));
-  const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs });
-  const { secretFor, behindLoadBalancer = false, sessionDomain } = deps;
+  const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs, limits: deps.hold });
+  const { secretFor, behindLoadBalancer = false, sessionDomain, apiUrl } = deps;
   const shared = { clock, errorBoundary, lookup, holds, connections, forwarder, metrics };
-  const handler = new RequestHandler({ ...shared, secretFor, behindLoadBalancer, sessionDomain });
+  const handler = new RequestHandler({ ...shared, secretFor, behindLoadBalancer, sessionDomain, apiUrl });
   const onChange = errorBoundary.wrap(({ backend, status }: { backend: string; status: string }) => {
     lookup.forget(backend);
     if (status === 'terminated') forwarder.drop(backend);

@@ -24,6 +24,8 @@ export interface RequestContext {
   backend?: string;
   /** The backend's side of an upgraded connection. */
   joined?: Duplex;
+  /** What a browser gets to see instead of an answer while the backend starts. */
+  readinessUrl?: string;
   /** The proxy's own error that was answered. */
   error?: ProxyErrorCode;
 }

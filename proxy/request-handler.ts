@@ -15,6 +15,7 @@ import type { Holds } from './hold.ts';
 import { nodeOf } from './lookup.ts';
 import type { Address, BackendLocation, Lookup } from './lookup.ts';
 import type { ProxyMetrics } from './metrics.ts';
+import { isNavigation, leadToReadinessPage, readinessPageAfterMs, readinessUrl } from './readiness-page.ts';
 import { isUpgradeWanted } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
 import { headOf, requestHeaders } from './request-headers.ts';
@@ -33,6 +34,7 @@ export interface RequestHandlerDeps {
   readonly secretFor: (connectionToken: string) => string;
   readonly behindLoadBalancer: boolean;
   readonly sessionDomain: string | undefined;
+  readonly apiUrl: string | undefined;
 }
 
 /** When a drain ends, from its beginning. */
@@ -68,6 +70,10 @@ export class RequestHandler {
     } catch (error) {
       if (closed.aborted) return;
       const { code, cause } = asProxyError(error);
+      if (code === 'starting' && context.readinessUrl !== undefined) {
+        leadToReadinessPage(context.response, context.readinessUrl);
+        return;
+      }
       context.error = code;
       this.#deps.metrics.logError(context, code, cause);
       answerError(context.request, context.response, code);
@@ -119,10 +125,12 @@ export class RequestHandler {
   /** Waits until the backend of a route is reachable. */
   async #reach(context: RequestContext, url: ConnectionUrl, route: Route): Promise<Destination> {
     const { request } = context;
-    const { secretFor, behindLoadBalancer } = this.#deps;
+    const { secretFor, behindLoadBalancer, apiUrl } = this.#deps;
     if (!hasBearerToken(request, route)) throw new ProxyError('unauthorized');
     const { backend } = route;
     const open = this.#count(context, backend);
+    if (apiUrl !== undefined && isNavigation(request)) context.readinessUrl = readinessUrl(apiUrl, backend, url);
+    const limitMs = context.readinessUrl === undefined ? undefined : readinessPageAfterMs;
     const { token } = url;
     const view = viewOf(request, url, behindLoadBalancer);
     const headers = requestHeaders(headOf(request), {
@@ -132,7 +140,13 @@ export class RequestHandler {
       secret: secretFor(token),
       behindLoadBalancer,
     });
-    return { backend, address: await this.#untilReachable(context, backend, open), view, path: url.rest, headers };
+    return {
+      backend,
+      address: await this.#untilReachable(context, backend, { open, limitMs }),
+      view,
+      path: url.rest,
+      headers,
+    };
   }
 
   /** The route of a key whose holder has ended, if the key has another holder by now. The message about it may not have arrived yet. */
@@ -161,7 +175,11 @@ export class RequestHandler {
     return open;
   }
 
-  async #untilReachable({ upgrade, closed }: RequestContext, backend: string, open: OpenConnection): Promise<Address> {
+  async #untilReachable(
+    { upgrade, closed }: RequestContext,
+    backend: string,
+    { open, limitMs }: { open: OpenConnection; limitMs: number | undefined },
+  ): Promise<Address> {
     const { lookup, holds, metrics, clock } = this.#deps;
     const found = await lookup.location(backend);
     open.at(nodeOf(found));
@@ -172,7 +190,7 @@ export class RequestHandler {
     try {
       const signal = AbortSignal.any([closed, this.#draining.signal]);
       const onFound = (location: BackendLocation) => open.at(nodeOf(location));
-      return await holds.untilReachable(backend, { createdAt: found.createdAt, signal, onFound });
+      return await holds.untilReachable(backend, { createdAt: found.createdAt, signal, onFound, limitMs });
     } finally {
       metrics.observeHold(sinceMs);
     }

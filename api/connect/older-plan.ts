@@ -7,7 +7,7 @@ import type { Backend, BackendPlan } from '../../model/backend.ts';
 import { tokenSource } from '../../model/route.ts';
 import type { Api } from '../dependencies.ts';
 import { connectionUrl } from '../session-url.ts';
-import type { SessionAddress } from '../session-url.ts';
+import type { SessionAddress } from '../../model/ready-url.ts';
 import type { Spawned } from './base-url.ts';
 import { routedTo } from './routes.ts';
 

@@ -17,7 +17,7 @@ import { openSecrets } from '../../model/service-settings.ts';
 import type { ServiceSettings } from '../../model/service-settings.ts';
 import type { Api, SpawnRules } from '../dependencies.ts';
 import { notify } from '../notify.ts';
-import type { SessionAddress } from '../session-url.ts';
+import type { SessionAddress } from '../../model/ready-url.ts';
 import { endBackend } from '../stop.ts';
 import { addBaseRoute, baseUrlVariables } from './base-url.ts';
 import { olderPlan } from './older-plan.ts';

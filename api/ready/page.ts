@@ -15,7 +15,7 @@ const events = new EventSource(bar.dataset.events);
 events.onerror = () => { if (events.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), ${refreshSeconds * 1000}); };
 events.onmessage = ({ data }) => {
   const progress = JSON.parse(data);
-  if (progress.status === 'ready') return location.replace(bar.dataset.url);
+  if (progress.status === 'ready') return location.replace(bar.dataset.url + location.hash);
   if (progress.status === 'terminated') { events.close(); return location.reload(); }
   document.title = title.textContent = progress.title;
   detail.textContent = progress.detail;

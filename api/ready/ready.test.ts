@@ -39,6 +39,18 @@ describe('the readiness page', () => {
     expect([failed.status, failed.body]).toEqual([410, expect.stringContaining('Image &#60;b&#62;not')]);
   });
 
+  test('leads to the path that a browser asked for, if it is one of the session', async () => {
+    const { body } = await api.post(connectPath);
+    const { pathname } = new URL(body.ready_url);
+    const waiting = await api.call('GET', `${pathname}?path=${encodeURIComponent('/a/b?c=d&e="f"')}`);
+    expect(waiting.body).toContain(`data-url="${body.url}a/b?c=d&#38;e=&#34;f&#34;"`);
+    const hostile = await api.call('GET', `${pathname}?path=${encodeURIComponent('/../other/')}`);
+    expect(hostile.body).toContain(`data-url="${body.url}"`);
+    await api.change(body.backend_id, becomeServing);
+    const ready = await api.call('GET', `${pathname}?path=%2Fa%3Fb`);
+    expect([ready.status, ready.headers.get('location')]).toEqual([303, `${body.url}a?b`]);
+  });
+
   test.each([
     ['hard', 'startuptimeout', 137, 'The application did not become ready in time.'],
     ['soft', 'external', 137, 'It was stopped before it was ready.'],

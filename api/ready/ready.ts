@@ -4,11 +4,12 @@ import { hashToken } from '../../model/access-token.ts';
 import { backends } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { connectionTokenPattern, routes } from '../../model/route.ts';
+import { pathParameter, urlBelow } from '../../model/ready-url.ts';
 import { tokenOfLabel } from '../../model/session-host.ts';
 import type { Api } from '../dependencies.ts';
 import { commonAddress } from '../connect/older-plan.ts';
 import { connectionUrl, readyUrl } from '../session-url.ts';
-import type { SessionAddress } from '../session-url.ts';
+import type { SessionAddress } from '../../model/ready-url.ts';
 import { detailsFor } from './details.ts';
 import { sendPage } from './page.ts';
 import { noSession, progressOf } from './progress.ts';
@@ -20,7 +21,8 @@ export function mountReadyPage(app: Express, api: Api): void {
     const backend = address && (await backendOf(api, address));
     if (!backend) return sendPage(response, 404, { progress: noSession });
     if (backend.id === id) return await answerReadyPage(api, { request, response }, backend, address);
-    if (address.form === 'host') return redirect(response, readyUrl(api.urls, backend.id, address));
+    if (address.form === 'host')
+      return redirect(response, `${readyUrl(api.urls, backend.id, address)}${queryOf(request)}`);
     return sendPage(response, 404, { progress: noSession });
   });
 
@@ -47,7 +49,7 @@ export async function answerOlderReadyPage(api: Api, page: PageRequest, id: stri
 
 async function answerReadyPage(api: Api, page: PageRequest, backend: Backend, address: SessionAddress): Promise<void> {
   const { response } = page;
-  const url = connectionUrl(api.urls, address);
+  const url = urlBelow(connectionUrl(api.urls, address), page.request.query[pathParameter]);
   if (backend.status === 'ready') return redirect(response, url);
   const progress = progressOf(backend, api.pullProgresses.of(backend.id));
   const path = readyUrl(api.urls, backend.id, address).slice(api.urls.api.length);
@@ -58,6 +60,12 @@ async function answerReadyPage(api: Api, page: PageRequest, backend: Backend, ad
   // Only its path: the page may be open under another name of this host, and follows the events under the same one.
   const eventsUrl = new URL(`${api.urls.api}${path}events`).pathname;
   return sendPage(response, 200, { progress, path, following: { eventsUrl, url } });
+}
+
+/** The query of a request, byte for byte. */
+function queryOf({ originalUrl }: Request): string {
+  const at = originalUrl.indexOf('?');
+  return at < 0 ? '' : originalUrl.slice(at);
 }
 
 function redirect(response: Response, url: string): void {

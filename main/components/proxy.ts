@@ -5,7 +5,7 @@ import type { ComponentDeps } from '../drivers.ts';
 import type { Roles } from '../config/roles.ts';
 
 /** Opens the proxy from the shared dependencies and the configuration. */
-export async function startProxy(deps: ComponentDeps, roles: Roles): Promise<Proxy> {
+export async function startProxy(deps: ComponentDeps, roles: Roles, apiUrl: string): Promise<Proxy> {
   const { config, nodeName } = deps;
   return await openProxy({
     ...deps,
@@ -13,9 +13,12 @@ export async function startProxy(deps: ComponentDeps, roles: Roles): Promise<Pro
     id: `${nodeName}-${randomBytes(4).toString('hex')}`,
     log: deps.log.child({ component: 'proxy' }),
     startTimeoutMs: (config.startTimeoutSeconds + config.pullTimeoutSeconds) * 1000,
+    hold: { ms: config.holdSeconds * 1000, requests: config.maxHeldRequests },
     behindLoadBalancer: config.behindLoadBalancer,
     webSocketPingMs: config.webSocketPingSeconds * 1000,
     drain: { noticeMs: config.drainNoticeSeconds * 1000, deadlineMs: config.drainSeconds * 1000 },
+    // Where the API is another process, only the configuration says where browsers reach it.
+    ...((roles.has('api') || config.apiUrl !== undefined) && { apiUrl }),
     ...(config.sessionDomain !== undefined && { sessionDomain: config.sessionDomain }),
     // The proxy reaches backends on the node of this process by their address, all others through their node's gateway.
     ...(roles.has('worker') && { localNode: nodeName }),

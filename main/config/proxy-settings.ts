@@ -3,6 +3,18 @@ import { whole } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
 
 export const proxySettings = {
+  holdSeconds: {
+    variable: 'BERTH_HOLD_SECONDS',
+    schema: whole({ min: 1, max: 24 * 3600, or: 60 }),
+    defaultText: '`60`',
+    help: 'How long the proxy holds a request whose backend is starting. After that, the answer is 503 `starting`. Browsers get the readiness page after a second.',
+  },
+  maxHeldRequests: {
+    variable: 'BERTH_MAX_HELD_REQUESTS',
+    schema: whole({ min: 1, max: 1_000_000, or: 5_000 }),
+    defaultText: '`5000`',
+    help: 'How many requests a proxy holds at a time, at most 1000 of them for one backend. More are answered with 503 `starting`.',
+  },
   webSocketPingSeconds: {
     variable: 'BERTH_WEBSOCKET_PING_SECONDS',
     schema: whole({ min: 0, max: 3600, or: 30 }),

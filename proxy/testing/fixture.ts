@@ -73,6 +73,7 @@ export async function openFixture(changes: Changes = {}): Promise<Fixture> {
       secret,
       secretFor: (token) => `secret of ${token}`,
       startTimeoutMs: 30_000,
+      hold: { ms: 60_000, requests: 5_000 },
       webSocketPingMs: 0,
       drain: { noticeMs: 0, deadlineMs: 50 },
       ...(node !== undefined && { localNode: node }),

@@ -62,5 +62,30 @@ describe.skipIf(engine === undefined)(`pages${engine === undefined ? ' (skipped:
       expect(await log.innerText()).toBe('This backend cannot go on');
       expect(opened.requestedBeside(apiUrl)).toEqual([]);
     });
+
+    test('a browser that opens a session while it starts sees how far it is, then the page that it asked for', async () => {
+      const { apiUrl } = fixture.platform;
+      await using opened = await browser.newPage();
+      const { page } = opened;
+      await page.goto(`${apiUrl}/login`);
+      await page.getByLabel('E-mail address').fill('ada@example.com');
+      await page.getByLabel('Password').fill(password);
+      await page.getByRole('button', { name: 'Log in' }).click();
+      await page.getByText('ada@example.com').waitFor();
+      // A page that may send requests.
+      await page.goto(`${apiUrl}/docs`);
+      const post = async (path: string) =>
+        await page.evaluate(async (to) => (await fetch(to, { method: 'POST' })).status, path);
+      // Nothing starts on a drained node.
+      const { node } = fixture.platform;
+      expect(await post(`/v2/node/${node}/drain`)).toBe(200);
+      const { url, ready_url: readyUrl } = await fixture.connect('pad', { key: 'room-2' });
+      const target = `${url}deep/page?x=1#there`;
+      await page.goto(target);
+      await page.getByText('Waiting for a place to run').waitFor();
+      expect(new URL(page.url()).pathname).toBe(new URL(readyUrl).pathname);
+      expect(await post(`/v2/node/${node}/undrain`)).toBe(200);
+      await page.waitForURL(target);
+    });
   });
 });
