@@ -1,4 +1,5 @@
 /** Opens the data folder and the drivers of the four ports. The one place that chooses drivers. */
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { BlobsError } from '../core/blobs/blobs.ts';
 import type { Blobs } from '../core/blobs/blobs.ts';
@@ -16,46 +17,62 @@ import type { Metrics } from '../core/metrics/metrics.ts';
 import { openInProcessQueue } from '../core/queue/in-process.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
-import { openSqliteStore } from '../core/store/sqlite.ts';
+import { openSharedSqliteStore, openSqliteStore } from '../core/store/sqlite.ts';
+import type { OwnedSqliteStore, SqliteShare } from '../core/store/sqlite.ts';
 import { StoreError } from '../core/store/store.ts';
 import type { Store } from '../core/store/store.ts';
 import { modelCollections } from '../model/collections.ts';
 import { RegistryGrants } from '../model/registry-grant.ts';
 import { TokenChecks } from '../model/token-checks.ts';
-import { registryCollections } from '../registry/index.ts';
 import type { Config } from './config/config.ts';
 import { openDataFolder } from './process/data-folder.ts';
+import type { DataFolder } from './process/data-folder.ts';
 import { fitHeapToBuffers } from './process/heap.ts';
 import type { Roles } from './config/roles.ts';
 
-/** What every component is handed. */
-export interface ComponentDeps {
+/** What every component is handed, in whichever thread it runs. */
+export interface ThreadDeps {
   readonly config: Config;
   /** The absolute path of the data folder. */
   readonly dataFolder: string;
   /** The unique ID of the data folder. */
   readonly dataFolderId: string;
   readonly store: Store;
-  readonly blobs: Blobs;
-  /** The reserved space on the disk with the data folder. */
-  readonly reserve: DiskReserve;
-  readonly hashing: HashThreads;
   readonly bus: Bus;
-  readonly tokens: TokenChecks;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly secret: PlatformSecret;
-  readonly grants: RegistryGrants;
-  /** Derives a connection token from a text. */
-  readonly tokenFor: (source: string) => string;
   /** Derives the secret token of a connection token. */
   readonly secretFor: (connectionToken: string) => string;
   readonly nodeName: string;
 }
 
+/** What the components in the main thread are handed. */
+export interface ComponentDeps extends ThreadDeps {
+  readonly blobs: Blobs;
+  /** The reserved space on the disk with the data folder. */
+  readonly reserve: DiskReserve;
+  readonly hashing: HashThreads;
+  readonly tokens: TokenChecks;
+  readonly grants: RegistryGrants;
+  /** Derives a connection token from a text. */
+  readonly tokenFor: (source: string) => string;
+  /** What one other thread of this process needs to open the same drivers. */
+  readonly shareDrivers: () => DriverShare;
+}
+
+/** The drivers of a process that its threads open together. Those that other processes could open, too, are not in it. */
+export interface DriverShare {
+  readonly store: SqliteShare | undefined;
+  /** The name of the bus. */
+  readonly bus: string | undefined;
+}
+
 /** The part that stores data, which is all that a command needs. */
-export type Storage = Pick<ComponentDeps, 'store' | 'blobs' | 'reserve' | 'hashing'>;
+export type Storage = Pick<ComponentDeps, 'blobs' | 'reserve' | 'hashing'> & {
+  readonly store: Store | OwnedSqliteStore;
+};
 
 interface StorageOptions {
   readonly config: Config;
@@ -82,37 +99,66 @@ export async function openStorage(options: StorageOptions, opening: AsyncDisposa
   };
 }
 
+interface DriverOptions {
+  readonly config: Config;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
 /** Opens the drivers; `opening` closes them: the bus first, the store last. Throws as `openStorage`. */
 export async function openDrivers(
-  { config, log, roles, metrics }: { config: Config; log: Log; roles: Roles; metrics: Metrics },
+  { config, log, roles, metrics }: DriverOptions & { readonly roles: Roles },
   opening: AsyncDisposableStack,
 ): Promise<ComponentDeps> {
   const folder = await openDataFolder(config.dataFolder, config.secretFile);
   const storage = await openStorage({ config, log, folder: folder.path, isPulledFrom: roles.has('registry') }, opening);
-  const bus = opening.use(await openBus(config, log));
+  const { store } = storage;
+  const busName = config.bus === 'process' ? randomUUID() : undefined;
+  const bus = opening.use(await openBus(config, log, busName));
+  return {
+    ...depsOf({ config, log, metrics }, folder),
+    ...storage,
+    bus,
+    tokens: opening.use(new TokenChecks({ store, bus, clock: systemClock, log })),
+    grants: new RegistryGrants(folder.secret),
+    tokenFor: folder.secret.deriver('connection tokens'),
+    shareDrivers: () => ({ store: 'share' in store ? store.share() : undefined, bus: busName }),
+  };
+}
+
+/** Opens in another thread what its components need; `opening` closes it. Throws as `openStorage`. */
+export async function openThreadDrivers(
+  { config, log, metrics, share }: DriverOptions & { readonly share: DriverShare },
+  opening: AsyncDisposableStack,
+): Promise<ThreadDeps> {
+  const folder = await openDataFolder(config.dataFolder, config.secretFile);
+  const store = share.store
+    ? await openSharedSqliteStore(share.store, { collections: modelCollections, log })
+    : await openStore(config, folder.path, log);
+  opening.use(store);
+  const bus = opening.use(await openBus(config, log, share.bus));
+  return { ...depsOf({ config, log, metrics }, folder), store, bus };
+}
+
+function depsOf({ config, log, metrics }: DriverOptions, folder: DataFolder): Omit<ThreadDeps, 'store' | 'bus'> {
   return {
     config,
     dataFolder: folder.path,
     dataFolderId: folder.id,
-    ...storage,
-    bus,
-    tokens: opening.use(new TokenChecks({ store: storage.store, bus, clock: systemClock, log })),
     clock: systemClock,
     log,
     metrics,
     secret: folder.secret,
-    grants: new RegistryGrants(folder.secret),
-    tokenFor: folder.secret.deriver('connection tokens'),
     secretFor: folder.secret.deriver('secret tokens'),
     nodeName: config.node ?? folder.id,
   };
 }
 
-const collections = [...modelCollections, ...registryCollections];
-
 // A driver that is not configured is not loaded, to save memory.
 
-async function openStore(config: Config, folder: string, log: Log): Promise<Store> {
+async function openStore(config: Config, folder: string, log: Log): Promise<Store | OwnedSqliteStore> {
+  const { registryCollections } = await import('../registry/index.ts');
+  const collections = [...modelCollections, ...registryCollections];
   if (config.store === 'sqlite') return await openSqliteStore({ folder: join(folder, 'store'), collections, log });
   const { openMongoStore } = await import('../core/store/mongodb.ts');
   const options = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase, collections, log };
@@ -146,8 +192,9 @@ export async function openQueue({ config, log }: ComponentDeps): Promise<Queue> 
   return await openBullQueue({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });
 }
 
-async function openBus(config: Config, log: Log): Promise<Bus> {
-  if (config.bus === 'process') return openInProcessBus({ log });
+/** @param name - of a bus within the process, which its threads open together */
+async function openBus(config: Config, log: Log, name: string | undefined): Promise<Bus> {
+  if (config.bus === 'process') return openInProcessBus({ log, ...(name !== undefined && { name }) });
   const { openRedisBus } = await import('../core/bus/redis.ts');
   return await openRedisBus({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });
 }

@@ -34,6 +34,7 @@ test('if one component fails to close, all others are closed, and the error is l
     BERTH_REGISTRY_PORT: '0',
     BERTH_PROXY_PORT: '0',
     BERTH_OPERATIONS_PORT: '0',
+    BERTH_PROXY_THREADS: '0',
   });
   const log = silentLog();
   const logged = vi.spyOn(log, 'error');

@@ -1,5 +1,6 @@
 /** The composition root: opens drivers, listeners and components in order, and closes them in order. */
 import { systemClock } from '../core/clock/system-clock.ts';
+import { collectStart } from '../core/heap/collect-start.mjs';
 import { operationsHandler } from '../core/http/operations.ts';
 import type { ReadinessChecks } from '../core/http/operations.ts';
 import type { ServerHandlers } from '../core/http/gated-server.ts';
@@ -8,7 +9,7 @@ import type { Log } from '../core/log/log.ts';
 import { openMetrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import type { Config } from './config/config.ts';
-import { openListeners } from './process/listeners.ts';
+import { openListeners, urlsOf } from './process/listeners.ts';
 import type { PlatformUrls } from './process/listeners.ts';
 import { ensureFirstAccount } from './process/first-account.ts';
 import type { FirstAccount } from './process/first-account.ts';
@@ -22,14 +23,19 @@ import { allRoles, assertShared, doubtfulSharing } from './config/roles.ts';
 import type { Roles } from './config/roles.ts';
 import { registryTasks } from './commands/registry-tasks.ts';
 import { surviveStrayErrors } from './process/stray-errors.ts';
+import { closingOnce, together } from './process/closing.ts';
+import { openProxy } from './threads/open-proxy.ts';
+import type { ProxyOfProcess } from './threads/open-proxy.ts';
 
-/** Each component is loaded only by processes that have its role: it takes megabytes of memory, and time at the start. */
+/** Each component is loaded only by threads that have its role: it takes megabytes of memory, and time at the start. */
 const components = {
   registry: async () => await import('./components/registry.ts'),
   api: async () => await import('./components/api.ts'),
   worker: async () => await import('./components/worker.ts'),
-  proxy: async () => await import('./components/proxy.ts'),
 };
+
+/** The first requests come right after a start, and should not wait until its garbage is collected. */
+const collectAfterMs = 2_000;
 
 /**
  * A running platform, or the part of a platform in this process. Disposing it shuts everything down in order, even if a part
@@ -43,7 +49,7 @@ export interface Platform extends AsyncDisposable {
   readonly setupCode: SetupCode | undefined;
   /** The state of the worker after the start; only in a process with that role. */
   readonly worker: WorkerState | undefined;
-  /** What answers the requests of clients, for another listener of this process; only of components in this process. */
+  /** What answers the requests of clients, for another listener of this process; only of components in this thread. */
   readonly handlers: { readonly api: ServerHandlers | undefined; readonly proxy: ServerHandlers | undefined };
   /** Where components publish what happens. */
   readonly bus: Bus;
@@ -55,16 +61,14 @@ export interface Platform extends AsyncDisposable {
 export interface WholePlatform extends Platform {
   readonly account: FirstAccount;
   readonly worker: WorkerState;
-  readonly handlers: { readonly api: ServerHandlers; readonly proxy: ServerHandlers };
 }
 
 /** Opens all components in this process. Throws as `openPlatform`. */
 export async function openWholePlatform(options: { config: Config; log: Log }): Promise<WholePlatform> {
   const platform = await openPlatform({ ...options, roles: allRoles });
   const { account, worker } = platform;
-  const { api, proxy } = platform.handlers;
-  if (!account || !worker || !api || !proxy) throw new Error('A component is missing');
-  return { ...platform, account, worker, handlers: { api, proxy } };
+  if (!account || !worker) throw new Error('A component is missing');
+  return { ...platform, account, worker };
 }
 
 /**
@@ -83,12 +87,12 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   const deps = await openDrivers({ config, log, roles, metrics }, opening);
   if (roles.has('api') || roles.has('registry')) await deps.tokens.listen();
   const listeners = await openListeners(config, roles, opening);
-  const { urls } = listeners;
+  const { api: apiUrl } = urlsOf(config, listeners);
+  const proxy = roles.has('proxy') ? opening.use(await openProxy(deps, { roles, apiUrl })) : undefined;
+  const urls = urlsOf(config, listeners, proxy?.hostPort);
   const { account, setupCode } = roles.has('api') ? await ensureFirstPeople(deps) : {};
   const registry = listeners.registry && opening.use((await components.registry()).startRegistry(deps));
   if (registry) listeners.registry?.open(registry);
-  const proxy = listeners.proxy && opening.use(await (await components.proxy()).startProxy(deps, roles, urls.api));
-  if (proxy) listeners.proxy?.open(proxy);
   const queue = roles.has('api') || roles.has('worker') ? opening.use(await openQueue(deps)) : undefined;
   // The worker opens before the API, so that it has adopted the running backends when the first connect request arrives.
   const worker =
@@ -102,23 +106,23 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
     opening.use(await (await components.api()).startApi(deps, { worker, queue, urls, archives }));
   if (api) listeners.api?.open(api);
   const tasks = registryTasks(registry, deps.secret);
-  const checks = readinessChecks(deps, { roles, queue, worker });
+  const checks = readinessChecks(deps, { roles, queue, worker, proxy });
   const operations = {
-    metrics: deps.metrics,
+    metrics: proxy?.metrics ?? metrics,
     checks,
     tasks,
     host: config.operationsHost,
     ...(token !== undefined && { token }),
   };
   listeners.operations.open({ handle: operationsHandler(operations) });
+  opening.use(systemClock.after(collectAfterMs, collectStart));
 
   // Closed from the last to the first; a failure does not keep the others from closing. `opening` then closes, in this order:
   // worker, registry, their listeners, queue and bus, store.
   const owned = new AsyncDisposableStack();
   owned.use(opening.move());
   if (listeners.api) owned.use(listeners.api);
-  // The proxy's port is closed first: clients that its WebSockets ask to connect again must reach another proxy.
-  owned.use(together(api, proxy, listeners.proxy));
+  owned.use(together(api, proxy));
   owned.defer(() => listeners.api?.close());
   owned.use(tasks);
   return {
@@ -126,27 +130,11 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
     account,
     setupCode,
     worker: worker?.atStart,
-    handlers: { api, proxy },
+    handlers: { api, proxy: proxy?.handlers },
     bus: deps.bus,
     node: deps.nodeName,
     [Symbol.asyncDispose]: closingOnce(owned, log),
   };
-}
-
-/** Closes what is open, once. Failures are logged, and thrown at the end. */
-function closingOnce(owned: AsyncDisposableStack, log: Log): () => Promise<void> {
-  const close = async () => {
-    try {
-      await owned.disposeAsync();
-    } catch (error) {
-      // A part that is closed twice fails twice with the same error.
-      const failures = new Set(failuresIn(error));
-      for (const failure of failures) log.error({ err: failure }, 'A component did not close');
-      throw new AggregateError(failures, 'Not all components closed', { cause: error });
-    }
-  };
-  let closing: Promise<void> | undefined;
-  return () => (closing ??= close());
 }
 
 /** Creates the first account, and the first administrator or the set-up code for one. */
@@ -161,11 +149,15 @@ async function ensureFirstPeople({
   return { account, setupCode };
 }
 
+interface ChecksOf {
+  readonly roles: Roles;
+  readonly queue: Queue | undefined;
+  readonly worker: WorkerSupervisor | undefined;
+  readonly proxy: ProxyOfProcess | undefined;
+}
+
 /** The conditions under which this process is ready. */
-function readinessChecks(
-  deps: ComponentDeps,
-  { roles, queue, worker }: { roles: Roles; queue: Queue | undefined; worker: WorkerSupervisor | undefined },
-): ReadinessChecks {
+function readinessChecks(deps: ComponentDeps, { roles, queue, worker, proxy }: ChecksOf): ReadinessChecks {
   return {
     store: () => deps.store.ping(),
     ...(keepsFiles(deps.config, roles) && { disk: () => deps.reserve.require() }),
@@ -173,29 +165,11 @@ function readinessChecks(
     ...(roles.has('registry') && { blobs: () => deps.blobs.ping() }),
     ...(queue && { queue: () => queue.ping() }),
     ...(worker && { worker: () => worker.ping() }),
+    ...(proxy?.ping && { proxy: proxy.ping }),
   };
 }
 
 /** Whether this process stores documents or blobs on its own disk. */
 function keepsFiles({ store, blobs }: Config, roles: Roles): boolean {
   return store === 'sqlite' || (blobs === 'files' && roles.has('registry'));
-}
-
-/** Closes parts concurrently. If parts fail, the others are closed all the same, and their errors are thrown at the end. */
-function together(...parts: readonly (AsyncDisposable | undefined)[]): AsyncDisposable {
-  return {
-    [Symbol.asyncDispose]: async () => {
-      const closed = await Promise.allSettled(parts.map(async (part) => await part?.[Symbol.asyncDispose]()));
-      const failures = closed.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
-      if (failures.length > 1) throw new AggregateError(failures, 'Several components did not close');
-      if (failures.length === 1) throw failures[0];
-    },
-  };
-}
-
-/** The single errors in what a stack of disposables, or `together`, has thrown. */
-function failuresIn(error: unknown): unknown[] {
-  if (error instanceof SuppressedError) return [...failuresIn(error.suppressed), ...failuresIn(error.error)];
-  if (error instanceof AggregateError) return error.errors.flatMap(failuresIn);
-  return [error];
 }

@@ -1,3 +1,4 @@
+import { BroadcastChannel } from 'node:worker_threads';
 import type { Log } from '../log/log.ts';
 import type { Bus, Topic } from './bus.ts';
 
@@ -14,19 +15,40 @@ interface Subscription {
   readonly listener: Listener;
 }
 
+export interface InProcessBusOptions {
+  readonly log: Log;
+  /** The bus of this name, which several threads of this process open. Default: a bus of this thread alone. */
+  readonly name?: string;
+}
+
 /** Opens a bus within this process. Messages are parsed when they are published, and delivered in that order. */
-export function openInProcessBus(options: { log: Log }): Bus {
-  return new InProcessBus(options.log);
+export function openInProcessBus(options: InProcessBusOptions): Bus {
+  return new InProcessBus(options);
+}
+
+/** A message on its way to the other threads. */
+interface Passed {
+  readonly topic: string;
+  readonly message: unknown;
 }
 
 class InProcessBus implements Bus {
   readonly #log: Log;
+  readonly #otherThreads: BroadcastChannel | undefined;
   readonly #subscriptions = new Map<string, Set<Subscription>>();
   #deliveries: Delivery[] = [];
   #closed = false;
 
-  constructor(log: Log) {
+  constructor({ log, name }: InProcessBusOptions) {
     this.#log = log;
+    if (name === undefined) return;
+    this.#otherThreads = new BroadcastChannel(name);
+    this.#otherThreads.onmessage = (event) => {
+      const { topic, message } = event.data as Passed;
+      this.#add(topic, message);
+    };
+    // It must not keep its process running.
+    this.#otherThreads.unref();
   }
 
   async ping(): Promise<void> {
@@ -36,11 +58,8 @@ class InProcessBus implements Bus {
   async publish<Message>(topic: Topic<Message>, message: Message): Promise<void> {
     this.#assertOpen();
     const parsed = topic.message.parse(message);
-    const listeners = [...(this.#subscriptions.get(topic.name) ?? [])];
-    if (listeners.length === 0) return;
-    this.#deliveries.push({ topic: topic.name, message: parsed, listeners });
-    // Not a microtask: listeners that publish to each other must not block the event loop.
-    if (this.#deliveries.length === 1) setImmediate(() => this.#deliver());
+    this.#otherThreads?.postMessage({ topic: topic.name, message: parsed } satisfies Passed);
+    this.#add(topic.name, parsed);
   }
 
   async subscribe<Message>(topic: Topic<Message>, listener: (message: Message) => void): Promise<AsyncDisposable> {
@@ -58,7 +77,16 @@ class InProcessBus implements Bus {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
+    this.#otherThreads?.close();
     this.#subscriptions.clear();
+  }
+
+  #add(topic: string, message: unknown): void {
+    const listeners = [...(this.#subscriptions.get(topic) ?? [])];
+    if (listeners.length === 0) return;
+    this.#deliveries.push({ topic, message, listeners });
+    // Not a microtask: listeners that publish to each other must not block the event loop.
+    if (this.#deliveries.length === 1) setImmediate(() => this.#deliver());
   }
 
   #deliver(): void {

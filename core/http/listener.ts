@@ -8,6 +8,8 @@ export interface ListenOptions {
   readonly host: string;
   /** 0: a free port. */
   readonly port: number;
+  /** Whether other threads listen on the same port, too; the kernel distributes the connections. Linux only. Default: no. */
+  readonly reusePort?: boolean;
   /** How long closing waits for open requests before it closes their connections, in milliseconds. */
   readonly drainMs?: number;
 }
@@ -34,7 +36,8 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
   const connections = new OpenConnections(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(options.port, options.host, () => {
+    const { host, port, reusePort = false } = options;
+    server.listen({ host, port, reusePort }, () => {
       server.off('error', reject);
       resolve();
     });

@@ -11,7 +11,7 @@ import type { Metrics } from '../metrics/metrics.ts';
 export type ReadinessChecks = Readonly<Record<string, () => Promise<void>>>;
 
 export interface Operations {
-  readonly metrics: Metrics;
+  readonly metrics: Pick<Metrics, 'contentType' | 'metrics'>;
   readonly checks: ReadinessChecks;
   readonly tasks: OperationsTasks;
   /** On which the process listens. */
@@ -78,7 +78,7 @@ async function answerReadiness(response: ServerResponse, checks: ReadinessChecks
   sendJson(response, ready ? 200 : 503, { status, ...(isTrusted && { checks: Object.fromEntries(results) }) });
 }
 
-async function answerMetrics(response: ServerResponse, metrics: Metrics): Promise<void> {
+async function answerMetrics(response: ServerResponse, metrics: Operations['metrics']): Promise<void> {
   const text = await metrics.metrics();
   response.writeHead(200, { 'content-type': metrics.contentType });
   response.end(text);

@@ -3,6 +3,7 @@
  * would load what strips its types into each thread, which takes 10 MB.
  */
 import { parentPort, workerData } from 'node:worker_threads';
+import { collectStart } from '../heap/collect-start.mjs';
 import { isFull, openDatabase } from './sqlite-database.mjs';
 
 /** @import { DatabaseSync, StatementSync } from 'node:sqlite' */
@@ -19,33 +20,79 @@ const keptFreePages = 1024;
 const stepPages = 256;
 
 /**
- * @param {MessagePort} port
+ * @param {MessagePort} owner - of the thread that started this one
  * @param {ThreadData} data
  */
-function start(port, data) {
-  const answer = (/** @type {ThreadAnswer} */ message) => port.postMessage(message);
+function start(owner, data) {
   /** @type {DatabaseSync} */
   let database;
   try {
     database = openDatabase(data.file);
     layOut(database, data);
   } catch (error) {
-    answer(failure(error));
-    port.close();
+    answer(owner, failure(error));
+    owner.close();
     return;
   }
-  const statements = new Statements(database);
-  const countFree = database.prepare('PRAGMA freelist_count');
-  port.on('message', (/** @type {ThreadRequest} */ request) => {
-    if (request.kind === 'write') {
-      answer(writeAll(database, statements, request.writes));
-      giveSpaceBack(database, countFree);
-    } else {
-      database.close();
-      port.close();
-    }
-  });
-  answer({ kind: 'opened' });
+  const requests = new Requests(owner, database);
+  requests.listen(owner);
+  collectStart();
+  answer(owner, { kind: 'opened' });
+}
+
+/**
+ * @param {MessagePort} port
+ * @param {ThreadAnswer} message
+ */
+function answer(port, message) {
+  port.postMessage(message);
+}
+
+/** Takes the requests of all threads, one after another. */
+class Requests {
+  #owner;
+  #database;
+  #statements;
+  #countFree;
+  /** The ports of the other threads. */
+  #others = /** @type {Set<MessagePort>} */ (new Set());
+
+  /**
+   * @param {MessagePort} owner
+   * @param {DatabaseSync} database
+   */
+  constructor(owner, database) {
+    this.#owner = owner;
+    this.#database = database;
+    this.#statements = new Statements(database);
+    this.#countFree = database.prepare('PRAGMA freelist_count');
+  }
+
+  /** @param {MessagePort} port */
+  listen(port) {
+    port.on('message', (/** @type {ThreadRequest} */ request) => {
+      if (request.kind === 'write') {
+        answer(port, writeAll(this.#database, this.#statements, request.writes));
+        giveSpaceBack(this.#database, this.#countFree);
+      } else if (request.kind === 'connect') this.#connect(request.port);
+      else this.#close(port);
+    });
+  }
+
+  /** @param {MessagePort} port */
+  #connect(port) {
+    this.#others.add(port);
+    port.on('close', () => this.#others.delete(port));
+    this.listen(port);
+  }
+
+  /** @param {MessagePort} port */
+  #close(port) {
+    port.close();
+    if (port !== this.#owner) return;
+    for (const other of this.#others) other.close();
+    this.#database.close();
+  }
 }
 
 /**

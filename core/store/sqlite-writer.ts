@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
+import { MessageChannel, Worker } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
 import type { Log } from '../log/log.ts';
 import { StoreError } from './store.ts';
 
@@ -27,9 +28,15 @@ export async function openSqliteWriter(data: ThreadData, log: Log): Promise<Sqli
 
 const unexpectedAnswer = { message: 'Its thread sent an unexpected answer', isFull: false };
 
-/** The writes of this process. Writes that arrive during a commit share the next one. */
+/** Connects another thread of this process to the thread that writes, with a port from `connect`. */
+export function connectSqliteWriter(port: MessagePort, log: Log): SqliteWriter {
+  return new SqliteWriter(port, log);
+}
+
+/** The writes of a thread. Writes that arrive during a commit share the next one. */
 export class SqliteWriter implements AsyncDisposable {
-  readonly #thread: Worker;
+  /** The thread that writes, or a port to it. */
+  readonly #thread: Worker | MessagePort;
   readonly #log: Log;
   readonly #exited: Promise<void>;
   #waiting: PendingWrite[] = [];
@@ -39,17 +46,25 @@ export class SqliteWriter implements AsyncDisposable {
   /** The reason why no more writes are possible. */
   #end: StoreError | undefined;
 
-  constructor(thread: Worker, log: Log) {
+  constructor(thread: Worker | MessagePort, log: Log) {
     this.#thread = thread;
     this.#log = log;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#exited = promise;
     thread.on('message', (answer: ThreadAnswer) => this.#onAnswer(answer));
-    thread.on('error', (error) => this.#onCrash(error));
-    thread.on('exit', () => {
+    const over = () => {
       if (!this.#end) this.#onCrash(new Error('The thread exited'));
       resolve();
-    });
+    };
+    if (thread instanceof Worker) thread.on('error', (error) => this.#onCrash(error)).on('exit', over);
+    else thread.on('close', over);
+  }
+
+  /** A port for another thread of this process. The thread that writes closes it when this writer is disposed, at the latest. */
+  connect(): MessagePort {
+    const { port1, port2 } = new MessageChannel();
+    this.#send({ kind: 'connect', port: port1 }, [port1]);
+    return port2;
   }
 
   /** Resolves when the write is durable, with whether it happened. Rejects with `unavailable` if nothing was written. */
@@ -109,9 +124,8 @@ export class SqliteWriter implements AsyncDisposable {
     this.#waiting = [];
   }
 
-  #send(request: ThreadRequest): void {
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-    this.#thread.postMessage(request);
+  #send(request: ThreadRequest, transfer: readonly MessagePort[] = []): void {
+    this.#thread.postMessage(request, transfer);
   }
 }
 
@@ -142,8 +156,14 @@ export interface ThreadData {
   readonly indexes: ReadonlyMap<string, ReadonlyMap<string, string>>;
 }
 
-/** A request to the thread: the writes of one transaction, or to close. */
-export type ThreadRequest = { readonly kind: 'write'; readonly writes: readonly Write[] } | { readonly kind: 'close' };
+/**
+ * A request to the thread: the writes of one transaction; to accept requests from another thread, too; or to close, which ends the
+ * thread if it comes from the one that started it.
+ */
+export type ThreadRequest =
+  | { readonly kind: 'write'; readonly writes: readonly Write[] }
+  | { readonly kind: 'connect'; readonly port: MessagePort }
+  | { readonly kind: 'close' };
 
 /** The thread's answers, in the order of the requests. `failed`: nothing was written, or the database could not be opened. */
 export type ThreadAnswer =

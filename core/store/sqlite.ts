@@ -1,6 +1,7 @@
-/** Documents in a SQLite file, for one process on one machine. */
+/** Documents in a SQLite file, for the threads of one process. */
 import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { MessagePort } from 'node:worker_threads';
 import { KeyedMutex } from '../async/keyed-mutex.ts';
 import { OpenOperations } from '../async/open-operations.ts';
 import { makeDurableFolder } from '../files/durable.ts';
@@ -16,7 +17,7 @@ import { scanInBatches } from './scan.ts';
 import { indexSql, querySql, tableSql } from './sqlite-query.ts';
 import type { SqlValue } from './sqlite-query.ts';
 import { lockFolder } from './sqlite-lock.ts';
-import { openSqliteWriter } from './sqlite-writer.ts';
+import { connectSqliteWriter, openSqliteWriter } from './sqlite-writer.ts';
 import type { SqliteWriter, ThreadData } from './sqlite-writer.ts';
 import { StoreError } from './store.ts';
 import type { Collection, Query, Scan, Store, StoredDocument } from './store.ts';
@@ -29,13 +30,25 @@ export interface SqliteStoreOptions {
   readonly log: Log;
 }
 
+/** What another thread of this process needs to open the same store. The port must be transferred to it. */
+export interface SqliteShare {
+  readonly file: string;
+  readonly port: MessagePort;
+}
+
+/** The store of the process. */
+export interface OwnedSqliteStore extends Store {
+  /** For one other thread, which calls `openSharedSqliteStore`. It must close its store before this one is closed. */
+  share(): SqliteShare;
+}
+
 const databaseFile = 'berth.db';
 
 /**
  * Opens the store in `folder`, also on a full disk if it was opened there before. Throws `StoreError` `locked` if another process,
  * or this one, has it open.
  */
-export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<OwnedSqliteStore> {
   const { folder, collections } = options;
   await using resources = new AsyncDisposableStack();
   try {
@@ -44,9 +57,28 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     // The space that the next opening needs becomes free when the database is closed.
     resources.defer(async () => await loadBallast(folder));
     const { reader, writer } = resources.use(await openWithBallast(options));
-    return new SqliteStore({ reader, writer, collections, resources: resources.move() });
+    const share = () => ({ file: join(folder, databaseFile), port: writer.connect() });
+    return Object.assign(new SqliteStore({ reader, writer, collections, resources: resources.move() }), { share });
   } catch (error) {
     throw error instanceof TypeError ? error : storeError(error);
+  }
+}
+
+/**
+ * Opens the store that another thread of this process has opened: it reads with a connection of its own, so that no thread waits for
+ * another one, and the thread that writes is the same.
+ */
+export async function openSharedSqliteStore(
+  { file, port }: SqliteShare,
+  { collections, log }: Omit<SqliteStoreOptions, 'folder'>,
+): Promise<Store> {
+  await using resources = new AsyncDisposableStack();
+  try {
+    const writer = resources.use(connectSqliteWriter(port, log));
+    const reader = openReader(file, resources);
+    return new SqliteStore({ reader, writer, collections, resources: resources.move() });
+  } catch (error) {
+    throw storeError(error);
   }
 }
 
@@ -73,10 +105,15 @@ async function openConnections({ folder, collections, log }: SqliteStoreOptions)
   const file = join(folder, databaseFile);
   await makePrivate(file);
   const writer = opening.use(await openSqliteWriter(threadData(file, collections), log));
-  const reader = opening.adopt(openDatabase(file), (database) => database.close());
-  reader.exec('PRAGMA query_only = TRUE');
+  const reader = openReader(file, opening);
   const opened = opening.move();
   return { reader, writer, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+function openReader(file: string, opening: AsyncDisposableStack): DatabaseSync {
+  const reader = opening.adopt(openDatabase(file), (database) => database.close());
+  reader.exec('PRAGMA query_only = TRUE');
+  return reader;
 }
 
 interface Parts extends Pick<Connections, 'reader' | 'writer'> {

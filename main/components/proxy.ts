@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { openProxy } from '../../proxy/index.ts';
 import type { Proxy } from '../../proxy/index.ts';
-import type { ComponentDeps } from '../drivers.ts';
+import type { ThreadDeps } from '../drivers.ts';
 import type { Roles } from '../config/roles.ts';
 
 /** Opens the proxy from the shared dependencies and the configuration. */
-export async function startProxy(deps: ComponentDeps, roles: Roles, apiUrl: string): Promise<Proxy> {
+export async function startProxy(deps: ThreadDeps, roles: Roles, apiUrl: string): Promise<Proxy> {
   const { config, nodeName } = deps;
   return await openProxy({
     ...deps,

@@ -1,4 +1,4 @@
-/** How the proxy holds connections, and how it lets go of them when it stops. */
+/** The threads of the proxy, how it holds connections, and how it lets go of them when it stops. */
 import { whole } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
 
@@ -14,6 +14,12 @@ export const proxySettings = {
     schema: whole({ min: 1, max: 1_000_000, or: 5_000 }),
     defaultText: '`5000`',
     help: 'How many requests a proxy holds at a time, at most 1000 of them for one backend. More are answered with 503 `starting`.',
+  },
+  proxyThreads: {
+    variable: 'BERTH_PROXY_THREADS',
+    schema: whole({ min: 0, max: 64, or: 1 }),
+    defaultText: '`1`',
+    help: 'How many threads the proxy of this process has, each with an event loop and a heap of its own, so that pushes and connects do not delay sessions. They share the port, which takes Linux if there are several. 0: the proxy shares the thread of the other components.',
   },
   webSocketPingSeconds: {
     variable: 'BERTH_WEBSOCKET_PING_SECONDS',

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { newGatedServer } from '../../core/http/gated-server.ts';
+import type { ServerHandlers } from '../../core/http/gated-server.ts';
 import { listen } from '../../core/http/listener.ts';
 import { ConfigError } from '../../core/config/settings.ts';
 import { openLog } from '../../core/log/log.ts';
@@ -128,6 +129,10 @@ async function watchSource(
     : await openFileWatch({ build: source.build, onChange, onProblem });
 }
 
+interface DevPlatform extends WholePlatform {
+  readonly handlers: { readonly api: ServerHandlers; readonly proxy: ServerHandlers };
+}
+
 /** All components of the platform in this process, with a data folder of its own and on free ports. */
 async function openDevPlatform({
   environment,
@@ -141,7 +146,7 @@ async function openDevPlatform({
   readonly node: string;
   readonly folder: string;
   readonly log: DevLog;
-}): Promise<WholePlatform> {
+}): Promise<DevPlatform> {
   const config = loadConfig({
     BERTH_LOG_LEVEL: 'error',
     // A person waits for the new image.
@@ -160,6 +165,8 @@ async function openDevPlatform({
     BERTH_REGISTRY_PORT: '0',
     BERTH_PROXY_PORT: '0',
     BERTH_OPERATIONS_PORT: '0',
+    // The front of the development server hands requests to the proxy in its own thread.
+    BERTH_PROXY_THREADS: '0',
     // Empty: not set. These are of a platform with other machines or with a proxy in front.
     BERTH_ADVERTISED_HOST: '',
     BERTH_BEHIND_LOAD_BALANCER: '',
@@ -173,7 +180,9 @@ async function openDevPlatform({
     BERTH_URL_FORM: 'path',
   });
   const platform = await openWholePlatform({ config, log: openLog(config.logLevel, log) });
-  if (platform.worker.running) return platform;
+  const { api, proxy } = platform.handlers;
+  if (!api || !proxy) throw new Error('A component is missing');
+  if (platform.worker.running) return { ...platform, handlers: { api, proxy } };
   await platform[Symbol.asyncDispose]();
   throw new ConfigError(`No Docker Engine: ${platform.worker.reason}`);
 }

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { testEngines } from '../../test/kit/engines/engines.ts';
 import { startPlatform } from '../../test/kit/platform/platform.ts';
 import { loadConfig } from '../config/config.ts';
-import { openListeners, placeOf } from './listeners.ts';
+import { openListener, openListeners, placeOf, urlsOf } from './listeners.ts';
 import { listenProblem } from './listen-problem.ts';
 import { allRoles } from '../config/roles.ts';
 
@@ -23,9 +23,13 @@ const allFree = {
 /** The error with which listeners of these settings fail to open. */
 async function problemWith(environment: Readonly<Record<string, string>>): Promise<unknown> {
   await using opening = new AsyncDisposableStack();
-  return await openListeners(loadConfig({ ...allFree, ...environment }), allRoles, opening).catch(
-    (error: unknown) => error,
-  );
+  const config = loadConfig({ ...allFree, ...environment });
+  const listening = async () => {
+    await openListeners(config, allRoles, opening);
+    // The proxy opens its own.
+    opening.use(await openListener(placeOf(config, 'host', 'proxyPort')));
+  };
+  return await listening().catch((error: unknown) => error);
 }
 
 test.each(['BERTH_API_PORT', 'BERTH_REGISTRY_PORT', 'BERTH_PROXY_PORT', 'BERTH_OPERATIONS_PORT'])(
@@ -101,12 +105,14 @@ test.each([
   ],
 ])('sessions have hosts behind the listener of the proxy: %j', async (environment, expected) => {
   await using opening = new AsyncDisposableStack();
-  const { urls } = await openListeners(loadConfig({ ...allFree, ...environment }), allRoles, opening);
+  const config = loadConfig({ ...allFree, ...environment });
+  const urls = urlsOf(config, await openListeners(config, allRoles, opening), '127.0.0.1:7102');
   expect(urls.sessions).toMatch(expected);
   expect(new URL(urls.sessions?.replace('*.', '') ?? '').port).toBe(new URL(urls.proxy).port);
 });
 
 test('sessions have no hosts of their own without a domain', async () => {
   await using opening = new AsyncDisposableStack();
-  expect((await openListeners(loadConfig(allFree), allRoles, opening)).urls).not.toHaveProperty('sessions');
+  const config = loadConfig(allFree);
+  expect(urlsOf(config, await openListeners(config, allRoles, opening))).not.toHaveProperty('sessions');
 });

@@ -26,40 +26,37 @@ interface Listener extends GatedServer, AsyncDisposable {
   readonly hostPort: string;
 }
 
-/** The listeners of a process: one for each of its roles, and one for operations. */
+/** The listeners of a process: one for each of its roles but the proxy, which has its own, and one for operations. */
 export interface Listeners {
-  readonly urls: PlatformUrls;
   readonly api: Listener | undefined;
   readonly registry: Listener | undefined;
-  readonly proxy: Listener | undefined;
   readonly operations: Listener;
 }
 
 /** Twice the default of Node.js: podman requests up to a thousand ranges of a large layer at once, which take 20 KiB. */
 const registryHeadBytes = 32 * 1024;
 
-/**
- * Listens on the port of every role that this process has; `opening` closes them. Throws `ConfigError` with the setting to change
- * when a port is in use. The URLs of roles in other processes come from the configuration.
- */
+/** Listens on the ports of the roles of this process; `opening` closes them. Throws `ConfigError` with the setting to change when a port is in use. */
 export async function openListeners(config: Config, roles: Roles, opening: AsyncDisposableStack): Promise<Listeners> {
   const open = async (role: Role, port: PortSetting, options: ListenerOptions = {}) =>
     roles.has(role) ? opening.use(await openListener(placeOf(config, 'host', port), options)) : undefined;
   const registry = await open('registry', 'registryPort', { maxHeaderSize: registryHeadBytes });
-  // The proxy refuses requests without a host itself, and handles nothing that follows on their connection.
-  const proxy = await open('proxy', 'proxyPort', { requireHostHeader: false, drainMs: config.drainSeconds * 1000 });
   const api = await open('api', 'apiPort');
   const operations = opening.use(await openListener(placeOf(config, 'operationsHost', 'operationsPort')));
-  const at = (listener: Listener | undefined, port: number) => listener?.hostPort ?? hostPort(config.host, port);
-  const proxyUrl = config.proxyUrl ?? `http://${at(proxy, config.proxyPort)}`;
-  const urls = {
-    api: config.apiUrl ?? `http://${at(api, config.apiPort)}`,
-    registry: config.registryUrl ? new URL(config.registryUrl).host : at(registry, config.registryPort),
+  return { api, registry, operations };
+}
+
+/** The URLs of the platform. Those of roles in other processes come from the configuration. */
+export function urlsOf(config: Config, { api, registry, operations }: Listeners, proxyHostPort?: string): PlatformUrls {
+  const at = (own: string | undefined, port: number) => own ?? hostPort(config.host, port);
+  const proxyUrl = config.proxyUrl ?? `http://${at(proxyHostPort, config.proxyPort)}`;
+  return {
+    api: config.apiUrl ?? `http://${at(api?.hostPort, config.apiPort)}`,
+    registry: config.registryUrl ? new URL(config.registryUrl).host : at(registry?.hostPort, config.registryPort),
     proxy: proxyUrl,
     ...(config.sessionDomain !== undefined && { sessions: sessionsUrl(proxyUrl, config.sessionDomain) }),
     operations: `http://${operations.hostPort}`,
   };
-  return { urls, api, registry, proxy, operations };
 }
 
 /** The URL of sessions below a domain. They are behind the same listener as the proxy's own URL. */
@@ -68,12 +65,16 @@ function sessionsUrl(proxyUrl: string, domain: string): string {
   return `${protocol}//*.${domain}${port && `:${port}`}`;
 }
 
-/** How long closing waits for open requests, and options of the server. */
-type ListenerOptions = Pick<ListenOptions, 'drainMs'> & ServerOptions;
+/** How long closing waits for open requests, whether other threads listen on the port, too, and options of the server. */
+type ListenerOptions = Pick<ListenOptions, 'drainMs' | 'reusePort'> & ServerOptions;
 
-async function openListener(place: ListenPlace, { drainMs, ...options }: ListenerOptions = {}): Promise<Listener> {
+/** Opens a listener. Throws `ConfigError` with the setting to change if that is not possible. */
+export async function openListener(
+  place: ListenPlace,
+  { drainMs, reusePort = false, ...options }: ListenerOptions = {},
+): Promise<Listener> {
   const gate = newGatedServer(options);
-  const bound = await listen(gate.server, { ...place, ...(drainMs !== undefined && { drainMs }) }).catch(
+  const bound = await listen(gate.server, { ...place, reusePort, ...(drainMs !== undefined && { drainMs }) }).catch(
     async (error: unknown) => {
       throw await listenProblem(error, place);
     },

@@ -1,0 +1,44 @@
+/** What the main thread and the threads of the proxy send each other. */
+import type { MetricObjectWithValues, MetricValue } from 'prom-client';
+import type { Config } from '../config/config.ts';
+import type { Role } from '../config/roles.ts';
+import type { DriverShare } from '../drivers.ts';
+
+/** The data with which a thread is started. */
+export interface ThreadData {
+  /** Unique among the threads of the process, for logs and metrics. */
+  readonly name: string;
+  readonly config: Config;
+  readonly logLevel: string;
+  /** All roles of the process. */
+  readonly roles: readonly Role[];
+  readonly apiUrl: string;
+  readonly share: DriverShare;
+  /** The port to listen on; 0: a free one. */
+  readonly port: number;
+  /** Whether other threads listen on the same port. */
+  readonly reusePort: boolean;
+}
+
+/** What the main thread can ask of a thread, and the answers. */
+export interface ThreadAnswers {
+  /** The thread can serve. */
+  readonly ping: undefined;
+  readonly metrics: readonly ThreadMetric[];
+  /** The thread has closed everything, and ends. */
+  readonly close: undefined;
+}
+
+export type ThreadMetric = MetricObjectWithValues<MetricValue<string>>;
+
+export interface ThreadRequest {
+  readonly id: number;
+  readonly kind: keyof ThreadAnswers;
+}
+
+/** `opened` or `refused` comes once, and first. `refused`: the user can correct the cause. */
+export type ThreadMessage =
+  | { readonly kind: 'opened'; readonly hostPort: string }
+  | { readonly kind: 'refused'; readonly message: string }
+  | { readonly kind: 'answer'; readonly id: number; readonly value: ThreadAnswers[keyof ThreadAnswers] }
+  | { readonly kind: 'failed'; readonly id: number; readonly message: string };

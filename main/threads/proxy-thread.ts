@@ -1,0 +1,67 @@
+/** A thread with a proxy: `running-thread.ts` starts it. */
+import { parentPort, workerData } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
+import { Registry } from 'prom-client';
+import { systemClock } from '../../core/clock/system-clock.ts';
+import { ConfigError } from '../../core/config/settings.ts';
+import { collectStart } from '../../core/heap/collect-start.mjs';
+import { openLog } from '../../core/log/log.ts';
+import type { LogLevel } from '../../core/log/log.ts';
+import { openThreadDrivers } from '../drivers.ts';
+import type { ThreadDeps } from '../drivers.ts';
+import { surviveStrayErrors } from '../process/stray-errors.ts';
+import type { ThreadAnswers, ThreadData, ThreadMessage, ThreadRequest } from './messages.ts';
+import { serveProxy } from './serve-proxy.ts';
+import { measureThread } from './thread-metrics.ts';
+
+if (parentPort) await run(parentPort, workerData as ThreadData);
+
+async function run(port: MessagePort, data: ThreadData): Promise<void> {
+  const send = (message: ThreadMessage) => port.postMessage(message);
+  await using opening = new AsyncDisposableStack();
+  const { config, share, apiUrl, reusePort } = data;
+  const log = openLog(data.logLevel as LogLevel);
+  const metrics = new Registry();
+  opening.use(surviveStrayErrors({ clock: systemClock, log, metrics }));
+  opening.use(measureThread(data.name, metrics));
+  try {
+    const deps = await openThreadDrivers({ config, log, metrics, share }, opening);
+    const roles = new Set(data.roles);
+    const proxy = opening.use(await serveProxy(deps, { roles, apiUrl, port: data.port, reusePort }));
+    const opened = opening.move();
+    collectStart();
+    answerRequests(port, handlersOf(deps, opened));
+    send({ kind: 'opened', hostPort: proxy.hostPort });
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    send({ kind: 'refused', message: error.message });
+  }
+}
+
+type Handlers = { readonly [Kind in keyof ThreadAnswers]: () => Promise<ThreadAnswers[Kind]> };
+
+function handlersOf({ store, bus, metrics }: ThreadDeps, opened: AsyncDisposable): Handlers {
+  return {
+    ping: async () => {
+      await Promise.all([store.ping(), bus.ping()]);
+    },
+    metrics: async () => await metrics.getMetricsAsJSON(),
+    close: async () => {
+      await opened[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function answerRequests(port: MessagePort, handlers: Handlers): void {
+  const send = (message: ThreadMessage) => port.postMessage(message);
+  port.on('message', ({ id, kind }: ThreadRequest) => {
+    void handlers[kind]()
+      .then(
+        (value) => send({ kind: 'answer', id, value }),
+        (error: unknown) =>
+          send({ kind: 'failed', id, message: error instanceof Error ? error.message : String(error) }),
+      )
+      // Without its port, the thread has nothing left to wait for.
+      .finally(() => void (kind === 'close' && port.close()));
+  });
+}

@@ -1,0 +1,47 @@
+/** The proxy with its listener, in the main thread or in a thread of its own. */
+import type { Proxy } from '../../proxy/index.ts';
+import { startProxy } from '../components/proxy.ts';
+import type { Roles } from '../config/roles.ts';
+import type { ThreadDeps } from '../drivers.ts';
+import { together } from '../process/closing.ts';
+import { openListener, placeOf } from '../process/listeners.ts';
+
+/** A proxy that serves. */
+export interface ServingProxy extends AsyncDisposable {
+  /** Where it listens. */
+  readonly hostPort: string;
+  readonly handlers: Proxy;
+}
+
+export interface ServeProxyOptions {
+  /** The roles of the process. */
+  readonly roles: Roles;
+  readonly apiUrl: string;
+  /** Instead of the configured port. */
+  readonly port?: number;
+  /** Whether other threads listen on the same port. */
+  readonly reusePort?: boolean;
+}
+
+/** Throws `ConfigError` with the setting to change if the proxy cannot listen. */
+export async function serveProxy(deps: ThreadDeps, options: ServeProxyOptions): Promise<ServingProxy> {
+  await using opening = new AsyncDisposableStack();
+  const { config } = deps;
+  const place = placeOf(config, 'host', 'proxyPort');
+  const { roles, apiUrl, port = place.port, reusePort = false } = options;
+  // The proxy refuses requests without a host itself, and handles nothing that follows on their connection.
+  const server = { requireHostHeader: false, drainMs: config.drainSeconds * 1000, reusePort };
+  const listener = opening.use(await openListener({ ...place, port }, server));
+  const proxy = opening.use(await startProxy(deps, roles, apiUrl));
+  listener.open(proxy);
+  const owned = new AsyncDisposableStack();
+  owned.use(opening.move());
+  // The port is closed first: clients that the WebSockets ask to connect again must reach another proxy.
+  owned.use(together(proxy, listener));
+  let closing: Promise<void> | undefined;
+  return {
+    hostPort: listener.hostPort,
+    handlers: proxy,
+    [Symbol.asyncDispose]: () => (closing ??= owned.disposeAsync()),
+  };
+}
