@@ -19,14 +19,14 @@ export interface ConversationOptions {
   /** How long an answer may take. */
   readonly limitMs: number;
   /** Between an answer and the next request. */
-  readonly pauseMs: number;
+  readonly pause?: () => Promise<void>;
 }
 
 /** Sends requests one after another on a connection, until the server closes it. */
 export async function converse(
   port: number,
   requests: readonly string[],
-  { limitMs, pauseMs }: ConversationOptions,
+  { limitMs, pause }: ConversationOptions,
 ): Promise<Conversation> {
   const socket = connect(port, '127.0.0.1').setNoDelay();
   const isForHead = () => requests[finalOf(reader).length]?.startsWith('HEAD ') === true;
@@ -58,7 +58,7 @@ export async function converse(
         done();
       };
     });
-    if (!isClosed) await systemClock.sleep(pauseMs);
+    if (!isClosed) await pause?.();
   }
   const wasClosed = isClosed;
   socket.destroy();

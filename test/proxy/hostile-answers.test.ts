@@ -13,7 +13,10 @@ import type { RecordedSession } from './subject.ts';
 
 /** The late part of an answer arrives between two requests. */
 const lateMs = 5;
-const options = { limitMs: 10_000, pauseMs: 20 };
+const limitMs = 10_000;
+
+/** Bytes that were sent have arrived by then, also on a busy machine. */
+const arrivedMs = 20;
 
 /** An answer without a length ends with its connection. */
 const endMs = 150;
@@ -54,21 +57,25 @@ async function problemsOf(
   { token, backendServer }: RecordedSession,
   { answer, cutAt }: { answer: HostileAnswer; cutAt: number },
 ): Promise<string[]> {
+  const sent = Promise.withResolvers<unknown>();
   backendServer.clear();
   backendServer.answer = (request, socket) => {
     if (!request.startLine.includes(' /bad ')) return echoed(request, socket);
     systemClock.after(lateMs, () => {
-      if (socket.destroyed) return;
       socket.write(answer.bytes.slice(cutAt), 'latin1');
-      if (answer.late !== undefined) systemClock.after(lateMs, () => socket.write(answer.late ?? '', 'latin1'));
+      systemClock.after(lateMs, () => socket.write(answer.late ?? '', 'latin1', sent.resolve));
       systemClock.after(answer.closes === true ? 0 : endMs, () => socket.end());
     });
     return answer.bytes.slice(0, cutAt);
   };
   const requestTo = (path: string, by = 'GET') =>
     `${by} /${token}/${path} HTTP/1.1\r\nHost: a\r\n${by === 'POST' ? 'Content-Length: 3\r\n\r\nabc' : '\r\n'}`;
-  const first = await converse(subject.port, [requestTo('bad', method), requestTo('good')], options);
-  const other = await converse(subject.port, [requestTo('other')], options);
+  const pause = async () => {
+    await sent.promise;
+    await systemClock.sleep(arrivedMs);
+  };
+  const first = await converse(subject.port, [requestTo('bad', method), requestTo('good')], { limitMs, pause });
+  const other = await converse(subject.port, [requestTo('other')], { limitMs });
   const problems = backendServer.problems.map((problem) => `ambiguous bytes reach the backend: ${problem}`);
   return [
     ...problems,
