@@ -30,6 +30,18 @@ export function isVerified(name: string): boolean {
   return canonicalName(name).startsWith('x-verified-');
 }
 
+/** What frames, routes, authenticates, controls or describes a message, in the canonical form of its name. */
+const neverTrailers =
+  /^(?:host|content-.*|transfer-encoding|authorization|cookie2?|set-cookie2?|www-authenticate|authentication-info|x-forwarded-.*|forwarded|x-real-ip|proxy|cache-control|expect|max-forwards|pragma|range|if-.*|age|date|expires|location|retry-after|vary|warning)$/;
+
+/**
+ * Whether a header must not be sent as a trailer (RFC 9110, section 6.5.1): some servers merge the trailers into the headers, past the
+ * checks of the headers.
+ */
+export function isNeverTrailer(name: string): boolean {
+  return neverTrailers.test(canonicalName(name));
+}
+
 /** The connection options of a message: the headers that its `Connection` headers declare as hop-by-hop (RFC 9110, section 7.6.1). */
 export function connectionOptions(headers: RawHeaders): ReadonlySet<string> {
   const names = new Set<string>();
@@ -60,7 +72,10 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 const platformCookie = /^[\s=]*(?:__(?:host|secure)-)?berth[-_]/i;
 
 /** A platform access token, possibly with the name of its account in front (`<account>.<secret>`). */
-const platformAuthorization = /^\s*bearer\s+(?:[^\s.]+\.)*berth_/i;
+const platformToken = /(?:^|[\s.,:="])berth_/i;
+
+/** The user and the password of a `Basic` authorization, such as that of the registry. */
+const basic = /basic\s+([a-z0-9+/=_-]+)/gi;
 
 /** A `Cookie` header without the platform's cookies; `undefined` if none is left. */
 export function withoutPlatformCookies(cookies: string): string | undefined {
@@ -71,7 +86,10 @@ export function withoutPlatformCookies(cookies: string): string | undefined {
 
 /** Whether an `Authorization` header contains a platform access token. */
 export function isPlatformAuthorization(value: string): boolean {
-  return platformAuthorization.test(value);
+  if (platformToken.test(value)) return true;
+  return Array.from(value.matchAll(basic), ([, encoded = '']) =>
+    Buffer.from(encoded, 'base64').toString('latin1'),
+  ).some((login) => platformToken.test(login));
 }
 
 /** Whether a `Set-Cookie` header would set one of the platform's cookies. */

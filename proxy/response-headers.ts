@@ -1,6 +1,6 @@
 /** The headers of a response to a client: those of the backend, without reserved ones. */
 import { proxyErrorHeader } from '../contract/proxy-errors.ts';
-import { connectionOptions, hopByHop, isVerified, pairs, setsPlatformCookie } from './headers.ts';
+import { connectionOptions, hopByHop, isNeverTrailer, isVerified, pairs, setsPlatformCookie } from './headers.ts';
 import type { RawHeaders } from './headers.ts';
 import { mapCookie, mapLinks, mapReference, mapRefresh, withoutSiteWide } from './session-view.ts';
 import type { SessionView } from './session-view.ts';
@@ -56,9 +56,10 @@ export function withReferrerPolicy(headers: string[]): string[] {
 
 /** Returns the trailers of a request or response, without reserved ones. */
 export function forwardedTrailers(rawTrailers: RawHeaders): [string, string][] {
-  return [...pairs(rawTrailers)].filter(
-    ([name]) => !hopByHop.has(name.toLowerCase()) && !isForbidden(name.toLowerCase()) && !/^set-cookie$/i.test(name),
-  );
+  return [...pairs(rawTrailers)].filter(([name]) => {
+    const lower = name.toLowerCase();
+    return !hopByHop.has(lower) && !isForbidden(lower) && !isNeverTrailer(lower);
+  });
 }
 
 function isForbidden(name: string): boolean {
