@@ -27,12 +27,12 @@ export async function becomeReadyWhenListening(worker: WorkerContext, run: Run):
 
 /** What the service asks for beyond an open port. */
 function checkOf(
-  { engine, portHelper }: WorkerContext,
+  { engine, portHelper, clock }: WorkerContext,
   run: Run,
   at: { host: string; port: number },
 ): Check | undefined {
   const { readiness } = run.backend;
-  if (readiness?.type === 'http') return httpCheck({ ...at, path: readiness.path });
+  if (readiness?.type === 'http') return httpCheck({ ...at, path: readiness.path }, clock);
   if (readiness?.type !== 'healthcheck' || !run.container || !run.image?.healthcheck) return undefined;
   const where = { containers: engine.containers, container: run.container.id, hasHelper: portHelper !== undefined };
   return healthCheck(where, run.image.healthcheck);

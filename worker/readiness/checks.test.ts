@@ -1,6 +1,7 @@
 import { createServer as createTcpServer } from 'node:net';
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { httpCheck, untilChecked } from './checks.ts';
 
@@ -36,14 +37,14 @@ describe('the HTTP check', () => {
     ['503 Service Unavailable', 'answers GET /up?a=b with 503, expected 200 to 399'],
   ])('an answer of %s: %s', async (status, problem) => {
     const { port, sent } = await answering(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\n\r\n`);
-    const check = httpCheck({ host: '127.0.0.1', port, path: '/up?a=b' });
+    const check = httpCheck({ host: '127.0.0.1', port, path: '/up?a=b' }, systemClock);
     expect(await check(never)).toBe(problem);
     expect(sent.join('')).toMatch(/^GET \/up\?a=b HTTP\/1\.1\r\nhost: localhost\r\n/i);
   });
 
   test('a body without an end does not hold it up', async () => {
     const { port } = await answering('HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nx');
-    expect(await httpCheck({ host: '127.0.0.1', port, path: '/' })(never)).toBeUndefined();
+    expect(await httpCheck({ host: '127.0.0.1', port, path: '/' }, systemClock)(never)).toBeUndefined();
   });
 
   test.each([
@@ -55,28 +56,39 @@ describe('the HTTP check', () => {
     ],
   ])('an answer that is %s is a problem', async (_what, answer) => {
     const { port } = await answering(answer);
-    expect(await httpCheck({ host: '127.0.0.1', port, path: '/' })(never)).toBe('does not answer GET / as HTTP');
+    expect(await httpCheck({ host: '127.0.0.1', port, path: '/' }, systemClock)(never)).toBe(
+      'does not answer GET / as HTTP',
+    );
   });
 
   test('an answer that does not come is a problem, and ends with its signal', async () => {
-    const { port } = await answering(() => {});
+    const asked = Promise.withResolvers<void>();
+    const { port } = await answering(() => asked.resolve());
+    const clock = new ManualClock();
     const controller = new AbortController();
-    const check = httpCheck({ host: '127.0.0.1', port, path: '/' });
+    const check = httpCheck({ host: '127.0.0.1', port, path: '/' }, clock);
     const aborted = check(controller.signal);
     controller.abort(new Error('stopped'));
     await expect(aborted).rejects.toThrow('stopped');
-    expect(await check(never)).toBe('does not answer GET / within 5 seconds');
+    const silent = check(never);
+    await asked.promise;
+    await clock.advance(5_000);
+    expect(await silent).toBe('does not answer GET / within 5 seconds');
   });
 });
 
 test('a check is repeated until it finds nothing, and a lasting problem is told once', async () => {
   const told: string[] = [];
-  const startMs = performance.now();
-  await untilChecked(
-    async () => (performance.now() - startMs < 1_700 ? 'is not there yet' : undefined),
-    { clock: systemClock, onProblem: (problem) => told.push(problem) },
+  const clock = new ManualClock(new Date(0));
+  const checking = untilChecked(
+    async () => (clock.now().getTime() < 1_700 ? 'is not there yet' : undefined),
+    { clock, onProblem: (problem) => told.push(problem) },
     never,
   );
+  await clock.advance(999);
+  expect(told).toEqual([]);
+  await clock.advance(10_000);
+  await checking;
   expect(told).toEqual(['is not there yet']);
 });
 

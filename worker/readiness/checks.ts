@@ -25,11 +25,18 @@ const longestPauseMs = 2_000;
 /** A problem of the first moments is none. */
 const tellAfterMs = 1_000;
 
+interface HttpTarget {
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+}
+
 /** Requests a path. The application sees the host `localhost`, which those accept that accept few. */
-export function httpCheck({ host, port, path }: { host: string; port: number; path: string }): Check {
+export function httpCheck(target: HttpTarget, clock: Clock): Check {
+  const { path } = target;
   return async (signal) => {
     try {
-      const status = await statusOf({ host, port, path }, signal);
+      const status = await statusOf(target, clock, signal);
       if (status >= firstGoodStatus && status < firstBadStatus) return undefined;
       return `answers GET ${path} with ${status}, expected 200 to 399`;
     } catch (error) {
@@ -44,12 +51,12 @@ export function httpCheck({ host, port, path }: { host: string; port: number; pa
 
 const timedOut = new Error('Timed out');
 
-async function statusOf({ host, port, path }: { host: string; port: number; path: string }, signal: AbortSignal) {
+async function statusOf({ host, port, path }: HttpTarget, clock: Clock, signal: AbortSignal): Promise<number> {
   const headers = { host: 'localhost', 'user-agent': 'berth-readiness', accept: '*/*' };
   return await new Promise<number>((resolve, reject) => {
     const sent = request({ host, port, path, headers, agent: false, signal });
-    const limit = setTimeout(() => sent.destroy(timedOut), answerWithinMs);
-    sent.once('close', () => clearTimeout(limit));
+    const limit = clock.after(answerWithinMs, () => sent.destroy(timedOut));
+    sent.once('close', () => limit[Symbol.dispose]());
     sent.once('response', (response) => {
       resolve(response.statusCode ?? 0);
       // The body may have no end.
@@ -88,7 +95,7 @@ export async function untilChecked(
   { clock, onProblem }: { readonly clock: Clock; readonly onProblem: (problem: string) => void },
   signal: AbortSignal,
 ): Promise<void> {
-  const startMs = performance.now();
+  const startMs = clock.now().getTime();
   let told: string | undefined;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
     signal.throwIfAborted();
@@ -97,7 +104,7 @@ export async function untilChecked(
       return `cannot be checked: ${error instanceof Error ? error.message : String(error)}`;
     });
     if (problem === undefined) return;
-    if (problem !== told && performance.now() - startMs >= tellAfterMs) {
+    if (problem !== told && clock.now().getTime() - startMs >= tellAfterMs) {
       told = problem;
       onProblem(problem);
     }
