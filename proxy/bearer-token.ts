@@ -1,11 +1,10 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { hashToken } from '../model/access-token.ts';
 import type { Route } from '../model/route.ts';
 
-/** Whether a request has the bearer token that its route asks for. Upgrades are requests, too. */
-export function hasBearerToken({ headers }: IncomingMessage, { bearerHash }: Pick<Route, 'bearerHash'>): boolean {
+/** Whether the `Authorization` header of a request has the bearer token that its route asks for. Upgrades are requests, too. */
+export function hasBearerToken(authorization: string | undefined, { bearerHash }: Pick<Route, 'bearerHash'>): boolean {
   if (bearerHash === undefined) return true;
-  const [, token] = /^bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? [];
+  const [, token] = /^bearer +(\S+) *$/i.exec(authorization ?? '') ?? [];
   return token !== undefined && timingSafeEqual(Buffer.from(hashToken(token)), Buffer.from(bearerHash));
 }

@@ -1,6 +1,6 @@
 /** The proxy's own errors: thrown as `ProxyError`, answered with a page for browsers and with JSON for other clients. */
 import { STATUS_CODES } from 'node:http';
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { proxyErrorHeader, proxyErrors } from '../contract/proxy-errors.ts';
 import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
 import { escapeHtml, htmlPage } from '../core/http/page.ts';
@@ -42,17 +42,27 @@ const passing: ReadonlySet<ProxyErrorCode> = new Set(['unavailable', 'starting']
 
 const retryAfterSeconds = 2;
 
-/** Answers with an error, or destroys a response that has begun. */
-export function answerError(request: IncomingMessage, response: ServerResponse, code: ProxyErrorCode): void {
-  if (response.headersSent) {
-    response.destroy();
-    return;
-  }
+/** The answer with an error: a page if the client accepts one, else JSON. */
+export interface ErrorAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | number>>;
+  readonly body: string;
+}
+
+interface FailedRequest {
+  readonly id: string;
+  /** The `Accept` header. */
+  readonly accept: string | undefined;
+  /** Whether the request was read to its end. */
+  readonly isComplete: boolean;
+}
+
+/** The answer to a request that failed. */
+export function errorAnswer(code: ProxyErrorCode, { id, accept, isComplete }: FailedRequest): ErrorAnswer {
   const { status, message } = proxyErrors[code];
-  const id = requestId(request);
-  const html = request.headers.accept?.includes('text/html') ?? false;
+  const html = accept?.includes('text/html') ?? false;
   const body = html ? errorPage(code, id) : JSON.stringify({ error: { code, message, status, id } });
-  const headers: OutgoingHttpHeaders = {
+  const headers = {
     [proxyErrorHeader]: code,
     'content-type': html ? 'text/html; charset=utf-8' : 'application/json',
     'content-length': Buffer.byteLength(body),
@@ -66,8 +76,19 @@ export function answerError(request: IncomingMessage, response: ServerResponse, 
     ...(passing.has(code) && { 'retry-after': String(retryAfterSeconds) }),
     // The rest of the request is not read, and a client must not reuse its connection to a proxy that is closing. After a bad request,
     // the client and the proxy may not agree where the next one begins.
-    ...((!request.complete || code === 'unavailable' || code === 'bad-request') && { connection: 'close' }),
+    ...((!isComplete || code === 'unavailable' || code === 'bad-request') && { connection: 'close' }),
   };
+  return { status, headers, body };
+}
+
+/** Answers with an error, or destroys a response that has begun. */
+export function answerError(request: IncomingMessage, response: ServerResponse, code: ProxyErrorCode): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const { accept } = request.headers;
+  const { status, headers, body } = errorAnswer(code, { id: requestId(request), accept, isComplete: request.complete });
   // Sets the reason phrase, because an earlier attempt to send a backend's answer may have set another.
   response.writeHead(status, STATUS_CODES[status], headers);
   response.end(body);

@@ -57,6 +57,27 @@ export function* pairs(headers: RawHeaders): Generator<[name: string, value: str
   for (let i = 0; i + 1 < headers.length; i += 2) yield [headers[i] as string, headers[i + 1] as string];
 }
 
+/** Names beyond this many are not common ones, but made up. */
+const maxKnownNames = 500;
+
+/** No common name is longer. */
+const maxKnownNameLength = 64;
+
+/** A function of a header's name in lower case, whose results are remembered, because nearly all requests have the same few names. */
+export function perName<T>(compute: (name: string) => T): (name: string) => T {
+  const known = new Map<string, T>();
+  return (name) => {
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    const computed = compute(name.toLowerCase());
+    if (name.length > maxKnownNameLength) return computed;
+    if (known.size >= maxKnownNames) known.clear();
+    // A copy, because a part of a text keeps the whole text in memory.
+    known.set(Buffer.from(name, 'latin1').toString('latin1'), computed);
+    return computed;
+  };
+}
+
 /** Whether a request has a body. */
 export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;

@@ -59,7 +59,7 @@ test('an upgraded connection that cannot be joined with its backend', async () =
 });
 
 test('trailers that cannot be sent', async () => {
-  await using fixture = await openFixture();
+  await using fixture = await openFixture({ path: 'general' });
   await using program = await startProgram((_request, response) => {
     response.write('half');
     response.addTrailers({ 'x-sum': '1' });
@@ -72,7 +72,7 @@ test('trailers that cannot be sent', async () => {
 });
 
 test.each([plain, upgrade])('a request whose context cannot be created', async (head) => {
-  await using fixture = await openFixture();
+  await using fixture = await openFixture({ path: 'general' });
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
   fixture.server.prependListener('request', (request) => void (request.socket.setKeepAlive = broken));

@@ -1,4 +1,5 @@
 /** Looks up the route of a connection token and the location of a backend. Remembers both for a short time. */
+import { LRUCache } from 'lru-cache';
 import { withTimeout } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Store } from '../core/store/store.ts';
@@ -9,7 +10,7 @@ import { nodes } from '../model/node.ts';
 import type { NodeGateway } from '../model/node.ts';
 import { routes } from '../model/route.ts';
 import type { Route } from '../model/route.ts';
-import { ProxyError } from './errors.ts';
+import { ProxyError, goneError } from './errors.ts';
 import { RememberedReads } from './remembered-reads.ts';
 
 /** Where a backend listens. The address belongs to the network of its node. */
@@ -24,6 +25,12 @@ export type BackendLocation =
   | { readonly state: 'reachable'; readonly address: Address }
   | { readonly state: 'starting'; readonly createdAt: Date; readonly node?: string | undefined }
   | { readonly state: 'gone'; readonly wasReady: boolean };
+
+/** A route whose backend is reachable. */
+export interface Reachable {
+  readonly route: Route;
+  readonly address: Address;
+}
 
 /**
  * How long an entry is used without another read. The bus reports changes at once but may lose a message: then an ended backend or a
@@ -43,6 +50,8 @@ export class Lookup {
   readonly #routes: RememberedReads<Route>;
   readonly #locations: RememberedReads<BackendLocation>;
   readonly #gateways: RememberedReads<NodeGateway>;
+  /** Hashes of tokens, because to work one out costs as much as a good part of a request. */
+  readonly #ids = new LRUCache<string, string>({ max: maxEntries });
 
   /** `onGone` is called each time a read finds that a backend has ended. */
   constructor({ store, clock, onGone }: { store: Store; clock: Clock; onGone: (backend: string) => void }) {
@@ -68,9 +77,17 @@ export class Lookup {
     });
   }
 
+  /** The route of a connection token and the address of its backend, if both are known without a read. */
+  known(token: string): Reachable | undefined {
+    const route = this.#routes.known(this.#idOf(token))?.value;
+    if (!route) return undefined;
+    const location = this.#locations.known(route.backend)?.value;
+    return location?.state === 'reachable' ? { route, address: location.address } : undefined;
+  }
+
   /** The route of a connection token, `undefined` if there is none. */
   async route(token: string): Promise<Route | undefined> {
-    const id = hashToken(token);
+    const id = this.#idOf(token);
     const known = this.#routes.known(id);
     return known ? known.value : await this.#routes.read(id);
   }
@@ -112,6 +129,22 @@ export class Lookup {
   /** Reads the gateway of a node. */
   async refreshGateway(node: string): Promise<NodeGateway | undefined> {
     return await this.#gateways.read(node);
+  }
+
+  /** Why a backend could not be reached: it may have ended, and the message about it may not have arrived yet. */
+  async explain(backend: string, error: ProxyError): Promise<ProxyError> {
+    if (error.code !== 'backend-unreachable') return error;
+    this.forget(backend);
+    const found = await this.refresh(backend);
+    return found.state === 'gone' ? goneError(found.wasReady, { cause: error }) : error;
+  }
+
+  #idOf(token: string): string {
+    const known = this.#ids.get(token);
+    if (known !== undefined) return known;
+    const id = hashToken(token);
+    this.#ids.set(token, id);
+    return id;
   }
 
   async #limited<T>(get: () => Promise<T>): Promise<T> {

@@ -25,11 +25,30 @@ interface ProxyMetricsDeps {
   readonly openConnections: () => number;
 }
 
+/** A request that has ended. */
+export interface EndedRequest {
+  /** Its ID, which is only made where it is needed. */
+  readonly id: () => string;
+  readonly backend: string | undefined;
+  readonly method: string | undefined;
+  /** The status that the client received; `undefined` if there was no answer. */
+  readonly status: number | undefined;
+  /** The proxy's own error that was answered. */
+  readonly error: ProxyErrorCode | undefined;
+  readonly startedMs: number;
+  readonly sentBytes: number;
+  readonly receivedBytes: number;
+}
+
+/** The counter of one class of statuses. To find it by its label takes longer than to count. */
+type CodeCount = Pick<Counter.Internal, 'inc'>;
+
 /** The proxy's metrics, registered until disposed. */
 export class ProxyMetrics implements Disposable {
   readonly #deps: ProxyMetricsDeps;
   readonly #requests: Counter<'code_class'>;
   readonly #holds: Histogram;
+  readonly #counts = new Map<string, CodeCount>();
 
   constructor(deps: ProxyMetricsDeps) {
     this.#deps = deps;
@@ -59,38 +78,50 @@ export class ProxyMetrics implements Disposable {
 
   /** Counts and logs a request when it has ended. */
   track(context: RequestContext): void {
-    const { errorBoundary, clock, log } = this.#deps;
     const { request } = context;
     const { socket } = request;
-    const startedMs = clock.now().getTime();
+    const startedMs = this.#deps.clock.now().getTime();
     const before = { sent: socket.bytesWritten, received: socket.bytesRead };
-    const onClosed = errorBoundary.wrap(() => {
-      const status = context.status();
-      this.#requests.inc({ code_class: status === undefined ? 'cut' : `${Math.floor(status / 100)}xx` });
-      log.info(
-        {
-          request: requestId(request),
-          backend: context.backend,
-          method: request.method,
-          status,
-          error: context.error,
-          durationMs: clock.now().getTime() - startedMs,
-          sentBytes: socket.bytesWritten - before.sent,
-          receivedBytes: socket.bytesRead - before.received,
-        },
-        'Request ended',
-      );
-    });
+    const onClosed = this.#deps.errorBoundary.wrap(() =>
+      this.ended({
+        id: () => requestId(request),
+        backend: context.backend,
+        method: request.method,
+        status: context.status(),
+        error: context.error,
+        startedMs,
+        sentBytes: socket.bytesWritten - before.sent,
+        receivedBytes: socket.bytesRead - before.received,
+      }),
+    );
     context.closed.addEventListener('abort', onClosed);
   }
 
+  /** Counts and logs a request that has ended. */
+  ended({ id, startedMs, ...fields }: EndedRequest): void {
+    const { clock, log } = this.#deps;
+    const { status } = fields;
+    this.#countOf(status === undefined ? 'cut' : `${Math.floor(status / 100)}xx`).inc();
+    if (!log.isLevelEnabled('info')) return;
+    const durationMs = clock.now().getTime() - startedMs;
+    log.info({ request: id(), ...fields, durationMs }, 'Request ended');
+  }
+
+  #countOf(codeClass: string): CodeCount {
+    const known = this.#counts.get(codeClass);
+    if (known) return known;
+    const count = this.#requests.labels({ code_class: codeClass });
+    this.#counts.set(codeClass, count);
+    return count;
+  }
+
   /** Logs the cause of an error of the proxy, if there is one. */
-  logError({ request, backend }: RequestContext, code: ProxyErrorCode, cause: unknown): void {
+  logError(fields: { id: string; backend: string | undefined }, code: ProxyErrorCode, cause: unknown): void {
     if (cause === undefined) return;
     const { log } = this.#deps;
-    const fields = { request: requestId(request), backend, error: code, err: cause };
-    if (code === 'unavailable') log.error(fields, 'Request could not be served');
-    else log.debug(fields, 'Request could not be forwarded');
+    const line = { request: fields.id, backend: fields.backend, error: code, err: cause };
+    if (code === 'unavailable') log.error(line, 'Request could not be served');
+    else log.debug(line, 'Request could not be forwarded');
   }
 
   /** Observes how long a request was held. */

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { backendChanged, routeMoved } from '../contract/messages.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
+import type { NewConnection } from '../core/http/gated-server.ts';
 import { ErrorBoundary } from '../core/log/error-boundary.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
@@ -16,6 +17,7 @@ import { Holds } from './hold.ts';
 import type { HoldLimits } from './hold.ts';
 import { Lookup } from './lookup.ts';
 import { ProxyMetrics } from './metrics.ts';
+import { PlainProxy } from './plain/plain-proxy.ts';
 import { isUpgradeWanted, plainContext, upgradeContext } from './request-context.ts';
 import { RequestHandler } from './request-handler.ts';
 import type { DrainTimes } from './request-handler.ts';
@@ -57,6 +59,8 @@ export interface ProxyDeps {
 }
 
 export interface Proxy extends AsyncDisposable {
+  /** Takes a server's new connections. Requests that are not plain come to the server, and so to the other handlers. */
+  readonly accept: (connection: NewConnection) => void;
   /** For a server's `request` event. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** For a server's `upgrade` event. */
@@ -77,16 +81,22 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   const connections = opened.use(new Connections({ id: deps.id, bus, clock, log }));
   const openConnections = () => connections.total;
   const metrics = opened.use(new ProxyMetrics({ log, errorBoundary, clock, metrics: deps.metrics, openConnections }));
-  const lookup = new Lookup({ store, clock, onGone: (backend) => forwarder.drop(backend) });
+  const drop = (backend: string) => {
+    forwarder.drop(backend);
+    plain.drop(backend);
+  };
+  const lookup = new Lookup({ store, clock, onGone: drop });
   const dialer = new Dialer({ localNode: deps.localNode, secret: deps.secret, clock, log, lookup });
   const forwarder = opened.use(new Forwarder({ clock, dialer, errorBoundary, webSocketPingMs: deps.webSocketPingMs }));
-  const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs, limits: deps.hold });
   const { secretFor, behindLoadBalancer = false, sessionDomain, apiUrl } = deps;
+  const settings = { secretFor, behindLoadBalancer, sessionDomain };
+  const plain = opened.use(new PlainProxy({ clock, errorBoundary, lookup, connections, metrics, dialer, ...settings }));
+  const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs, limits: deps.hold });
   const shared = { clock, errorBoundary, lookup, holds, connections, forwarder, metrics };
-  const handler = new RequestHandler({ ...shared, secretFor, behindLoadBalancer, sessionDomain, apiUrl });
+  const handler = new RequestHandler({ ...shared, ...settings, apiUrl });
   const onChange = errorBoundary.wrap(({ backend, status }: { backend: string; status: string }) => {
     lookup.forget(backend);
-    if (status === 'terminated') forwarder.drop(backend);
+    if (status === 'terminated') drop(backend);
     holds.wake(backend);
   });
   opened.use(await bus.subscribe(backendChanged, onChange));
@@ -96,10 +106,16 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
       errorBoundary.wrap(({ route }) => lookup.forgetRoute(route)),
     ),
   );
-  opened.defer(() => handler.drain(deps.drain));
+  opened.defer(async () => {
+    await Promise.all([handler.drain(deps.drain), plain.drain(deps.drain.deadlineMs)]);
+  });
   const resources = opened.move();
   let closing: Promise<void> | undefined;
   return {
+    accept: errorBoundary.wrap(
+      (connection: NewConnection) => plain.accept(connection),
+      ({ socket }) => socket.destroy(),
+    ),
     handle: errorBoundary.wrap(
       (request: IncomingMessage, response: ServerResponse) => handler.handle(plainContext(request, response)),
       ({ socket }) => socket.destroy(),

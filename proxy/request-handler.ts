@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Route } from '../model/route.ts';
 import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
+import { requestId } from '../core/http/request-id.ts';
 import type { ErrorBoundary } from '../core/log/error-boundary.ts';
 import type { Connections, OpenConnection } from './connections.ts';
 import { hasBearerToken } from './bearer-token.ts';
@@ -20,7 +21,7 @@ import { isUpgradeWanted } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
 import { headOf, requestHeaders } from './request-headers.ts';
 import { hasOneReading } from './request-syntax.ts';
-import type { SessionView } from './session-view.ts';
+import { sessionView } from './session-view.ts';
 import { destroyOnEnd } from './sockets.ts';
 
 export interface RequestHandlerDeps {
@@ -75,7 +76,7 @@ export class RequestHandler {
         return;
       }
       context.error = code;
-      this.#deps.metrics.logError(context, code, cause);
+      this.#deps.metrics.logError({ id: requestId(context.request), backend: context.backend }, code, cause);
       answerError(context.request, context.response, code);
     }
   }
@@ -126,13 +127,13 @@ export class RequestHandler {
   async #reach(context: RequestContext, url: ConnectionUrl, route: Route): Promise<Destination> {
     const { request } = context;
     const { secretFor, behindLoadBalancer, apiUrl } = this.#deps;
-    if (!hasBearerToken(request, route)) throw new ProxyError('unauthorized');
+    if (!hasBearerToken(request.headers.authorization, route)) throw new ProxyError('unauthorized');
     const { backend } = route;
     const open = this.#count(context, backend);
     if (apiUrl !== undefined && isNavigation(request)) context.readinessUrl = readinessUrl(apiUrl, backend, url);
     const limitMs = context.readinessUrl === undefined ? undefined : readinessPageAfterMs;
     const { token } = url;
-    const view = viewOf(request, url, behindLoadBalancer);
+    const view = sessionView(url, request.headers, behindLoadBalancer);
     const headers = requestHeaders(headOf(request), {
       route,
       token,
@@ -206,26 +207,9 @@ export class RequestHandler {
         await forwarder.upgrade(request, { ...upgrade, response, onJoined }, to);
       } else await forwarder.web(request, response, to);
     } catch (error) {
-      if (asProxyError(error).code !== 'backend-unreachable') throw error;
-      // The backend may have ended, and the message about it may not have arrived yet.
-      lookup.forget(to.backend);
-      const found = await lookup.refresh(to.backend);
-      throw found.state === 'gone' ? goneError(found.wasReady, { cause: error }) : error;
+      throw await lookup.explain(to.backend, asProxyError(error));
     }
   }
-}
-
-/** How the client that sent a request sees its session. */
-function viewOf(
-  { headers }: IncomingMessage,
-  { token, form }: ConnectionUrl,
-  behindLoadBalancer: boolean,
-): SessionView {
-  const forwarded = behindLoadBalancer ? headers['x-forwarded-host'] : undefined;
-  return {
-    prefix: form === 'host' ? '' : `/${token}`,
-    hosts: [headers.host ?? '', String(forwarded ?? '')].filter(Boolean),
-  };
 }
 
 function untilClosed({ closed }: RequestContext): Promise<void> {

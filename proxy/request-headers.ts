@@ -13,6 +13,7 @@ import {
   isPlatformAuthorization,
   isVerified,
   pairs,
+  perName,
   withoutPlatformCookies,
 } from './headers.ts';
 
@@ -44,10 +45,10 @@ const neverOptions: ReadonlySet<string> = new Set(['host', 'content-length']);
 const neverForwarded: ReadonlySet<string> = new Set(['expect', 'http2-settings', 'proxy']);
 
 /** Methods whose requests usually have a body. If there is none, `Content-Length: 0` is sent. */
-const methodsWithBody: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
+export const methodsWithBody: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
 /** Node drops headers beyond 2,000, including those that frame the body. Half as many are more than enough. */
-const maxHeaders = 1_000;
+export const maxHeaders = 1_000;
 
 /** Their responses repeat the request, and so would disclose the platform's headers to the client. */
 const echoingMethods: ReadonlySet<string> = new Set(['TRACE', 'TRACK']);
@@ -64,8 +65,7 @@ export function requestHeaders(request: RequestHead, verified: Verified): Outgoi
   if (echoingMethods.has(request.method ?? '')) throw new ProxyError('bad-request');
   const headers = clientHeaders(request, verified);
   setFraming(headers, request);
-  setForwarded(headers, request, verified);
-  setVerified(headers, verified);
+  for (const [name, value] of addedHeaders(request, verified)) headers[name] = value;
   return headers;
 }
 
@@ -75,9 +75,8 @@ function clientHeaders(request: RequestHead, verified: Verified): OutgoingHeader
   const headers = Object.create(null) as OutgoingHeaders;
   for (const [name, value] of pairs(request.rawHeaders)) {
     const lower = name.toLowerCase();
-    if (hopByHop.has(lower) || neverForwarded.has(lower)) continue;
     if (dropped.has(lower) && !neverOptions.has(lower)) continue;
-    const forwarded = isReserved(lower) ? undefined : forwardedValue(lower, value, verified);
+    const forwarded = forwardedValue(requestRuleOf(name), value, verified);
     if (forwarded === undefined) continue;
     if (lower === 'host' && names.has(lower)) throw new ProxyError('bad-request');
     const key = names.get(lower) ?? name;
@@ -87,6 +86,15 @@ function clientHeaders(request: RequestHead, verified: Verified): OutgoingHeader
   return headers;
 }
 
+/** What happens to a header of a client: some depend on their value. */
+export type RequestRule = 'forward' | 'drop' | 'cookie' | 'authorization' | 'referer';
+
+/** The rule for a header of a client, by its name in any case. */
+export const requestRuleOf = perName((name): RequestRule => {
+  if (hopByHop.has(name) || neverForwarded.has(name) || isReserved(name)) return 'drop';
+  return name === 'cookie' || name === 'authorization' || name === 'referer' ? name : 'forward';
+});
+
 /** Whether only the platform, or a proxy in front of it, may set a header. */
 function isReserved(name: string): boolean {
   const canonical = canonicalName(name);
@@ -95,12 +103,18 @@ function isReserved(name: string): boolean {
   );
 }
 
-function forwardedValue(name: string, value: string, { token, route }: Verified): string | undefined {
-  if (name === 'cookie') return withoutPlatformCookies(value);
-  if (name === 'authorization')
+/** The value of a client's header for the backend, `undefined` if it is not forwarded. */
+export function forwardedValue(
+  rule: RequestRule,
+  value: string,
+  { token, route }: Pick<Verified, 'token' | 'route'>,
+): string | undefined {
+  if (rule === 'forward') return value;
+  if (rule === 'cookie') return withoutPlatformCookies(value);
+  if (rule === 'authorization') {
     return isPlatformAuthorization(value) || route.bearerHash !== undefined ? undefined : value;
-  if (name === 'referer') return withoutOtherToken(value, token);
-  return value;
+  }
+  return rule === 'referer' ? withoutOtherToken(value, token) : undefined;
 }
 
 /**
@@ -126,22 +140,26 @@ function setFraming(headers: OutgoingHeaders, request: RequestHead): void {
   if (/(?:^|,)\s*trailers\s*(?:$|[,;])/i.test(String(request.headers.te ?? ''))) headers['te'] = 'trailers';
 }
 
-function setForwarded(headers: OutgoingHeaders, request: RequestHead, verified: Verified): void {
-  const sent = verified.behindLoadBalancer ? request.headers : {};
-  const client = request.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '') ?? 'unknown';
+/** The headers that the platform adds to a request. */
+export function addedHeaders(
+  { headers, remoteAddress, isEncrypted }: Pick<RequestHead, 'headers' | 'remoteAddress' | 'isEncrypted'>,
+  { route, secret, view, behindLoadBalancer }: Omit<Verified, 'token'>,
+): [name: string, value: string][] {
+  const sent = behindLoadBalancer ? headers : {};
+  const client = remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '') ?? 'unknown';
   const before = sent['x-forwarded-for'];
-  headers['x-forwarded-for'] = before === undefined ? client : `${String(before)}, ${client}`;
-  headers['x-forwarded-proto'] = String(sent['x-forwarded-proto'] ?? (request.isEncrypted ? 'https' : 'http'));
-  const host = sent['x-forwarded-host'] ?? request.headers.host;
-  if (host !== undefined) headers['x-forwarded-host'] = String(host);
-  if (verified.view.prefix !== '') headers['x-forwarded-prefix'] = verified.view.prefix;
-}
-
-function setVerified(headers: OutgoingHeaders, { route, secret }: Verified): void {
+  const host = sent['x-forwarded-host'] ?? headers.host;
+  const added: [string, string][] = [
+    ['x-forwarded-for', before === undefined ? client : `${String(before)}, ${client}`],
+    ['x-forwarded-proto', String(sent['x-forwarded-proto'] ?? (isEncrypted ? 'https' : 'http'))],
+  ];
+  if (host !== undefined) added.push(['x-forwarded-host', String(host)]);
+  if (view.prefix !== '') added.push(['x-forwarded-prefix', view.prefix]);
   // Node writes each character of a header as one byte, so UTF-8 is passed as Latin-1.
-  if (route.user !== undefined) headers['x-verified-username'] = Buffer.from(route.user).toString('latin1');
-  if (route.userData !== undefined) headers['x-verified-user-data'] = route.userData;
-  headers['x-verified-secret'] = secret;
+  if (route.user !== undefined) added.push(['x-verified-username', Buffer.from(route.user).toString('latin1')]);
+  if (route.userData !== undefined) added.push(['x-verified-user-data', route.userData]);
+  added.push(['x-verified-secret', secret]);
+  return added;
 }
 
 function add(headers: OutgoingHeaders, name: string, value: string): void {

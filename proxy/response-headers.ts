@@ -1,6 +1,14 @@
 /** The headers of a response to a client: those of the backend, without reserved ones. */
 import { proxyErrorHeader } from '../contract/proxy-errors.ts';
-import { connectionOptions, hopByHop, isNeverTrailer, isVerified, pairs, setsPlatformCookie } from './headers.ts';
+import {
+  connectionOptions,
+  hopByHop,
+  isNeverTrailer,
+  isVerified,
+  pairs,
+  perName,
+  setsPlatformCookie,
+} from './headers.ts';
 import type { RawHeaders } from './headers.ts';
 import { mapCookie, mapLinks, mapReference, mapRefresh, withoutSiteWide } from './session-view.ts';
 import type { SessionView } from './session-view.ts';
@@ -12,7 +20,7 @@ import type { SessionView } from './session-view.ts';
 const hostWide: ReadonlySet<string> = new Set(['alt-svc', 'nel', 'report-to', 'strict-transport-security']);
 
 /** The URL of a session gives access to it: other sites must not read it, not even its host. An application may set its own policy. */
-const defaultReferrerPolicy = 'same-origin';
+export const defaultReferrerPolicy = 'same-origin';
 
 const policyName = 'referrer-policy';
 
@@ -22,15 +30,35 @@ const neverOptions: ReadonlySet<string> = new Set(['content-length']);
 /** Affect a whole origin, which in the host form is the session's own. */
 const originWide: ReadonlySet<string> = new Set(['clear-site-data', 'service-worker-allowed']);
 
+/** What happens to a header of a backend: a function translates its value, which may drop the header. */
+export type ResponseRule =
+  | 'forward'
+  | 'drop'
+  | 'origin-wide'
+  | ((value: string, view: SessionView) => string | undefined);
+
 /** Headers that name paths of the application, and how they are translated. */
-const mapped: ReadonlyMap<string, (value: string, view: SessionView) => string> = new Map([
+const mapped: ReadonlyMap<string, ResponseRule> = new Map<string, ResponseRule>([
   ['location', mapReference],
   ['content-location', mapReference],
   ['link', mapLinks],
   ['refresh', mapRefresh],
-  ['set-cookie', mapCookie],
-  ['clear-site-data', withoutSiteWide],
+  ['set-cookie', (value, view) => (setsPlatformCookie(value) ? undefined : mapCookie(value, view))],
 ]);
+
+/** The rule for a header of a backend, by its name in any case. */
+export const responseRuleOf = perName((name): ResponseRule => {
+  if (hopByHop.has(name) || isForbidden(name)) return 'drop';
+  return originWide.has(name) ? 'origin-wide' : (mapped.get(name) ?? 'forward');
+});
+
+/** Returns the value of a backend's header for the client, `undefined` if the client does not get the header. */
+export function responseValue(rule: ResponseRule, name: string, value: string, view: SessionView): string | undefined {
+  if (typeof rule === 'function') return rule(value, view);
+  if (rule !== 'origin-wide') return rule === 'forward' ? value : undefined;
+  if (view.prefix !== '') return undefined;
+  return name.toLowerCase() === 'clear-site-data' ? withoutSiteWide(value) : value;
+}
 
 /** Returns a backend's headers as the client of a session sees them, in their order and spelling, including duplicates. */
 export function responseHeaders(rawHeaders: RawHeaders, view: SessionView): string[] {
@@ -38,10 +66,9 @@ export function responseHeaders(rawHeaders: RawHeaders, view: SessionView): stri
   const headers: string[] = [];
   for (const [name, value] of pairs(rawHeaders)) {
     const lower = name.toLowerCase();
-    if (hopByHop.has(lower) || (dropped.has(lower) && !neverOptions.has(lower)) || isForbidden(lower)) continue;
-    if (originWide.has(lower) && view.prefix !== '') continue;
-    if (lower === 'set-cookie' && setsPlatformCookie(value)) continue;
-    headers.push(name, mapped.get(lower)?.(value, view) ?? value);
+    if (dropped.has(lower) && !neverOptions.has(lower)) continue;
+    const forwarded = responseValue(responseRuleOf(name), name, value, view);
+    if (forwarded !== undefined) headers.push(name, forwarded);
   }
   return headers;
 }

@@ -3,6 +3,8 @@
  * the path form, it has one directory of the proxy's origin, which the application does not know: it sees the root of a host. These
  * functions translate between the two. They are pure, and bodies are never translated.
  */
+import type { IncomingHttpHeaders } from 'node:http';
+import type { UrlForm } from '../contract/connect.ts';
 
 /** The URL of a session, as the client that sent a request sees it. */
 export interface SessionView {
@@ -10,6 +12,19 @@ export interface SessionView {
   readonly prefix: string;
   /** What the application may take for its own host: the client's `Host`, with its port, and that which a load balancer forwards. */
   readonly hosts: readonly string[];
+}
+
+/** How the client that sent a request sees its session. */
+export function sessionView(
+  { token, form }: { readonly token: string; readonly form: UrlForm },
+  headers: IncomingHttpHeaders,
+  behindLoadBalancer: boolean,
+): SessionView {
+  const forwarded = behindLoadBalancer ? headers['x-forwarded-host'] : undefined;
+  return {
+    prefix: form === 'host' ? '' : `/${token}`,
+    hosts: [headers.host ?? '', String(forwarded ?? '')].filter(Boolean),
+  };
 }
 
 /** What a browser reads as a slash at the start of a reference. */

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { newServer } from './listener.ts';
+import { countRequest, newServer } from './listener.ts';
 
 /**
  * The handlers of a gated server. Their errors are answered with 500. An upgrade request that is not wanted is handled as an ordinary
@@ -11,10 +11,23 @@ import { newServer } from './listener.ts';
 export interface ServerHandlers {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void | Promise<void>;
+  /** Takes new connections. Default: Node's HTTP server has them at once. */
+  readonly accept?: (connection: NewConnection) => void;
   /** Whether an upgrade request is wanted. Default: all if there is an `upgrade` handler, else none. */
   readonly shouldUpgrade?: (request: IncomingMessage) => boolean;
   /** The JSON body of the answer to a request that is not valid HTTP. Default: plain text. */
   readonly explain?: (problem: Unreadable) => object;
+}
+
+/** A connection of a client that Node's HTTP server does not have yet. */
+export interface NewConnection {
+  readonly socket: Socket;
+  /** Hands the connection to Node's HTTP server, at the start of a request. What was read from it must be put back before. */
+  readonly handOver: () => void;
+  /** Answers what is not a valid request, and closes the connection. No answer may have begun. */
+  readonly refuse: (problem: Unreadable) => void;
+  /** Counts a request, when it begins (1) and when it has ended (-1): closing the listener waits for it. */
+  readonly count: (change: 1 | -1) => void;
 }
 
 /** A server whose component may not be open yet: until then requests are answered with 503. */
@@ -32,6 +45,7 @@ export function newGatedServer(options: ServerOptions = {}): GatedServer {
   const wantsUpgrade = (request: IncomingMessage) =>
     handlers.upgrade !== undefined && (handlers.shouldUpgrade?.(request) ?? true);
   const server = newServer({ ...options, shouldUpgradeCallback: wantsUpgrade });
+  offerConnections(server, (connection) => (handlers.accept ?? handOver)(connection));
   server.on('request', (request, response) => {
     void answerFaults(
       () => handlers.handle(request, response),
@@ -47,6 +61,27 @@ export function newGatedServer(options: ServerOptions = {}): GatedServer {
   });
   const set = (next: ServerHandlers) => void (handlers = next);
   return { server, open: set, close: () => set({ handle: answerNotNow }) };
+}
+
+const handOver: NonNullable<ServerHandlers['accept']> = (connection) => connection.handOver();
+
+/** Offers each new connection, before Node's HTTP server has it. */
+function offerConnections(server: Server, accept: (connection: NewConnection) => void): void {
+  const own = server.listeners('connection');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    accept({
+      socket,
+      handOver: () => {
+        for (const listener of own) listener.call(server, socket);
+      },
+      refuse: (problem) => {
+        const code = Object.keys(codes).find((each) => codes[each] === problem);
+        server.emit('clientError', Object.assign(new Error('Not a valid request'), { code }), socket);
+      },
+      count: (change) => countRequest(server, socket, change),
+    });
+  });
 }
 
 function answerNotNow(_request: IncomingMessage, response: ServerResponse): void {

@@ -24,16 +24,31 @@ export interface Listener extends AsyncDisposable {
 const defaultDrainMs = 5_000;
 
 /** The maximum time for the head of a request. A slower client is an attacker (slowloris) or dead. */
-const headersTimeoutMs = 20_000;
+export const headersTimeoutMs = 20_000;
+
+/** The maximum time between two requests on a connection. Load balancers keep connections for up to a minute. */
+export const keepAliveTimeoutMs = 65_000;
 
 /** A server without the time-out for whole requests, which would cut slow uploads of large layers (Node's default: 300 s). */
 export function newServer(options: ServerOptions = {}): Server {
-  return createServer({ requestTimeout: 0, headersTimeout: headersTimeoutMs, keepAliveTimeout: 65_000, ...options });
+  const timeouts = { requestTimeout: 0, headersTimeout: headersTimeoutMs, keepAliveTimeout: keepAliveTimeoutMs };
+  return createServer({ ...timeouts, ...options });
+}
+
+const connectionsOf = new WeakMap<Server, OpenConnections>();
+
+/**
+ * Counts a request that Node's HTTP server does not see, when it begins (1) and when it has ended (-1), so that closing the listener
+ * waits for it.
+ */
+export function countRequest(server: Server, socket: Duplex, change: 1 | -1): void {
+  connectionsOf.get(server)?.count(socket, change);
 }
 
 /** Starts listening. Rejects with the error of `listen`; the message of `EADDRINUSE` contains the port. */
 export async function listen(server: Server, options: ListenOptions): Promise<Listener> {
   const connections = new OpenConnections(server);
+  connectionsOf.set(server, connections);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     const { host, port, reusePort = false } = options;
@@ -69,24 +84,25 @@ class OpenConnections {
       socket.once('close', () => this.#busy.delete(socket));
     });
     server.on('request', ({ socket }, response) => {
-      this.#add(socket, 1);
-      response.once('close', () => this.#add(socket, -1));
+      this.count(socket, 1);
+      response.once('close', () => this.count(socket, -1));
     });
     // An upgraded connection is busy until it closes. A listener for upgrades changes how Node handles them, so there is none without need.
-    if (server.listenerCount('upgrade') > 0) server.on('upgrade', (_request, socket) => this.#add(socket, 1));
+    if (server.listenerCount('upgrade') > 0) server.on('upgrade', (_request, socket) => this.count(socket, 1));
   }
 
   /** Closes what is idle now, and from now on whatever becomes idle. */
   closeIdle(): void {
     this.#closeWhenIdle = true;
-    for (const socket of this.#busy.keys()) this.#add(socket, 0);
+    for (const socket of this.#busy.keys()) this.count(socket, 0);
   }
 
   closeAll(): void {
     for (const socket of this.#busy.keys()) socket.destroy();
   }
 
-  #add(socket: Duplex, change: number): void {
+  /** Adds to the open requests of a connection. */
+  count(socket: Duplex, change: number): void {
     const busy = (this.#busy.get(socket) ?? 0) + change;
     if (this.#busy.has(socket)) this.#busy.set(socket, busy);
     if (busy === 0 && this.#closeWhenIdle) socket.destroy();

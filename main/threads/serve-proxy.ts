@@ -23,6 +23,9 @@ export interface ServeProxyOptions {
   readonly reusePort?: boolean;
 }
 
+/** As much as other proxies accept: applications put sessions into cookies, and states into URLs. */
+const headBytes = 64 * 1024;
+
 /** Throws `ConfigError` with the setting to change if the proxy cannot listen. */
 export async function serveProxy(deps: ThreadDeps, options: ServeProxyOptions): Promise<ServingProxy> {
   await using opening = new AsyncDisposableStack();
@@ -30,7 +33,7 @@ export async function serveProxy(deps: ThreadDeps, options: ServeProxyOptions): 
   const place = placeOf(config, 'host', 'proxyPort');
   const { roles, apiUrl, port = place.port, reusePort = false } = options;
   // The proxy refuses requests without a host itself, and handles nothing that follows on their connection.
-  const server = { requireHostHeader: false, drainMs: config.drainSeconds * 1000, reusePort };
+  const server = { requireHostHeader: false, maxHeaderSize: headBytes, drainMs: config.drainSeconds * 1000, reusePort };
   const listener = opening.use(await openListener({ ...place, port }, server));
   const proxy = opening.use(await startProxy(deps, roles, apiUrl));
   listener.open(proxy);

@@ -7,7 +7,7 @@ import type { Dialer, Dialled } from './dial.ts';
 export const idleMs = 1_500;
 
 /** The most idle connections that a burst leaves. More would only wait for their timeout. */
-const maxIdle = 64;
+export const maxIdle = 64;
 
 /** The last bytes of a container may arrive after its end is known. Later than this, they do not. */
 export const endedGraceMs = 5_000;

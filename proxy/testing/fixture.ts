@@ -11,6 +11,8 @@ import { Registry } from 'prom-client';
 import { backendChanged } from '../../contract/messages.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
+import { newGatedServer } from '../../core/http/gated-server.ts';
+import { listen } from '../../core/http/listener.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
@@ -50,8 +52,20 @@ export const localNode = 'local';
 
 type Changes = Partial<Omit<ProxyDeps, 'localNode'>> & { readonly localNode?: string | undefined };
 
+/** How plain requests are handled: apart from all others, or as any request. */
+export type Path = 'plain' | 'general';
+
+let defaultPath: Path = 'plain';
+
+/** Makes all requests take the general path. Only for a process that runs no other tests. */
+export function useGeneralPath(): void {
+  defaultPath = 'general';
+}
+
+type Options = Changes & { readonly path?: Path };
+
 /** Opens a store in a new folder, a bus, and a proxy on a free port. */
-export async function openFixture(changes: Changes = {}): Promise<Fixture> {
+export async function openFixture({ path = defaultPath, ...changes }: Options = {}): Promise<Fixture> {
   const { localNode: node, ...others } = { localNode, ...changes };
   await using opened = new AsyncDisposableStack();
   const log = silentLog();
@@ -80,13 +94,11 @@ export async function openFixture(changes: Changes = {}): Promise<Fixture> {
       ...others,
     }),
   );
-  const server = createServer(
-    { shouldUpgradeCallback: proxy.shouldUpgrade, maxHeaderSize, requireHostHeader: false },
-    proxy.handle,
-  );
-  server.on('upgrade', proxy.upgrade);
-  const port = await listening(server);
-  opened.defer(() => closeServer(server));
+  const gate = newGatedServer({ maxHeaderSize, requireHostHeader: false });
+  const { server } = gate;
+  const { accept, ...general } = proxy;
+  gate.open(path === 'plain' ? { accept, ...general } : general);
+  const { port } = opened.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 0 }));
   const resources = opened.move();
   return {
     secret,

@@ -1,0 +1,159 @@
+/** The answer of a backend, on its way to the client. */
+import { maxInterimAnswers } from '../forward/answer-limits.ts';
+import { reasonOf } from '../forward/relay.ts';
+import type { SessionView } from '../session-view.ts';
+import { InvalidAnswer, readAnswerHead } from './answer-head.ts';
+import type { AnswerHead, Framing } from './answer-head.ts';
+import { LengthBody, UnboundedBody, lastChunk } from './body.ts';
+import type { Body } from './body.ts';
+import type { Channel } from './channel.ts';
+import { ChunkedBody } from './chunked-body.ts';
+import type { SentError } from './error-answer.ts';
+import type { PlainRequest } from './request-head.ts';
+
+/** As much as the largest heads of requests. */
+const maxHeadBytes = 64 * 1024;
+
+/** What is sent in one text with its head: above, it costs less to write the bytes apart. */
+const maxShortBytes = 12 * 1024;
+
+const lineFeed = 10;
+
+const carriageReturn = 13;
+
+const keepAliveLines = 'Connection: keep-alive\r\nKeep-Alive: timeout=65\r\n';
+
+const closeLine = 'Connection: close\r\n';
+
+export class Answer {
+  readonly #request: PlainRequest;
+  readonly #view: SessionView;
+  readonly #client: Channel;
+  /** The beginning of a head whose end has not arrived. */
+  #head: Buffer | undefined;
+  #body: Body | undefined;
+  #interim = 0;
+  #keepsAlive = false;
+  #hasSurplus = false;
+  #isLast: boolean;
+  /** The status that the client has received. */
+  status: number | undefined;
+  /** Whether the backend has sent anything. */
+  hasBegun = false;
+  isComplete = false;
+
+  constructor(request: PlainRequest, view: SessionView, client: Channel) {
+    this.#request = request;
+    this.#view = view;
+    this.#client = client;
+    this.#isLast = request.isLast;
+  }
+
+  /** Whether the backend's connection can be used again, once the answer is complete. */
+  get isReusable(): boolean {
+    return this.#keepsAlive && !this.#hasSurplus;
+  }
+
+  /** Whether the client was told that its connection closes. */
+  get isLast(): boolean {
+    return this.#isLast;
+  }
+
+  /** Reads bytes of the backend's connection, and writes to the client. Throws if the answer is not valid. */
+  read(bytes: Buffer, backend: Channel): void {
+    this.hasBegun = true;
+    let rest = bytes;
+    while (this.status === undefined) {
+      const all = this.#head ? Buffer.concat([this.#head, rest]) : rest;
+      const end = endOfHead(all);
+      if (end < 0 || end > maxHeadBytes) {
+        if (all.length > maxHeadBytes) throw new InvalidAnswer('The head of the answer is too long');
+        this.#head = Buffer.from(all);
+        return;
+      }
+      this.#head = undefined;
+      rest = all.subarray(end);
+      const head = readAnswerHead(all.toString('latin1', 0, end), this.#request.method, this.#view);
+      if (head.status < 200) this.#sendInterim(head);
+      else rest = this.#sendHead(head, rest);
+      if (rest.length === 0 && !this.#body) return;
+    }
+    this.#readBody(rest, backend);
+  }
+
+  /** Ends the answer with the backend's connection. Returns whether its body ends so. */
+  endWithConnection(): boolean {
+    if (!(this.#body instanceof UnboundedBody)) return false;
+    this.#client.write(lastChunk);
+    this.isComplete = true;
+    return true;
+  }
+
+  /** The proxy sends an answer of its own. */
+  replaceWith({ status, isLast }: SentError): void {
+    this.status = status;
+    this.#isLast = isLast;
+  }
+
+  #sendInterim({ status, lines }: AnswerHead): void {
+    this.#interim += 1;
+    if (status === 101) throw new InvalidAnswer('The backend switches protocols without being asked');
+    if (this.#interim > maxInterimAnswers) throw new InvalidAnswer('The backend sends too many interim answers');
+    // The client did not ask for 100, and 102 says nothing.
+    if (status === 103) this.#client.write(`HTTP/1.1 103 ${reasonOf(103)}\r\n${lines}\r\n`);
+  }
+
+  /** Sends the head, with a short body in the same packet. Returns the bytes that are not sent yet. */
+  #sendHead({ status, lines, framing, keepsAlive }: AnswerHead, rest: Buffer): Buffer {
+    this.#keepsAlive = keepsAlive;
+    this.status = status;
+    const isChunked = framing === 'chunked' || framing === 'until-close';
+    const frame = `${isChunked ? 'Transfer-Encoding: chunked\r\n' : ''}${this.#isLast ? closeLine : keepAliveLines}`;
+    const head = `HTTP/1.1 ${status} ${reasonOf(status)}\r\n${lines}${frame}\r\n`;
+    this.#body = bodyOf(framing);
+    if (!this.#body) {
+      this.#client.write(head);
+      this.#end(rest.length);
+      return rest.subarray(rest.length);
+    }
+    if (rest.length > maxShortBytes) {
+      this.#client.write(head);
+      return rest;
+    }
+    let text = head;
+    const used = this.#body.read(rest, (part) => void (text += part.toString('latin1')));
+    this.#client.write(text);
+    if (this.#body.isComplete) this.#end(rest.length - used);
+    return rest.subarray(rest.length);
+  }
+
+  #readBody(bytes: Buffer, backend: Channel): void {
+    if (bytes.length === 0) return;
+    if (this.isComplete || !this.#body) {
+      this.#hasSurplus = true;
+      return;
+    }
+    const used = this.#body.read(bytes, (part) => backend.pass(part, this.#client));
+    if (this.#body.isComplete) this.#end(bytes.length - used);
+  }
+
+  #end(surplusBytes: number): void {
+    this.isComplete = true;
+    if (surplusBytes > 0) this.#hasSurplus = true;
+  }
+}
+
+function bodyOf(framing: Framing): Body | undefined {
+  if (framing === 'none' || (typeof framing === 'object' && framing.length === 0)) return undefined;
+  if (framing === 'until-close') return new UnboundedBody();
+  return framing === 'chunked' ? new ChunkedBody({ isLenient: true }) : new LengthBody(framing.length);
+}
+
+/** The end of the head, with the empty line, which may consist of a bare LF; -1 if it is not there. */
+function endOfHead(bytes: Buffer): number {
+  for (let at = bytes.indexOf(lineFeed); at >= 0; at = bytes.indexOf(lineFeed, at + 1)) {
+    if (bytes[at + 1] === lineFeed) return at + 2;
+    if (bytes[at + 1] === carriageReturn && bytes[at + 2] === lineFeed) return at + 3;
+  }
+  return -1;
+}

@@ -1,0 +1,190 @@
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
+import type { Address } from '../lookup.ts';
+import { keepAlive } from '../sockets.ts';
+import { readInto } from './read-into.ts';
+
+/** As much as a socket usually returns at once. */
+const bufferBytes = 64 * 1024;
+
+/** All channels read into this buffer, one after the other, while they have little to read. */
+const sharedBuffer = Buffer.allocUnsafeSlow(bufferBytes);
+
+/** Below this, a read does not need a buffer of its own. */
+const littleBytes = bufferBytes / 4;
+
+/** Buffers of channels that had much to read. */
+const freeBuffers: Buffer[] = [];
+
+const maxFreeBuffers = 32;
+
+const nothing = Buffer.alloc(0);
+
+/** What a channel calls. */
+export interface ChannelUser {
+  /** Bytes have arrived. They are valid until this returns: what is kept must be copied. */
+  onBytes(bytes: Buffer): void;
+  /** The other side has finished sending. */
+  onEnd(): void;
+  /** The connection is closed, and nothing is called any more. */
+  onClose(error: Error | undefined): void;
+}
+
+/** The connection of a client or of a backend, with back-pressure. It allocates nothing for small messages. */
+export class Channel {
+  readonly socket: Socket;
+  user: ChannelUser;
+  readonly #errorBoundary: ErrorBoundary;
+  #buffer: Buffer = sharedBuffer;
+  /** Whether bytes that were read stay valid until `resume`. */
+  #ownsBytes = false;
+  #isReleased = false;
+  #error: Error | undefined;
+
+  private constructor(socket: Socket | Address, user: ChannelUser, errorBoundary: ErrorBoundary, isTunnel = false) {
+    this.user = user;
+    this.#errorBoundary = errorBoundary;
+    const nextBuffer = () => this.#buffer;
+    const onRead = (length: number, buffer: Buffer) => this.#onRead(length, buffer);
+    if ('port' in socket) {
+      const { host, port } = socket;
+      this.socket = connect({ host, port, noDelay: true, onread: { buffer: nextBuffer, callback: onRead } });
+    } else {
+      this.socket = socket;
+      if (isTunnel || !readInto(socket, nextBuffer, onRead)) {
+        this.#ownsBytes = true;
+        socket.on('data', this.#onData).resume();
+      }
+    }
+    keepAlive(this.socket);
+    this.socket.on('error', this.#onError).on('end', this.#onEnd).on('close', this.#onClose);
+  }
+
+  /** Reads an open connection. */
+  static of(socket: Socket, user: ChannelUser, errorBoundary: ErrorBoundary): Channel {
+    return new Channel(socket, user, errorBoundary);
+  }
+
+  /** Reads an open connection that something else has read already, such as a tunnel. */
+  static ofTunnel(socket: Socket, user: ChannelUser, errorBoundary: ErrorBoundary): Channel {
+    return new Channel(socket, user, errorBoundary, true);
+  }
+
+  /** Connects to an address. */
+  static to(address: Address, user: ChannelUser, errorBoundary: ErrorBoundary): Channel {
+    return new Channel(address, user, errorBoundary);
+  }
+
+  /** Writes text in Latin-1. */
+  write(text: string): void {
+    this.socket.write(text, 'latin1');
+  }
+
+  /** Whether the system has everything that was written. */
+  get isFlushed(): boolean {
+    return this.socket.writableLength === 0;
+  }
+
+  /** Calls `action` when the system has everything that was written. Never, if the connection is closed before. */
+  whenFlushed(action: () => void): void {
+    if (this.isFlushed) action();
+    else
+      this.socket.write(
+        nothing,
+        this.#errorBoundary.wrap((error) => error ?? action()),
+      );
+  }
+
+  /** Writes bytes that this channel has just read to another one, and reads on when they are written. */
+  pass(bytes: Buffer, to: Channel): void {
+    to.socket.write(this.#ownsBytes ? bytes : Buffer.from(bytes));
+  }
+
+  /** Stops reading until another channel has written everything. */
+  waitFor(to: Channel): void {
+    if (to.isFlushed) return;
+    this.pause();
+    to.whenFlushed(() => this.resume());
+  }
+
+  pause(): void {
+    this.socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#isReleased && !this.socket.destroyed) this.socket.resume();
+  }
+
+  /** Closes the connection, and what it has to write is lost. */
+  destroy(): void {
+    this.socket.destroy();
+  }
+
+  /** Leaves the connection to another reader, as if it was never read, but for `unread`. */
+  release(unread: Buffer): Socket {
+    this.#isReleased = true;
+    this.#buffer = sharedBuffer;
+    const { socket } = this;
+    socket.off('error', this.#onError).off('end', this.#onEnd).off('close', this.#onClose).off('data', this.#onData);
+    if (unread.length > 0) socket.unshift(Buffer.from(unread));
+    // A new reader does not resume what was paused.
+    if (socket.isPaused()) socket.resume();
+    return socket;
+  }
+
+  #onRead(length: number, buffer: Buffer): boolean {
+    const bytes = buffer.subarray(0, length);
+    if (this.#isReleased) return this.socket.push(Buffer.from(bytes));
+    this.#onBytes(bytes);
+    this.#chooseBuffer(length);
+    return true;
+  }
+
+  /** A channel with much to read has its own buffer, from which the other side can write without a copy. */
+  #chooseBuffer(length: number): void {
+    if (length === bufferBytes && !this.#ownsBytes) {
+      this.#buffer = freeBuffers.pop() ?? Buffer.allocUnsafeSlow(bufferBytes);
+      this.#ownsBytes = true;
+    } else if (length < littleBytes && this.#buffer !== sharedBuffer && !this.socket.isPaused()) {
+      if (freeBuffers.length < maxFreeBuffers) freeBuffers.push(this.#buffer);
+      this.#buffer = sharedBuffer;
+      this.#ownsBytes = false;
+    }
+  }
+
+  #onBytes(bytes: Buffer): void {
+    try {
+      this.user.onBytes(bytes);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #fail(error: unknown): void {
+    const fail = () => {
+      throw error;
+    };
+    this.#errorBoundary.wrap(fail, () => this.destroy())();
+  }
+
+  readonly #onData = (bytes: Buffer): void => this.#onBytes(bytes);
+
+  readonly #onError = (error: Error): void => void (this.#error = error);
+
+  readonly #onEnd = (): void => {
+    try {
+      this.user.onEnd();
+    } catch (error) {
+      this.#fail(error);
+    }
+  };
+
+  readonly #onClose = (): void => {
+    try {
+      this.user.onClose(this.#error);
+    } catch (error) {
+      this.#fail(error);
+    }
+  };
+}
