@@ -52,6 +52,7 @@ export class Lookup {
   readonly #gateways: RememberedReads<NodeGateway>;
   /** Hashes of tokens, because to work one out costs as much as a good part of a request. */
   readonly #ids = new LRUCache<string, string>({ max: maxEntries });
+  readonly #services = new LRUCache<string, string>({ max: maxEntries });
 
   /** `onGone` is called each time a read finds that a backend has ended. */
   constructor({ store, clock, onGone }: { store: Store; clock: Clock; onGone: (backend: string) => void }) {
@@ -64,7 +65,9 @@ export class Lookup {
     this.#locations = new RememberedReads({
       ...shared,
       read: async (id) => {
-        const found = locationOf(await this.#limited(() => store.get(backends, id)));
+        const backend = await this.#limited(() => store.get(backends, id));
+        if (backend) this.#services.set(id, `${backend.account}/${backend.service}`);
+        const found = locationOf(backend);
         if (found.state === 'gone') onGone(id);
         return found;
       },
@@ -118,6 +121,11 @@ export class Lookup {
   /** Drops the location of a backend that has changed, and the result of a read in progress. */
   forget(backend: string): void {
     this.#locations.forget(backend);
+  }
+
+  /** The service of a backend whose location was read lately, `<account>/<service>`. */
+  serviceOf(backend: string): string | undefined {
+    return this.#services.get(backend);
   }
 
   /** The gateway of a node, `undefined` if it has none. */

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { openLog } from '../core/log/log.ts';
+import { backends } from '../model/backend.ts';
+import type { Backend } from '../model/backend.ts';
 import { newToken } from './testing/token.ts';
 import {
   exchangeBytes,
@@ -74,3 +76,36 @@ test('metrics: requests by class, open connections, hold times', async () => {
   await fixture.proxy[Symbol.asyncDispose]();
   expect(await fixture.metrics.metrics()).not.toContain('berth_proxy');
 });
+
+test('latency and bytes by service, whichever way a request is forwarded', async () => {
+  await using fixture = await openFixture();
+  await using program = await startProgram((_request, response) => void response.end('x'.repeat(1_000)));
+  const { token, backend } = await spawnReady(fixture, program);
+  const service = serviceOf(await fixture.store.get(backends, backend));
+  await fetch(`${fixture.url}/${token}/plain`);
+  await fetch(`${fixture.url}/${token}/general`, { method: 'REPORT' });
+  await until(async () => /open_connections 0$/m.test(await fixture.metrics.metrics()));
+  const text = await fixture.metrics.metrics();
+  expect(text).toContain(`berth_proxy_request_seconds_count{service="${service}",code_class="2xx"} 2`);
+  const sent = new RegExp(`berth_proxy_sent_bytes_total\\{service="${service}"\\} (\\d+)`).exec(text)?.[1];
+  expect(Number(sent)).toBeGreaterThan(2_000);
+});
+
+test('the log can be a sample, which names the trace of a request', async () => {
+  const { log, ended } = openLines();
+  await using fixture = await openFixture({ log, accessLogPercent: 25 });
+  await using program = await startProgram((_request, response) => void response.end());
+  const { token } = await spawnReady(fixture, program);
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  for (let i = 0; i < 8; i += 1) {
+    await fetch(`${fixture.url}/${token}/`, { method: i < 4 ? 'GET' : 'REPORT', headers: { traceparent } });
+  }
+  await fetch(`${fixture.url}/${newToken()}/`);
+  await until(() => ended().some(({ error }) => error === 'gone'));
+  const trace = '0af7651916cd43dd8448eb211c80319c';
+  expect(ended()).toMatchObject([{ method: 'GET', trace }, { method: 'REPORT', trace }, { status: 410 }]);
+});
+
+function serviceOf(backend: Backend | undefined): string {
+  return `${backend?.account}/${backend?.service}`;
+}

@@ -6,7 +6,9 @@ import { requestId } from '../core/http/request-id.ts';
 import type { ErrorBoundary } from '../core/log/error-boundary.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
+import { AccessLogSample, traceOf } from './access-log.ts';
 import type { RequestContext } from './request-context.ts';
+import { ServiceMetrics } from './service-metrics.ts';
 
 /** A container starts in a third of a second if its node has the image, and in minutes if the node has to pull it. */
 const holdBucketsSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -23,12 +25,18 @@ interface ProxyMetricsDeps {
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly openConnections: () => number;
+  /** The service of a backend, `<account>/<service>`, as far as it is known. */
+  readonly serviceOf: (backend: string) => string | undefined;
+  /** The share of requests that are logged. Failed ones always are. */
+  readonly accessLogPercent: number;
 }
 
 /** A request that has ended. */
 export interface EndedRequest {
   /** Its ID, which is only made where it is needed. */
   readonly id: () => string;
+  /** Its trace, which is only looked for where it is needed. */
+  readonly trace: () => string | undefined;
   readonly backend: string | undefined;
   readonly method: string | undefined;
   /** The status that the client received; `undefined` if there was no answer. */
@@ -40,6 +48,8 @@ export interface EndedRequest {
   readonly receivedBytes: number;
 }
 
+const switchingProtocols = 101;
+
 /** The counter of one class of statuses. To find it by its label takes longer than to count. */
 type CodeCount = Pick<Counter.Internal, 'inc'>;
 
@@ -49,10 +59,14 @@ export class ProxyMetrics implements Disposable {
   readonly #requests: Counter<'code_class'>;
   readonly #holds: Histogram;
   readonly #counts = new Map<string, CodeCount>();
+  readonly #services: ServiceMetrics;
+  readonly #logged: AccessLogSample;
 
   constructor(deps: ProxyMetricsDeps) {
     this.#deps = deps;
     const registers = [deps.metrics];
+    this.#services = new ServiceMetrics(deps.metrics);
+    this.#logged = new AccessLogSample(deps.accessLogPercent);
     this.#requests = new Counter({
       name: names.requests,
       help: 'Requests that have ended, by class of status; "cut" had no answer',
@@ -85,6 +99,7 @@ export class ProxyMetrics implements Disposable {
     const onClosed = this.#deps.errorBoundary.wrap(() =>
       this.ended({
         id: () => requestId(request),
+        trace: () => traceOf(request.headers.traceparent),
         backend: context.backend,
         method: request.method,
         status: context.status(),
@@ -98,13 +113,17 @@ export class ProxyMetrics implements Disposable {
   }
 
   /** Counts and logs a request that has ended. */
-  ended({ id, startedMs, ...fields }: EndedRequest): void {
-    const { clock, log } = this.#deps;
-    const { status } = fields;
-    this.#countOf(status === undefined ? 'cut' : `${Math.floor(status / 100)}xx`).inc();
-    if (!log.isLevelEnabled('info')) return;
+  ended({ id, trace, startedMs, ...fields }: EndedRequest): void {
+    const { clock, log, serviceOf } = this.#deps;
+    const { status, backend } = fields;
+    const codeClass = status === undefined ? 'cut' : `${Math.floor(status / 100)}xx`;
     const durationMs = clock.now().getTime() - startedMs;
-    log.info({ request: id(), ...fields, durationMs }, 'Request ended');
+    this.#countOf(codeClass).inc();
+    const service = backend === undefined ? undefined : serviceOf(backend);
+    if (service !== undefined)
+      this.#services.observe(service, { ...fields, codeClass, durationMs, isUpgraded: status === switchingProtocols });
+    if (!log.isLevelEnabled('info') || !this.#logged.includes(fields)) return;
+    log.info({ request: id(), trace: trace(), ...fields, durationMs }, 'Request ended');
   }
 
   #countOf(codeClass: string): CodeCount {
@@ -130,6 +149,7 @@ export class ProxyMetrics implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#services[Symbol.dispose]();
     for (const name of Object.values(names)) this.#deps.metrics.removeSingleMetric(name);
   }
 }

@@ -43,6 +43,8 @@ export interface ProxyDeps {
   /** How long a backend may take from its creation to `ready`. */
   readonly startTimeoutMs: number;
   readonly hold: HoldLimits;
+  /** The share of requests that are logged. Failed ones always are. */
+  readonly accessLogPercent: number;
   /** The URL of the API, whose readiness pages browsers see while a backend starts. Absent: they wait as other clients do. */
   readonly apiUrl?: string;
   /**
@@ -80,7 +82,8 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   const clock = errorBoundary.clock(deps.clock);
   const connections = opened.use(new Connections({ id: deps.id, bus, clock, log }));
   const openConnections = () => connections.total;
-  const metrics = opened.use(new ProxyMetrics({ log, errorBoundary, clock, metrics: deps.metrics, openConnections }));
+  const serviceOf = (backend: string) => lookup.serviceOf(backend);
+  const metrics = opened.use(new ProxyMetrics({ ...deps, errorBoundary, clock, openConnections, serviceOf }));
   const drop = (backend: string) => {
     forwarder.drop(backend);
     plain.drop(backend);

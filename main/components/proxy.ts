@@ -13,6 +13,7 @@ export async function startProxy(deps: ThreadDeps, roles: Roles, apiUrl: string)
     id: `${nodeName}-${randomBytes(4).toString('hex')}`,
     log: deps.log.child({ component: 'proxy' }),
     startTimeoutMs: (config.startTimeoutSeconds + config.pullTimeoutSeconds) * 1000,
+    accessLogPercent: config.accessLogPercent,
     hold: { ms: config.holdSeconds * 1000, requests: config.maxHeldRequests },
     behindLoadBalancer: config.behindLoadBalancer,
     webSocketPingMs: config.webSocketPingSeconds * 1000,

@@ -39,4 +39,10 @@ export const proxySettings = {
     defaultText: '`1`',
     help: 'When the proxy stops, WebSockets are closed with code 1012 after this time, and their clients connect again. Use the time that the load balancer in front needs to notice that the proxy accepts no connections.',
   },
+  accessLogPercent: {
+    variable: 'BERTH_ACCESS_LOG_PERCENT',
+    schema: whole({ min: 0, max: 100, or: 100 }),
+    defaultText: '`100`',
+    help: 'The share of requests through the proxy that are logged. Requests that fail with a status of 500 or above, that the proxy answers with an error, or whose connection breaks are always logged.',
+  },
 } satisfies Record<string, Setting<unknown>>;

@@ -6,7 +6,15 @@ import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
-import { connected, openFixture, spawnReady, startProgram, startRawProgram, until } from '../testing/fixture.ts';
+import {
+  connected,
+  gathered,
+  openFixture,
+  spawnReady,
+  startProgram,
+  startRawProgram,
+  until,
+} from '../testing/fixture.ts';
 import type { Fixture, Program } from '../testing/fixture.ts';
 
 const drain = { noticeMs: 0, deadlineMs: 10_000 };
@@ -216,6 +224,25 @@ test('protocols other than WebSocket get no pings', async () => {
   await clock.advance(10 * webSocketPingMs);
   expect([more, program.sockets.size]).toEqual([0, 1]);
   client.destroy();
+});
+
+test('a client that has finished sending still receives from its backend', async () => {
+  await using fixture = await openFixture();
+  let heard = '';
+  await using program = await startAgreeing((socket) => {
+    socket.allowHalfOpen = true;
+    socket.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+    socket.once('end', () => socket.end(`all of ${heard}`));
+  }, 'echo');
+  const { token, backend } = await spawnReady(fixture, program);
+  const client = await connected(fixture.port);
+  client.allowHalfOpen = true;
+  client.write(upgradeTo(token, 'echo'));
+  await once(client, 'data');
+  client.end('it');
+  expect(await gathered(client)).toBe('all of it');
+  await until(() => fixture.reports.at(-1)?.[backend] === undefined);
+  expect(program.sockets.size).toBe(0);
 });
 
 test.each(['websocket', 'echo'])('a slow client of %s slows its backend down', async (protocol) => {

@@ -160,7 +160,16 @@ export class ClientConnection implements ChannelUser {
     metrics.logError({ id, backend: undefined }, code, cause);
     const { status } = sendError(this.#channel, request, { code, id, isComplete: false });
     const { method } = request;
-    metrics.ended({ id: () => id, backend: undefined, method, status, error: code, startedMs, ...noBytes });
+    metrics.ended({
+      id: () => id,
+      trace: () => undefined,
+      backend: undefined,
+      method,
+      status,
+      error: code,
+      startedMs,
+      ...noBytes,
+    });
     this.#linger(request.body === 0);
   }
 

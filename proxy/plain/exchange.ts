@@ -6,6 +6,7 @@ import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import type { Connections } from '../connections.ts';
 import { ProxyError, asProxyError, unreachableError } from '../errors.ts';
 import type { Lookup } from '../lookup.ts';
+import { traceInLines } from '../access-log.ts';
 import type { ProxyMetrics } from '../metrics.ts';
 import { Answer } from './answer.ts';
 import type { BackendConnection, BackendConnections } from './backend-connections.ts';
@@ -241,6 +242,7 @@ export class Exchange {
     const { socket } = this.#client.channel;
     this.#deps.metrics.ended({
       id: () => (this.#id ??= randomUUID()),
+      trace: () => traceInLines(this.#request.lines),
       backend: this.#target.backend,
       method: this.#request.method,
       status: this.#answer.status,

@@ -87,6 +87,7 @@ export async function openFixture({ path = defaultPath, ...changes }: Options = 
       secret,
       secretFor: (token) => `secret of ${token}`,
       startTimeoutMs: 30_000,
+      accessLogPercent: 100,
       hold: { ms: 60_000, requests: 5_000 },
       webSocketPingMs: 0,
       drain: { noticeMs: 0, deadlineMs: 50 },

@@ -1,0 +1,44 @@
+/** Which requests are logged, and as part of which trace. */
+import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
+
+/** How a request has ended. */
+export interface Outcome {
+  /** `undefined`: it had no answer. */
+  readonly status: number | undefined;
+  /** The proxy's own error that was answered. */
+  readonly error: ProxyErrorCode | undefined;
+}
+
+const firstServerError = 500;
+
+/** Selects a share of all requests, evenly, and every one that failed. */
+export class AccessLogSample {
+  readonly #percent: number;
+  #sum = 0;
+
+  constructor(percent: number) {
+    this.#percent = percent;
+  }
+
+  /** Whether the next request is logged. */
+  includes({ status, error }: Outcome): boolean {
+    if (error !== undefined || status === undefined || status >= firstServerError) return true;
+    this.#sum += this.#percent;
+    if (this.#sum < 100) return false;
+    this.#sum -= 100;
+    return true;
+  }
+}
+
+/** The version, the trace, the span that sent the request, and flags (W3C Trace Context). */
+const traceParentPattern = /^(?!ff)[\da-f]{2}-(?!0{32})([\da-f]{32})-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:$|-)/;
+
+/** The trace of a request, from its header lines as they were received. */
+export function traceInLines(lines: string): string | undefined {
+  return traceOf(/^traceparent: ?(.*?)\r?$/im.exec(lines)?.[1]);
+}
+
+/** The trace that a request is part of, by its header `traceparent`, which backends receive as it is. */
+export function traceOf(traceParent: string | string[] | undefined): string | undefined {
+  return typeof traceParent === 'string' ? traceParentPattern.exec(traceParent)?.[1] : undefined;
+}
