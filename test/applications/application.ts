@@ -1,12 +1,17 @@
-import type { ApplicationPackages } from '../kit/packages/application-packages.ts';
 import type { TestPage } from '../kit/browser/browser.ts';
+
+/** Images that Dockerfiles are built upon: a small Debian, and the same with Node.js and the npm packages, or with those from PyPI. */
+export type Base = 'debian' | 'node' | 'python';
 
 /** An ordinary application, with a Dockerfile in the folder of its name. */
 export interface Application {
   readonly name: string;
   /** For the table in the documentation. */
   readonly title: string;
-  readonly packages?: ApplicationPackages;
+  /** What its image is built upon. */
+  readonly base: Base;
+  /** Whether it works in the path form of a URL, too. Others need a host, because their links are absolute. */
+  readonly worksByPath?: boolean;
   /** What its service must set. Default: nothing. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** What the documentation says was used. */

@@ -1,8 +1,8 @@
 /* Functions that run in the page of an application, at its origin. `applications.ts` reads them as text. */
 
-/** The URL of a WebSocket of the application. */
+/** The URL of a WebSocket of the application; relative to its page, unless it begins with a slash. */
 function socketUrl(path) {
-  return `${location.origin.replace('http', 'ws')}${path}`;
+  return new URL(path, location.href).href.replace('http', 'ws');
 }
 
 async function openSocket(path) {
@@ -61,4 +61,17 @@ export async function computeInKernel(code) {
   });
   socket.send(JSON.stringify({ channel: 'shell', header, parent_header: {}, metadata: {}, content }));
   return await result;
+}
+
+/** Sends a command to the Redis that Redis Commander shows, and returns the answer. Its page has a button for the connection. */
+export async function askRedis(command) {
+  const connection = encodeURIComponent(document.querySelector('#firstConnection').value);
+  // Its own jQuery adds the log-in.
+  return (await globalThis.$.post(`apiv2/exec/${connection}`, { cmd: command })).data;
+}
+
+/** The colour of a place on the picture that noVNC shows. */
+export function colourOfCanvas(x, y) {
+  const canvas = document.querySelector('canvas');
+  return canvas ? canvas.getContext('2d').getImageData(x, y, 1, 1).data.slice(0, 3).join() : '';
 }

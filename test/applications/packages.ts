@@ -1,11 +1,22 @@
-/** What the images of the applications contain from npm and PyPI. */
+/** What the images of the applications contain from npm and PyPI: all of one source in one layer, which they share. */
 import type { ApplicationPackages } from '../kit/packages/application-packages.ts';
 
 export const packagesOf = {
-  'socket.io': { from: 'npm', names: ['express@5.3.0', 'socket.io@4.8.4'] },
-  'y-websocket': { from: 'npm', names: ['y-websocket@1.5.4', 'yjs@13.6.33'] },
-  hocuspocus: { from: 'npm', names: ['@hocuspocus/server@4.7.0', 'yjs@13.6.33'] },
-  'node-red': { from: 'npm', names: ['node-red@5.0.7'] },
-  streamlit: { from: 'pypi', names: ['streamlit==1.67.0'] },
-  jupyter: { from: 'pypi', names: ['jupyterlab==4.6.6'] },
+  node: {
+    from: 'npm',
+    names: [
+      '@hocuspocus/server@4.7.0',
+      '@novnc/novnc@1.7.0',
+      'express@5.3.0',
+      'node-red@5.0.7',
+      'redis-commander@0.9.0',
+      'socket.io@4.8.4',
+      'y-websocket@1.5.4',
+      'yjs@13.6.33',
+    ],
+  },
+  python: {
+    from: 'pypi',
+    names: ['datasette==0.65.5', 'gradio==6.31.0', 'jupyterlab==4.6.6', 'streamlit==1.67.0', 'websockify==0.13.0'],
+  },
 } as const satisfies Readonly<Record<string, ApplicationPackages>>;

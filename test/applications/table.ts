@@ -7,7 +7,8 @@ const end = '<!-- End of the table -->\n';
 
 export interface Tried {
   readonly application: Application;
-  readonly form: 'host' | 'path';
+  /** The forms of URL that were used. */
+  readonly forms: readonly ('host' | 'path')[];
   readonly works: boolean;
 }
 
@@ -21,9 +22,9 @@ export async function withTable(page: string, tried: readonly Tried[]): Promise<
 }
 
 function tableOf(tried: readonly Tried[]): string {
-  const rows = tried.map(({ application: { name, title, settings, used }, form, works }) => [
+  const rows = tried.map(({ application: { name, title, settings, used }, forms, works }) => [
     `[${title}](../test/applications/${name}/Dockerfile)`,
-    form,
+    forms.join(', '),
     settings ? `\`${JSON.stringify(settings)}\`` : 'none',
     used,
     works ? 'yes' : 'no',
