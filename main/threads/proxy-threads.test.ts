@@ -1,0 +1,138 @@
+// Takes about 6 s
+/** The proxy in threads of its own, with the whole platform around it, but without an engine. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { Worker } from 'node:worker_threads';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
+import { openLog } from '../../core/log/log.ts';
+import { loadConfig } from '../config/config.ts';
+import { allRoles } from '../config/roles.ts';
+import { openPlatform } from '../platform.ts';
+import type { Platform } from '../platform.ts';
+
+interface Opened {
+  readonly platform: Platform;
+  /** The threads of the proxy that were started, by name. */
+  readonly threads: { readonly name: string; readonly worker: Worker }[];
+  readonly lines: string[];
+}
+
+async function open(settings: Readonly<Record<string, string>>, owned: AsyncDisposableStack): Promise<Opened> {
+  const folder = owned.use(await temporaryFolder());
+  const config = loadConfig({
+    BERTH_DATA_FOLDER: folder.path,
+    DOCKER_HOST: `unix://${folder.path}/no-engine.sock`,
+    BERTH_API_PORT: '0',
+    BERTH_REGISTRY_PORT: '0',
+    BERTH_PROXY_PORT: '0',
+    BERTH_OPERATIONS_PORT: '0',
+    ...settings,
+  });
+  const threads: Opened['threads'] = [];
+  const onWorker = (worker: Worker) => void threads.push({ name: worker.threadName ?? '', worker });
+  process.on('worker', onWorker);
+  owned.defer(() => void process.off('worker', onWorker));
+  const lines: string[] = [];
+  const log = openLog('fatal' as 'error', { write: (line) => void lines.push(line) });
+  const platform = owned.use(await openPlatform({ config, log, roles: allRoles }));
+  return { platform, threads, lines };
+}
+
+/** The check of the proxy in `/readyz`. */
+async function proxyCheck({ urls }: Platform): Promise<string | undefined> {
+  const answer = await fetch(`${urls.operations}/readyz`);
+  return ((await answer.json()) as { checks: Record<string, string> }).checks['proxy'];
+}
+
+/** The answer of the proxy to a token that does not exist. */
+async function statusOfProxy({ urls }: Platform): Promise<number> {
+  return (await fetch(`${urls.proxy}/${'x'.repeat(43)}/`, { headers: { connection: 'close' } })).status;
+}
+
+test('a blocked main thread does not delay the proxy', async () => {
+  await using owned = new AsyncDisposableStack();
+  const { platform } = await open({}, owned);
+  expect(await statusOfProxy(platform)).toBe(410);
+  const client = new Worker(
+    `const { parentPort, workerData } = require('node:worker_threads');
+     (async () => {
+       let slowestMs = 0, answers = 0;
+       parentPort.once('message', () => parentPort.postMessage({ slowestMs, answers }));
+       parentPort.postMessage('ready');
+       for (;;) {
+         const startedMs = performance.now();
+         await (await fetch(workerData)).text();
+         slowestMs = Math.max(slowestMs, performance.now() - startedMs);
+         answers += 1;
+       }
+     })();`,
+    { eval: true, execArgv: [], workerData: `${platform.urls.proxy}/${'x'.repeat(43)}/` },
+  );
+  await once(client, 'message');
+  const blockedMs = 1_500;
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, blockedMs);
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+  client.postMessage('stop');
+  const [{ slowestMs, answers }] = (await once(client, 'message')) as [{ slowestMs: number; answers: number }];
+  await client.terminate();
+  expect(answers).toBeGreaterThan(10);
+  expect(slowestMs).toBeLessThan(blockedMs / 2);
+});
+
+test('a thread that has ended is started again on its port; until then the process is not ready', async () => {
+  await using owned = new AsyncDisposableStack();
+  const { platform, threads, lines } = await open({}, owned);
+  expect(await proxyCheck(platform)).toBe('ok');
+  const before = threads.find(({ name }) => name === 'proxy-1');
+  await before?.worker.terminate();
+  expect(await proxyCheck(platform)).toMatch(/^A thread of the proxy has ended and starts again: /);
+  await expect(statusOfProxy(platform)).rejects.toThrow('fetch failed');
+  await expect.poll(() => proxyCheck(platform), { timeout: 10_000 }).toBe('ok');
+  expect(await statusOfProxy(platform)).toBe(410);
+  expect(threads.filter(({ name }) => name === 'proxy-1')).toHaveLength(2);
+  expect(lines.join('')).toContain('A thread of the proxy has ended, it is started again');
+});
+
+test('the metrics of all threads are added up, and those of the process are not counted twice', async () => {
+  await using owned = new AsyncDisposableStack();
+  const { platform } = await open({ BERTH_PROXY_THREADS: '2' }, owned);
+  const connections = 32;
+  for (let i = 0; i < connections; i += 1) expect(await statusOfProxy(platform)).toBe(410);
+  const text = await (await fetch(`${platform.urls.operations}/metrics`)).text();
+  const value = (line: string) =>
+    Number(
+      text
+        .split('\n')
+        .find((each) => each.startsWith(`${line} `))
+        ?.split(' ')[1],
+    );
+  expect(value('berth_proxy_requests_total{code_class="4xx"}')).toBe(connections);
+  expect(value('berth_thread_heap_bytes{thread="proxy-1"}')).toBeGreaterThan(1e6);
+  expect(value('berth_thread_heap_bytes{thread="proxy-2"}')).toBeGreaterThan(1e6);
+  expect(value('process_start_time_seconds')).toBeGreaterThan(Date.now() / 1000 - 3_600);
+  const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
+  expect(new Set(names).size).toBe(names.length);
+});
+
+test.each(['1', '2'])(
+  'with %s threads, a port that is in use is named, with the process that listens there',
+  async (threads) => {
+    await using owned = new AsyncDisposableStack();
+    const holder = createServer().listen(0, '127.0.0.1');
+    await once(holder, 'listening');
+    owned.defer(() => void holder.close());
+    const port = String((holder.address() as AddressInfo).port);
+    await expect(open({ BERTH_PROXY_PORT: port, BERTH_PROXY_THREADS: threads }, owned)).rejects.toThrow(
+      `BERTH_PROXY_PORT: port ${port} of 127.0.0.1 is in use by process ${process.pid} (`,
+    );
+  },
+);
+
+test('a platform does not join the port of another one, although both share theirs between threads', async () => {
+  await using owned = new AsyncDisposableStack();
+  const { platform } = await open({ BERTH_PROXY_THREADS: '2' }, owned);
+  const { port } = new URL(platform.urls.proxy);
+  await expect(open({ BERTH_PROXY_PORT: port, BERTH_PROXY_THREADS: '2' }, owned)).rejects.toThrow('is in use by');
+});
