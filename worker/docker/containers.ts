@@ -24,6 +24,8 @@ export interface ContainerSpec {
   /** Folders that are in memory, and the numeric user and group that own them. */
   readonly memoryFolders?: { readonly paths: readonly string[]; readonly owner?: { uid: number; gid: number } };
   readonly runtime?: string;
+  /** Where the engine looks up names for it, from the container's own network. Default: the DNS servers of the machine. */
+  readonly dnsServers?: readonly string[];
   /** The folder of this machine that it sees as `/data`. */
   readonly mountFolder?: string;
   /** The folder of this machine that it sees as `/.berth`, read-only; the `init` in it is its first process. */
@@ -229,6 +231,7 @@ export class DockerContainers implements Containers {
       ...(this.#limitsOpenFiles && { Ulimits: [{ Name: 'nofile', Soft: maxOpenFiles, Hard: maxOpenFiles }] }),
       LogConfig: { Type: 'json-file', Config: logLimits },
       ...(spec.runtime !== undefined && { Runtime: spec.runtime }),
+      ...(spec.dnsServers && { Dns: [...spec.dnsServers] }),
       Mounts: mountsOf(spec),
     };
   }

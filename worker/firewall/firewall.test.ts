@@ -89,6 +89,21 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
     expect(rulesOf(other)).toEqual([]);
   });
 
+  it('lets no name be looked up where egress is "none"', async () => {
+    const imageDigest = await platform.images.addConfigured({
+      Cmd: [
+        '/bin/sh',
+        '-c',
+        `timeout 2 nslookup outside.example; echo "exited with $?" > out.txt; exec httpd -f -p $PORT`,
+      ],
+    });
+    const id = await platform.schedule({ imageDigest, egress: 'none' });
+    await platform.until(id, 'ready');
+    // An error from new engines; old ones do not answer.
+    expect(await fetchText(platform, id, '/out.txt')).toMatch(/^exited with (?:1|143)$/m);
+    await platform.end(id);
+  });
+
   it('lets a backend reach the networks of its list only', async () => {
     const { id, reached } = await reachedFrom(['10.254.253.0/24', '169.254.0.0/16'], [...outside, ...ownService]);
     expect(reached).toEqual([`${intranet}:${outsidePort}`]);

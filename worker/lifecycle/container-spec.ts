@@ -22,6 +22,12 @@ interface ContainerParts {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/**
+ * The DNS server of a container that may not reach anything. The engine asks servers of its machine that are at loopback itself, past
+ * the firewall, and a name can carry data out. So it gets one in the container, where none is.
+ */
+const ownDnsServer = '127.0.0.1';
+
 /** The specification of a backend's container, without its address. */
 export function containerSpec(
   backend: Backend,
@@ -38,6 +44,7 @@ export function containerSpec(
     ...(memoryBytes > 0 && { memoryBytes }),
     ...(cpu && { cpu }),
     pidsLimit: settings.pidsLimit,
+    ...(backend.egress === 'none' && { dnsServers: [ownDnsServer] }),
     ...containerSecurity(backend.securityProfile ?? 'default', image, settings.capabilities),
     ...(settings.runtime !== undefined && { runtime: settings.runtime }),
     ...(mountFolder !== undefined && { mountFolder }),
