@@ -1,7 +1,9 @@
 // Takes about 10 s
 /** Whatever a backend answers: the client gets an answer with one reading, and the next request gets its own answer. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Random } from '../fuzz/random.ts';
+import { malicious, scenarios } from '../fuzz/scenarios.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { converse } from './conversation.ts';
 import type { Conversation } from './conversation.ts';
@@ -27,6 +29,12 @@ const lanes = 8;
 /** How an answer arrives: whole, or in two packets. */
 const arrivals = { whole: () => 0, 'in two': (bytes: string, random: Random) => random.below(bytes.length + 1) };
 
+/** How many changed answers. */
+const changedCount = Number(process.env['BERTH_TEST_CHANGED_ANSWERS'] ?? '200');
+
+/** The seed of a failed run, in `BERTH_TEST_FUZZ_SEED`, repeats its answers. */
+const seed = Number(process.env['BERTH_TEST_FUZZ_SEED'] ?? randomBytes(4).readUInt32BE());
+
 let subject: Subject;
 const sessions: RecordedSession[] = [];
 
@@ -38,9 +46,30 @@ afterAll(() => subject[Symbol.asyncDispose]());
 
 test.each(['GET', 'HEAD', 'POST'])('an answer to %s affects no other request', async (method) => {
   const random = new Random(19);
-  const left = Object.values(arrivals).flatMap((cutAt) =>
+  const each = Object.values(arrivals).flatMap((cutAt) =>
     hostileAnswers.map((answer) => ({ answer, cutAt: cutAt(answer.bytes, random) })),
   );
+  expect(await problemsOfAll(method, each)).toEqual([]);
+});
+
+describe(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
+  test('an answer that is changed in a few places affects no other request', { timeout: 3_600_000 }, async () => {
+    const random = new Random(seed);
+    const changed = Array.from({ length: changedCount }, () => {
+      const { name, answer: bytes } = malicious(random.pick(scenarios), random);
+      return { answer: { name: `${name} ${JSON.stringify(bytes)}`, bytes }, cutAt: arrivals['in two'](bytes, random) };
+    });
+    expect(await problemsOfAll('GET', changed)).toEqual([]);
+  });
+});
+
+interface Arrival {
+  readonly answer: HostileAnswer;
+  readonly cutAt: number;
+}
+
+async function problemsOfAll(method: string, all: readonly Arrival[]): Promise<object[]> {
+  const left = [...all];
   const wrong: object[] = [];
   const lane = async (session: RecordedSession) => {
     for (let each = left.pop(); each; each = left.pop()) {
@@ -49,13 +78,13 @@ test.each(['GET', 'HEAD', 'POST'])('an answer to %s affects no other request', a
     }
   };
   await Promise.all(sessions.map(lane));
-  expect(wrong).toEqual([]);
-});
+  return wrong;
+}
 
 async function problemsOf(
   method: string,
   { token, backendServer }: RecordedSession,
-  { answer, cutAt }: { answer: HostileAnswer; cutAt: number },
+  { answer, cutAt }: Arrival,
 ): Promise<string[]> {
   const sent = Promise.withResolvers<unknown>();
   backendServer.clear();

@@ -34,6 +34,7 @@ async function unpacked(name: ProxyProgram): Promise<Runnable> {
   if (!(await isThere(path))) throw new Error('its package lacks the program');
   const libraries = join(cachedPath(`proxy-${name}`), 'usr/lib');
   const triplets = await readdir(libraries).catch(() => []);
+  if (triplets.length === 0) return { path, env: {} };
   return { path, env: { LD_LIBRARY_PATH: triplets.map((triplet) => join(libraries, triplet)).join(':') } };
 }
 
