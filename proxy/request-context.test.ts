@@ -56,3 +56,15 @@ test('pipelined requests of a client that disconnects no longer count as open', 
     expect(fixture.reports.at(-1)).toEqual({});
   }
 });
+
+test('a client that sends thousands of requests ahead of their answers is disconnected', async () => {
+  await using fixture = await openFixture();
+  await using program = await startRawProgram(() => {});
+  const { token } = await spawnReady(fixture, program);
+  const client = await connected(fixture.port);
+  const request = `GET /${token}/ HTTP/1.1\r\nHost: a\r\nTrailer: x\r\n\r\n`;
+  client.on('error', () => {}).write(request.repeat(5_000));
+  await until(() => client.destroyed);
+  await until(() => program.sockets.size === 0);
+  expect(await fixture.metrics.metrics()).toMatch(/requests_total\{code_class="cut"\} 1$/m);
+});

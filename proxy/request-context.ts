@@ -41,6 +41,12 @@ export interface UpgradeRequest {
 /** The reason of every `closed` signal. It is a constant because an error for each would be a good part of a short request's cost. */
 const ended = new Error('The request has ended');
 
+/**
+ * How many requests a client may send ahead of their answers. Clients that pipeline send a dozen. Node reads any number, and each takes
+ * kilobytes while the first one is held.
+ */
+const maxUnanswered = 1_000;
+
 /** The context of a plain request. */
 export function plainContext(request: IncomingMessage, response: ServerResponse): RequestContext {
   const { socket } = request;
@@ -49,6 +55,7 @@ export function plainContext(request: IncomingMessage, response: ServerResponse)
   const responses = unansweredOn.get(socket) ?? trackResponses(socket);
   const last = [...responses].at(-1);
   responses.add(response);
+  if (responses.size > maxUnanswered) socket.destroy();
   response.once('close', () => {
     responses.delete(response);
     closing.abort(ended);
