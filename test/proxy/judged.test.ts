@@ -103,7 +103,7 @@ async function differences(lane: number, pieces: readonly string[], waitMs: numb
   if (!own) return [];
   const isDifferent = judged.some((each) => !isStartOf(own.readings, each.readings) && !isRefusal(each, own.readings));
   const isRefused = judged.every((each) => !isStartOf(own.readings, each.readings));
-  const problems = [...own.problems, ...problemsOfAnswers(own.received, own.requests)];
+  const problems = [...own.problems, ...problemsOfAnswers(own.received, own.requests, attempt)];
   if (!isDifferent && !isRefused && problems.length === 0) return [];
   const said = (readings: readonly Reading[], answer: string) => `${JSON.stringify(readings)} (${statuses(answer)})`;
   return [
@@ -117,16 +117,19 @@ async function differences(lane: number, pieces: readonly string[], waitMs: numb
  * Whether a judge agrees as far as it reads, and refuses the rest. Each of them refuses requests that the other one accepts, such as a tab
  * after a length, so it takes both.
  */
-function isRefusal({ readings, received }: Heard, own: readonly Reading[]): boolean {
-  return isStartOf(readings, own) && /HTTP\/1\.1 [45]\d\d /.test(received);
+function isRefusal({ readings, received, isClosed }: Heard, own: readonly Reading[]): boolean {
+  // The answer of a judge that closes the connection at once may get lost.
+  return isStartOf(readings, own) && (isClosed || /HTTP\/1\.1 [45]\d\d /.test(received));
 }
 
 interface Heard {
+  /** Of this attempt. */
   readonly requests: readonly Message[];
-  /** Of the requests of this attempt. */
   readonly readings: readonly Reading[];
   readonly problems: readonly string[];
   readonly received: string;
+  /** Whether the proxy has closed the connection by itself. */
+  readonly isClosed: boolean;
 }
 
 async function through(
@@ -136,10 +139,12 @@ async function through(
 ): Promise<Heard> {
   backend.clear();
   const isDone = (received: string) => received.includes('/last HTTP/1.1 0');
-  const { received } = await exchange(to, pieces, { quietMs: waitMs, isDone });
+  const { received, isClosed } = await exchange(to, pieces, { quietMs: waitMs, isDone });
+  const requests = backend.requests.filter((request) => inSession([readingOf(request)], prefix).length > 0);
   return {
-    requests: backend.requests,
-    readings: inSession(backend.requests.map(readingOf), prefix),
+    requests,
+    readings: inSession(requests.map(readingOf), prefix),
+    isClosed,
     problems: backend.problems.map((problem) => `ambiguous bytes reach the backend: ${problem}`),
     received,
   };

@@ -14,7 +14,9 @@ export function readingOf({ startLine, body }: Message): Reading {
 export function inSession(readings: readonly Reading[], prefix: string): Reading[] {
   return readings.flatMap(([start, body]) => {
     const [method = '', path = ''] = start.split(' ', 2);
-    return path.startsWith(`${prefix}/`) ? [[`${method} ${start.slice(method.length + 1 + prefix.length)}`, body]] : [];
+    return path === prefix || path.startsWith(`${prefix}/`)
+      ? [[`${method} ${start.slice(method.length + 1 + prefix.length)}`, body]]
+      : [];
   });
 }
 
@@ -29,15 +31,18 @@ export function isStartOf(some: readonly Reading[], all: readonly Reading[]): bo
 
 /**
  * What is wrong with the answers to a connection: they have one reading and the order of their requests, and the proxy answers nothing
- * after it has closed the connection with an error.
+ * after it has closed the connection with an error. Answers to requests whose path does not begin with the prefix are ignored.
  */
-export function problemsOfAnswers(received: string, requests: readonly Message[]): string[] {
+export function problemsOfAnswers(received: string, requests: readonly Message[], prefix = ''): string[] {
   const reader = new StrictReader({ kind: 'response' });
   reader.push(received);
   reader.end();
   if (reader.problem !== undefined) return [`ambiguous bytes reach the client: ${reader.problem}`];
   const final = reader.messages.filter(({ startLine }) => !startLine.startsWith('HTTP/1.1 1'));
-  const good = final.filter(({ startLine }) => startLine.startsWith('HTTP/1.1 200')).map(({ body }) => body);
+  const good = final
+    .filter(({ startLine }) => startLine.startsWith('HTTP/1.1 200'))
+    .map(({ body }) => body)
+    .filter((body) => inSession([[body, '']], prefix).length > 0);
   // A client that sends nonsense after a request may lose the answer to it.
   const expected = requests.map(({ startLine, body }) => `${startLine} ${body.length}`).slice(0, good.length);
   const problems = String(good) === String(expected) ? [] : [`answers out of order: ${JSON.stringify(received)}`];
