@@ -53,8 +53,8 @@ export function plainContext(request: IncomingMessage, response: ServerResponse)
   keepAlive(socket);
   const closing = new AbortController();
   const responses = unansweredOn.get(socket) ?? trackResponses(socket);
-  const last = [...responses].at(-1);
-  responses.add(response);
+  const last = [...responses.values()].at(-1);
+  responses.set(response, closing.signal);
   if (responses.size > maxUnanswered) socket.destroy();
   response.once('close', () => {
     responses.delete(response);
@@ -64,8 +64,8 @@ export function plainContext(request: IncomingMessage, response: ServerResponse)
   return { request, response, ...(last && { earlier: untilClosed(last) }), closed: closing.signal, status };
 }
 
-function untilClosed(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => response.once('close', resolve));
+function untilClosed(closed: AbortSignal): Promise<void> {
+  return new Promise((resolve) => closed.addEventListener('abort', () => resolve()));
 }
 
 /** The context of a request that asks for an upgrade. */
@@ -80,7 +80,7 @@ export function upgradeContext(
   socket.once('close', () => closing.abort(ended));
   // An error is followed by `close`, which is handled.
   socket.on('error', () => {});
-  const earlier = [...(unansweredOn.get(socket) ?? [])];
+  const earlier = [...(unansweredOn.get(socket)?.keys() ?? [])];
   const response = rejection(request, { socket, earlier, errorBoundary });
   const upgrade = { socket, head, isEarly: earlier.length > 0 };
   const status = () => (response.headersSent ? response.statusCode : response.socket ? undefined : 101);
@@ -99,15 +99,18 @@ export function isUpgradeWanted(request: IncomingMessage): boolean {
   return upgrade !== undefined && !hasBody(request) && !carriesHttp.test(upgrade);
 }
 
-/** The unanswered responses of each client connection, in order. There are several if the client pipelines its requests. */
-const unansweredOn = new WeakMap<Duplex, Set<ServerResponse>>();
+/**
+ * The unanswered responses of each client connection, in order, and what aborts when each is closed. There are several if the client
+ * pipelines its requests.
+ */
+const unansweredOn = new WeakMap<Duplex, Map<ServerResponse, AbortSignal>>();
 
 /** Closes all responses of a connection with it, because Node closes only the first. */
-function trackResponses(socket: Duplex): Set<ServerResponse> {
-  const responses = new Set<ServerResponse>();
+function trackResponses(socket: Duplex): Map<ServerResponse, AbortSignal> {
+  const responses = new Map<ServerResponse, AbortSignal>();
   unansweredOn.set(socket, responses);
   socket.once('close', () => {
-    for (const response of responses) response.destroy();
+    for (const response of responses.keys()) response.destroy();
   });
   return responses;
 }

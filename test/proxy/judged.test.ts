@@ -10,7 +10,7 @@ import { exchange } from './exchange.ts';
 import type { Listening } from './exchange.ts';
 import { openJudge } from './judges.ts';
 import type { Judge } from './judges.ts';
-import { inSession, isStartOf, problemsOfAnswers, readingOf } from './readings.ts';
+import { inSession, isPartOf, isStartOf, problemsOfAnswers, readingOf } from './readings.ts';
 import type { Reading } from './readings.ts';
 import type { RecordingBackend } from './recording-backend.ts';
 import { piecesOf, requestStream } from './request-streams.ts';
@@ -101,8 +101,9 @@ async function differences(lane: number, pieces: readonly string[], waitMs: numb
     ),
   );
   if (!own) return [];
-  const isDifferent = judged.some((each) => !isStartOf(own.readings, each.readings) && !isRefusal(each, own.readings));
-  const isRefused = judged.every((each) => !isStartOf(own.readings, each.readings));
+  const isWithin = own.received.includes('HTTP/1.1 417 ') ? isPartOf : isStartOf;
+  const isDifferent = judged.some((each) => !isWithin(own.readings, each.readings) && !isRefusal(each, own.readings));
+  const isRefused = judged.every((each) => !isWithin(own.readings, each.readings));
   const problems = [...own.problems, ...problemsOfAnswers(own.received, own.requests, attempt)];
   if (!isDifferent && !isRefused && problems.length === 0) return [];
   const said = (readings: readonly Reading[], answer: string) => `${JSON.stringify(readings)} (${statuses(answer)})`;

@@ -29,6 +29,13 @@ export function isStartOf(some: readonly Reading[], all: readonly Reading[]): bo
   return some.length <= all.length && some.every((each, i) => isSame(each, all[i]));
 }
 
+/** Whether `some` are among `all`, in the same order. A server goes on after a request whose expectation it does not meet (417). */
+export function isPartOf(some: readonly Reading[], all: readonly Reading[]): boolean {
+  let at = 0;
+  for (const each of all) if (at < some.length && isSame(each, some[at])) at += 1;
+  return at === some.length;
+}
+
 /**
  * What is wrong with the answers to a connection: they have one reading and the order of their requests, and the proxy answers nothing
  * after it has closed the connection with an error. Answers to requests whose path does not begin with the prefix are ignored.

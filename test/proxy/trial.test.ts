@@ -66,7 +66,7 @@ describe.each(['path', 'host'] as const)('in the form %s', (form) => {
       const seen = backendServer.requests.map(readingOf);
       const problems = backendServer.problems.map((problem) => `ambiguous bytes reach the backend: ${problem}`);
       const isAsExpected = JSON.stringify(seen) === JSON.stringify(readings);
-      const isRefused = mayRefuse === true && isPartOf(seen, readings) && /HTTP\/1\.1 [45]\d\d /.test(received);
+      const isRefused = mayRefuse === true && isReadOrRefused(seen, readings) && /HTTP\/1\.1 [45]\d\d /.test(received);
       if (!isAsExpected && !isRefused) problems.push(`the backend reads ${JSON.stringify(seen)}`);
       return [...problems, ...problemsOfAnswers(received, backendServer.requests)];
     }
@@ -84,6 +84,6 @@ function addressed(bytes: string, form: 'path' | 'host', { token, host }: Record
 }
 
 /** The proxy may refuse a request and close the connection, or go on with the next one. */
-function isPartOf(seen: readonly Reading[], readings: readonly Reading[]): boolean {
+function isReadOrRefused(seen: readonly Reading[], readings: readonly Reading[]): boolean {
   return isStartOf(seen, readings) || isStartOf(seen, readings.slice(1));
 }
