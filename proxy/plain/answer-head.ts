@@ -106,7 +106,11 @@ function clientLines(fields: string, view: SessionView, facts: Facts): string {
     at = next;
   }
   lines += fields.slice(runFrom);
-  return /^(?:keep-alive|close|)$/i.test(facts.connection ?? '') ? lines : withoutOptions(fields, view);
+  if (/^(?:keep-alive|close|)$/i.test(facts.connection ?? '')) return lines;
+  const kept = withoutOptions(fields, view);
+  facts.hasDate = /^date:/im.test(kept);
+  facts.hasPolicy = /^referrer-policy:/im.test(kept);
+  return kept;
 }
 
 /** The lines for an answer whose `Connection` header names other headers. */
