@@ -1,5 +1,5 @@
 /**
- * nginx and haproxy, to which the proxy is compared. They are unpacked from the packages of this system's own release into a cache
+ * nginx and haproxy, to which the proxy is compared, and wrk, which measures it. They are unpacked from the packages of this system's own release into a cache
  * folder, because an installation would start them as services, nginx on port 80 of all addresses.
  */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { findProgram, runCommand } from '../../../setup/command.ts';
 import { cached, cachedPath, isThere } from './cached.ts';
 
-export type ProxyProgram = 'nginx' | 'haproxy';
+export type ProxyProgram = 'nginx' | 'haproxy' | 'wrk';
 
 /** A program, and the environment in which it finds its libraries. */
 export interface Runnable {
@@ -30,8 +30,9 @@ export async function proxyProgram(name: ProxyProgram): Promise<Runnable | { rea
 
 async function unpacked(name: ProxyProgram): Promise<Runnable> {
   const folder = await cached(`proxy-${name}`, async (making) => await unpack(name, making));
-  const path = join(folder, 'usr/sbin', name);
-  if (!(await isThere(path))) throw new Error('its package lacks the program');
+  const paths = [join(folder, 'usr/sbin', name), join(folder, 'usr/bin', name)];
+  const [path] = (await Promise.all(paths.map(async (each) => ((await isThere(each)) ? [each] : [])))).flat();
+  if (path === undefined) throw new Error('its package lacks the program');
   const libraries = join(cachedPath(`proxy-${name}`), 'usr/lib');
   const triplets = await readdir(libraries).catch(() => []);
   if (triplets.length === 0) return { path, env: {} };

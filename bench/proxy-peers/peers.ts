@@ -1,0 +1,124 @@
+/** The proxies that are compared: each does the same work for the same backend, in one process. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { findProgram, runCommand } from '../../setup/command.ts';
+import { freePort } from '../../test/kit/machine/free-port.ts';
+import { cached } from '../../test/kit/packages/cached.ts';
+import { proxyProgram } from '../../test/kit/packages/proxy-programs.ts';
+import type { ProxyProgram } from '../../test/kit/packages/proxy-programs.ts';
+import { haproxySettings, nginxBackendSettings, nginxSettings } from './settings.ts';
+
+/** A server that runs. */
+export interface Peer extends AsyncDisposable {
+  readonly port: number;
+  readonly pid: number;
+}
+
+/** What a proxy has to do. */
+export interface Work {
+  /** The first segment of the path, which the backend does not see. */
+  readonly token: string;
+  readonly backendPort: number;
+}
+
+/** The release that is compared. */
+const configurableHttpProxy = 'configurable-http-proxy@5.1.0';
+
+const startLimitMs = 20_000;
+
+/** Starts nginx with the files that are requested, as the backend of all proxies. */
+export async function startBackend(folder: string, webSocketPort: number): Promise<Peer> {
+  const port = await freePort();
+  await mkdir(join(folder, 'temporary'), { recursive: true });
+  return await startProgram('nginx', folder, nginxBackendSettings({ folder, port, webSocketPort }), port);
+}
+
+export async function startNginx(folder: string, work: Work): Promise<Peer> {
+  const port = await freePort();
+  await mkdir(join(folder, 'temporary'), { recursive: true });
+  return await startProgram('nginx', folder, nginxSettings({ ...work, folder, port }), port);
+}
+
+export async function startHaproxy(folder: string, work: Work): Promise<Peer> {
+  const port = await freePort();
+  await mkdir(folder, { recursive: true });
+  return await startProgram('haproxy', folder, haproxySettings({ ...work, port }), port);
+}
+
+/** Starts Berth's proxy alone, with a store and bus of its own. */
+export async function startBerth({ token, backendPort }: Work, routes = 1): Promise<Peer & { readonly token: string }> {
+  const program = join(import.meta.dirname, 'berth.ts');
+  const child = spawn(process.execPath, [program, String(backendPort), token, String(routes)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  const opened = JSON.parse(line.toString()) as { port: number; token: string };
+  return { ...opened, ...running(child) };
+}
+
+/** Starts JupyterHub's proxy from npm. */
+export async function startConfigurableHttpProxy({ token, backendPort }: Work): Promise<Peer> {
+  const npm = await findProgram('npm');
+  if (npm === undefined) throw new Error('npm is not installed');
+  const folder = await cached(configurableHttpProxy, async (making) => {
+    const quiet = ['--no-audit', '--no-fund', '--no-save', '--ignore-scripts', '--loglevel=error'];
+    const PATH = [dirname(process.execPath), process.env['PATH']].join(':');
+    const args = ['install', `--prefix=${making}`, ...quiet, configurableHttpProxy];
+    await runCommand(npm, args, { cwd: making, env: { PATH } });
+  });
+  const [port, apiPort] = [await freePort(), await freePort()];
+  const program = join(folder, 'node_modules/configurable-http-proxy/bin/configurable-http-proxy');
+  const host = '127.0.0.1';
+  const args = [program, '--ip', host, '--port', `${port}`, '--api-ip', host, '--api-port', `${apiPort}`];
+  const child = spawn(process.execPath, [...args, '--no-include-prefix', '--log-level', 'error'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  await answers(apiPort);
+  const target = `http://${host}:${backendPort}`;
+  const route = `http://${host}:${apiPort}/api/routes/${token}`;
+  const { status } = await fetch(route, { method: 'POST', body: JSON.stringify({ target }) });
+  if (status !== 201) throw new Error(`configurable-http-proxy answers ${status}`);
+  return { port, ...running(child) };
+}
+
+async function startProgram(name: ProxyProgram, folder: string, settings: string, port: number): Promise<Peer> {
+  const program = await proxyProgram(name);
+  if ('missing' in program) throw new Error(program.missing);
+  const path = join(folder, 'settings');
+  await writeFile(path, settings);
+  const args = name === 'nginx' ? ['-p', folder, '-c', path, '-e', 'stderr'] : ['-f', path, '-db'];
+  const env = { ...process.env, ...program.env };
+  const child = spawn(program.path, args, { env, stdio: ['ignore', 'ignore', 'inherit'] });
+  await answers(port);
+  return { port, ...running(child) };
+}
+
+function running(child: ReturnType<typeof spawn>): Pick<Peer, 'pid'> & AsyncDisposable {
+  const exited = once(child, 'exit');
+  return {
+    pid: child.pid ?? 0,
+    [Symbol.asyncDispose]: async () => {
+      child.kill();
+      await exited;
+    },
+  };
+}
+
+async function answers(port: number): Promise<void> {
+  const endMs = Date.now() + startLimitMs;
+  for (;;) {
+    const socket = connect(port, '127.0.0.1');
+    const isOpen = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    );
+    socket.destroy();
+    if (isOpen) return;
+    if (Date.now() > endMs) throw new Error(`Port ${port} does not open`);
+    await delay(50);
+  }
+}

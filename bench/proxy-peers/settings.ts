@@ -1,0 +1,107 @@
+/** The settings of nginx and haproxy: tuned for speed, with the same work as Berth's proxy. */
+
+interface Settings {
+  readonly port: number;
+  readonly token: string;
+  readonly backendPort: number;
+}
+
+const commonNginx = (folder: string) => [
+  'daemon off;',
+  'master_process off;',
+  `pid ${folder}/pid;`,
+  'worker_rlimit_nofile 20000;',
+  'events { worker_connections 15000; }',
+  'http {',
+  'access_log off;',
+  ...['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((each) => `${each}_temp_path ${folder}/temporary/${each};`),
+  'keepalive_requests 100000000;',
+  'client_max_body_size 0;',
+];
+
+/** A reverse proxy with connections to the backend that are kept. Bodies are streamed, as Berth does. */
+export function nginxSettings({ folder, port, token, backendPort }: Settings & { readonly folder: string }): string {
+  return [
+    ...commonNginx(folder),
+    'map $http_upgrade $connection_upgrade { default upgrade; "" ""; }',
+    `upstream backend { server 127.0.0.1:${backendPort}; keepalive 256; keepalive_requests 100000000; }`,
+    `server { listen 127.0.0.1:${port} backlog=4096; location /${token}/ {`,
+    'proxy_pass http://backend/;',
+    'proxy_http_version 1.1;',
+    'proxy_request_buffering off;',
+    'proxy_max_temp_file_size 0;',
+    'proxy_set_header Connection $connection_upgrade;',
+    'proxy_set_header Upgrade $http_upgrade;',
+    'proxy_set_header Host $http_host;',
+    'proxy_set_header X-Forwarded-For $remote_addr;',
+    'proxy_set_header X-Forwarded-Proto $scheme;',
+    'proxy_set_header X-Forwarded-Host $http_host;',
+    `proxy_set_header X-Forwarded-Prefix /${token};`,
+    'proxy_set_header X-Verified-Username user;',
+    'proxy_set_header X-Verified-User-Data "";',
+    'proxy_set_header X-Verified-Secret secret;',
+    'add_header Referrer-Policy same-origin;',
+    '} } }',
+    '',
+  ].join('\n');
+}
+
+/** The backend: short answers from memory, files, and WebSockets of another server. */
+export function nginxBackendSettings({
+  folder,
+  port,
+  webSocketPort,
+}: {
+  readonly folder: string;
+  readonly port: number;
+  readonly webSocketPort: number;
+}): string {
+  return [
+    ...commonNginx(folder),
+    'sendfile on;',
+    'tcp_nopush on;',
+    'open_file_cache max=100;',
+    `server { listen 127.0.0.1:${port} backlog=4096; root ${folder};`,
+    'location = /small { return 200 "Hello World\\n"; }',
+    'location = /up { client_body_buffer_size 2m; return 200 "Hello World\\n"; }',
+    `location = /ws { proxy_pass http://127.0.0.1:${webSocketPort}; proxy_http_version 1.1;`,
+    'proxy_set_header Connection upgrade; proxy_set_header Upgrade $http_upgrade; }',
+    '} }',
+    '',
+  ].join('\n');
+}
+
+export function haproxySettings({ port, token, backendPort }: Settings): string {
+  const set = [
+    'x-forwarded-proto http',
+    'x-forwarded-host %[req.hdr(host)]',
+    `x-forwarded-prefix /${token}`,
+    'x-verified-username user',
+    'x-verified-secret secret',
+  ];
+  return [
+    'global',
+    '  nbthread 1',
+    '  maxconn 8000',
+    '  tune.maxrewrite 4096',
+    'defaults',
+    '  mode http',
+    '  option http-keep-alive',
+    '  option forwardfor',
+    '  http-reuse always',
+    '  timeout connect 5s',
+    '  timeout client 60s',
+    '  timeout server 60s',
+    '  timeout tunnel 60s',
+    'frontend main',
+    `  bind 127.0.0.1:${port} backlog 4096`,
+    '  http-request del-header x-verified- -m beg',
+    ...set.map((header) => `  http-request set-header ${header}`),
+    `  http-request replace-path /${token}/(.*) /\\1`,
+    '  http-response set-header referrer-policy same-origin',
+    '  default_backend backend',
+    'backend backend',
+    `  server backend 127.0.0.1:${backendPort} pool-max-conn 256`,
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,171 @@
+/**
+ * The proxy, compared with nginx, haproxy, configurable-http-proxy and no proxy: one core for each proxy, 64 connections, the same
+ * work, in turn. The load and the backend share the other core.
+ */
+import { writeFile, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { runCommand } from '../setup/command.ts';
+import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
+import { freePort } from '../test/kit/machine/free-port.ts';
+import { proxyProgram } from '../test/kit/packages/proxy-programs.ts';
+import { cpuSeconds, pin } from './machine.ts';
+import { median, pairsRow, table } from './measurements.ts';
+import type { Row } from './measurements.ts';
+import { startBackend, startBerth, startConfigurableHttpProxy, startHaproxy, startNginx } from './proxy-peers/peers.ts';
+import type { Peer } from './proxy-peers/peers.ts';
+
+const proxyCore = 0;
+const loadCore = 1;
+
+/** Rounds of each measurement. The median of the rounds' ratios counts. */
+const rounds = Number(process.env['BENCH_ROUNDS'] ?? 7);
+
+const seconds = Number(process.env['BENCH_SECONDS'] ?? 2);
+
+/** What a browser sends with a request for a part of a page. */
+const browserHeaders = [
+  'User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36',
+  'Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8',
+  'Accept-Encoding: gzip, deflate, br, zstd',
+  'Accept-Language: en-GB,en;q=0.9,de;q=0.8',
+  'Cache-Control: no-cache',
+  'Cookie: session=4bd3e17ab2a94cf9a1e9f7; theme=dark; _ga=GA1.1.1234567890.1700000000; csrftoken=aGVsbG8gd29ybGQ',
+  'Pragma: no-cache',
+  'Referer: https://sessions.example.com/index.html',
+  'Sec-Ch-Ua: "Chromium";v="142", "Google Chrome";v="142", "Not?A_Brand";v="24"',
+  'Sec-Ch-Ua-Mobile: ?0',
+  'Sec-Ch-Ua-Platform: "Linux"',
+  'Sec-Fetch-Dest: document',
+  'Sec-Fetch-Mode: navigate',
+  'Sec-Fetch-Site: same-origin',
+  'Sec-Fetch-User: ?1',
+  'Upgrade-Insecure-Requests: 1',
+];
+
+interface Kind {
+  readonly what: string;
+  readonly path: string;
+  readonly aim: string;
+  readonly headers?: readonly string[];
+  readonly script?: string;
+  /** Default: 64. */
+  readonly connections?: number;
+}
+
+const mebibyte = 1024 * 1024;
+
+await using folder = await temporaryFolder();
+const upload = join(folder.path, 'upload.lua');
+await writeFile(upload, `wrk.method = "POST"\nwrk.body = string.rep("x", ${mebibyte})\n`);
+
+const kinds: Readonly<Record<string, Kind>> = {
+  small: { what: '12-byte answers', path: 'small', aim: '>= 1.0' },
+  browser: { what: 'headers of a browser', path: 'small', aim: '>= 1.0', headers: browserHeaders },
+  medium: { what: '10 KiB', path: '10k', aim: '>= 0.95' },
+  down: { what: '1 MiB down', path: '1m', aim: '>= 0.85' },
+  up: { what: '1 MiB up', path: 'up', aim: '>= 1.2', script: upload },
+  huge: { what: '1 GiB down', path: '1g', aim: '>= 0.8', connections: 4 },
+};
+
+const sizes: Readonly<Record<string, number>> = { '10k': 10 * 1024, '1m': mebibyte, '1g': 1024 * mebibyte };
+
+/** The kinds of rows on the command line, such as `small`. Default: all. */
+const wanted = process.argv.slice(2);
+
+await using peers = new AsyncDisposableStack();
+const backendFolder = join(folder.path, 'backend');
+await mkdir(backendFolder);
+for (const [name, size] of Object.entries(sizes)) await writeFile(join(backendFolder, name), Buffer.alloc(size));
+const backend = peers.use(await startBackend(backendFolder, await freePort()));
+const work = { token: 'a'.repeat(43), backendPort: backend.port };
+const nginx = peers.use(await startNginx(join(folder.path, 'nginx'), work));
+const haproxy = peers.use(await startHaproxy(join(folder.path, 'haproxy'), work));
+const berth = peers.use(await startBerth(work));
+const jupyter = peers.use(await startConfigurableHttpProxy(work));
+for (const { pid } of [nginx, haproxy, berth, jupyter]) pin(pid, proxyCore);
+pin(backend.pid, loadCore);
+
+interface Contestant {
+  readonly name: string;
+  readonly peer: Peer;
+  readonly prefix: string;
+}
+
+const contestants: readonly Contestant[] = [
+  { name: 'nginx', peer: nginx, prefix: `/${work.token}/` },
+  { name: 'Berth', peer: berth, prefix: `/${berth.token}/` },
+  { name: 'haproxy', peer: haproxy, prefix: `/${work.token}/` },
+  { name: 'configurable-http-proxy', peer: jupyter, prefix: `/${work.token}/` },
+  { name: 'direct', peer: backend, prefix: '/' },
+];
+
+interface Result {
+  /** Requests per second. */
+  readonly rate: number;
+  /** Requests per second of the proxy's processor time, which other programs on the machine affect less. */
+  readonly cpuRate: number;
+  readonly p99Ms: number;
+}
+
+const rows: Row[] = [];
+for (const [name, kind] of Object.entries(kinds)) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue;
+  const results = await measured(kind);
+  const ofNginx = results.get('nginx') ?? [];
+  for (const [contestant, ours] of results) {
+    if (contestant === 'nginx') continue;
+    const aim = contestant === 'Berth' ? kind.aim : '';
+    add(`${kind.what}: ${contestant} / nginx`, pick(ours, ofNginx, 'rate'), '/s', aim);
+    if (contestant === 'direct') continue;
+    add(`- per CPU second`, pick(ours, ofNginx, 'cpuRate'), '/s', '');
+    if (contestant === 'Berth') add(`- p99`, pick(ours, ofNginx, 'p99Ms'), ' ms', '<= 1.5');
+  }
+}
+process.stdout.write(`${table(rows)}\n`);
+
+function pick(ours: readonly Result[], peer: readonly Result[], what: keyof Result) {
+  return { ours: ours.map((each) => each[what]), peer: peer.map((each) => each[what]) };
+}
+
+/** Adds a row, and prints it at once, because the whole run takes minutes. */
+function add(what: string, pairs: ReturnType<typeof pick>, unit: string, aim: string): void {
+  const show = (values: readonly number[]) => `${median(values).toFixed(unit === '/s' ? 0 : 1)}${unit}`;
+  const row = pairsRow(what, pairs, { show, aim });
+  rows.push(row);
+  process.stderr.write(`${row.what}: ${row.ratio} (${row.ours}, ${row.peer})\n`);
+}
+
+/** Measures all contestants in turn, after a round to warm up. */
+async function measured(kind: Kind): Promise<Map<string, Result[]>> {
+  const results = new Map<string, Result[]>(contestants.map(({ name }) => [name, []]));
+  for (let round = 0; round <= rounds; round += 1) {
+    const order = round % 2 === 0 ? contestants : contestants.toReversed();
+    for (const contestant of order) {
+      const result = await load(contestant, kind);
+      if (round > 0) results.get(contestant.name)?.push(result);
+    }
+  }
+  return results;
+}
+
+async function load({ peer, prefix, name }: Contestant, kind: Kind): Promise<Result> {
+  const wrk = await proxyProgram('wrk');
+  if ('missing' in wrk) throw new Error(wrk.missing);
+  const { path, headers = [], script, connections = 64 } = kind;
+  const options = ['-t', '1', '-c', `${connections}`, '-d', `${seconds}s`, '--timeout', '30s', '--latency'];
+  const args = [...options, ...headers.flatMap((header) => ['-H', header]), ...(script === undefined ? [] : ['-s', script])];
+  const url = `http://127.0.0.1:${peer.port}${prefix}${path}`;
+  const before = await cpuSeconds(peer.pid);
+  const said = await runCommand('taskset', ['-c', `${loadCore}`, wrk.path, ...args, url], { env: wrk.env });
+  const used = (await cpuSeconds(peer.pid)) - before;
+  const problem = /(?:Socket errors|Non-2xx).*/.exec(said)?.[0];
+  if (problem !== undefined) throw new Error(`${name}: ${problem}`);
+  const [, requests = '', took = ''] = /(\d+) requests in ([\d.]+)s/.exec(said) ?? [];
+  const [, p99 = '', unit = 'ms'] = /99%\s+([\d.]+)(us|ms|s)/.exec(said) ?? [];
+  const unitMs = { us: 0.001, ms: 1, s: 1000 }[unit] ?? 1;
+  return {
+    rate: Number(requests) / Number(took),
+    cpuRate: Number(requests) / Math.max(used, 0.01),
+    p99Ms: Number(p99) * unitMs,
+  };
+}
