@@ -6,11 +6,11 @@ import { writeFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runCommand } from '../setup/command.ts';
 import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
-import { freePort } from '../test/kit/machine/free-port.ts';
 import { proxyProgram } from '../test/kit/packages/proxy-programs.ts';
 import { cpuSeconds, pin } from './machine.ts';
 import { median, pairsRow, table } from './measurements.ts';
 import type { Row } from './measurements.ts';
+import { openApplication, roundTrips } from './proxy-peers/application.ts';
 import { startBackend, startBerth, startConfigurableHttpProxy, startHaproxy, startNginx } from './proxy-peers/peers.ts';
 import type { Peer } from './proxy-peers/peers.ts';
 
@@ -50,6 +50,8 @@ interface Kind {
   readonly script?: string;
   /** Default: 64. */
   readonly connections?: number;
+  /** Whether round trips over upgraded connections are measured instead of requests. */
+  readonly isUpgrade?: boolean;
 }
 
 const mebibyte = 1024 * 1024;
@@ -63,7 +65,14 @@ const kinds: Readonly<Record<string, Kind>> = {
   browser: { what: 'headers of a browser', path: 'small', aim: '>= 1.0', headers: browserHeaders },
   medium: { what: '10 KiB', path: '10k', aim: '>= 0.95' },
   down: { what: '1 MiB down', path: '1m', aim: '>= 0.85' },
-  up: { what: '1 MiB up', path: 'up', aim: '>= 1.2', script: upload },
+  up: { what: '1 MiB up', path: 'application/up', aim: '>= 1.2', script: upload },
+  websocket: {
+    what: 'WebSocket round trips',
+    path: 'application/ws',
+    aim: '>= 0.75',
+    connections: 100,
+    isUpgrade: true,
+  },
   huge: { what: '1 GiB down', path: '1g', aim: '>= 0.8', connections: 4 },
 };
 
@@ -76,14 +85,15 @@ await using peers = new AsyncDisposableStack();
 const backendFolder = join(folder.path, 'backend');
 await mkdir(backendFolder);
 for (const [name, size] of Object.entries(sizes)) await writeFile(join(backendFolder, name), Buffer.alloc(size));
-const backend = peers.use(await startBackend(backendFolder, await freePort()));
+const application = peers.use(await openApplication());
+const backend = peers.use(await startBackend(backendFolder, application.port));
 const work = { token: 'a'.repeat(43), backendPort: backend.port };
 const nginx = peers.use(await startNginx(join(folder.path, 'nginx'), work));
 const haproxy = peers.use(await startHaproxy(join(folder.path, 'haproxy'), work));
 const berth = peers.use(await startBerth(work));
 const jupyter = peers.use(await startConfigurableHttpProxy(work));
 for (const { pid } of [nginx, haproxy, berth, jupyter]) pin(pid, proxyCore);
-pin(backend.pid, loadCore);
+for (const pid of [backend.pid, process.pid]) pin(pid, loadCore);
 
 interface Contestant {
   readonly name: string;
@@ -118,7 +128,7 @@ for (const [name, kind] of Object.entries(kinds)) {
     add(`${kind.what}: ${contestant} / nginx`, pick(ours, ofNginx, 'rate'), '/s', aim);
     if (contestant === 'direct') continue;
     add(`- per CPU second`, pick(ours, ofNginx, 'cpuRate'), '/s', '');
-    if (contestant === 'Berth') add(`- p99`, pick(ours, ofNginx, 'p99Ms'), ' ms', '<= 1.5');
+    if (contestant === 'Berth' && kind.isUpgrade !== true) add(`- p99`, pick(ours, ofNginx, 'p99Ms'), ' ms', '<= 1.5');
   }
 }
 process.stdout.write(`${table(rows)}\n`);
@@ -149,23 +159,31 @@ async function measured(kind: Kind): Promise<Map<string, Result[]>> {
 }
 
 async function load({ peer, prefix, name }: Contestant, kind: Kind): Promise<Result> {
+  const url = `http://127.0.0.1:${peer.port}${prefix}${kind.path}`;
+  const { connections = 64, isUpgrade = false } = kind;
+  const before = await cpuSeconds(peer.pid);
+  const { requests, took, p99Ms } = isUpgrade
+    ? { requests: await roundTrips(new URL(url), { connections, seconds }), took: seconds, p99Ms: Number.NaN }
+    : await requestsOf(name, url, { ...kind, connections });
+  const used = (await cpuSeconds(peer.pid)) - before;
+  return { rate: requests / took, cpuRate: requests / Math.max(used, 0.01), p99Ms };
+}
+
+/** Sends requests with wrk. */
+async function requestsOf(name: string, url: string, { headers = [], script, connections = 64 }: Kind) {
   const wrk = await proxyProgram('wrk');
   if ('missing' in wrk) throw new Error(wrk.missing);
-  const { path, headers = [], script, connections = 64 } = kind;
   const options = ['-t', '1', '-c', `${connections}`, '-d', `${seconds}s`, '--timeout', '30s', '--latency'];
-  const args = [...options, ...headers.flatMap((header) => ['-H', header]), ...(script === undefined ? [] : ['-s', script])];
-  const url = `http://127.0.0.1:${peer.port}${prefix}${path}`;
-  const before = await cpuSeconds(peer.pid);
+  const args = [
+    ...options,
+    ...headers.flatMap((header) => ['-H', header]),
+    ...(script === undefined ? [] : ['-s', script]),
+  ];
   const said = await runCommand('taskset', ['-c', `${loadCore}`, wrk.path, ...args, url], { env: wrk.env });
-  const used = (await cpuSeconds(peer.pid)) - before;
   const problem = /(?:Socket errors|Non-2xx).*/.exec(said)?.[0];
   if (problem !== undefined) throw new Error(`${name}: ${problem}`);
   const [, requests = '', took = ''] = /(\d+) requests in ([\d.]+)s/.exec(said) ?? [];
   const [, p99 = '', unit = 'ms'] = /99%\s+([\d.]+)(us|ms|s)/.exec(said) ?? [];
   const unitMs = { us: 0.001, ms: 1, s: 1000 }[unit] ?? 1;
-  return {
-    rate: Number(requests) / Number(took),
-    cpuRate: Number(requests) / Math.max(used, 0.01),
-    p99Ms: Number(p99) * unitMs,
-  };
+  return { requests: Number(requests), took: Number(took), p99Ms: Number(p99) * unitMs };
 }

@@ -31,10 +31,10 @@ const configurableHttpProxy = 'configurable-http-proxy@5.1.0';
 const startLimitMs = 20_000;
 
 /** Starts nginx with the files that are requested, as the backend of all proxies. */
-export async function startBackend(folder: string, webSocketPort: number): Promise<Peer> {
+export async function startBackend(folder: string, applicationPort: number): Promise<Peer> {
   const port = await freePort();
   await mkdir(join(folder, 'temporary'), { recursive: true });
-  return await startProgram('nginx', folder, nginxBackendSettings({ folder, port, webSocketPort }), port);
+  return await startProgram('nginx', folder, nginxBackendSettings({ folder, port, applicationPort }), port);
 }
 
 export async function startNginx(folder: string, work: Work): Promise<Peer> {

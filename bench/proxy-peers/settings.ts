@@ -14,16 +14,18 @@ const commonNginx = (folder: string) => [
   'events { worker_connections 15000; }',
   'http {',
   'access_log off;',
-  ...['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((each) => `${each}_temp_path ${folder}/temporary/${each};`),
+  ...['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (each) => `${each}_temp_path ${folder}/temporary/${each};`,
+  ),
   'keepalive_requests 100000000;',
   'client_max_body_size 0;',
+  'map $http_upgrade $connection_upgrade { default upgrade; "" ""; }',
 ];
 
 /** A reverse proxy with connections to the backend that are kept. Bodies are streamed, as Berth does. */
 export function nginxSettings({ folder, port, token, backendPort }: Settings & { readonly folder: string }): string {
   return [
     ...commonNginx(folder),
-    'map $http_upgrade $connection_upgrade { default upgrade; "" ""; }',
     `upstream backend { server 127.0.0.1:${backendPort}; keepalive 256; keepalive_requests 100000000; }`,
     `server { listen 127.0.0.1:${port} backlog=4096; location /${token}/ {`,
     'proxy_pass http://backend/;',
@@ -46,15 +48,15 @@ export function nginxSettings({ folder, port, token, backendPort }: Settings & {
   ].join('\n');
 }
 
-/** The backend: short answers from memory, files, and WebSockets of another server. */
+/** The backend: short answers from memory, files, and what another server reads. */
 export function nginxBackendSettings({
   folder,
   port,
-  webSocketPort,
+  applicationPort,
 }: {
   readonly folder: string;
   readonly port: number;
-  readonly webSocketPort: number;
+  readonly applicationPort: number;
 }): string {
   return [
     ...commonNginx(folder),
@@ -63,9 +65,13 @@ export function nginxBackendSettings({
     'open_file_cache max=100;',
     `server { listen 127.0.0.1:${port} backlog=4096; root ${folder};`,
     'location = /small { return 200 "Hello World\\n"; }',
-    'location = /up { client_body_buffer_size 2m; return 200 "Hello World\\n"; }',
-    `location = /ws { proxy_pass http://127.0.0.1:${webSocketPort}; proxy_http_version 1.1;`,
-    'proxy_set_header Connection upgrade; proxy_set_header Upgrade $http_upgrade; }',
+    'location /application/ {',
+    `proxy_pass http://127.0.0.1:${applicationPort};`,
+    'proxy_http_version 1.1;',
+    'proxy_request_buffering off;',
+    'proxy_set_header Connection $connection_upgrade;',
+    'proxy_set_header Upgrade $http_upgrade;',
+    '}',
     '} }',
     '',
   ].join('\n');

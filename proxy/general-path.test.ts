@@ -1,0 +1,16 @@
+// Takes about 20 s
+/** Plain requests on the general path: it handles what is not plain, so the same must hold there. */
+import { useGeneralPath } from './testing/fixture.ts';
+
+useGeneralPath();
+await import('./bearer-token.test.ts');
+await import('./errors.test.ts');
+await import('./metrics.test.ts');
+await import('./request-headers.test.ts');
+await import('./response-headers.test.ts');
+await import('./session-hosts.test.ts');
+await import('./forward/answer-limits.test.ts');
+await import('./forward/http-proxy.test.ts');
+await import('./forward/leaving.test.ts');
+await import('./forward/pools.test.ts');
+await import('./forward/streams.test.ts');
