@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { BlobsError } from '../core/blobs/blobs.ts';
 import type { Blobs } from '../core/blobs/blobs.ts';
-import { openFileBlobs } from '../core/blobs/filesystem.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import { openInProcessBus } from '../core/bus/in-process.ts';
 import type { Clock } from '../core/clock/clock.ts';
@@ -11,10 +10,9 @@ import { systemClock } from '../core/clock/system-clock.ts';
 import { ConfigError } from '../core/config/settings.ts';
 import { DiskReserve } from '../core/files/disk-reserve.ts';
 import { isInMemory } from '../core/files/durable.ts';
-import { HashThreads } from '../core/hash/hash-threads.ts';
+import type { HashThreads } from '../core/hash/hash-threads.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
-import { openInProcessQueue } from '../core/queue/in-process.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import { openSharedSqliteStore, openSqliteStore } from '../core/store/sqlite.ts';
@@ -22,8 +20,8 @@ import type { OwnedSqliteStore, SqliteShare } from '../core/store/sqlite.ts';
 import { StoreError } from '../core/store/store.ts';
 import type { Store } from '../core/store/store.ts';
 import { modelCollections } from '../model/collections.ts';
-import { RegistryGrants } from '../model/registry-grant.ts';
-import { TokenChecks } from '../model/token-checks.ts';
+import type { RegistryGrants } from '../model/registry-grant.ts';
+import type { TokenChecks } from '../model/token-checks.ts';
 import type { Config } from './config/config.ts';
 import { openDataFolder } from './process/data-folder.ts';
 import type { DataFolder } from './process/data-folder.ts';
@@ -90,6 +88,7 @@ interface StorageOptions {
 export async function openStorage(options: StorageOptions, opening: AsyncDisposableStack): Promise<Storage> {
   const { config, folder, log } = options;
   const reserve = new DiskReserve({ folder, reserveBytes: config.diskReserveMib * 1024 * 1024, clock: systemClock });
+  const { HashThreads } = await import('../core/hash/hash-threads.ts');
   const hashing = opening.use(new HashThreads(systemClock));
   return {
     reserve,
@@ -115,6 +114,8 @@ export async function openDrivers(
   const { store } = storage;
   const busName = config.bus === 'process' ? randomUUID() : undefined;
   const bus = opening.use(await openBus(config, log, busName));
+  const { TokenChecks } = await import('../model/token-checks.ts');
+  const { RegistryGrants } = await import('../model/registry-grant.ts');
   return {
     ...depsOf({ config, log, metrics }, folder),
     ...storage,
@@ -154,7 +155,7 @@ function depsOf({ config, log, metrics }: DriverOptions, folder: DataFolder): Om
   };
 }
 
-// A driver that is not configured is not loaded, to save memory.
+// A driver that is not configured, or that a thread does not need, is not loaded, to save memory.
 
 async function openStore(config: Config, folder: string, log: Log): Promise<Store | OwnedSqliteStore> {
   const { registryCollections } = await import('../registry/index.ts');
@@ -176,7 +177,10 @@ async function openBlobs(
   { config, folder, log, isPulledFrom }: StorageOptions,
   { reserve, hashing }: Pick<ComponentDeps, 'reserve' | 'hashing'>,
 ): Promise<Blobs> {
-  if (config.blobs === 'files') return await openFileBlobs({ folder: join(folder, 'blobs'), reserve, hashing, log });
+  if (config.blobs === 'files') {
+    const { openFileBlobs } = await import('../core/blobs/filesystem.ts');
+    return await openFileBlobs({ folder: join(folder, 'blobs'), reserve, hashing, log });
+  }
   fitHeapToBuffers();
   const { openGridFsBlobs } = await import('../core/blobs/gridfs.ts');
   const place = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
@@ -187,7 +191,10 @@ async function openBlobs(
 
 /** Opens the queue, for the components that add jobs to it or consume them. */
 export async function openQueue({ config, log }: ComponentDeps): Promise<Queue> {
-  if (config.queue === 'process') return openInProcessQueue({ clock: systemClock, log });
+  if (config.queue === 'process') {
+    const { openInProcessQueue } = await import('../core/queue/in-process.ts');
+    return openInProcessQueue({ clock: systemClock, log });
+  }
   const { openBullQueue } = await import('../core/queue/bullmq.ts');
   return await openBullQueue({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });
 }

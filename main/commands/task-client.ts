@@ -15,7 +15,7 @@ import { AccountQuotas, GarbageCollector, GcBusyError } from '../../registry/ind
 import type { Config } from '../config/config.ts';
 import { openDataFolder } from '../process/data-folder.ts';
 import type { DataFolder } from '../process/data-folder.ts';
-import { hostPort } from '../process/listeners.ts';
+import { hostPort } from '../process/listener.ts';
 import { openStorage } from '../drivers.ts';
 import { tasksOf, tasksToken } from './registry-tasks.ts';
 import type { TaskName } from './registry-tasks.ts';

@@ -10,7 +10,7 @@ import { loadConfig } from '../config/config.ts';
 import { openWholePlatform } from '../platform.ts';
 import type { WholePlatform } from '../platform.ts';
 import { listenProblem } from '../process/listen-problem.ts';
-import { hostPort } from '../process/listeners.ts';
+import { hostPort } from '../process/listener.ts';
 import { stopSignal } from '../process/program.ts';
 import { ApiCalls } from './api-calls.ts';
 import { Deployments } from './deployments.ts';

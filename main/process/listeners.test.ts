@@ -7,7 +7,8 @@ import { expect, test } from 'vitest';
 import { testEngines } from '../../test/kit/engines/engines.ts';
 import { startPlatform } from '../../test/kit/platform/platform.ts';
 import { loadConfig } from '../config/config.ts';
-import { openListener, openListeners, placeOf, urlsOf } from './listeners.ts';
+import { openListener } from './listener.ts';
+import { openListeners, placeOf, urlsOf } from './listeners.ts';
 import { listenProblem } from './listen-problem.ts';
 import { allRoles } from '../config/roles.ts';
 

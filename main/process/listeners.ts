@@ -1,13 +1,9 @@
 /** The listeners of a process, opened before its components, so that each component knows the addresses of all. */
-import type { ServerOptions } from 'node:http';
-import { newGatedServer } from '../../core/http/gated-server.ts';
-import type { GatedServer } from '../../core/http/gated-server.ts';
-import { listen } from '../../core/http/listener.ts';
-import type { ListenOptions } from '../../core/http/listener.ts';
 import { settings } from '../config/config.ts';
 import type { Config } from '../config/config.ts';
-import { listenProblem } from './listen-problem.ts';
 import type { ListenPlace } from './listen-problem.ts';
+import { hostPort, openListener } from './listener.ts';
+import type { Listener, ListenerOptions } from './listener.ts';
 import type { Role, Roles } from '../config/roles.ts';
 
 /** The addresses of the platform. */
@@ -19,11 +15,6 @@ export interface PlatformUrls {
   /** The URL of sessions with hosts of their own, with `*` for the label. Absent: there are none. */
   readonly sessions?: string;
   readonly operations: string;
-}
-
-/** One listener. Disposing it stops listening, lets open requests finish for a while, then closes the remaining connections. */
-interface Listener extends GatedServer, AsyncDisposable {
-  readonly hostPort: string;
 }
 
 /** The listeners of a process: one for each of its roles but the proxy, which has its own, and one for operations. */
@@ -65,27 +56,6 @@ function sessionsUrl(proxyUrl: string, domain: string): string {
   return `${protocol}//*.${domain}${port && `:${port}`}`;
 }
 
-/** How long closing waits for open requests, whether other threads listen on the port, too, and options of the server. */
-type ListenerOptions = Pick<ListenOptions, 'drainMs' | 'reusePort'> & ServerOptions;
-
-/** Opens a listener. Throws `ConfigError` with the setting to change if that is not possible. */
-export async function openListener(
-  place: ListenPlace,
-  { drainMs, reusePort = false, ...options }: ListenerOptions = {},
-): Promise<Listener> {
-  const gate = newGatedServer(options);
-  const bound = await listen(gate.server, { ...place, reusePort, ...(drainMs !== undefined && { drainMs }) }).catch(
-    async (error: unknown) => {
-      throw await listenProblem(error, place);
-    },
-  );
-  return {
-    ...gate,
-    hostPort: hostPort(place.host, bound.port),
-    [Symbol.asyncDispose]: () => bound[Symbol.asyncDispose](),
-  };
-}
-
 type PortSetting = 'apiPort' | 'registryPort' | 'proxyPort' | 'operationsPort' | 'gatewayPort';
 
 type HostSetting = 'host' | 'operationsHost' | 'gatewayHost';
@@ -98,9 +68,4 @@ export function placeOf(config: Config, host: HostSetting, port: PortSetting): L
     hostVariable: settings[host].variable,
     portVariable: settings[port].variable,
   };
-}
-
-/** Host and port as in a URL. */
-export function hostPort(host: string, port: number): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -3,6 +3,7 @@ import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import type { Role } from '../config/roles.ts';
 import type { DriverShare } from '../drivers.ts';
+import type { ListenPlace } from '../process/listen-problem.ts';
 
 /** The data with which a thread is started. */
 export interface ThreadData {
@@ -14,8 +15,7 @@ export interface ThreadData {
   readonly roles: readonly Role[];
   readonly apiUrl: string;
   readonly share: DriverShare;
-  /** The port to listen on; 0: a free one. */
-  readonly port: number;
+  readonly place: ListenPlace;
   /** Whether other threads listen on the same port. */
   readonly reusePort: boolean;
 }

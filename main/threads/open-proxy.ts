@@ -2,6 +2,7 @@
 import type { ServerHandlers } from '../../core/http/gated-server.ts';
 import type { Roles } from '../config/roles.ts';
 import type { ComponentDeps } from '../drivers.ts';
+import { placeOf } from '../process/listeners.ts';
 import { joinMetrics } from './joined-metrics.ts';
 import type { MetricsText } from './joined-metrics.ts';
 import { startProxyThreads } from './proxy-threads.ts';
@@ -26,9 +27,12 @@ export interface ProxyOptions {
 /** Opens the proxy in threads of its own, or in this one if it shares it with no other component or is configured to. */
 export async function openProxy(deps: ComponentDeps, { roles, apiUrl }: ProxyOptions): Promise<ProxyOfProcess> {
   const { proxyThreads } = deps.config;
+  const place = placeOf(deps.config, 'host', 'proxyPort');
   const isAlone = roles.size === 1 && proxyThreads === 1;
-  if (proxyThreads === 0 || isAlone)
-    return await (await import('./serve-proxy.ts')).serveProxy(deps, { roles, apiUrl });
-  const threads = await startProxyThreads(deps, { roles, apiUrl, count: proxyThreads });
+  if (proxyThreads === 0 || isAlone) {
+    const { serveProxy } = await import('./serve-proxy.ts');
+    return await serveProxy(deps, { roles, apiUrl, place });
+  }
+  const threads = await startProxyThreads(deps, { roles: [...roles], apiUrl, place, count: proxyThreads });
   return { ...threads, metrics: joinMetrics(deps.metrics, async () => await threads.metrics()) };
 }

@@ -19,7 +19,7 @@ if (parentPort) await run(parentPort, workerData as ThreadData);
 async function run(port: MessagePort, data: ThreadData): Promise<void> {
   const send = (message: ThreadMessage) => port.postMessage(message);
   await using opening = new AsyncDisposableStack();
-  const { config, share, apiUrl, reusePort } = data;
+  const { config, share, apiUrl, place, reusePort } = data;
   const log = openLog(data.logLevel as LogLevel);
   const metrics = new Registry();
   opening.use(surviveStrayErrors({ clock: systemClock, log, metrics }));
@@ -27,7 +27,7 @@ async function run(port: MessagePort, data: ThreadData): Promise<void> {
   try {
     const deps = await openThreadDrivers({ config, log, metrics, share }, opening);
     const roles = new Set(data.roles);
-    const proxy = opening.use(await serveProxy(deps, { roles, apiUrl, port: data.port, reusePort }));
+    const proxy = opening.use(await serveProxy(deps, { roles, apiUrl, place, reusePort }));
     const opened = opening.move();
     collectStart();
     answerRequests(port, handlersOf(deps, opened));

@@ -1,6 +1,5 @@
 /** The threads of the proxy: starts them, starts one again that has crashed, and closes them. */
-import type { Roles } from '../config/roles.ts';
-import { openListener, placeOf } from '../process/listeners.ts';
+import { openListener } from '../process/listener.ts';
 import type { ComponentDeps } from '../drivers.ts';
 import type { ThreadData, ThreadMetric } from './messages.ts';
 import { RunningThread } from './running-thread.ts';
@@ -15,22 +14,24 @@ export interface ProxyThreads extends AsyncDisposable {
   metrics(): Promise<readonly (readonly ThreadMetric[])[]>;
 }
 
+interface ProxyThreadsOptions extends Pick<ThreadData, 'roles' | 'apiUrl' | 'place'> {
+  readonly count: number;
+}
+
 /** Starts the threads. Throws `ConfigError` with the setting to change if they cannot listen. */
 export async function startProxyThreads(
   deps: ComponentDeps,
-  { roles, apiUrl, count }: { readonly roles: Roles; readonly apiUrl: string; readonly count: number },
+  { count, ...options }: ProxyThreadsOptions,
 ): Promise<ProxyThreads> {
   await using opening = new AsyncDisposableStack();
-  const place = placeOf(deps.config, 'host', 'proxyPort');
   const reusePort = count > 1;
   // Ports that are shared are shared with other processes of this user, too: with another platform, by mistake.
-  if (reusePort && place.port !== 0) await (await openListener(place))[Symbol.asyncDispose]();
+  if (reusePort && options.place.port !== 0) await (await openListener(options.place))[Symbol.asyncDispose]();
   const threads: SupervisedThread[] = [];
-  let { port } = place;
+  let { place } = options;
   for (let i = 1; i <= count; i += 1) {
-    const here = { name: `proxy-${i}`, roles: [...roles], apiUrl, port, reusePort };
-    const thread = opening.use(new SupervisedThread(deps, here));
-    port = portOf(await thread.hostPort);
+    const thread = opening.use(new SupervisedThread(deps, { ...options, name: `proxy-${i}`, place, reusePort }));
+    place = { ...place, port: portOf(await thread.hostPort) };
     threads.push(thread);
   }
   const [first] = threads;
@@ -55,7 +56,7 @@ export async function startProxyThreads(
 const restartAfterMs = 100;
 const maxRestartAfterMs = 30_000;
 
-type Place = Omit<ThreadData, 'config' | 'logLevel' | 'share'>;
+type StartData = Omit<ThreadData, 'config' | 'logLevel' | 'share'>;
 
 /**
  * A thread that is started again when it crashes: out of memory, for example. The connections through it are lost, and everything
@@ -66,14 +67,14 @@ class SupervisedThread implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #firstHostPort = Promise.withResolvers<string>();
   readonly #done: Promise<void>;
-  #place: Place;
+  #data: StartData;
   #thread: RunningThread;
   /** Why the thread does not serve, since its last crash. */
   #problem: Error | undefined;
 
-  constructor(deps: ComponentDeps, place: Place) {
+  constructor(deps: ComponentDeps, data: StartData) {
     this.#deps = deps;
-    this.#place = place;
+    this.#data = data;
     this.#firstHostPort.promise.catch(() => {});
     this.#thread = this.#start();
     this.#done = this.#supervise();
@@ -104,13 +105,13 @@ class SupervisedThread implements AsyncDisposable {
   #start(): RunningThread {
     const { config, log, clock } = this.#deps;
     const share = this.#deps.shareDrivers();
-    const thread = new RunningThread({ ...this.#place, config, logLevel: log.level, share }, clock);
+    const thread = new RunningThread({ ...this.#data, config, logLevel: log.level, share }, clock);
     thread.hostPort.then(
       (hostPort) => {
         this.#problem = undefined;
         this.#firstHostPort.resolve(hostPort);
         // A thread that is started again listens where clients expect it.
-        this.#place = { ...this.#place, port: portOf(hostPort) };
+        this.#data = { ...this.#data, place: { ...this.#data.place, port: portOf(hostPort) } };
       },
       (error: unknown) => this.#firstHostPort.reject(error),
     );
@@ -125,7 +126,7 @@ class SupervisedThread implements AsyncDisposable {
       const error = await this.#thread.ended;
       if (this.#closing.signal.aborted) return;
       this.#problem = error;
-      log.fatal({ err: error, thread: this.#place.name }, 'A thread of the proxy has ended, it is started again');
+      log.fatal({ err: error, thread: this.#data.name }, 'A thread of the proxy has ended, it is started again');
       if (clock.now().getTime() - startedMs > maxRestartAfterMs) waitMs = restartAfterMs;
       await clock.sleep(waitMs, this.#closing.signal).catch(() => {});
       if (this.#closing.signal.aborted) return;

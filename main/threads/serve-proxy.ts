@@ -4,7 +4,8 @@ import { startProxy } from '../components/proxy.ts';
 import type { Roles } from '../config/roles.ts';
 import type { ThreadDeps } from '../drivers.ts';
 import { together } from '../process/closing.ts';
-import { openListener, placeOf } from '../process/listeners.ts';
+import type { ListenPlace } from '../process/listen-problem.ts';
+import { openListener } from '../process/listener.ts';
 
 /** A proxy that serves. */
 export interface ServingProxy extends AsyncDisposable {
@@ -17,8 +18,7 @@ export interface ServeProxyOptions {
   /** The roles of the process. */
   readonly roles: Roles;
   readonly apiUrl: string;
-  /** Instead of the configured port. */
-  readonly port?: number;
+  readonly place: ListenPlace;
   /** Whether other threads listen on the same port. */
   readonly reusePort?: boolean;
 }
@@ -30,11 +30,10 @@ const headBytes = 64 * 1024;
 export async function serveProxy(deps: ThreadDeps, options: ServeProxyOptions): Promise<ServingProxy> {
   await using opening = new AsyncDisposableStack();
   const { config } = deps;
-  const place = placeOf(config, 'host', 'proxyPort');
-  const { roles, apiUrl, port = place.port, reusePort = false } = options;
+  const { roles, apiUrl, place, reusePort = false } = options;
   // The proxy refuses requests without a host itself, and handles nothing that follows on their connection.
   const server = { requireHostHeader: false, maxHeaderSize: headBytes, drainMs: config.drainSeconds * 1000, reusePort };
-  const listener = opening.use(await openListener({ ...place, port }, server));
+  const listener = opening.use(await openListener(place, server));
   const proxy = opening.use(await startProxy(deps, roles, apiUrl));
   listener.open(proxy);
   const owned = new AsyncDisposableStack();

@@ -1,0 +1,39 @@
+/** One listener of a process. Without the settings, so that a thread does not have to load them. */
+import type { ServerOptions } from 'node:http';
+import { newGatedServer } from '../../core/http/gated-server.ts';
+import type { GatedServer } from '../../core/http/gated-server.ts';
+import { listen } from '../../core/http/listener.ts';
+import type { ListenOptions } from '../../core/http/listener.ts';
+import { listenProblem } from './listen-problem.ts';
+import type { ListenPlace } from './listen-problem.ts';
+
+/** One listener. Disposing it stops listening, lets open requests finish for a while, then closes the remaining connections. */
+export interface Listener extends GatedServer, AsyncDisposable {
+  readonly hostPort: string;
+}
+
+/** How long closing waits for open requests, whether other threads listen on the port, too, and options of the server. */
+export type ListenerOptions = Pick<ListenOptions, 'drainMs' | 'reusePort'> & ServerOptions;
+
+/** Opens a listener. Throws `ConfigError` with the setting to change if that is not possible. */
+export async function openListener(
+  place: ListenPlace,
+  { drainMs, reusePort = false, ...options }: ListenerOptions = {},
+): Promise<Listener> {
+  const gate = newGatedServer(options);
+  const bound = await listen(gate.server, { ...place, reusePort, ...(drainMs !== undefined && { drainMs }) }).catch(
+    async (error: unknown) => {
+      throw await listenProblem(error, place);
+    },
+  );
+  return {
+    ...gate,
+    hostPort: hostPort(place.host, bound.port),
+    [Symbol.asyncDispose]: () => bound[Symbol.asyncDispose](),
+  };
+}
+
+/** Host and port as in a URL. */
+export function hostPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
