@@ -10,6 +10,9 @@ interface PendingWrite {
   readonly reject: (error: Error) => void;
 }
 
+/** The thread loads two small scripts. What it keeps for longer than a commit is outside of its heap. */
+const resourceLimits = { maxYoungGenerationSizeMb: 4 };
+
 /** Starts the thread that writes. Throws `StoreError` `unavailable` if it cannot open the database. */
 export async function openSqliteWriter(data: ThreadData, log: Log): Promise<SqliteWriter> {
   const thread = new Worker(new URL('sqlite-writer-thread.mjs', import.meta.url), {
@@ -17,6 +20,7 @@ export async function openSqliteWriter(data: ThreadData, log: Log): Promise<Sqli
     name: 'store-writer',
     // A thread does not accept all options of its process (for example those of a test runner), and needs none.
     execArgv: [],
+    resourceLimits,
   });
   const [answer] = (await once(thread, 'message')) as [ThreadAnswer];
   if (answer.kind === 'opened') return new SqliteWriter(thread, log);
