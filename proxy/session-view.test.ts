@@ -58,6 +58,26 @@ test.each([
 });
 
 test.each([
+  ['http://label.sessions.example:8080/a/?b#c', '/a/?b#c'],
+  ['//LABEL.sessions.example:8080', '/'],
+  ['http://label.sessions.example:8080?a', '/?a'],
+  // What follows would name another host.
+  ['http://label.sessions.example:8080//elsewhere.example', 'http://label.sessions.example:8080//elsewhere.example'],
+  ['http://label.sessions.example:80/a', 'http://label.sessions.example:80/a'],
+  ['https://label.sessions.example/a', 'https://label.sessions.example/a'],
+  ['http://other.sessions.example:8080/a', 'http://other.sessions.example:8080/a'],
+  ['/a', '/a'],
+])('in the host form, another port of the own host is that of the application: %s', (reference, expected) => {
+  expect(mapReference(reference, ownHost)).toBe(expected);
+});
+
+test('the port of an application without one in its redirects is not that of the proxy', () => {
+  const local = { prefix: '', hosts: ['label.localhost:7102'] };
+  expect(mapReference('http://label.localhost/a/', local)).toBe('/a/');
+  expect(mapReference('http://label.localhost:7102/a/', local)).toBe('http://label.localhost:7102/a/');
+});
+
+test.each([
   ['</a.css>; rel=preload', '<<prefix>/a.css>; rel=preload'],
   ['</a>; title="</b>", <http://public.example/c>;rel=next', '<<prefix>/a>; title="</b>", <<prefix>/c>;rel=next'],
   [String.raw`<a>; title="\"</b>", </c>`, String.raw`<a>; title="\"</b>", <<prefix>/c>`],

@@ -41,11 +41,12 @@ const refreshTarget = /^(\s*[\d.]+\s*[;,]\s*(?:url\s*=\s*)?(["']?))([^"'].*)$/is
 
 /**
  * Maps a reference of an application to the client's view: paths of the application, and URLs of the session's own host, become paths
- * below the prefix. Relative references and URLs of other hosts stay as they are.
+ * below the prefix. Relative references and URLs of other hosts stay as they are. In the host form, so do all but those that name
+ * another port of the session's host: nginx and others put the port on which they listen into redirects.
  */
 export function mapReference(reference: string, { prefix, hosts }: SessionView): string {
-  if (prefix === '') return reference;
   const [, named, rest = ''] = absolute.exec(reference) ?? [];
+  if (prefix === '') return named !== undefined && isOtherPort(named, hosts) ? pathOf(reference, rest) : reference;
   if (named === undefined) return slash.test(reference) ? below(prefix, reference) : reference;
   const isOwn = hosts.some((host) => isSameHost(named, host));
   return isOwn ? below(prefix, slash.test(rest) ? rest : `/${rest}`) : reference;
@@ -127,6 +128,20 @@ function resolvedPath(path: string): string {
   // Several slashes at the start would name a host.
   const { pathname, search, hash } = new URL(`http://root/${path.replace(slash, '')}`);
   return `${pathname}${search}${hash}`;
+}
+
+/** The part of an absolute URL after its host, unless that would name a host itself. */
+function pathOf(reference: string, rest: string): string {
+  if (!slash.test(rest)) return `/${rest}`;
+  return slash.test(rest.slice(1)) ? reference : rest;
+}
+
+function isOtherPort(named: string, hosts: readonly string[]): boolean {
+  return hosts.some((host) => !isSameHost(named, host) && withoutPort(named) === withoutPort(host));
+}
+
+function withoutPort(host: string): string {
+  return host.toLowerCase().replace(/:\d*$/, '');
 }
 
 function isSameHost(one: string, other: string): boolean {

@@ -19,6 +19,9 @@ export const applications: readonly Application[] = [
       expect(await page.locator('h1').innerText()).toBe('Served by nginx');
       const colour = async () => await inPage(page, 'getComputedStyle(document.querySelector("h1")).color');
       await expect.poll(colour).toBe('rgb(1, 2, 3)');
+      // nginx redirects to the folder's path with a slash, on the port on which it listens itself.
+      await page.goto(new URL('notes', url).href);
+      expect(await page.locator('h1').innerText()).toBe('A folder');
     },
   },
   {
