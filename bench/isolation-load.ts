@@ -62,6 +62,10 @@ async function connect({ account, token, apiUrl }: LoadData): Promise<void> {
         if (answer.statusCode !== 200) throw new Error(`A connect was answered with ${answer.statusCode}`);
         work.connects += 1;
       });
+      sent.on('error', (error) => {
+        // Connects that are open at the end are cut off.
+        if (!stop.signal.aborted) throw error;
+      });
       sent.end('{"key":"held"}');
     }
     await delay(stepMs);

@@ -68,7 +68,7 @@ async function probe(url: string): Promise<number> {
   const until = performance.now() + probeMs;
   const ask = async () => {
     using connection = await RawConnection.open(hostname, Number(port));
-    for (let dueMs = performance.now(); dueMs < until; dueMs += everyMs) {
+    for (let dueMs = performance.now(); performance.now() < until; dueMs += everyMs) {
       await delay(Math.max(0, dueMs - performance.now()));
       const startedMs = performance.now();
       await connection.ask(head, true);
