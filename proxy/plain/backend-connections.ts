@@ -131,6 +131,12 @@ export class BackendConnections implements Disposable {
   }
 }
 
+/** Closes a connection, about which nothing more is reported. */
+export function discard({ channel }: BackendConnection): void {
+  channel.user = unused;
+  channel.destroy();
+}
+
 /** Until it is connected, a connection only closes. */
 const unused: ChannelUser = { onBytes: () => {}, onEnd: () => {}, onClose: () => {} };
 

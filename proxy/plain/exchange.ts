@@ -1,29 +1,24 @@
 /** A plain request and its answer. */
-import { randomUUID } from 'node:crypto';
-import type { ProxyErrorCode } from '../../contract/proxy-errors.ts';
-import type { Clock } from '../../core/clock/clock.ts';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
-import type { Connections } from '../connections.ts';
 import { ProxyError, asProxyError, unreachableError } from '../errors.ts';
 import type { Lookup } from '../lookup.ts';
-import { traceInLines } from '../access-log.ts';
-import type { ProxyMetrics } from '../metrics.ts';
 import { Answer } from './answer.ts';
+import { discard } from './backend-connections.ts';
 import type { BackendConnection, BackendConnections } from './backend-connections.ts';
 import { LengthBody, MalformedBody } from './body.ts';
 import type { Body } from './body.ts';
 import { ChunkedBody } from './chunked-body.ts';
+import type { ChannelUser } from './channel.ts';
 import type { ClientSide } from './client-side.ts';
 import { sendError } from './error-answer.ts';
+import { ExchangeRecord } from './exchange-record.ts';
+import type { RecordDeps } from './exchange-record.ts';
 import type { PlainRequest } from './request-head.ts';
 import type { Target } from './target.ts';
 
-export interface ExchangeDeps {
-  readonly clock: Clock;
+export interface ExchangeDeps extends RecordDeps {
   readonly errorBoundary: ErrorBoundary;
   readonly lookup: Lookup;
-  readonly connections: Connections;
-  readonly metrics: ProxyMetrics;
   readonly backends: BackendConnections;
 }
 
@@ -34,16 +29,15 @@ const ended = new Error('The request has ended');
 /** What is sent in one text with its head: above, it costs less to write the bytes apart. */
 const maxShortBytes = 12 * 1024;
 
-export class Exchange {
+/** It uses the connection of the backend, and is told about the client's by the client's connection. */
+export class Exchange implements ChannelUser {
   readonly #deps: ExchangeDeps;
   readonly #client: ClientSide;
   readonly #request: PlainRequest;
   readonly #target: Target;
   readonly #body: Body;
   readonly #answer: Answer;
-  readonly #count: Disposable;
-  readonly #startedMs: number;
-  readonly #before: { readonly sent: number; readonly received: number };
+  readonly #record: ExchangeRecord;
   /** Ends the connect to the backend. */
   #connecting: AbortController | undefined;
   #backend: BackendConnection | undefined;
@@ -51,8 +45,6 @@ export class Exchange {
   #early: Buffer = nothing;
   #isRetried = false;
   #isOver = false;
-  #id: string | undefined;
-  #error: ProxyErrorCode | undefined;
 
   constructor(deps: ExchangeDeps, client: ClientSide, { request, target }: { request: PlainRequest; target: Target }) {
     this.#deps = deps;
@@ -61,10 +53,7 @@ export class Exchange {
     this.#target = target;
     this.#body = request.body === 'chunked' ? new ChunkedBody({ isLenient: false }) : new LengthBody(request.body);
     this.#answer = new Answer(request, target.view, client.channel);
-    this.#count = deps.connections.open(target.backend, target.address.node);
-    this.#startedMs = deps.clock.now().getTime();
-    const { socket } = client.channel;
-    this.#before = { sent: socket.bytesWritten, received: socket.bytesRead };
+    this.#record = new ExchangeRecord(deps, client.channel.socket, { request, target });
   }
 
   /** Whether the client has more of the body to send. */
@@ -105,7 +94,7 @@ export class Exchange {
   /** Ends everything, because the client has disconnected or the proxy closes. */
   abort(): void {
     this.#connecting?.abort(ended);
-    this.#backend?.channel.destroy();
+    if (this.#backend) discard(this.#backend);
     this.#finish();
   }
 
@@ -114,7 +103,7 @@ export class Exchange {
       return this.#body.read(bytes, pass);
     } catch (error) {
       if (!(error instanceof MalformedBody)) throw error;
-      this.#backend?.channel.destroy();
+      if (this.#backend) discard(this.#backend);
       this.#connecting?.abort(ended);
       if (this.hasAnswered) this.#client.channel.destroy();
       else this.#client.refuse();
@@ -129,7 +118,7 @@ export class Exchange {
     try {
       const connection = await this.#deps.backends.connect(this.#target, this.#connecting.signal);
       if (this.#isOver) {
-        connection.channel.destroy();
+        discard(connection);
         return;
       }
       if (this.wantsBody) channel.resume();
@@ -143,16 +132,11 @@ export class Exchange {
   #send(connection: BackendConnection, parts: readonly Buffer[]): void {
     this.#backend = connection;
     const { channel } = connection;
-    channel.user = {
-      onBytes: (bytes) => this.#onAnswer(connection, bytes),
-      onEnd: () => this.#onBackendEnd(connection),
-      onClose: (error) => this.#onBackendEnd(connection, error ?? new Error('The backend closed the connection')),
-    };
+    channel.user = this;
     const bytes = parts.reduce((sum, { length }) => sum + length, 0);
-    if (bytes <= maxShortBytes) {
-      let text = this.#target.head;
-      if (bytes > 0) for (const part of parts) text += part.toString('latin1');
-      channel.write(text);
+    if (bytes === 0) channel.write(this.#target.head);
+    else if (bytes <= maxShortBytes) {
+      channel.write(this.#target.head + parts.map((part) => part.toString('latin1')).join(''));
     } else {
       channel.write(this.#target.head);
       channel.socket.write(Buffer.concat(parts));
@@ -160,12 +144,14 @@ export class Exchange {
     if (this.wantsBody) this.#client.channel.waitFor(channel);
   }
 
-  #onAnswer(backend: BackendConnection, bytes: Buffer): void {
-    if (backend !== this.#backend || this.#isOver) return;
+  /** The backend has sent bytes. */
+  onBytes(bytes: Buffer): void {
+    const backend = this.#backend;
+    if (!backend || this.#isOver) return;
     try {
       this.#answer.read(bytes, backend.channel);
     } catch (error) {
-      backend.channel.destroy();
+      discard(backend);
       void this.#fail(unreachableError(error));
       return;
     }
@@ -178,7 +164,7 @@ export class Exchange {
     const { channel } = this.#client;
     if (!this.#answer.isReusable || !this.#body.isComplete) {
       this.#backend = undefined;
-      backend.channel.destroy();
+      discard(backend);
     } else if (!channel.isFlushed) {
       // Its buffer may still be written.
       backend.channel.pause();
@@ -191,11 +177,21 @@ export class Exchange {
     });
   }
 
-  /** The backend has closed its side, or the connection, which comes with an error if it was reset. */
-  #onBackendEnd(backend: BackendConnection, error?: Error): void {
-    if (backend !== this.#backend || this.#isOver || this.#answer.isComplete) return;
+  /** The backend has closed its side. */
+  onEnd(): void {
+    this.#onBackendEnd();
+  }
+
+  /** The connection to the backend is closed. */
+  onClose(error: Error | undefined): void {
+    this.#onBackendEnd(error ?? new Error('The backend closed the connection'));
+  }
+
+  #onBackendEnd(error?: Error): void {
+    const backend = this.#backend;
+    if (!backend || this.#isOver || this.#answer.isComplete) return;
     this.#backend = undefined;
-    backend.channel.destroy();
+    discard(backend);
     if (!error && this.#answer.endWithConnection()) {
       this.#complete(backend);
       return;
@@ -216,9 +212,9 @@ export class Exchange {
 
   /** Answers with an error, or cuts an answer that has begun. */
   async #fail(cause: ProxyError): Promise<void> {
-    this.#backend?.channel.destroy();
+    if (this.#backend) discard(this.#backend);
     this.#backend = undefined;
-    const { lookup, metrics } = this.#deps;
+    const { lookup } = this.#deps;
     const { channel } = this.#client;
     if (this.hasAnswered) {
       channel.destroy();
@@ -227,30 +223,16 @@ export class Exchange {
     }
     const error = await lookup.explain(this.#target.backend, cause).catch(asProxyError);
     if (this.#isOver) return;
-    const id = (this.#id ??= randomUUID());
-    this.#error = error.code;
-    metrics.logError({ id, backend: this.#target.backend }, error.code, error.cause);
+    this.#record.fail(error.code, error.cause);
     const isComplete = this.#body.isComplete && !this.#request.isLast;
-    this.#answer.replaceWith(sendError(channel, this.#request, { code: error.code, id, isComplete }));
+    this.#answer.replaceWith(sendError(channel, this.#request, { code: error.code, id: this.#record.id, isComplete }));
     channel.whenFlushed(() => this.#finish());
   }
 
   #finish(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#count[Symbol.dispose]();
-    const { socket } = this.#client.channel;
-    this.#deps.metrics.ended({
-      id: () => (this.#id ??= randomUUID()),
-      trace: () => traceInLines(this.#request.lines),
-      backend: this.#target.backend,
-      method: this.#request.method,
-      status: this.#answer.status,
-      error: this.#error,
-      startedMs: this.#startedMs,
-      sentBytes: socket.bytesWritten - this.#before.sent,
-      receivedBytes: socket.bytesRead - this.#before.received,
-    });
+    this.#record.end(this.#answer.status);
     const isBodyRead = this.#body.isComplete;
     this.#client.onEnd({ isReusable: isBodyRead && !this.#answer.isLast, isBodyRead });
   }
