@@ -8,7 +8,15 @@ import { pipeline } from 'node:stream/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { connected, gathered, openFixture, spawnReady, startProgram, until } from '../testing/fixture.ts';
+import {
+  connected,
+  gathered,
+  openFixture,
+  spawnReady,
+  startProgram,
+  startRawProgram,
+  until,
+} from '../testing/fixture.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -98,4 +106,34 @@ test('events arrive one by one, and the head before the first', async () => {
     expect(Buffer.from(value ?? []).toString()).toBe(event);
   }
   leaving.abort();
+});
+
+test.each([
+  ['until the connection closes', 'HTTP/1.0 200 OK\r\n\r\n', ['a\n', 'b\n']],
+  ['of a known length', 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n', ['a\n', 'b\n']],
+  ['in chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', ['2\r\na\n\r\n', '2\r\nb\n\r\n0\r\n\r\n']],
+])('a body %s arrives whole when its head arrives before it', async (_what, head, parts) => {
+  await using fixture = await openFixture();
+  const go = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await using program = await startRawProgram((socket) => {
+    const send = async () => {
+      socket.write(head);
+      for (const [i, part] of parts.entries()) {
+        await go[i]!.promise;
+        socket.write(part);
+      }
+      await go[2]!.promise;
+      socket.end();
+    };
+    void send();
+  });
+  const { token } = await spawnReady(fixture, program);
+  const answer = await fetch(`${fixture.url}/${token}/`);
+  const reader = answer.body!.getReader();
+  go[0]!.resolve();
+  expect(Buffer.from((await reader.read()).value ?? []).toString()).toBe('a\n');
+  go[1]!.resolve();
+  expect(Buffer.from((await reader.read()).value ?? []).toString()).toBe('b\n');
+  go[2]!.resolve();
+  expect((await reader.read()).done).toBe(true);
 });

@@ -41,6 +41,8 @@ export class UnboundedBody implements Body {
   readonly isComplete = false;
 
   read(bytes: Buffer, pass: (part: Buffer) => void): number {
+    // A chunk without bytes would end the body.
+    if (bytes.length === 0) return 0;
     pass(Buffer.from(`${bytes.length.toString(16)}\r\n`));
     pass(bytes);
     pass(lineEnd);

@@ -103,7 +103,7 @@ test('a command without the secret, without a platform, or with wrong arguments 
     ['quota', 'home', '1GB', 'more'],
   ]) {
     const wrong = await runPlainBerth(platform, ...args);
-    expect([args, wrong.code, wrong.stderr]).toEqual([args, 2, expect.stringContaining('Usage: berth start')]);
+    expect([args, wrong.code, wrong.stderr]).toEqual([args, 2, expect.stringContaining('Usage: berth dev')]);
   }
   const task = `${platform.operationsUrl}/tasks/collect`;
   expect((await fetch(task, { method: 'POST' })).status).toBe(401);
