@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { silentLog } from '../core/log/log.ts';
-import { openSqliteStore } from '../core/store/sqlite.ts';
+import { openSqliteStore } from '../core/store/sqlite/sqlite.ts';
 import { backends, becomeTerminated, newBackend } from '../model/backend.ts';
 import { modelCollections } from '../model/collections.ts';
 import { newBackendId } from '../model/ids.ts';

@@ -15,8 +15,8 @@ import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
-import { openSharedSqliteStore, openSqliteStore } from '../core/store/sqlite.ts';
-import type { OwnedSqliteStore, SqliteShare } from '../core/store/sqlite.ts';
+import { openSharedSqliteStore, openSqliteStore } from '../core/store/sqlite/sqlite.ts';
+import type { OwnedSqliteStore, SqliteShare } from '../core/store/sqlite/sqlite.ts';
 import { StoreError } from '../core/store/store.ts';
 import type { Store } from '../core/store/store.ts';
 import { modelCollections } from '../model/collections.ts';
@@ -161,7 +161,7 @@ async function openStore(config: Config, folder: string, log: Log): Promise<Stor
   const { registryCollections } = await import('../registry/index.ts');
   const collections = [...modelCollections, ...registryCollections];
   if (config.store === 'sqlite') return await openSqliteStore({ folder: join(folder, 'store'), collections, log });
-  const { openMongoStore } = await import('../core/store/mongodb.ts');
+  const { openMongoStore } = await import('../core/store/mongodb/mongodb.ts');
   const options = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase, collections, log };
   return await openMongoStore(options).catch(explainUnavailable);
 }
@@ -178,11 +178,11 @@ async function openBlobs(
   { reserve, hashing }: Pick<ComponentDeps, 'reserve' | 'hashing'>,
 ): Promise<Blobs> {
   if (config.blobs === 'files') {
-    const { openFileBlobs } = await import('../core/blobs/filesystem.ts');
+    const { openFileBlobs } = await import('../core/blobs/filesystem/filesystem.ts');
     return await openFileBlobs({ folder: join(folder, 'blobs'), reserve, hashing, log });
   }
   fitHeapToBuffers();
-  const { openGridFsBlobs } = await import('../core/blobs/gridfs.ts');
+  const { openGridFsBlobs } = await import('../core/blobs/gridfs/gridfs.ts');
   const place = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
   const cache = { folder: join(folder, 'cache'), maxBytes: config.blobCacheMib * 1024 * 1024, reserve };
   const isCached = isPulledFrom && cache.maxBytes > 0 && !(await isInMemory(folder));

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { silentLog } from '../core/log/log.ts';
-import { openSqliteStore } from '../core/store/sqlite.ts';
+import { openSqliteStore } from '../core/store/sqlite/sqlite.ts';
 import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
 import { attemptBuckets, countAttempts, returnAttempt, takeAttempt, uncountAttempts } from './attempts.ts';
 

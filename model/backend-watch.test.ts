@@ -3,7 +3,7 @@ import { backendChanged } from '../contract/messages.ts';
 import { openInProcessBus } from '../core/bus/in-process.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
 import { silentLog } from '../core/log/log.ts';
-import { openSqliteStore } from '../core/store/sqlite.ts';
+import { openSqliteStore } from '../core/store/sqlite/sqlite.ts';
 import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
 import { steered } from '../test/kit/ports/steered.ts';
 import { backends, becomeTerminated, newBackend } from './backend.ts';

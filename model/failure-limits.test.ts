@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ManualClock } from '../core/clock/manual-clock.ts';
 import { silentLog } from '../core/log/log.ts';
-import { openSqliteStore } from '../core/store/sqlite.ts';
+import { openSqliteStore } from '../core/store/sqlite/sqlite.ts';
 import type { Store } from '../core/store/store.ts';
 import { steered } from '../test/kit/ports/steered.ts';
 import { modelCollections } from './collections.ts';

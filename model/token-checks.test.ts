@@ -6,7 +6,7 @@ import { openInProcessBus } from '../core/bus/in-process.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
 import { silentLog } from '../core/log/log.ts';
-import { openSqliteStore } from '../core/store/sqlite.ts';
+import { openSqliteStore } from '../core/store/sqlite/sqlite.ts';
 import type { Store } from '../core/store/store.ts';
 import { accessTokenDocument, accessTokens, newAccessToken, revoke } from './access-token.ts';
 import { accounts } from './account.ts';

@@ -37,7 +37,8 @@ const foldersMayImport: Readonly<Record<string, readonly string[]>> = {
 const components = ['model', 'registry', 'api', 'worker', 'proxy'];
 
 /** Drivers of the ports, which only `main/`, drivers of the same port, and tests may import. */
-const drivers = /^core\/(?:store|blobs|queue|bus)\/(?:sqlite|mongodb|filesystem|gridfs|s3|in-process|bullmq|redis)/;
+const drivers =
+  /^core\/(?:store|blobs|queue|bus)\/(?:sqlite|mongodb|filesystem|gridfs|copies|s3|in-process|bullmq|redis)/;
 
 /** Each vendor's library, and the only files that may import it. */
 const vendorFolders: Readonly<Record<string, RegExp>> = {

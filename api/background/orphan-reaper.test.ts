@@ -6,7 +6,7 @@ import { openInProcessBus } from '../../core/bus/in-process.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { openLog, silentLog } from '../../core/log/log.ts';
 import type { Log } from '../../core/log/log.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { assign, backends, newBackend } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';

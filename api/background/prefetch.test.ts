@@ -11,7 +11,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { openInProcessQueue } from '../../core/queue/in-process.ts';
 import { JobHandlers, QueueError } from '../../core/queue/queue.ts';
 import type { Queue } from '../../core/queue/queue.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { assign, backends, newBackend } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';

@@ -13,7 +13,7 @@ import { openMetrics } from '../../core/metrics/metrics.ts';
 import { openInProcessQueue } from '../../core/queue/in-process.ts';
 import { JobHandlers } from '../../core/queue/queue.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import type { Store } from '../../core/store/store.ts';
 import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/access-token.ts';

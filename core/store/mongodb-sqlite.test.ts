@@ -4,8 +4,8 @@ import { describeOnMongo } from '../../test/kit/servers/mongodb-tests.ts';
 import { testMongo } from '../../test/kit/servers/mongodb.ts';
 import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { silentLog } from '../log/log.ts';
-import { openMongoStore } from './mongodb.ts';
-import { openSqliteStore } from './sqlite.ts';
+import { openMongoStore } from './mongodb/mongodb.ts';
+import { openSqliteStore } from './sqlite/sqlite.ts';
 import type { Collection, IndexValue } from './store.ts';
 
 interface Thing {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../../core/log/log.ts';
 import { isPassword } from '../../core/secret/password-hash.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { accounts, roleIn } from '../../model/account.ts';
 import { modelCollections } from '../../model/collections.ts';

@@ -17,7 +17,7 @@ import type { Clock } from '../../core/clock/clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { assign, backends, becomeReady, becomeTerminated, newBackend } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';

@@ -3,8 +3,8 @@
  * URL and the name of a database.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { openFileBlobs } from '../../core/blobs/filesystem.ts';
-import { openGridFsBlobs } from '../../core/blobs/gridfs.ts';
+import { openFileBlobs } from '../../core/blobs/filesystem/filesystem.ts';
+import { openGridFsBlobs } from '../../core/blobs/gridfs/gridfs.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { bytesOf } from '../kit/registry/byte-source.ts';
 import { hashing } from '../kit/registry/hashing.ts';

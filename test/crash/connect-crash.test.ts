@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { silentLog } from '../../core/log/log.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import { backends } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { keys, leaseMs } from '../../model/key.ts';

@@ -5,9 +5,9 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { openFileBlobs } from '../../core/blobs/filesystem.ts';
+import { openFileBlobs } from '../../core/blobs/filesystem/filesystem.ts';
 import { silentLog } from '../../core/log/log.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import { pairs } from './pairs.ts';
 import { bytesOf } from '../kit/registry/byte-source.ts';
 import { hashing } from '../kit/registry/hashing.ts';

@@ -1,6 +1,6 @@
 /** Writes to a store at full speed until it is killed, and prints each acknowledged write. */
 import { silentLog } from '../../core/log/log.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { pairs } from './pairs.ts';
 

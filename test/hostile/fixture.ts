@@ -9,7 +9,7 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, vi } from 'vitest';
 import type { Blobs } from '../../core/blobs/blobs.ts';
-import { openGridFsBlobs } from '../../core/blobs/gridfs.ts';
+import { openGridFsBlobs } from '../../core/blobs/gridfs/gridfs.ts';
 import { openLog } from '../../core/log/log.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import type { TestDrivers } from '../kit/servers/drivers.ts';

@@ -7,7 +7,7 @@ import { openInProcessBus } from '../../core/bus/in-process.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { advance, backends, becomeTerminated, newBackend } from '../../model/backend.ts';
 import type { BackendStatus } from '../../contract/statuses.ts';

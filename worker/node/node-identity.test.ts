@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { openLog, silentLog } from '../../core/log/log.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { nodeLeaseMs, nodes } from '../../model/node.ts';

@@ -15,7 +15,7 @@ import type { Log } from '../../core/log/log.ts';
 import { openInProcessQueue } from '../../core/queue/in-process.ts';
 import type { Queue } from '../../core/queue/queue.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
-import { openSqliteStore } from '../../core/store/sqlite.ts';
+import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { backends, becomeLost, newBackend, rank, requestStop } from '../../model/backend.ts';

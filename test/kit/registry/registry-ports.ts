@@ -1,13 +1,13 @@
 /** The store and blobs of a test registry: real drivers, in a temporary folder or in their own database. */
 import { join } from 'node:path';
 import type { Blobs } from '../../../core/blobs/blobs.ts';
-import { openFileBlobs } from '../../../core/blobs/filesystem.ts';
-import { openGridFsBlobs } from '../../../core/blobs/gridfs.ts';
+import { openFileBlobs } from '../../../core/blobs/filesystem/filesystem.ts';
+import { openGridFsBlobs } from '../../../core/blobs/gridfs/gridfs.ts';
 import type { Clock } from '../../../core/clock/clock.ts';
 import type { HashThreads } from '../../../core/hash/hash-threads.ts';
 import type { Log } from '../../../core/log/log.ts';
-import { openMongoStore } from '../../../core/store/mongodb.ts';
-import { openSqliteStore } from '../../../core/store/sqlite.ts';
+import { openMongoStore } from '../../../core/store/mongodb/mongodb.ts';
+import { openSqliteStore } from '../../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../../core/store/store.ts';
 import { modelCollections } from '../../../model/collections.ts';
 import { registryCollections } from '../../../registry/index.ts';

@@ -1,0 +1,79 @@
+/**
+ * Blobs as files:
+ *
+ *     <folder>/
+ *     ├── blobs/
+ *     │   ├── sha256/
+ *     │   │   └── 9f/              the first two digits
+ *     │   │       └── 9f86d081…    one complete blob
+ *     │   └── sha512/
+ *     └── uploads/
+ *         └── 3fc1a0…              the bytes received so far, named by the upload's ID
+ *
+ * An upload becomes a blob in this order: its file is synced, renamed to its digest, then both folders are synced. So a
+ * file under `blobs/` is whole, after a power cut too, and there are no temporary files. One process uses the folder at a
+ * time.
+ */
+import { opendir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeDurableFolder } from '../../files/durable.ts';
+import { assertDigest, assertUploadId, isDigest } from '../blobs.ts';
+import { fileErrors } from './errors.ts';
+
+const algorithms = ['sha256', 'sha512'];
+
+/** The number of digits that name the folder of a blob: 256 folders stay small. */
+const folderDigits = 2;
+
+export class FileLayout {
+  readonly blobsFolder: string;
+  readonly uploadsFolder: string;
+
+  constructor(folder: string) {
+    this.blobsFolder = join(folder, 'blobs');
+    this.uploadsFolder = join(folder, 'uploads');
+  }
+
+  /** Creates missing folders, durably. */
+  async create(): Promise<void> {
+    for (const algorithm of algorithms) await makeDurableFolder(join(this.blobsFolder, algorithm));
+    await makeDurableFolder(this.uploadsFolder);
+  }
+
+  /** Throws a `TypeError` for an invalid digest. */
+  blobPath(digest: string): string {
+    assertDigest(digest);
+    const [algorithm = '', hex = ''] = digest.split(':');
+    return join(this.blobsFolder, algorithm, hex.slice(0, folderDigits), hex);
+  }
+
+  /** Throws a `TypeError` for an invalid upload ID. */
+  uploadPath(uploadId: string): string {
+    assertUploadId(uploadId);
+    return join(this.uploadsFolder, uploadId);
+  }
+
+  /** Digests. */
+  async *blobs(): AsyncGenerator<string> {
+    for (const algorithm of algorithms) {
+      const algorithmFolder = join(this.blobsFolder, algorithm);
+      for await (const folder of namesIn(algorithmFolder)) {
+        for await (const name of namesIn(join(algorithmFolder, folder))) {
+          const digest = `${algorithm}:${name}`;
+          // Files of other programs are not blobs.
+          if (isDigest(digest)) yield digest;
+        }
+      }
+    }
+  }
+
+  /** IDs of uploads. */
+  async *uploads(): AsyncGenerator<string> {
+    yield* namesIn(this.uploadsFolder);
+  }
+}
+
+async function* namesIn(folder: string): AsyncGenerator<string> {
+  const entries = await fileErrors(() => opendir(folder));
+  for await (const { name } of entries) yield name;
+}

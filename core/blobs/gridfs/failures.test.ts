@@ -1,0 +1,71 @@
+// Takes about 20 s
+/** Blobs whose database goes away, or whose answers are lost. */
+import { createHash, randomBytes } from 'node:crypto';
+import { buffer } from 'node:stream/consumers';
+import type { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { bytesOf } from '../../../test/kit/registry/byte-source.ts';
+import { openRelay } from '../../../test/kit/servers/mongodb-relay.ts';
+import { describeOnMongo } from '../../../test/kit/servers/mongodb-tests.ts';
+import { stoppableMongo } from '../../../test/kit/servers/mongodb.ts';
+import { silentLog } from '../../log/log.ts';
+import { openGridFsBlobs } from './gridfs.ts';
+import { hashing } from '../../../test/kit/registry/hashing.ts';
+
+const log = silentLog();
+const chunkBytes = 100_000;
+const bytes = randomBytes(1_000_000);
+const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+
+await describeOnMongo('GridFS, failing', stoppableMongo, (mongo) => {
+  test(
+    'An upload survives its database’s restart, and goes on from what was acknowledged',
+    { timeout: 120_000 },
+    async () => {
+      await using database = mongo.newDatabase();
+      await using blobs = await openGridFsBlobs({ hashing, ...database, log, chunkBytes });
+      await blobs.createUpload('one');
+      await blobs.appendUpload('one', 0, bytesOf(bytes.subarray(0, 450_000)));
+      async function* interrupted(): AsyncGenerator<readonly Uint8Array[]> {
+        yield [bytes.subarray(450_000, 500_000)];
+        await mongo.stop();
+        yield [bytes.subarray(500_000)];
+      }
+      const append = blobs.appendUpload('one', 450_000, interrupted());
+      await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'unavailable' });
+      await expect(blobs.ping()).rejects.toMatchObject({ code: 'unavailable' });
+      await expect(blobs.read(digest)).rejects.toMatchObject({ code: 'unavailable' });
+      await mongo.start();
+      const isFree = async () => {
+        const { sizeBytes } = (await blobs.statUpload('one')) ?? {};
+        return await blobs.appendUpload('one', sizeBytes ?? 0, bytesOf(bytes.subarray(sizeBytes)));
+      };
+      // The lease of the append that broke off is over some seconds later.
+      await expect.poll(isFree, { timeout: 60_000, interval: 500 }).toBe(bytes.length);
+      await blobs.publishUpload('one', digest);
+      expect(await buffer((await blobs.read(digest)) as Readable)).toStrictEqual(bytes);
+    },
+  );
+
+  test('Each step whose answer is lost has happened once', async () => {
+    await using database = mongo.newDatabase();
+    await using relay = await openRelay(mongo.url);
+    await using blobs = await openGridFsBlobs({ hashing, ...database, url: relay.url, log, chunkBytes });
+    relay.loseAnswerTo('insert');
+    await blobs.createUpload('one');
+    relay.loseAnswerTo('findAndModify');
+    await blobs.appendUpload('one', 0, bytesOf(bytes.subarray(0, 250_000)));
+    relay.loseAnswerTo('insert');
+    await blobs.appendUpload('one', 250_000, bytesOf(bytes.subarray(250_000)));
+    relay.loseAnswerTo('insert');
+    await blobs.publishUpload('one', digest);
+    expect(await blobs.stat(digest)).toMatchObject({ sizeBytes: bytes.length });
+    expect(await blobs.statUpload('one')).toBeUndefined();
+    relay.loseAnswerTo('find');
+    expect(await buffer((await blobs.read(digest)) as Readable)).toStrictEqual(bytes);
+    relay.loseAnswerTo('delete');
+    expect(await blobs.delete(digest)).toBe(true);
+    expect(await blobs.stat(digest)).toBeUndefined();
+    expect(relay.lost).toBe(6);
+  });
+});

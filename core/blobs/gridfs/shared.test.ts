@@ -1,0 +1,255 @@
+/** What several processes, some of which die, do to the same blobs. */
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
+import { GridFSBucket, MongoClient } from 'mongodb';
+import type { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { bytesOf, copied } from '../../../test/kit/registry/byte-source.ts';
+import { runUntilKilled } from '../../../test/crash/killed-child.ts';
+import { describeOnMongo } from '../../../test/kit/servers/mongodb-tests.ts';
+import { testMongo } from '../../../test/kit/servers/mongodb.ts';
+import type { TestDatabase } from '../../../test/kit/servers/mongodb.ts';
+import { temporaryFolder } from '../../../test/kit/machine/temporary-folder.ts';
+import { silentLog } from '../../log/log.ts';
+import type { Blobs, OpenBlob } from '../blobs.ts';
+import { layoutOf } from './layout.ts';
+import type { BlobRecord, Layout, UploadRecord } from './layout.ts';
+import { readFile } from './reader.ts';
+import { scheduleDeletion, emptyTrash } from './trash.ts';
+import { openGridFsBlobs } from './gridfs.ts';
+import { hashing } from '../../../test/kit/registry/hashing.ts';
+
+const log = silentLog();
+const killedRounds = 3;
+
+/** Small, so that few bytes are several chunks. */
+const chunkBytes = 1_000;
+
+await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
+  const open = async ({ url, database }: TestDatabase) =>
+    await openGridFsBlobs({ hashing, url, database, log, chunkBytes });
+
+  test('An upload goes on in another process, wherever a chunk ended', async () => {
+    await using database = mongo.newDatabase();
+    await using one = await open(database);
+    await using other = await open(database);
+    const bytes = randomBytes(12_345);
+    await one.createUpload('one');
+    let offset = 0;
+    for (const [i, count] of [1, 998, 1, 1, 2_000, 999, 0, 3_500, 4_845].entries()) {
+      const part = bytes.subarray(offset, offset + count);
+      offset = await (i % 2 ? one : other).appendUpload('one', offset, bytesOf(part));
+      expect(await other.statUpload('one')).toMatchObject({ sizeBytes: offset });
+      const digest = digestOf(bytes.subarray(0, offset));
+      expect(await one.digestUpload('one', 'sha256')).toStrictEqual({ sizeBytes: offset, digest });
+    }
+    await other.publishUpload('one', digestOf(bytes));
+    expect(await one.stat(digestOf(bytes))).toMatchObject({ sizeBytes: 12_345 });
+    expect(await buffer((await one.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
+  });
+
+  test('One process at a time appends', async () => {
+    await using database = mongo.newDatabase();
+    await using one = await open(database);
+    await using other = await open(database);
+    await one.createUpload('one');
+    const appends = [one, other, one, other].map(
+      async (blobs) => await blobs.appendUpload('one', 0, bytesOf(randomBytes(2_500))),
+    );
+    const outcomes = await Promise.allSettled(appends);
+    const refused = outcomes.flatMap((outcome) =>
+      outcome.status === 'rejected' ? [(outcome.reason as { code: string }).code] : [],
+    );
+    expect(refused).toHaveLength(3);
+    for (const code of refused) expect(['upload-busy', 'wrong-offset']).toContain(code);
+    expect(await one.statUpload('one')).toMatchObject({ sizeBytes: 2_500 });
+  });
+
+  test('Processes that publish one digest at a time leave one blob, and the bytes of one', async () => {
+    await using database = mongo.newDatabase();
+    await using layout = openLayout(database);
+    await using one = await open(database);
+    await using other = await open(database);
+    const bytes = randomBytes(5_500);
+    await Promise.all(Array.from({ length: 8 }, async (_, i) => await publish(i % 2 ? one : other, bytes)));
+    expect(await buffer((await one.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
+    await emptyTrash(layout, -1_000, AbortSignal.timeout(10_000));
+    expect(await buffer((await one.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
+    expect(await counts(layout)).toStrictEqual({ digests: 1, uploads: 0, trash: 0, files: 1, chunks: 6 });
+  });
+
+  test('A writer that was silent for too long is taken over, and cannot touch what its successor wrote', async () => {
+    await using database = mongo.newDatabase();
+    await using layout = openLayout(database);
+    await using slow = await open(database);
+    await using quick = await open(database);
+    await slow.createUpload('one');
+    await slow.appendUpload('one', 0, bytesOf(Buffer.alloc(1_500, 'a')));
+    const hang = Promise.withResolvers<void>();
+    const hangs = Promise.withResolvers<void>();
+    async function* stalling(): AsyncGenerator<readonly Uint8Array[]> {
+      yield [Buffer.alloc(200, 'x')];
+      hangs.resolve();
+      await hang.promise;
+      yield [Buffer.alloc(5_000, 'x')];
+    }
+    const append = slow.appendUpload('one', 1_500, stalling());
+    await hangs.promise;
+    await ageLease(layout, 'one');
+    const rest = Buffer.alloc(3_000, 'b');
+    expect(await quick.appendUpload('one', 1_500, bytesOf(rest))).toBe(4_500);
+    hang.resolve();
+    await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'upload-busy' });
+    const whole = Buffer.concat([Buffer.alloc(1_500, 'a'), rest]);
+    await quick.publishUpload('one', digestOf(whole));
+    expect(await buffer((await quick.read(digestOf(whole))) as Readable)).toStrictEqual(whole);
+  });
+
+  test('What was deleted is removed later, and what is named never', async () => {
+    await using database = mongo.newDatabase();
+    await using layout = openLayout(database);
+    await using blobs = await open(database);
+    const kept = randomBytes(2_500);
+    const deleted = randomBytes(2_500);
+    await publish(blobs, kept);
+    await publish(blobs, deleted);
+    await blobs.createUpload('gone');
+    await blobs.appendUpload('gone', 0, bytesOf(deleted));
+    const reading = (await blobs.read(digestOf(deleted))) as Readable;
+    await blobs.delete(digestOf(deleted));
+    await blobs.deleteUpload('gone');
+    // As a crash between two steps leaves it: in the trash, and still named.
+    await scheduleDeletion(layout, ((await layout.digests.findOne({ _id: digestOf(kept) })) as BlobRecord).file);
+    const signal = AbortSignal.timeout(10_000);
+    expect(await emptyTrash(layout, 60_000, signal)).toBe(0);
+    expect(await buffer(reading)).toStrictEqual(deleted);
+    expect(await emptyTrash(layout, -1_000, signal)).toBe(2);
+    expect(await counts(layout)).toStrictEqual({ digests: 1, uploads: 0, trash: 0, files: 1, chunks: 3 });
+    expect(await buffer((await blobs.read(digestOf(kept))) as Readable)).toStrictEqual(kept);
+  });
+
+  test('An upload that was published before a crash is none', async () => {
+    await using database = mongo.newDatabase();
+    await using layout = openLayout(database);
+    await using blobs = await open(database);
+    const bytes = randomBytes(1_500);
+    for (const look of [
+      async () => expect(await blobs.statUpload('one')).toBeUndefined(),
+      async () => await expect(append(blobs, 'one', 1_500)).rejects.toMatchObject({ code: 'upload-unknown' }),
+      async () => expect(await emptyTrash(layout, 60_000, AbortSignal.timeout(10_000))).toBe(0),
+    ]) {
+      await blobs.createUpload('one');
+      await blobs.appendUpload('one', 0, bytesOf(bytes));
+      const upload = await layout.uploads.findOne({ _id: 'one' });
+      await blobs.publishUpload('one', digestOf(bytes));
+      await layout.uploads.insertOne({ ...(upload as NonNullable<typeof upload>), publishing: digestOf(bytes) });
+      await look();
+      expect(await layout.uploads.countDocuments({})).toBe(0);
+      expect(await blobs.delete(digestOf(bytes))).toBe(true);
+    }
+  });
+
+  test('A copy on the disk serves what MongoDB has, and nothing that it has no more', async () => {
+    await using database = mongo.newDatabase();
+    await using layout = openLayout(database);
+    await using folder = await temporaryFolder();
+    const { url } = database;
+    const cache = { folder: folder.path, maxBytes: 10 * 1024 * 1024, freeShare: 0 };
+    await using near = await openGridFsBlobs({ hashing, url, database: database.database, log, cache });
+    await using other = await openGridFsBlobs({ hashing, url, database: database.database, log });
+    const bytes = randomBytes(1024 * 1024 + 17);
+    const digest = digestOf(bytes);
+    const copies = async () => (await namesIn(folder.path)).filter((name) => !name.endsWith('.part'));
+    const pull = async (): Promise<Buffer> => {
+      await using blob = (await near.open(digest)) as OpenBlob;
+      return await copied(blob);
+    };
+    await publish(other, bytes);
+    await expect.poll(async () => (await pull()) && (await copies()), { timeout: 20_000 }).toHaveLength(1);
+    await layout.chunks.deleteMany({});
+    expect((await pull()).equals(bytes)).toBe(true);
+    await other.delete(digest);
+    expect(await near.open(digest)).toBeUndefined();
+    expect(await copies()).toEqual([]);
+    await publish(other, bytes);
+    expect((await pull()).equals(bytes)).toBe(true);
+  });
+
+  test('Standard tools read what was published', async () => {
+    await using database = mongo.newDatabase();
+    await using client = new MongoClient(database.url);
+    await using blobs = await open(database);
+    const bytes = randomBytes(3_333);
+    await publish(blobs, bytes);
+    const bucket = new GridFSBucket(client.db(database.database), { bucketName: 'blobs' });
+    expect(await buffer(bucket.openDownloadStreamByName(digestOf(bytes)))).toStrictEqual(bytes);
+  });
+
+  test('GridFS loses no published blob to kill -9, shows no half one, and goes on with what was being received', async () => {
+    await using database = mongo.newDatabase();
+    await using layout = openLayout(database);
+    const published = new Set<string>();
+
+    for (let round = 0; round < killedRounds; round += 1) {
+      const lines = await runUntilKilled('blob-writer-child.ts', [database.url, database.database], 5 + round * 7);
+      for (const digest of lines) published.add(digest);
+      await using blobs = await open(database);
+      const listed = new Set<string>();
+      for await (const digest of blobs.list()) {
+        expect(digestOf(await buffer((await blobs.read(digest)) as Readable))).toBe(digest);
+        listed.add(digest);
+      }
+      expect([...published].filter((digest) => !listed.has(digest))).toStrictEqual([]);
+      for await (const uploadId of blobs.listUploads()) {
+        await ageLease(layout, uploadId);
+        const { sizeBytes } = (await blobs.statUpload(uploadId)) ?? {};
+        if (sizeBytes === undefined) continue;
+        const upload = await layout.uploads.findOne({ _id: uploadId });
+        const before = await buffer(readFile(layout, upload as UploadRecord));
+        expect(before).toHaveLength(sizeBytes);
+        const bytes = Buffer.concat([before, randomBytes(100_000)]);
+        await blobs.appendUpload(uploadId, sizeBytes, bytesOf(bytes.subarray(sizeBytes)));
+        await blobs.publishUpload(uploadId, digestOf(bytes));
+        expect(await buffer((await blobs.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
+      }
+    }
+  });
+});
+
+function openLayout({ url, database }: TestDatabase): Layout & AsyncDisposable {
+  const client = new MongoClient(url);
+  return { ...layoutOf(client.db(database)), [Symbol.asyncDispose]: async () => await client.close() };
+}
+
+/** As if its holder had not been heard of for long. */
+async function ageLease({ uploads }: Layout, uploadId: string): Promise<void> {
+  await uploads.updateOne({ _id: uploadId, holder: { $ne: null } } as object, { $set: { heldAt: new Date(0) } });
+}
+
+async function counts({ digests, uploads, trash, files, chunks }: Layout): Promise<Record<string, number>> {
+  const collections = Object.entries({ digests, uploads, trash, files, chunks });
+  const counted = collections.map(async ([name, each]) => [name, await each.countDocuments({})] as const);
+  return Object.fromEntries(await Promise.all(counted));
+}
+
+async function append(blobs: Blobs, uploadId: string, offset: number): Promise<number> {
+  return await blobs.appendUpload(uploadId, offset, bytesOf(Buffer.from('x')));
+}
+
+async function publish(blobs: Blobs, bytes: Uint8Array): Promise<void> {
+  const uploadId = randomUUID();
+  await blobs.createUpload(uploadId);
+  await blobs.appendUpload(uploadId, 0, bytesOf(bytes));
+  await blobs.publishUpload(uploadId, digestOf(bytes));
+}
+
+function digestOf(bytes: Uint8Array): string {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+/** Of the files that stand in a folder, and below it. */
+async function namesIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
+}

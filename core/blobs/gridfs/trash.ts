@@ -1,0 +1,55 @@
+import type { ObjectId } from 'mongodb';
+import { retryIdempotent } from './errors.ts';
+import { removeIfPublished } from './lease.ts';
+import type { Layout, TrashRecord } from './layout.ts';
+
+/** How long the chunks of a deleted blob are kept for its readers. A reader that needs longer postpones their deletion. */
+export const deletionGraceMs = 3_600_000;
+
+/** Schedules the deletion of a file's chunks. Called before the file's name is deleted. */
+export async function scheduleDeletion({ trash }: Layout, file: ObjectId, upload?: string): Promise<void> {
+  const change = { $currentDate: { doomedAt: true as const }, ...(upload !== undefined && { $set: { upload } }) };
+  await retryIdempotent(async () => await trash.updateOne({ _id: file }, change, { upsert: true }));
+}
+
+/** Postpones the deletion of a file that is being read. */
+export async function postponeDeletion({ trash }: Layout, file: ObjectId): Promise<void> {
+  await trash.updateOne({ _id: file }, { $currentDate: { doomedAt: true } });
+}
+
+/**
+ * Deletes files whose grace period is over, and the uploads that a crash left after their publication. Any number of processes
+ * may do this at the same time.
+ *
+ * @returns how many files were deleted
+ */
+export async function emptyTrash(layout: Layout, graceMs: number, signal: AbortSignal): Promise<number> {
+  for (const upload of await layout.uploads.find({ publishing: { $ne: null } } as object).toArray()) {
+    signal.throwIfAborted();
+    await removeIfPublished(layout, upload);
+  }
+  const due = { $expr: { $lt: ['$doomedAt', { $subtract: ['$$NOW', graceMs] }] } };
+  let removed = 0;
+  for (const entry of await layout.trash.find(due).toArray()) {
+    signal.throwIfAborted();
+    if (await removeFile(layout, entry)) removed += 1;
+  }
+  return removed;
+}
+
+async function removeFile(layout: Layout, { _id, doomedAt, upload }: TrashRecord): Promise<boolean> {
+  const isNamed = await hasName(layout, _id, upload);
+  if (!isNamed) {
+    await layout.chunks.deleteMany({ files_id: _id });
+    await layout.files.deleteOne({ _id });
+  }
+  // Unless its deletion was scheduled again or postponed meanwhile. A server may store times more precisely than it returns them.
+  await layout.trash.deleteOne({ _id, doomedAt: { $lt: new Date(doomedAt.getTime() + 1) } });
+  return !isNamed;
+}
+
+async function hasName({ uploads, files, digests }: Layout, file: ObjectId, upload?: string): Promise<boolean> {
+  if (upload !== undefined && (await uploads.findOne({ _id: upload, file }))) return true;
+  const digest = (await files.findOne({ _id: file }))?.filename;
+  return digest !== undefined && (await digests.findOne({ _id: digest, file })) !== null;
+}

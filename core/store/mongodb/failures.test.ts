@@ -1,0 +1,138 @@
+// Takes about 30 s
+/** A database that is away, hangs, or whose answers are lost. */
+import { expect, test } from 'vitest';
+import { openRelay } from '../../../test/kit/servers/mongodb-relay.ts';
+import { describeOnMongo } from '../../../test/kit/servers/mongodb-tests.ts';
+import { stoppableMongo } from '../../../test/kit/servers/mongodb.ts';
+import { silentLog } from '../../log/log.ts';
+import { openMongoStore } from './mongodb.ts';
+import type { Collection, Store } from '../store.ts';
+
+interface Thing {
+  readonly id: string;
+  readonly count: number;
+}
+
+const things: Collection<Thing, 'byCount'> = { name: 'things', indexes: { byCount: ['count'] } };
+const collections = [things];
+const log = silentLog();
+const add = (thing: Thing) => ({ ...thing, count: thing.count + 1 });
+
+/** Selecting a server takes 3 s at most; a busy machine some more. */
+const awayMs = 9_000;
+
+/** What hangs is given up after 10 s, and a read is tried twice. */
+const hangingMs = 40_000;
+
+await describeOnMongo('MongoDB, failing', stoppableMongo, (mongo) => {
+  const everything = (store: Store): Record<string, () => Promise<unknown>> => ({
+    ping: async () => await store.ping(),
+    now: async () => await store.now(),
+    get: async () => await store.get(things, 'one'),
+    find: async () => await store.find(things, { index: 'byCount' }),
+    insert: async () => await store.insert(things, { id: 'two', count: 1 }),
+    update: async () => await store.update(things, 'one', add),
+    delete: async () => await store.delete(things, 'three'),
+  });
+
+  test(
+    'A store says within seconds that its server is away, and goes on when it is back',
+    { timeout: 120_000 },
+    async () => {
+      await using database = mongo.newDatabase();
+      await using store = await openMongoStore({ ...database, collections, log });
+      await store.insert(things, { id: 'one', count: 1 });
+      await mongo.stop();
+      const begun = performance.now();
+      const { now: _now, ...asking } = everything(store);
+      await Promise.all(Object.values(asking).map(async (ask) => await expectUnavailable(ask())));
+      await expectUnavailable(openMongoStore({ ...database, collections, log }));
+      expect(performance.now() - begun).toBeLessThan(2 * awayMs);
+      await mongo.start();
+      await expect.poll(async () => await store.get(things, 'one'), { timeout: 30_000 }).toBeDefined();
+      for (const [name, ask] of Object.entries(everything(store))) {
+        if (name !== 'insert') await ask();
+      }
+      expect(await store.get(things, 'one')).toStrictEqual({ id: 'one', count: 2 });
+    },
+  );
+
+  test('A server that restarts between two operations is not noticed', { timeout: 120_000 }, async () => {
+    await using database = mongo.newDatabase();
+    await using store = await openMongoStore({ ...database, collections, log });
+    await store.insert(things, { id: 'one', count: 1 });
+    for (const ask of Object.values(everything(store))) {
+      await mongo.stop();
+      await mongo.start();
+      await ask();
+    }
+    expect(await store.get(things, 'two')).toBeDefined();
+  });
+
+  test('A server that hangs is given up, and used again when it is awake', { timeout: 120_000 }, async () => {
+    await using database = mongo.newDatabase();
+    await using store = await openMongoStore({ ...database, collections, log });
+    await store.insert(things, { id: 'one', count: 1 });
+    const thaw = await mongo.freeze();
+    try {
+      const begun = performance.now();
+      await Promise.all([
+        expectUnavailable(store.get(things, 'one')),
+        expectUnavailable(store.update(things, 'one', add)),
+        expectUnavailable(store.insert(things, { id: 'two', count: 1 })),
+      ]);
+      expect(performance.now() - begun).toBeLessThan(hangingMs);
+    } finally {
+      thaw();
+    }
+    await expect.poll(async () => (await store.get(things, 'one'))?.count, { timeout: 30_000 }).toBeDefined();
+  });
+
+  test('A write whose answer is lost has happened once, and says so', async () => {
+    await using database = mongo.newDatabase();
+    await using relay = await openRelay(mongo.url);
+    await using store = await openMongoStore({ ...database, url: relay.url, collections, log });
+    relay.loseAnswerTo('insert');
+    await store.insert(things, { id: 'one', count: 1 });
+    relay.loseAnswerTo('update');
+    expect(await store.update(things, 'one', add)).toStrictEqual({ id: 'one', count: 2 });
+    expect(await store.get(things, 'one')).toStrictEqual({ id: 'one', count: 2 });
+    await expect(store.insert(things, { id: 'one', count: 9 })).rejects.toMatchObject({ code: 'duplicate' });
+    expect(relay.lost).toBe(2);
+  });
+
+  test('Inserts that went together and whose answer is lost have happened, but for those whose ID was taken', async () => {
+    await using database = mongo.newDatabase();
+    await using relay = await openRelay(mongo.url);
+    await using store = await openMongoStore({ ...database, url: relay.url, collections, log });
+    await store.insert(things, { id: '3', count: 9 });
+    relay.loseAnswerTo('insert');
+    const ids = ['1', '2', '3', '4'];
+    const inserts = await Promise.allSettled(ids.map(async (id) => await store.insert(things, { id, count: 1 })));
+    expect(inserts.map(({ status }) => status)).toStrictEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+    expect(inserts[2]).toMatchObject({ reason: { code: 'duplicate' } });
+    const counts = await Promise.all(ids.map(async (id) => (await store.get(things, id))?.count));
+    expect(counts).toStrictEqual([1, 1, 9, 1]);
+    expect(relay.lost).toBe(1);
+  });
+
+  test('A deletion whose answer is lost has happened; where the server cannot tell, the store does not claim it', async () => {
+    await using database = mongo.newDatabase();
+    await using relay = await openRelay(mongo.url);
+    await using store = await openMongoStore({ ...database, url: relay.url, collections, log });
+    await store.insert(things, { id: 'one', count: 1 });
+    relay.loseAnswerTo('delete');
+    const deleted = await store.delete(things, 'one').catch((error: unknown) => error);
+    if (deleted !== true) expect(deleted).toMatchObject({ name: 'StoreError', code: 'unavailable' });
+    expect(await store.get(things, 'one')).toBeUndefined();
+    expect(relay.lost).toBe(1);
+  });
+});
+
+async function expectUnavailable(operation: Promise<unknown>): Promise<void> {
+  const error: unknown = await operation.then(
+    () => 'it worked',
+    (reason: unknown) => reason,
+  );
+  expect(error).toMatchObject({ name: 'StoreError', code: 'unavailable' });
+}

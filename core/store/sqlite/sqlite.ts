@@ -1,0 +1,292 @@
+/** Documents in a SQLite file, for the threads of one process. */
+import { join } from 'node:path';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { MessagePort } from 'node:worker_threads';
+import { KeyedMutex } from '../../async/keyed-mutex.ts';
+import { OpenOperations } from '../../async/open-operations.ts';
+import { makeDurableFolder } from '../../files/durable.ts';
+import { systemCode } from '../../files/system-code.ts';
+import type { Log } from '../../log/log.ts';
+import { documentToText, textToDocument } from '../document-text.ts';
+import { MonotonicTime, ownClocks } from '../store-time.ts';
+import { assertIndexable } from '../query-plan.ts';
+import type { AnyCollection } from '../query-plan.ts';
+import { dropBallast, loadBallast, makePrivate } from './files.ts';
+import { isFull, openDatabase } from './database.mjs';
+import { scanInBatches } from '../scan.ts';
+import { indexSql, querySql, tableSql } from './query.ts';
+import type { SqlValue } from './query.ts';
+import { lockFolder } from './lock.ts';
+import { connectSqliteWriter, openSqliteWriter } from './writer.ts';
+import type { SqliteWriter, ThreadData } from './writer.ts';
+import { StoreError } from '../store.ts';
+import type { Collection, Query, Scan, Store, StoredDocument } from '../store.ts';
+
+export interface SqliteStoreOptions {
+  /** The data folder; created if missing. Never on a network file system, where SQLite's locks do not work. */
+  readonly folder: string;
+  /** All collections that will be used. Their tables and indexes are created at opening. */
+  readonly collections: readonly AnyCollection[];
+  readonly log: Log;
+}
+
+/** What another thread of this process needs to open the same store. The port must be transferred to it. */
+export interface SqliteShare {
+  readonly file: string;
+  readonly port: MessagePort;
+}
+
+/** The store of the process. */
+export interface OwnedSqliteStore extends Store {
+  /** For one other thread, which calls `openSharedSqliteStore`. It must close its store before this one is closed. */
+  share(): SqliteShare;
+}
+
+const databaseFile = 'berth.db';
+
+/**
+ * Opens the store in `folder`, also on a full disk if it was opened there before. Throws `StoreError` `locked` if another process,
+ * or this one, has it open.
+ */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<OwnedSqliteStore> {
+  const { folder, collections } = options;
+  await using resources = new AsyncDisposableStack();
+  try {
+    await makeDurableFolder(folder);
+    resources.use(lockFolder(folder));
+    // The space that the next opening needs becomes free when the database is closed.
+    resources.defer(async () => await loadBallast(folder));
+    const { reader, writer } = resources.use(await openWithBallast(options));
+    const share = () => ({ file: join(folder, databaseFile), port: writer.connect() });
+    return Object.assign(new SqliteStore({ reader, writer, collections, resources: resources.move() }), { share });
+  } catch (error) {
+    throw error instanceof TypeError ? error : storeError(error);
+  }
+}
+
+/**
+ * Opens the store that another thread of this process has opened: it reads with a connection of its own, so that no thread waits for
+ * another one, and the thread that writes is the same.
+ */
+export async function openSharedSqliteStore(
+  { file, port }: SqliteShare,
+  { collections, log }: Omit<SqliteStoreOptions, 'folder'>,
+): Promise<Store> {
+  await using resources = new AsyncDisposableStack();
+  try {
+    const writer = resources.use(connectSqliteWriter(port, log));
+    const reader = openReader(file, resources);
+    return new SqliteStore({ reader, writer, collections, resources: resources.move() });
+  } catch (error) {
+    throw storeError(error);
+  }
+}
+
+interface Connections extends AsyncDisposable {
+  readonly reader: DatabaseSync;
+  readonly writer: SqliteWriter;
+}
+
+async function openWithBallast(options: SqliteStoreOptions): Promise<Connections> {
+  const { folder, log } = options;
+  try {
+    const connections = await openConnections(options);
+    await loadBallast(folder);
+    return connections;
+  } catch (error) {
+    if (!storeError(error).isFull || !(await dropBallast(folder))) throw error;
+    log.warn('The disk is full, opening the store in the space of its ballast file');
+    return await openConnections(options);
+  }
+}
+
+async function openConnections({ folder, collections, log }: SqliteStoreOptions): Promise<Connections> {
+  await using opening = new AsyncDisposableStack();
+  const file = join(folder, databaseFile);
+  await makePrivate(file);
+  const writer = opening.use(await openSqliteWriter(threadData(file, collections), log));
+  const reader = openReader(file, opening);
+  const opened = opening.move();
+  return { reader, writer, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+function openReader(file: string, opening: AsyncDisposableStack): DatabaseSync {
+  const reader = opening.adopt(openDatabase(file), (database) => database.close());
+  reader.exec('PRAGMA query_only = TRUE');
+  return reader;
+}
+
+interface Parts extends Pick<Connections, 'reader' | 'writer'> {
+  readonly collections: readonly AnyCollection[];
+  readonly resources: AsyncDisposableStack;
+}
+
+/** A row of a collection's table. */
+interface Row {
+  readonly version: number;
+  readonly document: string;
+}
+
+class SqliteStore implements Store {
+  readonly isShared = false;
+  readonly #time = new MonotonicTime(ownClocks);
+  readonly #reader: DatabaseSync;
+  readonly #writer: SqliteWriter;
+  readonly #collections: ReadonlyMap<string, AnyCollection>;
+  readonly #resources: AsyncDisposableStack;
+  readonly #statements = new Map<string, StatementSync>();
+  /** Changes of one document run one after another, so that they cause no conflicts with each other. */
+  readonly #changes = new KeyedMutex();
+  readonly #operations = new OpenOperations();
+  #closed: Promise<void> | undefined;
+
+  constructor(parts: Parts) {
+    this.#reader = parts.reader;
+    this.#writer = parts.writer;
+    this.#collections = new Map(parts.collections.map((collection) => [collection.name, collection]));
+    this.#resources = parts.resources;
+  }
+
+  async now(): Promise<Date> {
+    this.#assertOpen();
+    return this.#time.now();
+  }
+
+  async ping(): Promise<void> {
+    this.#assertOpen();
+    this.#select('SELECT 1', []);
+    await this.#operations.run(async () => await this.#writer.ping());
+  }
+
+  async get<T extends StoredDocument>(collection: Collection<T>, id: string): Promise<T | undefined> {
+    this.#assertOpen();
+    const row = this.#read(collection, id);
+    return row && (textToDocument(row.document) as T);
+  }
+
+  async insert<T extends StoredDocument>(collection: Collection<T>, document: T): Promise<void> {
+    this.#assertOpen();
+    const { id } = document;
+    const text = this.#text(collection, id, document);
+    const happened = await this.#operations.run(
+      async () => await this.#writer.write({ kind: 'insert', table: collection.name, id, document: text }),
+    );
+    if (!happened) throw new StoreError('duplicate', `There is already a document "${id}" in "${collection.name}"`);
+  }
+
+  async update<T extends StoredDocument>(
+    collection: Collection<T>,
+    id: string,
+    change: (current: T) => T,
+  ): Promise<T | undefined> {
+    this.#assertOpen();
+    return await this.#change(collection, id, async () => {
+      for (let row = this.#read(collection, id); row; row = this.#read(collection, id)) {
+        const current = textToDocument(row.document) as T;
+        const next = change(current);
+        if (next === current) return current;
+        const document = this.#text(collection, id, next);
+        const { version } = row;
+        const happened = await this.#writer.write({ kind: 'replace', table: collection.name, id, version, document });
+        if (happened) return textToDocument(document) as T;
+      }
+      return undefined;
+    });
+  }
+
+  async delete<T extends StoredDocument>(
+    collection: Collection<T>,
+    id: string,
+    when: (current: T) => boolean = () => true,
+  ): Promise<boolean> {
+    this.#assertOpen();
+    return await this.#change(collection, id, async () => {
+      for (let row = this.#read(collection, id); row; row = this.#read(collection, id)) {
+        if (!when(textToDocument(row.document) as T)) return false;
+        const { version } = row;
+        if (await this.#writer.write({ kind: 'remove', table: collection.name, id, version })) return true;
+      }
+      return false;
+    });
+  }
+
+  async find<T extends StoredDocument, Index extends string>(
+    collection: Collection<T, Index>,
+    query: Query<T, Index>,
+  ): Promise<T[]> {
+    this.#assertOpen();
+    const { text, values } = querySql(this.#declared(collection.name), query);
+    const rows = this.#select(text, values) as { document: string }[];
+    return rows.map((row) => textToDocument(row.document) as T);
+  }
+
+  scan<T extends StoredDocument, Index extends string>(
+    collection: Collection<T, Index>,
+    scan: Scan<T, Index>,
+  ): AsyncGenerator<T, void, undefined> {
+    return scanInBatches(this, collection, scan);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed ??= this.#close();
+    await this.#closed;
+  }
+
+  /** Finishes accepted operations, then closes. */
+  async #close(): Promise<void> {
+    // Runs the changes that wait for others of the same document, too. New operations are rejected meanwhile.
+    await this.#operations.settled();
+    await this.#resources.disposeAsync();
+  }
+
+  async #change<R>(collection: { name: string }, id: string, change: () => Promise<R>): Promise<R> {
+    return await this.#operations.run(async () => await this.#changes.run(`${collection.name}/${id}`, change));
+  }
+
+  #read(collection: { name: string }, id: string): Row | undefined {
+    const { name } = this.#declared(collection.name);
+    return this.#select(`SELECT version, document FROM "${name}" WHERE id = ?`, [id])[0] as Row | undefined;
+  }
+
+  #select(sql: string, values: readonly SqlValue[]): unknown[] {
+    try {
+      let statement = this.#statements.get(sql);
+      if (!statement) this.#statements.set(sql, (statement = this.#reader.prepare(sql)));
+      return statement.all(...values);
+    } catch (error) {
+      throw storeError(error);
+    }
+  }
+
+  #text(collection: { name: string }, id: string, document: StoredDocument): string {
+    assertIndexable(this.#declared(collection.name), document);
+    if (typeof document.id !== 'string' || document.id === '') throw new TypeError('A document needs an ID');
+    if (document.id !== id) throw new TypeError(`A change must not turn document "${id}" into "${document.id}"`);
+    return documentToText(document);
+  }
+
+  #declared(name: string): AnyCollection {
+    const collection = this.#collections.get(name);
+    if (!collection) throw new TypeError(`Collection "${name}" was not declared when the store was opened`);
+    return collection;
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new StoreError('unavailable', 'The store is closed');
+  }
+}
+
+function threadData(file: string, collections: readonly AnyCollection[]): ThreadData {
+  return {
+    file,
+    tables: collections.map(tableSql),
+    indexes: new Map(collections.map((collection) => [collection.name, indexSql(collection)])),
+  };
+}
+
+function storeError(cause: unknown): StoreError {
+  if (cause instanceof StoreError) return cause;
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const options = { cause, isFull: isFull(cause) || systemCode(cause) === 'ENOSPC' };
+  return new StoreError('unavailable', `The store cannot be used: ${why}`, options);
+}
