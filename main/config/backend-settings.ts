@@ -82,7 +82,7 @@ export const backendSettings = {
     variable: 'BERTH_DISK_BYTES_LIMIT',
     schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER, or: 10 * 1024 * 1024 * 1024 }),
     defaultText: '`10737418240` (10 GiB)',
-    help: 'What a backend may write to the file system of its container, besides its mount and the volumes of its image. The worker measures it every 30 seconds and stops the backend. 0: no limit.',
+    help: 'What a backend may write to the file system of its container, besides its mount and the volumes of its image. The storage driver of the engine refuses more where it can (overlay2 on XFS with project quotas, btrfs, zfs); elsewhere the worker measures every 30 seconds and stops the backend. 0: no limit.',
   },
   pidsLimit: {
     variable: 'BERTH_PIDS_LIMIT',

@@ -1,4 +1,6 @@
 import type Docker from 'dockerode';
+import { storageOptions, storageRefused } from './disk-limit.ts';
+import type { DiskLimit, DiskLimitKind } from './disk-limit.ts';
 import { EngineError, callEngine, callEngineUnless, engineError } from './engine-error.ts';
 import { execute, executeInBackground } from './executions.ts';
 import type { Execution, ExecutionResult } from './executions.ts';
@@ -15,6 +17,8 @@ export interface ContainerSpec {
   readonly memoryBytes?: number;
   readonly cpu?: { readonly periodMicroseconds: number; readonly quotaMicroseconds: number };
   readonly pidsLimit: number;
+  /** What it may write to its own file system, where the storage driver can limit it. */
+  readonly disk?: DiskLimit;
   /** Linux capabilities that it keeps; all others are dropped. */
   readonly capabilities: readonly string[];
   /** `user:group` instead of the user of the image. */
@@ -48,6 +52,8 @@ export interface ContainerState {
   /** Of its first process, on the engine's machine. 0 when it does not run. */
   readonly pid: number;
   readonly address: string | undefined;
+  /** Whether the storage driver limits what it writes to its own file system. */
+  readonly hasDiskLimit: boolean;
 }
 
 export interface ListedContainer {
@@ -60,7 +66,7 @@ export interface ListedContainer {
 export type StopSignal = 'stop' | 'SIGKILL';
 
 export interface Containers {
-  /** Creates a container, and replaces a leftover one of the same backend. Throws `no-image`. */
+  /** Creates a container, and replaces a leftover one of the same backend. Throws `no-image` and `adjusted`. */
   create(spec: ContainerSpec): Promise<string>;
   /** Throws `no-network`, `address-taken`, `adjusted`, or `refused` with the reason for which its process did not start. */
   start(id: string): Promise<void>;
@@ -92,6 +98,7 @@ interface ContainersOptions {
   readonly network: string;
   readonly containerName: (backend: string) => string;
   readonly init: boolean;
+  readonly diskLimit: DiskLimitKind;
   readonly dataFolder?: DataFolderIdentity | undefined;
 }
 
@@ -108,20 +115,29 @@ export const portHelperTarget = `${leaseTarget}/port-helper`;
 
 export class DockerContainers implements Containers {
   readonly #docker: Docker;
-  #limitsOpenFiles = true;
   readonly #options: ContainersOptions;
+  #limitsOpenFiles = true;
+  #diskLimit: DiskLimitKind;
 
   constructor(docker: Docker, options: ContainersOptions) {
     this.#docker = docker;
     this.#options = options;
+    this.#diskLimit = options.diskLimit;
   }
 
   async create(spec: ContainerSpec): Promise<string> {
     const options = this.#createOptions(spec);
-    const created = await callEngineUnless('name-taken', () => this.#docker.createContainer(options));
-    if (created) return created.id;
-    await this.remove(this.#options.containerName(spec.backend));
-    return (await callEngine(() => this.#docker.createContainer(options))).id;
+    try {
+      const created = await callEngineUnless('name-taken', () => this.#docker.createContainer(options));
+      if (created) return created.id;
+      await this.remove(this.#options.containerName(spec.backend));
+      return (await callEngine(() => this.#docker.createContainer(options))).id;
+    } catch (error) {
+      const known = engineError(error);
+      if (!options.HostConfig?.StorageOpt || !storageRefused.test(known.message)) throw known;
+      this.#diskLimit = 'none';
+      throw new EngineError('adjusted', known.message, { cause: error });
+    }
   }
 
   async start(id: string): Promise<void> {
@@ -151,7 +167,7 @@ export class DockerContainers implements Containers {
   async inspect(id: string): Promise<ContainerState | undefined> {
     const found = await callEngineUnless('no-container', () => this.#docker.getContainer(id).inspect());
     if (!found) return undefined;
-    const { State, NetworkSettings } = found;
+    const { State, NetworkSettings, HostConfig } = found;
     return {
       phase: phaseOf(State.Status),
       exitCode: State.ExitCode,
@@ -160,6 +176,7 @@ export class DockerContainers implements Containers {
       pid: State.Pid,
       // The top-level address is set on the default bridge only, and newer engines do not have it.
       address: NetworkSettings.Networks[this.#options.network]?.IPAddress || undefined,
+      hasDiskLimit: HostConfig.StorageOpt?.['size'] !== undefined,
     };
   }
 
@@ -215,6 +232,7 @@ export class DockerContainers implements Containers {
   }
 
   #hostConfig(spec: ContainerSpec): Docker.HostConfig {
+    const storage = storageOptions(this.#diskLimit, spec.disk);
     return {
       NetworkMode: this.#options.network,
       // Reaps zombies, and lets SIGTERM end a process that does not handle it.
@@ -225,6 +243,7 @@ export class DockerContainers implements Containers {
       ...(spec.memoryFolders && { Tmpfs: memoryFoldersOf(spec.memoryFolders) }),
       SecurityOpt: ['no-new-privileges'],
       PidsLimit: spec.pidsLimit,
+      ...(storage && { StorageOpt: storage }),
       // The same value for both: no swap.
       ...(spec.memoryBytes !== undefined && { Memory: spec.memoryBytes, MemorySwap: spec.memoryBytes }),
       ...(spec.cpu && { CpuPeriod: spec.cpu.periodMicroseconds, CpuQuota: spec.cpu.quotaMicroseconds }),

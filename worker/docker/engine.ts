@@ -4,6 +4,8 @@ import Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
 import { DockerContainers } from './containers.ts';
 import type { Containers } from './containers.ts';
+import { diskLimitKind } from './disk-limit.ts';
+import type { StorageInfo } from './disk-limit.ts';
 import { EngineError, engineError } from './engine-error.ts';
 import { enginePathOf } from './engine-path.ts';
 import { followEvents } from './events.ts';
@@ -109,6 +111,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       network: network.name,
       containerName,
       init: hasInit(version),
+      diskLimit: diskLimitKind(info),
       dataFolder,
     }),
     images: new DockerImages(docker, streaming),
@@ -156,7 +159,7 @@ async function ping(docker: Docker, network: string, signal?: AbortSignal): Prom
   }
 }
 
-interface EngineInfo extends ImageFoldersInfo {
+interface EngineInfo extends ImageFoldersInfo, StorageInfo {
   readonly MemTotal?: number;
   readonly NCPU?: number;
   readonly OperatingSystem?: string;

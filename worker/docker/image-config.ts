@@ -14,6 +14,8 @@ export interface ImageConfig {
   readonly volumes: readonly string[];
   /** `STOPSIGNAL`, a name or a number; empty if it sets none. */
   readonly stopSignal: string;
+  /** Of all its files. */
+  readonly sizeBytes: number;
   readonly healthcheck?: ImageHealthcheck;
 }
 
@@ -42,7 +44,7 @@ interface InspectedConfig {
 }
 
 /** Reads the configuration from the engine's description of an image. Engines omit fields, or set them to null or empty values. */
-export function imageConfigOf({ Config }: Pick<Docker.ImageInspectInfo, 'Config'>): ImageConfig {
+export function imageConfigOf({ Config, Size }: Pick<Docker.ImageInspectInfo, 'Config' | 'Size'>): ImageConfig {
   const config = (Config as InspectedConfig | null | undefined) ?? {};
   const healthcheck = healthcheckOf(config);
   return {
@@ -52,6 +54,7 @@ export function imageConfigOf({ Config }: Pick<Docker.ImageInspectInfo, 'Config'
     user: config.User ?? '',
     volumes: Object.keys(config.Volumes ?? {}),
     stopSignal: config.StopSignal ?? '',
+    sizeBytes: Size,
     ...(healthcheck && { healthcheck }),
   };
 }

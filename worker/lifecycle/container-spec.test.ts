@@ -23,7 +23,15 @@ const settings: WorkerSettings = {
   keptLogs: { folder: '/nowhere', maxBytes: 0, seconds: 0, totalBytes: 0 },
 };
 
-const image: ImageConfig = { command: ['/run'], ports: [], variables: [], user: '', volumes: [], stopSignal: '' };
+const image: ImageConfig = {
+  command: ['/run'],
+  ports: [],
+  variables: [],
+  user: '',
+  volumes: [],
+  stopSignal: '',
+  sizeBytes: 5,
+};
 
 function backendWith(more: Partial<Backend>): Backend {
   const plan = backendPlan({ imageDigest: `sha256:${'a'.repeat(64)}` });

@@ -44,6 +44,9 @@ export function containerSpec(
     ...(memoryBytes > 0 && { memoryBytes }),
     ...(cpu && { cpu }),
     pidsLimit: settings.pidsLimit,
+    ...(settings.diskBytesLimit !== undefined && {
+      disk: { writtenBytes: settings.diskBytesLimit, imageBytes: image.sizeBytes },
+    }),
     ...(backend.egress === 'none' && { dnsServers: [ownDnsServer] }),
     ...containerSecurity(backend.securityProfile ?? 'default', image, settings.capabilities),
     ...(settings.runtime !== undefined && { runtime: settings.runtime }),

@@ -195,6 +195,8 @@ async function recoverFrom(worker: WorkerContext, run: Run, error: unknown): Pro
       await worker.clock.sleep(engineAwayPauseMs, run.startUpSignal);
       return;
     case 'adjusted':
+      worker.log.info({ err: error }, 'The engine cannot set a limit of its containers, which is omitted from now on');
+      return;
     case 'no-container':
     case 'name-taken':
       return;

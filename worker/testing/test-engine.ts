@@ -9,12 +9,16 @@ import { nodeLabel } from '../docker/labels.ts';
 /** The socket of the engine for tests. */
 export const testEngineHost = process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock';
 
-const connection = { socketPath: testEngineHost.slice('unix://'.length) };
+/** What a test may choose of its engine. */
+export interface TestEngineOptions extends Pick<EngineOptions, 'silenceMs'> {
+  /** An engine of the test itself, which it also inspects. */
+  readonly own?: string;
+}
 
 /** Why tests cannot use an engine here, or `undefined` if they can. */
 export async function whyNoEngine(): Promise<string | undefined> {
   try {
-    await new Docker(connection).ping();
+    await connectTo(testEngineHost).ping();
     return undefined;
   } catch (error) {
     return `no Docker Engine answers at ${testEngineHost} (${(error as Error).message})`;
@@ -42,11 +46,11 @@ export function disguise(backend: string): string {
  */
 export async function openTestEngine(
   node: string,
-  host = testEngineHost,
-  options: Pick<EngineOptions, 'silenceMs'> = {},
+  host?: string,
+  { own = testEngineHost, ...options }: TestEngineOptions = {},
 ): Promise<TestEngine> {
-  const docker = new Docker(connection);
-  const engine = await openEngine({ ...options, host, node, disguise, log: silentLog() });
+  const docker = connectTo(own);
+  const engine = await openEngine({ ...options, host: host ?? own, node, disguise, log: silentLog() });
   return {
     engine,
     docker,
@@ -58,6 +62,10 @@ export async function openTestEngine(
       await engine[Symbol.asyncDispose]();
     },
   };
+}
+
+function connectTo(host: string): Docker {
+  return new Docker({ socketPath: host.slice('unix://'.length) });
 }
 
 async function removeContainers(docker: Docker, node: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** Enforces the limit of what a backend may write to its container's own file system: few storage drivers of the engine have one. */
+/** Enforces the limit of what a backend may write to its container's own file system, where the storage driver of the engine does not. */
 import { PeriodicTask } from '../../core/async/periodic-task.ts';
 import { settledWithin } from '../../core/async/with-timeout.ts';
 import type { WorkerContext } from '../context.ts';
@@ -36,6 +36,8 @@ export async function checkDiskUsage(worker: WorkerContext): Promise<void> {
 async function check(worker: WorkerContext, run: Run, limitBytes: number): Promise<void> {
   const { container } = run;
   if (!container?.started || run.isFinalizing || run.stopKind !== undefined) return;
+  // The engine answers this at once, and the other question after it has looked at each file.
+  if ((await worker.engine.containers.inspect(container.id))?.hasDiskLimit) return;
   const writtenBytes = await worker.engine.containers.writtenBytes(container.id);
   if (writtenBytes <= limitBytes || run.stopKind !== undefined) return;
   run.fail(`Wrote ${writtenBytes} bytes to the file system of its container, the limit is ${limitBytes}`);

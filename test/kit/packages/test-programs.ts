@@ -9,13 +9,20 @@ import { findProgram, runCommand, tryCommand } from '../../../setup/command.ts';
 import type { AptPackages } from './apt-packages.ts';
 import { chromiumPrograms } from './chromium.ts';
 import { enginePrograms } from './docker-packages.ts';
+import { fileSystemPrograms } from '../machine/loop-disk.ts';
 import { javaPrograms } from '../servers/mongodb-install.ts';
 
 /** The folders in which packages install programs, so neither `/usr/local` nor anything below a home folder. */
 const systemFolders = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
 /** Other programs that tests call, and their packages. */
-const toolPrograms = { curl: 'curl', openssl: 'openssl', faketime: 'faketime', git: 'git' };
+const toolPrograms = {
+  curl: 'curl',
+  openssl: 'openssl',
+  faketime: 'faketime',
+  git: 'git',
+  ...fileSystemPrograms,
+};
 
 /** Every program that tests call and a fresh system lacks. The modules of the kit install them. */
 const declaredPrograms = [
