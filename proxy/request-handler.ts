@@ -133,7 +133,8 @@ export class RequestHandler {
     if (apiUrl !== undefined && isNavigation(request)) context.readinessUrl = readinessUrl(apiUrl, backend, url);
     const limitMs = context.readinessUrl === undefined ? undefined : readinessPageAfterMs;
     const { token } = url;
-    const view = sessionView(url, request.headers, behindLoadBalancer);
+    const address = await this.#untilReachable(context, backend, { open, limitMs });
+    const view = sessionView({ ...url, port: address.port }, request.headers, behindLoadBalancer);
     const headers = requestHeaders(headOf(request), {
       route,
       token,
@@ -143,7 +144,7 @@ export class RequestHandler {
     });
     return {
       backend,
-      address: await this.#untilReachable(context, backend, { open, limitMs }),
+      address,
       view,
       path: url.rest,
       headers,

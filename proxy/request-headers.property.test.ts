@@ -60,7 +60,7 @@ function head(rawHeaders: string[]) {
 }
 
 function sent(rawHeaders: string[], prefix: string): OutgoingHeaders | 'refused' {
-  const view = { prefix, hosts: ['host'] };
+  const view = { prefix, hosts: ['host'], port: 8080 };
   const verified: Verified = { route: { id: '', backend: '' }, token, view, secret: 'ours', behindLoadBalancer: false };
   try {
     return requestHeaders(head(rawHeaders), verified);

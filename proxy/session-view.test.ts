@@ -4,8 +4,8 @@ import { mapCookie, mapLinks, mapReference, mapRefresh, withoutSiteWide } from '
 import { newToken } from './testing/token.ts';
 
 const prefix = `/${newToken()}`;
-const view = { prefix, hosts: ['sessions.example:7102', 'public.example'] };
-const ownHost = { prefix: '', hosts: ['label.sessions.example'] };
+const view = { prefix, hosts: ['sessions.example:7102', 'public.example'], port: 8888 };
+const ownHost = { prefix: '', hosts: ['label.sessions.example'], port: 8888 };
 
 test.each([
   ['/', '<prefix>/'],
@@ -20,6 +20,13 @@ test.each([
   ['//public.example/a', '<prefix>/a'],
   [String.raw`\a`, String.raw`<prefix>\a`],
   [String.raw`http:\\public.example\a`, String.raw`<prefix>\a`],
+  // The port on which the application listens.
+  ['http://sessions.example:8888/a/?b#c', '<prefix>/a/?b#c'],
+  ['https://Public.example:8888', '<prefix>/'],
+  ['http://localhost:8888/a', '<prefix>/a'],
+  ['//127.0.0.1:8888/../a', '<prefix>/a'],
+  [String.raw`http:\\[::1]:8888\a`, String.raw`<prefix>\a`],
+  ['http://0.0.0.0:8888//elsewhere.example', '<prefix>//elsewhere.example'],
   // As in the application's view, nothing is above its root.
   ['/../a', '<prefix>/a'],
   ['/a/%2e%2E/../../b?/../c', '<prefix>/b?/../c'],
@@ -50,6 +57,11 @@ test.each([
   '//elsewhere.example/sessions.example',
   'http://sessions.example:7102@elsewhere.example/',
   'http://sessions.example:7102.elsewhere.example/',
+  'http://localhost:3000/a',
+  'http://localhost/a',
+  'http://localhost:8888@elsewhere.example/',
+  'http://localhost:8888.elsewhere.example/',
+  'http://elsewhere.example:8888/',
   '///a',
   'mailto:a@public.example',
   'data:/a',
@@ -63,6 +75,9 @@ test.each([
   ['http://label.sessions.example:8080?a', '/?a'],
   // What follows would name another host.
   ['http://label.sessions.example:8080//elsewhere.example', 'http://label.sessions.example:8080//elsewhere.example'],
+  ['http://localhost:8888/a', '/a'],
+  ['http://localhost:8888//elsewhere.example', 'http://localhost:8888//elsewhere.example'],
+  ['http://localhost:3000/a', 'http://localhost:3000/a'],
   ['http://label.sessions.example:80/a', 'http://label.sessions.example:80/a'],
   ['https://label.sessions.example/a', 'https://label.sessions.example/a'],
   ['http://other.sessions.example:8080/a', 'http://other.sessions.example:8080/a'],
@@ -72,9 +87,19 @@ test.each([
 });
 
 test('the port of an application without one in its redirects is not that of the proxy', () => {
-  const local = { prefix: '', hosts: ['label.localhost:7102'] };
+  const local = { prefix: '', hosts: ['label.localhost:7102'], port: 80 };
   expect(mapReference('http://label.localhost/a/', local)).toBe('/a/');
   expect(mapReference('http://label.localhost:7102/a/', local)).toBe('http://label.localhost:7102/a/');
+  const byPath = { prefix, hosts: ['localhost:7102'], port: 80 };
+  expect(mapReference('http://localhost/a/', byPath)).toBe(`${prefix}/a/`);
+  expect(mapReference('https://localhost/a/', byPath)).toBe('https://localhost/a/');
+  expect(mapReference('https://localhost/a/', { ...byPath, port: 443 })).toBe(`${prefix}/a/`);
+});
+
+test('links and refreshes that name the port of the application lead to the session', () => {
+  expect(mapLinks('<http://localhost:8888/a>; rel=next', ownHost)).toBe('</a>; rel=next');
+  expect(mapRefresh('0;url=http://label.sessions.example:8888/a', ownHost)).toBe('0;url=/a');
+  expect(mapRefresh('0;url=http://sessions.example:8888/a', view)).toBe(`0;url=${prefix}/a`);
 });
 
 test.each([

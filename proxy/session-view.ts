@@ -12,11 +12,13 @@ export interface SessionView {
   readonly prefix: string;
   /** What the application may take for its own host: the client's `Host`, with its port, and that which a load balancer forwards. */
   readonly hosts: readonly string[];
+  /** The port on which the application listens. */
+  readonly port: number;
 }
 
 /** How the client that sent a request sees its session. */
 export function sessionView(
-  { token, form }: { readonly token: string; readonly form: UrlForm },
+  { token, form, port }: { readonly token: string; readonly form: UrlForm; readonly port: number },
   headers: IncomingHttpHeaders,
   behindLoadBalancer: boolean,
 ): SessionView {
@@ -24,14 +26,15 @@ export function sessionView(
   return {
     prefix: form === 'host' ? '' : `/${token}`,
     hosts: [headers.host ?? '', String(forwarded ?? '')].filter(Boolean),
+    port,
   };
 }
 
 /** What a browser reads as a slash at the start of a reference. */
 const slash = /^[/\\]/;
 
-/** An absolute HTTP URL, or one without a scheme: its host, and what follows. */
-const absolute = /^(?:https?:)?[/\\]{2}([^/\\?#]*)(.*)$/is;
+/** An absolute HTTP URL, or one without a scheme: its scheme, its host, and what follows. */
+const absolute = /^(https?:)?[/\\]{2}([^/\\?#]*)(.*)$/is;
 
 /** A segment that leads up, in every spelling that browsers know. */
 const dotSegment = /(?:^|[/\\])(?:\.|%2e){1,2}(?:$|[/\\?#])/i;
@@ -41,20 +44,21 @@ const refreshTarget = /^(\s*[\d.]+\s*[;,]\s*(?:url\s*=\s*)?(["']?))([^"'].*)$/is
 
 /**
  * Maps a reference of an application to the client's view: paths of the application, and URLs of the session's own host, become paths
- * below the prefix. Relative references and URLs of other hosts stay as they are. In the host form, so do all but those that name
- * another port of the session's host: nginx and others put the port on which they listen into redirects.
+ * below the prefix. Relative references and URLs of other hosts stay as they are. nginx and others put the port on which they listen
+ * into redirects: such a URL is one of the session, too. In the host form, any other port of the session's host is the application's.
  */
-export function mapReference(reference: string, { prefix, hosts }: SessionView): string {
-  const [, named, rest = ''] = absolute.exec(reference) ?? [];
-  if (prefix === '') return named !== undefined && isOtherPort(named, hosts) ? pathOf(reference, rest) : reference;
-  if (named === undefined) return slash.test(reference) ? below(prefix, reference) : reference;
-  const isOwn = hosts.some((host) => isSameHost(named, host));
+export function mapReference(reference: string, view: SessionView): string {
+  const { prefix, hosts } = view;
+  const [, scheme = '', named, rest = ''] = absolute.exec(reference) ?? [];
+  if (named === undefined) return prefix !== '' && slash.test(reference) ? below(prefix, reference) : reference;
+  const namesOwnPort = isOwnPort(named, scheme, view);
+  if (prefix === '') return namesOwnPort || isOtherPort(named, hosts) ? pathOf(reference, rest) : reference;
+  const isOwn = namesOwnPort || hosts.some((host) => isSameHost(named, host));
   return isOwn ? below(prefix, slash.test(rest) ? rest : `/${rest}`) : reference;
 }
 
 /** Maps the targets in a `Link` header: what stands between angle brackets outside of quoted texts. */
 export function mapLinks(value: string, view: SessionView): string {
-  if (view.prefix === '') return value;
   let mapped = '';
   let at = 0;
   for (;;) {
@@ -86,7 +90,6 @@ function endOfPart(text: string, from: number): number {
 
 /** Maps the target in a `Refresh` header. */
 export function mapRefresh(value: string, view: SessionView): string {
-  if (view.prefix === '') return value;
   return value.replace(refreshTarget, (_all, before: string, _quote: string, target: string) => {
     return `${before}${mapReference(target, view)}`;
   });
@@ -134,6 +137,22 @@ function resolvedPath(path: string): string {
 function pathOf(reference: string, rest: string): string {
   if (!slash.test(rest)) return `/${rest}`;
   return slash.test(rest.slice(1)) ? reference : rest;
+}
+
+/** Names by which a program in a container knows itself. */
+const localNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]', '0.0.0.0']);
+
+/** Whether a host is that of the application, with the port on which it listens: under its own name, or that of the session. */
+function isOwnPort(named: string, scheme: string, { hosts, port }: SessionView): boolean {
+  const name = withoutPort(named);
+  const digits = /:(\d+)$/.exec(named)?.[1];
+  const namedPort = digits === undefined ? defaultPort(scheme) : Number(digits);
+  if (namedPort !== port) return false;
+  return localNames.has(name) || hosts.some((host) => withoutPort(host) === name && !isSameHost(named, host));
+}
+
+function defaultPort(scheme: string): number {
+  return scheme.toLowerCase() === 'https:' ? 443 : 80;
 }
 
 function isOtherPort(named: string, hosts: readonly string[]): boolean {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { InvalidAnswer, readAnswerHead } from './answer-head.ts';
 
-const view = { prefix: '/t', hosts: ['x'] };
+const view = { prefix: '/t', hosts: ['x'], port: 8080 };
 const read = (head: string, method = 'GET') => readAnswerHead(head, method, view);
 const date = 'Date: Mon, 23 Nov 2026 12:00:00 GMT\r\nReferrer-Policy: origin\r\n';
 

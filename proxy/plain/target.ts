@@ -97,7 +97,7 @@ export class Targets {
     const { host = '' } = headers;
     const last = this.#last;
     if (last?.route === route && last.token === url.token && last.host === host && !behindLoadBalancer) return last;
-    const view = sessionView(url, headers, behindLoadBalancer);
+    const view = sessionView({ ...url, port: address.port }, headers, behindLoadBalancer);
     const secret = secretFor(url.token);
     const added = addedHeaders({ headers, ...this.#client }, { route, view, secret, behindLoadBalancer });
     const addedLines = added.map(([name, value]) => `${name}: ${value}\r\n`).join('');
