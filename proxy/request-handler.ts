@@ -6,6 +6,7 @@ import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { requestId } from '../core/http/request-id.ts';
 import type { ErrorBoundary } from '../core/log/error-boundary.ts';
+import { useTargetsHost } from './absolute-form.ts';
 import type { Connections, OpenConnection } from './connections.ts';
 import { hasBearerToken } from './bearer-token.ts';
 import { parseConnectionUrl, redirectOf } from './connection-url.ts';
@@ -100,7 +101,7 @@ export class RequestHandler {
   async #pass(context: RequestContext): Promise<void> {
     const { request, response } = context;
     const { lookup, sessionDomain } = this.#deps;
-    if (!hasOneReading(request)) throw new ProxyError('bad-request');
+    if (!hasOneReading(request) || !useTargetsHost(request)) throw new ProxyError('bad-request');
     const url = parseConnectionUrl(request.url ?? '', { host: request.headers.host, sessionDomain });
     if (!url) throw new ProxyError('not-found');
     if (context.upgrade && (context.upgrade.isEarly || !isUpgradeWanted(request))) throw new ProxyError('bad-request');

@@ -10,6 +10,7 @@ import { limitAnswer } from './answer-limits.ts';
 import type { BackendAgent } from './backend-agent.ts';
 import { connectLimitMs, dialFor } from './dial.ts';
 import type { Destination } from './forwarder.ts';
+import { relayInterim } from './interim.ts';
 import type { Pools } from './pools.ts';
 import { relay } from './relay.ts';
 
@@ -98,11 +99,12 @@ export class HttpProxy {
         this.#errorBoundary.wrap(onEnd, () => attempt.outgoing?.destroy()),
       );
     });
-    const onOutgoing = (outgoing: ClientRequest, request: IncomingMessage) => {
+    const onOutgoing = (outgoing: ClientRequest, request: IncomingMessage, response: ServerResponse) => {
       const attempt = this.#attempts.get(request);
       if (!attempt) return;
       attempt.outgoing = outgoing;
       limitAnswer(outgoing);
+      relayInterim(outgoing, response, { view: attempt.to.view, errorBoundary: this.#errorBoundary });
       // http-proxy-3 drops the question mark of an empty query.
       outgoing.path = attempt.to.path;
       // An invalid answer, such as an upgrade that was not requested, ends the connection without an error.

@@ -15,6 +15,7 @@ import { limitAnswer } from './answer-limits.ts';
 import { connectLimitMs, dialFor } from './dial.ts';
 import type { Dialer } from './dial.ts';
 import type { Destination, Upgrading } from './forwarder.ts';
+import { relayInterim } from './interim.ts';
 import { reasonOf, relay } from './relay.ts';
 import { Splice } from './splice.ts';
 
@@ -39,6 +40,7 @@ export async function forwardUpgrade(
   }
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const outgoing = sendRequest(request, to, { dialled, errorBoundary });
+  relayInterim(outgoing, client.response, { view: to.view, errorBoundary });
   const watch = destroyOnEnd(client.socket);
   const cancel = () => {
     outgoing.destroy();

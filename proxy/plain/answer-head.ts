@@ -80,9 +80,9 @@ export function readAnswerHead(head: string, method: string, view: SessionView):
   const lines = clientLines(fields, view, facts);
   const framing = framingOf(facts, status, method);
   const keepsAlive = framing !== 'until-close' && isKeptAlive(facts.connection, minor);
-  if (status < 200) return { status, lines, framing: 'none', keepsAlive };
   // An answer without content has no length.
-  const own = status === 204 ? lines.replace(/^content-length:.*\r\n/im, '') : lines;
+  const own = status < 200 || status === 204 ? lines.replace(/^content-length:.*\r\n/im, '') : lines;
+  if (status < 200) return { status, lines: own, framing: 'none', keepsAlive };
   return { status, lines: own + defaultLines(facts), framing, keepsAlive };
 }
 

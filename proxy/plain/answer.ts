@@ -1,5 +1,6 @@
 /** The answer of a backend, on its way to the client. */
 import { maxInterimAnswers } from '../forward/answer-limits.ts';
+import { isForwardedInterim } from '../forward/interim.ts';
 import { reasonOf } from '../forward/relay.ts';
 import type { SessionView } from '../session-view.ts';
 import { InvalidAnswer, readAnswerHead } from './answer-head.ts';
@@ -99,8 +100,7 @@ export class Answer {
     this.#interim += 1;
     if (status === 101) throw new InvalidAnswer('The backend switches protocols without being asked');
     if (this.#interim > maxInterimAnswers) throw new InvalidAnswer('The backend sends too many interim answers');
-    // The client did not ask for 100, and 102 says nothing.
-    if (status === 103) this.#client.write(`HTTP/1.1 103 ${reasonOf(103)}\r\n${lines}\r\n`);
+    if (isForwardedInterim(status)) this.#client.write(`HTTP/1.1 ${status} ${reasonOf(status)}\r\n${lines}\r\n`);
   }
 
   /** Sends the head, with a short body in the same packet. Returns the bytes that are not sent yet. */

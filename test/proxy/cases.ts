@@ -210,6 +210,11 @@ const requestLines = [
   'GET \\x HTTP/1.1',
   'GET ?@/x HTTP/1.1',
   'GET #@/x HTTP/1.1',
+  'GET http://u@a@/x HTTP/1.1',
+  'GET http://a,b@/x HTTP/1.1',
+  'GET http://@/x HTTP/1.1',
+  'GET ftp://a@/x HTTP/1.1',
+  'GET http://a@/x#y HTTP/1.1',
 ];
 
 /** Sizes of a first chunk with three bytes that parsers read differently, or not at all. */

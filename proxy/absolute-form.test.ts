@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { labelOfToken } from '../model/session-host.ts';
+import { parseAbsoluteForm } from './absolute-form.ts';
+import { exchangeBytes, openFixture, spawnReady, startMirror, valuesOf } from './testing/fixture.ts';
+import type { Fixture, Program, Seen, Session } from './testing/fixture.ts';
+
+test.each([
+  ['http://a/b?c', 'a', '/b?c'],
+  ['HTTP://a.example:7100//b', 'a.example:7100', '//b'],
+  ['https://[::1]:1/b', '[::1]:1', '/b'],
+  ['http://a', 'a', '/'],
+  ['http://a?b', 'a', '/?b'],
+  ['http://a/http://b/', 'a', '/http://b/'],
+])('%s names the host %s and the path %s', (target, authority, path) => {
+  expect(parseAbsoluteForm(target)).toEqual({ authority, target: path });
+});
+
+test.each(['/b', '/http://a/', '*', 'a:80', '', '//a/b', 'http:/a'])('%s names no host', (target) => {
+  expect(parseAbsoluteForm(target)).toBeUndefined();
+});
+
+test.each([
+  'http://',
+  'http:///b',
+  'http://u@a/',
+  'http://u:p@a/',
+  'http://a/#b',
+  'ftp://a/b',
+  'http://a\\b/',
+  'http://a,b/',
+])('%s is not valid', (target) => {
+  expect(parseAbsoluteForm(target)).toBe('invalid');
+});
+
+const sessionDomain = 'sessions.example';
+
+let fixture: Fixture;
+let mirror: Program;
+let session: Session;
+beforeAll(async () => {
+  fixture = await openFixture({ sessionDomain });
+  mirror = await startMirror();
+  session = await spawnReady(fixture, mirror);
+});
+afterAll(async () => {
+  await fixture[Symbol.asyncDispose]();
+  await mirror[Symbol.asyncDispose]();
+});
+
+/** Sends a request with a target and header lines. */
+async function ask(target: string, lines: string, version = '1.1'): Promise<string> {
+  return await exchangeBytes(fixture.port, `GET ${target} HTTP/${version}\r\n${lines}Connection: close\r\n\r\n`);
+}
+
+function seenIn(answer: string): Seen {
+  return JSON.parse(answer.slice(answer.indexOf('{'), answer.lastIndexOf('}') + 1)) as Seen;
+}
+
+test('a request whose target names the host reaches the backend as an ordinary one', async () => {
+  const seen = seenIn(await ask(`http://a.example:81/${session.token}/x?y=%2e`, 'Host: other\r\n'));
+  expect(seen.url).toBe('/x?y=%2e');
+  expect(valuesOf(seen, 'host')).toEqual(['a.example:81']);
+  expect(valuesOf(seen, 'x-forwarded-host')).toEqual(['a.example:81']);
+});
+
+test('in the host form, the label is that of the target, whatever Host says', async () => {
+  const host = `${labelOfToken(session.token)}.${sessionDomain}`;
+  const seen = seenIn(await ask(`http://${host}/x`, 'Host: other\r\n'));
+  expect([seen.url, ...valuesOf(seen, 'host')]).toEqual(['/x', host]);
+  expect(await ask('http://other/x', `Host: ${host}\r\n`)).toMatch(/^HTTP\/1\.1 404 /);
+});
+
+test('a client of HTTP/1.0 may leave out Host', async () => {
+  const seen = seenIn(await ask(`http://a/${session.token}/x`, '', '1.0'));
+  expect([seen.url, ...valuesOf(seen, 'host')]).toEqual(['/x', 'a']);
+});
+
+test.each([
+  ['a user in the target', () => `http://u@a/${session.token}/x`, 'Host: a\r\n'],
+  ['another scheme', () => `ftp://a/${session.token}/x`, 'Host: a\r\n'],
+  ['two hosts beside the target', () => `http://a/${session.token}/x`, 'Host: a\r\nHost: a\r\n'],
+])('a request with %s is refused', async (_name, target, lines) => {
+  expect(await ask(target(), lines)).toMatch(/^HTTP\/1\.1 400 /);
+});
+
+test('the next request on the connection is read as well', async () => {
+  const first = `GET http://a/${session.token}/1 HTTP/1.1\r\nHost: a\r\n\r\n`;
+  const second = `GET /${session.token}/2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
+  const answers = await exchangeBytes(fixture.port, first + second);
+  expect([...answers.matchAll(/"url":"([^"]*)"/g)].map(([, url]) => url)).toEqual(['/1', '/2']);
+});
