@@ -304,6 +304,7 @@ test('a backend that disconnects at the moment of its answer ends the connection
   await exchangeBytes(fixture.port, upgradeTo(token));
   await until(() => program.sockets.size === 0);
   await until(() => fixture.reports.at(-1)?.[backend] === undefined);
+  expect(fixture.reports.some((open) => open[backend] === 1)).toBe(true);
 });
 
 test('the reason phrase of a 101 is the standard one', async () => {
