@@ -25,7 +25,6 @@ import type { TokenChecks } from '../model/token-checks.ts';
 import type { Config } from './config/config.ts';
 import { openDataFolder } from './process/data-folder.ts';
 import type { DataFolder } from './process/data-folder.ts';
-import { fitHeapToBuffers } from './process/heap.ts';
 import type { Roles } from './config/roles.ts';
 
 /** What every component is handed, in whichever thread it runs. */
@@ -181,7 +180,6 @@ async function openBlobs(
     const { openFileBlobs } = await import('../core/blobs/filesystem/filesystem.ts');
     return await openFileBlobs({ folder: join(folder, 'blobs'), reserve, hashing, log });
   }
-  fitHeapToBuffers();
   const { openGridFsBlobs } = await import('../core/blobs/gridfs/gridfs.ts');
   const place = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
   const cache = { folder: join(folder, 'cache'), maxBytes: config.blobCacheMib * 1024 * 1024, reserve };

@@ -24,6 +24,7 @@ import type { Roles } from './config/roles.ts';
 import { registryTasks } from './commands/registry-tasks.ts';
 import { surviveStrayErrors } from './process/stray-errors.ts';
 import { closingOnce, together } from './process/closing.ts';
+import { fitHeapToBuffers } from './process/heap.ts';
 import { openProxy } from './threads/open-proxy.ts';
 import type { ProxyOfProcess } from './threads/open-proxy.ts';
 
@@ -115,6 +116,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
     ...(token !== undefined && { token }),
   };
   listeners.operations.open({ handle: operationsHandler(operations) });
+  if (config.blobs === 'gridfs') fitHeapToBuffers();
   opening.use(systemClock.after(collectAfterMs, collectStart));
 
   // Closed from the last to the first; a failure does not keep the others from closing. `opening` then closes, in this order:

@@ -1,7 +1,10 @@
 /** Registry grants: short-lived bearer tokens that say what their holder may do in which repository. */
 import { createSecretKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { SignJWT, errors, jwtVerify } from 'jose';
+// Not from 'jose', which loads all that the library has.
+import { JOSEError, JWKSNoMatchingKey } from 'jose/errors';
+import { SignJWT } from 'jose/jwt/sign';
+import { jwtVerify } from 'jose/jwt/verify';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
@@ -139,17 +142,17 @@ export class RegistryGrants {
       };
       return { grant, expiresAtMs };
     } catch (error) {
-      if (error instanceof errors.JOSEError) return undefined;
+      if (error instanceof JOSEError) return undefined;
       throw error;
     }
   }
 
   #keyFor(given: object, now: Date): KeyObject {
     const parsed = header.safeParse(given);
-    if (!parsed.success) throw new errors.JWKSNoMatchingKey();
+    if (!parsed.success) throw new JWKSNoMatchingKey();
     const { beginMs, endMs } = lifeOf(parsed.data.kid);
     // Not a date, no life: NaN compares with nothing.
-    if (!(beginMs <= now.getTime() && now.getTime() < endMs)) throw new errors.JWKSNoMatchingKey();
+    if (!(beginMs <= now.getTime() && now.getTime() < endMs)) throw new JWKSNoMatchingKey();
     return this.#keyOf(parsed.data.kid);
   }
 

@@ -1,6 +1,10 @@
 /** Checks ID tokens (OpenID Connect) with the public keys of their issuers. */
-import { createRemoteJWKSet, decodeJwt, errors, jwtVerify } from 'jose';
+// Not from 'jose', which loads all that the library has.
 import type { JWTPayload } from 'jose';
+import { JOSEError, JWKSTimeout, JWTClaimValidationFailed, JWTExpired } from 'jose/errors';
+import { createRemoteJWKSet } from 'jose/jwks/remote';
+import { decodeJwt } from 'jose/jwt/decode';
+import { jwtVerify } from 'jose/jwt/verify';
 import { z } from 'zod';
 import { ApiError } from '../../model/api-error.ts';
 import type { DeploymentClaims } from '../../model/trust-rule.ts';
@@ -68,8 +72,8 @@ export class IdTokens {
       return { claims: claimsSchema.parse(payload), use: { issuer, ...useOf(idToken, payload) } };
     } catch (error) {
       if (error instanceof z.ZodError) throw invalid('it names no repository', error);
-      if (error instanceof errors.JWKSTimeout) throw unreachable(issuer, error);
-      if (error instanceof errors.JOSEError) throw invalid(reasonOf(error), error);
+      if (error instanceof JWKSTimeout) throw unreachable(issuer, error);
+      if (error instanceof JOSEError) throw invalid(reasonOf(error), error);
       throw unreachable(issuer, error);
     }
   }
@@ -116,9 +120,9 @@ function issuerOf(idToken: string): string | undefined {
 }
 
 /** For the person who sets up the deployment. Nothing of it is secret: the caller has the token. */
-function reasonOf(error: errors.JOSEError): string {
-  if (error instanceof errors.JWTExpired) return 'it has expired';
-  if (error instanceof errors.JWTClaimValidationFailed) return `its claim "${error.claim}" is not the expected one`;
+function reasonOf(error: JOSEError): string {
+  if (error instanceof JWTExpired) return 'it has expired';
+  if (error instanceof JWTClaimValidationFailed) return `its claim "${error.claim}" is not the expected one`;
   return 'its signature is wrong';
 }
 

@@ -10,5 +10,7 @@ export function collectStart() {
   setFlagsFromString('--expose-gc');
   // The flag shows its function only in contexts that are created after it.
   const collect = runInNewContext('gc');
+  // V8 rejects cached code that was compiled with other flags: each later import of any thread would be compiled again.
+  setFlagsFromString('--no-expose-gc');
   collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }

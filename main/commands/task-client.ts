@@ -17,6 +17,7 @@ import { openDataFolder } from '../process/data-folder.ts';
 import type { DataFolder } from '../process/data-folder.ts';
 import { hostPort } from '../process/listener.ts';
 import { openStorage } from '../drivers.ts';
+import { fitHeapToBuffers } from '../process/heap.ts';
 import { tasksOf, tasksToken } from './registry-tasks.ts';
 import type { TaskName } from './registry-tasks.ts';
 import { gcSettings, registryLimits } from '../components/registry.ts';
@@ -98,7 +99,9 @@ async function* doHere(asked: TaskRequest, folder: DataFolder): AsyncGenerator<u
 
 async function openHere({ config, log }: TaskRequest, { path }: DataFolder, opening: AsyncDisposableStack) {
   try {
-    return await openStorage({ config, log, folder: path, isPulledFrom: false }, opening);
+    const storage = await openStorage({ config, log, folder: path, isPulledFrom: false }, opening);
+    if (config.blobs === 'gridfs') fitHeapToBuffers();
+    return storage;
   } catch (error) {
     if (!(error instanceof StoreError && error.code === 'locked')) throw error;
     const hint = `its registry is not at ${operationsUrl(config)}: set BERTH_OPERATIONS_HOST and _PORT to its values`;

@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import type { ResourceLimits } from 'node:worker_threads';
 
@@ -16,8 +17,12 @@ const growingPercent = 300;
  */
 const youngGrowthFactor = 1;
 
-/** Tunes garbage collection for a process whose blob driver reads and writes in its own buffers. */
+/**
+ * Tunes garbage collection for a process whose blob driver reads and writes in its own buffers. Call it when everything is loaded: V8
+ * stores compiled code with a hash of these flags, and rejects it in a process whose flags differ.
+ */
 export function fitHeapToBuffers(): void {
+  flushCompileCache();
   setFlagsFromString(`--heap-growing-percent=${growingPercent}`);
   setFlagsFromString(`--semi-space-growth-factor=${youngGrowthFactor}`);
 }
