@@ -58,22 +58,35 @@ export class Connections implements AsyncDisposable {
 
   /** Counts a connection to a backend as open, until disposed. */
   open(backend: string, node?: string): OpenConnection {
-    const entry = this.#open.get(backend) ?? { count: 0, node: undefined };
-    this.#open.set(backend, entry);
-    entry.count += 1;
-    this.#total += 1;
+    this.begin(backend, node);
     let isOpen = true;
-    const at = (known: string | undefined) => {
-      if (known === undefined || entry.node !== undefined || !isOpen) return;
-      entry.node = known;
-      this.#noteOpened(backend, known);
+    return {
+      at: (known) => void (isOpen && this.#locate(backend, known)),
+      [Symbol.dispose]: () => {
+        if (isOpen) this.end(backend);
+        isOpen = false;
+      },
     };
-    const close = () => {
-      if (isOpen) this.#close(backend, entry);
-      isOpen = false;
-    };
-    if (entry.count === 1) at(node);
-    return { at, [Symbol.dispose]: close };
+  }
+
+  /** Counts a connection to a backend as open, until the same number of calls of `end`. */
+  begin(backend: string, node: string | undefined): void {
+    const entry = this.#open.get(backend);
+    if (entry) entry.count += 1;
+    else this.#open.set(backend, { count: 1, node: undefined });
+    this.#total += 1;
+    this.#locate(backend, node);
+  }
+
+  /** Counts a connection to a backend as closed. */
+  end(backend: string): void {
+    const entry = this.#open.get(backend);
+    if (!entry) return;
+    this.#total -= 1;
+    entry.count -= 1;
+    if (entry.count > 0) return;
+    this.#open.delete(backend);
+    if (entry.node !== undefined) this.#reportSoon(backend, entry.node);
   }
 
   /** Finally reports that nothing is open. */
@@ -82,17 +95,12 @@ export class Connections implements AsyncDisposable {
     return this.#closed;
   }
 
-  #noteOpened(backend: string, node: string): void {
+  #locate(backend: string, node: string | undefined): void {
+    const entry = this.#open.get(backend);
+    if (!entry || node === undefined || entry.node !== undefined) return;
+    entry.node = node;
     this.#opened.add(backend);
     this.#reportSoon(backend, node);
-  }
-
-  #close(backend: string, entry: BackendConnections): void {
-    this.#total -= 1;
-    entry.count -= 1;
-    if (entry.count > 0) return;
-    this.#open.delete(backend);
-    if (entry.node !== undefined) this.#reportSoon(backend, entry.node);
   }
 
   #reportSoon(backend: string, node: string): void {

@@ -8,7 +8,7 @@ import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import { AccessLogSample, traceOf } from './access-log.ts';
 import type { RequestContext } from './request-context.ts';
-import { ServiceMetrics } from './service-metrics.ts';
+import { codeClasses, codeClassOf, ServiceMetrics } from './service-metrics.ts';
 
 /** A container starts in a third of a second if its node has the image, and in minutes if the node has to pull it. */
 const holdBucketsSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -34,9 +34,9 @@ interface ProxyMetricsDeps {
 /** A request that has ended. */
 export interface EndedRequest {
   /** Its ID, which is only made where it is needed. */
-  readonly id: () => string;
+  id(): string;
   /** Its trace, which is only looked for where it is needed. */
-  readonly trace: () => string | undefined;
+  trace(): string | undefined;
   readonly backend: string | undefined;
   readonly method: string | undefined;
   /** The status that the client received; `undefined` if there was no answer. */
@@ -48,17 +48,12 @@ export interface EndedRequest {
   readonly receivedBytes: number;
 }
 
-const switchingProtocols = 101;
-
-/** The counter of one class of statuses. To find it by its label takes longer than to count. */
-type CodeCount = Pick<Counter.Internal, 'inc'>;
-
 /** The proxy's metrics, registered until disposed. */
 export class ProxyMetrics implements Disposable {
   readonly #deps: ProxyMetricsDeps;
-  readonly #requests: Counter<'code_class'>;
   readonly #holds: Histogram;
-  readonly #counts = new Map<string, CodeCount>();
+  /** Requests by class of status. */
+  readonly #counts: number[] = codeClasses.map(() => 0);
   readonly #services: ServiceMetrics;
   readonly #logged: AccessLogSample;
 
@@ -67,12 +62,18 @@ export class ProxyMetrics implements Disposable {
     const registers = [deps.metrics];
     this.#services = new ServiceMetrics(deps.metrics);
     this.#logged = new AccessLogSample(deps.accessLogPercent);
-    this.#requests = new Counter({
+    const counts = this.#counts;
+    const requests = new Counter({
       name: names.requests,
       help: 'Requests that have ended, by class of status; "cut" had no answer',
       labelNames: ['code_class'],
-      registers,
+      registers: [],
+      collect() {
+        this.reset();
+        for (const [i, count] of counts.entries()) if (count > 0) this.inc({ code_class: codeClasses[i] ?? '' }, count);
+      },
     });
+    deps.metrics.registerMetric(requests);
     this.#holds = new Histogram({
       name: names.holds,
       help: 'How long requests waited for their backend to be ready',
@@ -113,25 +114,17 @@ export class ProxyMetrics implements Disposable {
   }
 
   /** Counts and logs a request that has ended. */
-  ended({ id, trace, startedMs, ...fields }: EndedRequest): void {
+  ended(request: EndedRequest): void {
     const { clock, log, serviceOf } = this.#deps;
-    const { status, backend } = fields;
-    const codeClass = status === undefined ? 'cut' : `${Math.floor(status / 100)}xx`;
-    const durationMs = clock.now().getTime() - startedMs;
-    this.#countOf(codeClass).inc();
+    const { backend, method, status, error, sentBytes, receivedBytes } = request;
+    const durationMs = clock.now().getTime() - request.startedMs;
+    const codeClass = codeClassOf(status);
+    this.#counts[codeClass] = (this.#counts[codeClass] ?? 0) + 1;
     const service = backend === undefined ? undefined : serviceOf(backend);
-    if (service !== undefined)
-      this.#services.observe(service, { ...fields, codeClass, durationMs, isUpgraded: status === switchingProtocols });
-    if (!log.isLevelEnabled('info') || !this.#logged.includes(fields)) return;
-    log.info({ request: id(), trace: trace(), ...fields, durationMs }, 'Request ended');
-  }
-
-  #countOf(codeClass: string): CodeCount {
-    const known = this.#counts.get(codeClass);
-    if (known) return known;
-    const count = this.#requests.labels({ code_class: codeClass });
-    this.#counts.set(codeClass, count);
-    return count;
+    if (service !== undefined) this.#services.observe(service, request, durationMs);
+    if (!log.isLevelEnabled('info') || !this.#logged.includes(request)) return;
+    const fields = { backend, method, status, error, sentBytes, receivedBytes, durationMs };
+    log.info({ request: request.id(), trace: request.trace(), ...fields }, 'Request ended');
   }
 
   /** Logs the cause of an error of the proxy, if there is one. */

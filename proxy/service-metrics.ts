@@ -1,5 +1,9 @@
-/** Requests, latency and bytes by service. */
-import { Counter, Histogram } from 'prom-client';
+/**
+ * Requests, latency and bytes by service, counted in plain numbers that become series when they are read: prom-client would look for
+ * each series by its labels with each request, which is more than all else that is counted and logged of a small one.
+ */
+import { Counter } from 'prom-client';
+import type { Metric } from 'prom-client';
 import type { Metrics } from '../core/metrics/metrics.ts';
 
 /**
@@ -20,69 +24,65 @@ const names = {
   received: 'berth_proxy_received_bytes_total',
 };
 
-/** Traffic with a backend that has ended. */
+/** Classes of statuses, by their first digit. The first one is for requests without an answer. */
+export const codeClasses: readonly string[] = ['cut', '1xx', '2xx', '3xx', '4xx', '5xx', '6xx', '7xx', '8xx', '9xx'];
+
+/** The index of the class of a status in `codeClasses`. */
+export function codeClassOf(status: number | undefined): number {
+  return status === undefined ? 0 : Math.trunc(status / 100);
+}
+
+/** The connection was upgraded: its duration is no latency. */
+const switchingProtocols = 101;
+
+/** What a request to a backend has caused. */
 export interface Traffic {
-  /** `2xx` and so on, or `cut`. */
-  readonly codeClass: string;
-  /** An upgraded connection, whose duration is no latency. */
-  readonly isUpgraded: boolean;
-  readonly durationMs: number;
+  /** That of the answer; `undefined` if there was none. */
+  readonly status: number | undefined;
   readonly sentBytes: number;
   readonly receivedBytes: number;
 }
 
-/** The series of one service. To find them by their labels takes longer than to count. */
+/** How long requests took. */
+interface Latencies {
+  /** How many took as long as a bucket allows, and longer than the one before it allows. The last one has no limit. */
+  readonly buckets: number[];
+  seconds: number;
+}
+
+/** What is counted for one service. */
 interface Series {
-  readonly sent: Counter.Internal;
-  readonly received: Counter.Internal;
-  readonly latencies: Map<string, Histogram.Internal<'service' | 'code_class'>>;
+  sentBytes: number;
+  receivedBytes: number;
+  /** By class of status. */
+  readonly latencies: (Latencies | undefined)[];
 }
 
 /** Metrics by service, registered until disposed. */
 export class ServiceMetrics implements Disposable {
   readonly #metrics: Metrics;
-  readonly #latency: Histogram<'service' | 'code_class'>;
-  readonly #sent: Counter<'service'>;
-  readonly #received: Counter<'service'>;
   readonly #series = new Map<string, Series>();
 
   constructor(metrics: Metrics) {
     this.#metrics = metrics;
-    const registers = [metrics];
-    this.#latency = new Histogram({
-      name: names.latency,
-      help: 'How long requests took from their head to the end of their answer, by service and class of status; without upgraded connections',
-      labelNames: ['service', 'code_class'],
-      buckets: latencyBucketsSeconds,
-      registers,
-    });
-    this.#sent = new Counter({
-      name: names.sent,
-      help: 'Bytes sent to clients, by service',
-      labelNames: ['service'],
-      registers,
-    });
-    this.#received = new Counter({
-      name: names.received,
-      help: 'Bytes received from clients, by service',
-      labelNames: ['service'],
-      registers,
-    });
+    metrics.registerMetric(this.#counter(names.sent, 'Bytes sent to clients, by service', 'sentBytes'));
+    metrics.registerMetric(this.#counter(names.received, 'Bytes received from clients, by service', 'receivedBytes'));
+    // A registry needs nothing else of a metric (its type has all methods of its four kinds).
+    metrics.registerMetric({ name: names.latency, get: async () => this.#histogram() } as unknown as Metric);
   }
 
   /** Counts what a request to a service, `<account>/<service>`, has caused. */
-  observe(service: string, { codeClass, isUpgraded, durationMs, sentBytes, receivedBytes }: Traffic): void {
-    const label = this.#series.has(service) || this.#series.size < maxServices ? service : otherServices;
-    const { sent, received, latencies } = this.#series.get(label) ?? this.#add(label);
-    sent.inc(Math.max(0, sentBytes));
-    received.inc(Math.max(0, receivedBytes));
-    if (isUpgraded) return;
-    let latency = latencies.get(codeClass);
-    if (!latency) {
-      latency = this.#latency.labels({ service: label, code_class: codeClass });
-      latencies.set(codeClass, latency);
-    }
-    latency.observe(Math.max(0, durationMs) / 1_000);
+  observe(service: string, { status, sentBytes, receivedBytes }: Traffic, durationMs: number): void {
+    const series = this.#series.get(service) ?? this.#add(service);
+    series.sentBytes += Math.max(0, sentBytes);
+    series.receivedBytes += Math.max(0, receivedBytes);
+    if (status === switchingProtocols) return;
+    const seconds = Math.max(0, durationMs) / 1_000;
+    const latencies = (series.latencies[codeClassOf(status)] ??= newLatencies());
+    let i = 0;
+    while (seconds > (latencyBucketsSeconds[i] ?? Infinity)) i += 1;
+    latencies.buckets[i] = (latencies.buckets[i] ?? 0) + 1;
+    latencies.seconds += seconds;
   }
 
   [Symbol.dispose](): void {
@@ -90,13 +90,52 @@ export class ServiceMetrics implements Disposable {
   }
 
   #add(service: string): Series {
-    const labels = { service };
-    const series: Series = {
-      sent: this.#sent.labels(labels),
-      received: this.#received.labels(labels),
-      latencies: new Map(),
+    const label = this.#series.size < maxServices ? service : otherServices;
+    const series = this.#series.get(label) ?? {
+      sentBytes: 0,
+      receivedBytes: 0,
+      latencies: codeClasses.map(() => undefined),
     };
-    this.#series.set(service, series);
+    this.#series.set(label, series);
     return series;
   }
+
+  #counter(name: string, help: string, bytes: 'sentBytes' | 'receivedBytes'): Counter<'service'> {
+    const all = this.#series;
+    return new Counter({
+      name,
+      help,
+      labelNames: ['service'],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const [service, series] of all) this.inc({ service }, series[bytes]);
+      },
+    });
+  }
+
+  #histogram(): object {
+    const values = [...this.#series].flatMap(([service, { latencies }]) =>
+      latencies.flatMap((each, i) => (each ? valuesOf(each, { service, code_class: codeClasses[i] ?? '' }) : [])),
+    );
+    const help =
+      'How long requests took from their head to the end of their answer, by service and class of status; without upgraded connections';
+    return { name: names.latency, help, type: 'histogram', aggregator: 'sum', values };
+  }
+}
+
+function newLatencies(): Latencies {
+  return { buckets: [...latencyBucketsSeconds.map(() => 0), 0], seconds: 0 };
+}
+
+/** The values of a histogram: each bucket includes those before it. */
+function valuesOf({ buckets, seconds }: Latencies, labels: Readonly<Record<string, string>>): object[] {
+  let count = 0;
+  const ofBuckets = buckets.map((inBucket, i) => {
+    count += inBucket;
+    const le = latencyBucketsSeconds[i] ?? '+Inf';
+    return { labels: { le, ...labels }, value: count, metricName: `${names.latency}_bucket` };
+  });
+  const sum = { labels, value: seconds, metricName: `${names.latency}_sum` };
+  return [...ofBuckets, sum, { labels, value: count, metricName: `${names.latency}_count` }];
 }

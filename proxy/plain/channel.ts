@@ -35,6 +35,9 @@ export interface ChannelUser {
 export class Channel {
   readonly socket: Socket;
   user: ChannelUser;
+  /** Bytes that were given to the connection to send, and that it has received. Node's own counters cost more. */
+  sentBytes = 0;
+  receivedBytes = 0;
   readonly #errorBoundary: ErrorBoundary;
   #buffer: Buffer = sharedBuffer;
   /** Whether bytes that were read stay valid until `resume`. */
@@ -78,7 +81,14 @@ export class Channel {
 
   /** Writes text in Latin-1. */
   write(text: string): void {
+    this.sentBytes += text.length;
     this.socket.write(text, 'latin1');
+  }
+
+  /** Writes bytes that do not change any more. */
+  writeBytes(bytes: Buffer): void {
+    this.sentBytes += bytes.length;
+    this.socket.write(bytes);
   }
 
   /** Whether the system has everything that was written. */
@@ -98,7 +108,7 @@ export class Channel {
 
   /** Writes bytes that this channel has just read to another one, and reads on when they are written. */
   pass(bytes: Buffer, to: Channel): void {
-    to.socket.write(this.#ownsBytes ? bytes : Buffer.from(bytes));
+    to.writeBytes(this.#ownsBytes ? bytes : Buffer.from(bytes));
   }
 
   /** Stops reading until another channel has written everything. */
@@ -134,6 +144,7 @@ export class Channel {
   }
 
   #onRead(length: number, buffer: Buffer): boolean {
+    this.receivedBytes += length;
     const bytes = buffer.subarray(0, length);
     if (this.#isReleased) return this.socket.push(Buffer.from(bytes));
     this.#onBytes(bytes);
@@ -168,7 +179,10 @@ export class Channel {
     this.#errorBoundary.wrap(fail, () => this.destroy())();
   }
 
-  readonly #onData = (bytes: Buffer): void => this.#onBytes(bytes);
+  readonly #onData = (bytes: Buffer): void => {
+    this.receivedBytes += bytes.length;
+    this.#onBytes(bytes);
+  };
 
   readonly #onError = (error: Error): void => void (this.#error = error);
 

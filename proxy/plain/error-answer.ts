@@ -24,6 +24,6 @@ export function sendError(client: Channel, { method, headers }: PlainRequest, { 
   const lines = Object.entries(answer.headers).map(([name, value]) => `${name}: ${value}\r\n`);
   const { status } = answer;
   client.write(`HTTP/1.1 ${status} ${reasonOf(status)}\r\n${lines.join('')}\r\n`);
-  if (method !== 'HEAD') client.socket.write(answer.body);
+  if (method !== 'HEAD') client.writeBytes(Buffer.from(answer.body));
   return { status, isLast: answer.headers['connection'] === 'close' };
 }

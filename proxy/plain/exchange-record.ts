@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Socket } from 'node:net';
 import type { ProxyErrorCode } from '../../contract/proxy-errors.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { traceInLines } from '../access-log.ts';
 import type { Connections } from '../connections.ts';
-import type { ProxyMetrics } from '../metrics.ts';
+import type { EndedRequest, ProxyMetrics } from '../metrics.ts';
+import type { Channel } from './channel.ts';
 import type { PlainRequest } from './request-head.ts';
 import type { Target } from './target.ts';
 
@@ -15,53 +15,61 @@ export interface RecordDeps {
 }
 
 /** What is counted and logged of an exchange, from its beginning. */
-export class ExchangeRecord {
+export class ExchangeRecord implements EndedRequest {
   readonly #deps: RecordDeps;
-  readonly #client: Socket;
+  readonly #client: Channel;
   readonly #request: PlainRequest;
-  readonly #backend: string;
-  readonly #open: Disposable;
-  readonly #startedMs: number;
   readonly #sentBefore: number;
   readonly #receivedBefore: number;
+  readonly backend: string;
+  readonly startedMs: number;
+  status: number | undefined;
+  error: ProxyErrorCode | undefined;
   #id: string | undefined;
-  #error: ProxyErrorCode | undefined;
 
-  constructor(deps: RecordDeps, client: Socket, { request, target }: { request: PlainRequest; target: Target }) {
+  constructor(deps: RecordDeps, client: Channel, { request, target }: { request: PlainRequest; target: Target }) {
     this.#deps = deps;
     this.#client = client;
     this.#request = request;
-    this.#backend = target.backend;
-    this.#open = deps.connections.open(target.backend, target.address.node);
-    this.#startedMs = deps.clock.now().getTime();
-    this.#sentBefore = client.bytesWritten;
-    this.#receivedBefore = client.bytesRead;
+    this.backend = target.backend;
+    this.startedMs = deps.clock.now().getTime();
+    this.#sentBefore = client.sentBytes;
+    this.#receivedBefore = client.receivedBytes;
+    deps.connections.begin(target.backend, target.address.node);
+  }
+
+  get method(): string {
+    return this.#request.method;
+  }
+
+  get sentBytes(): number {
+    return this.#client.sentBytes - this.#sentBefore;
+  }
+
+  /** Without the bytes that arrived together with the head. */
+  get receivedBytes(): number {
+    return this.#client.receivedBytes - this.#receivedBefore;
   }
 
   /** The ID of the request, in the log and in the proxy's own answer. */
-  get id(): string {
+  id(): string {
     return (this.#id ??= randomUUID());
+  }
+
+  trace(): string | undefined {
+    return traceInLines(this.#request.lines);
   }
 
   /** The proxy answers with an error. */
   fail(code: ProxyErrorCode, cause: unknown): void {
-    this.#error = code;
-    this.#deps.metrics.logError({ id: this.id, backend: this.#backend }, code, cause);
+    this.error = code;
+    this.#deps.metrics.logError({ id: this.id(), backend: this.backend }, code, cause);
   }
 
   /** The exchange has ended: with a status, unless the client has received none. */
   end(status: number | undefined): void {
-    this.#open[Symbol.dispose]();
-    this.#deps.metrics.ended({
-      id: () => this.id,
-      trace: () => traceInLines(this.#request.lines),
-      backend: this.#backend,
-      method: this.#request.method,
-      status,
-      error: this.#error,
-      startedMs: this.#startedMs,
-      sentBytes: this.#client.bytesWritten - this.#sentBefore,
-      receivedBytes: this.#client.bytesRead - this.#receivedBefore,
-    });
+    this.status = status;
+    this.#deps.connections.end(this.backend);
+    this.#deps.metrics.ended(this);
   }
 }

@@ -53,7 +53,7 @@ export class Exchange implements ChannelUser {
     this.#target = target;
     this.#body = request.body === 'chunked' ? new ChunkedBody({ isLenient: false }) : new LengthBody(request.body);
     this.#answer = new Answer(request, target.view, client.channel);
-    this.#record = new ExchangeRecord(deps, client.channel.socket, { request, target });
+    this.#record = new ExchangeRecord(deps, client.channel, { request, target });
   }
 
   /** Whether the client has more of the body to send. */
@@ -139,7 +139,7 @@ export class Exchange implements ChannelUser {
       channel.write(this.#target.head + parts.map((part) => part.toString('latin1')).join(''));
     } else {
       channel.write(this.#target.head);
-      channel.socket.write(Buffer.concat(parts));
+      channel.writeBytes(Buffer.concat(parts));
     }
     if (this.wantsBody) this.#client.channel.waitFor(channel);
   }
@@ -225,7 +225,9 @@ export class Exchange implements ChannelUser {
     if (this.#isOver) return;
     this.#record.fail(error.code, error.cause);
     const isComplete = this.#body.isComplete && !this.#request.isLast;
-    this.#answer.replaceWith(sendError(channel, this.#request, { code: error.code, id: this.#record.id, isComplete }));
+    this.#answer.replaceWith(
+      sendError(channel, this.#request, { code: error.code, id: this.#record.id(), isComplete }),
+    );
     channel.whenFlushed(() => this.#finish());
   }
 
