@@ -35,6 +35,8 @@ export interface WorkerSettings {
   readonly capabilities: readonly string[];
   /** Whether rules keep backends from this machine's services, and limit their egress. Default: `off`. */
   readonly firewall?: FirewallMode;
+  /** The DNS servers of backends. Default: those of the machine. */
+  readonly dnsServers?: readonly string[];
   /** The engine's runtime (`runsc`). Default: the engine's own default. */
   readonly runtime?: string;
   /** The folder in which mounts are created. Without it, a backend with a mount does not start. */

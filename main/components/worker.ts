@@ -76,6 +76,7 @@ function workerSettings(deps: ComponentDeps, registryHost: string): WorkerSettin
     pidsLimit: config.pidsLimit,
     capabilities: config.capabilities,
     firewall: config.firewall,
+    ...(config.dnsServers.length > 0 && { dnsServers: config.dnsServers }),
     ...(config.containerRuntime !== undefined && { runtime: config.containerRuntime }),
     ...(mounts !== undefined && { mountFolder: mounts }),
     keptLogs: {

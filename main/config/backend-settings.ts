@@ -106,6 +106,12 @@ export const backendSettings = {
     defaultText: '`auto`',
     help: 'Rules that keep backends from the services of their machine and from cloud metadata, keep other users of the machine from backends, and limit egress, see [applications](applications.md#what-a-container-may-reach). `auto` warns where they cannot be set up, which needs root and iptables in the network namespace of the Docker Engine; `required` does not run backends then.',
   },
+  dnsServers: {
+    variable: 'BERTH_DNS_SERVERS',
+    schema: wordList(/^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}$/, 'Use IPv4 addresses, separated by commas'),
+    defaultText: 'those of the machine',
+    help: 'The IPv4 addresses of the DNS servers of backends, which containers must be able to reach. A backend whose service limits egress to a list of networks asks only those servers that are in its networks, and looks no names up if none is.',
+  },
   containerRuntime: {
     variable: 'BERTH_CONTAINER_RUNTIME',
     schema: optionalText(z.string().regex(/^[\w.-]+$/, 'Use the name of a runtime of the Docker Engine')),

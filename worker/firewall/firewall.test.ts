@@ -1,14 +1,17 @@
-// Takes about 20 s
+// Takes about 30 s
 // Runs on every engine
 /** What containers reach with the firewall, tried from inside of them, and what reaches them. */
 import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
+import type { Socket } from 'node:dgram';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Egress } from '../../contract/egress.ts';
-import { openOutsideNetwork, outsidePort } from '../../test/kit/machine/outside-network.ts';
+import { openOutsideNetwork, outsideName, outsidePort } from '../../test/kit/machine/outside-network.ts';
 import { fetchText, leftBehind, openWorkerFixture } from '../testing/fixture.ts';
 import { openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
@@ -89,19 +92,46 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
     expect(rulesOf(other)).toEqual([]);
   });
 
-  it('lets no name be looked up where egress is "none"', async () => {
-    const imageDigest = await platform.images.addConfigured({
-      Cmd: [
-        '/bin/sh',
-        '-c',
-        `timeout 2 nslookup outside.example; echo "exited with $?" > out.txt; exec httpd -f -p $PORT`,
-      ],
-    });
-    const id = await platform.schedule({ imageDigest, egress: 'none' });
-    await platform.until(id, 'ready');
-    // An error from new engines; old ones do not answer.
-    expect(await fetchText(platform, id, '/out.txt')).toMatch(/^exited with (?:1|143)$/m);
-    await platform.end(id);
+  /** Looks a name up in a backend, and returns what it was answered. */
+  const lookedUp = async (from: TestPlatform, egress: Egress) => {
+    const script = `timeout 3 nslookup outside.example > out.txt 2>&1; echo "exited with $?" >> out.txt; exec httpd -f -p $PORT`;
+    const imageDigest = await from.images.addConfigured({ Cmd: ['/bin/sh', '-c', script] });
+    const id = await from.schedule({ imageDigest, egress });
+    await from.until(id, 'ready');
+    const text = await fetchText(from, id, '/out.txt');
+    await from.end(id);
+    return text;
+  };
+  // An error from new engines; old ones do not answer.
+  const failed = /^exited with (?:1|143)$/m;
+
+  it('lets names be looked up only by DNS servers in the networks of a backend', async () => {
+    await using other = await openTestPlatform();
+    const settings = { firewall: 'required', dnsServers: [intranet] } as const;
+    await using _worker = await other.openWorker({ settings });
+    const [open, listed, elsewhere, none] = await Promise.all(
+      (['open', [`${intranet}/32`], ['198.51.100.0/24'], 'none'] as const).map((egress) =>
+        lookedUp(other, typeof egress === 'string' ? egress : [...egress]),
+      ),
+    );
+    expect(open).toContain(outsideName.address);
+    expect(listed).toContain(outsideName.address);
+    for (const text of [elsewhere, none]) {
+      expect(text).toMatch(failed);
+      expect(text).not.toContain(outsideName.address);
+    }
+  });
+
+  it('asks no DNS server of the machine for a backend whose egress is limited, not even one at loopback', async ({
+    skip,
+  }) => {
+    const asked: string[] = [];
+    const server = await bindDns((query) => void asked.push(query.toString('latin1')));
+    if (!server) skip('another DNS server has the port');
+    using _closed = { [Symbol.dispose]: () => void server?.close() };
+    for (const egress of ['none', ['10.254.253.0/24', '127.0.0.0/8']] as Egress[])
+      expect(await lookedUp(platform, egress)).toMatch(failed);
+    expect(asked).toEqual([]);
   });
 
   it('lets a backend reach the networks of its list only', async () => {
@@ -131,6 +161,22 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
 /** The command that prints the answer of a web server. (`wget` of a static busybox does not look up addresses.) */
 function get(target: string): string {
   return `printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 3 ${target.replace(':', ' ')} | grep -v HTTP | grep .`;
+}
+
+/** Opens a DNS server at loopback. The tests of another engine may have the port for some seconds. */
+async function bindDns(onQuery: (query: Buffer) => void): Promise<Socket | undefined> {
+  const deadline = performance.now() + 30_000;
+  do {
+    const server = createSocket('udp4', onQuery);
+    const isBound = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.bind(53, '127.0.0.1', () => resolve(true));
+    });
+    if (isBound) return server;
+    server.close();
+    await delay(100);
+  } while (performance.now() < deadline);
+  return undefined;
 }
 
 function gatewayOf({ engine }: TestPlatform): string {

@@ -45,12 +45,6 @@ describe('containerSpec', () => {
     );
   });
 
-  it('lets no name be looked up for a backend without egress', () => {
-    const dnsServersOf = (more: Partial<Backend>) => containerSpec(backendWith(more), settings, { image }).dnsServers;
-    expect(dnsServersOf({ egress: 'none' })).toEqual(['127.0.0.1']);
-    expect([dnsServersOf({ egress: ['10.0.0.0/8'] }), dnsServersOf({})]).toEqual([undefined, undefined]);
-  });
-
   it('lets variables of the platform override those of the user', () => {
     const env = { PORT: '1', SESSION_BACKEND_KEY: 'forged', SESSION_BACKEND_FENCING_TOKEN: '9', MORE: 'x' };
     const keyed = containerSpec(backendWith({ env, key: 'k', fencingToken: 7 }), settings, { image });

@@ -18,21 +18,17 @@ interface ContainerParts {
   /** The engine's path of the port helper. */
   readonly portHelper?: string | undefined;
   readonly image: ImageConfig;
+  /** Default: those of the machine. */
+  readonly dnsServers?: readonly string[] | undefined;
   /** The backend's variables, decrypted. Default: those that are not encrypted. */
   readonly env?: Readonly<Record<string, string>>;
 }
-
-/**
- * The DNS server of a container that may not reach anything. The engine asks servers of its machine that are at loopback itself, past
- * the firewall, and a name can carry data out. So it gets one in the container, where none is.
- */
-const ownDnsServer = '127.0.0.1';
 
 /** The specification of a backend's container, without its address. */
 export function containerSpec(
   backend: Backend,
   settings: WorkerSettings,
-  { mountFolder, leaseFolder, portHelper, image, env = backend.env ?? {} }: ContainerParts,
+  { mountFolder, leaseFolder, portHelper, image, dnsServers, env = backend.env ?? {} }: ContainerParts,
 ): Omit<ContainerSpec, 'address'> {
   const memoryBytes = memoryLimitOf(backend.limits, settings);
   const cpu = cpuQuota(backend.limits, settings);
@@ -47,7 +43,7 @@ export function containerSpec(
     ...(settings.diskBytesLimit !== undefined && {
       disk: { writtenBytes: settings.diskBytesLimit, imageBytes: image.sizeBytes },
     }),
-    ...(backend.egress === 'none' && { dnsServers: [ownDnsServer] }),
+    ...(dnsServers && { dnsServers }),
     ...containerSecurity(backend.securityProfile ?? 'default', image, settings.capabilities),
     ...(settings.runtime !== undefined && { runtime: settings.runtime }),
     ...(mountFolder !== undefined && { mountFolder }),

@@ -4,6 +4,7 @@ import { settledWithin } from '../../core/async/with-timeout.ts';
 import { advance } from '../../model/backend.ts';
 import { leaseMs } from '../../model/key.ts';
 import { containerSpec } from './container-spec.ts';
+import { dnsServersFor } from './dns-servers.ts';
 import { finalize } from './finalize.ts';
 import type { WorkerContext } from '../context.ts';
 import { EngineError, isEngineError } from '../docker/engine-error.ts';
@@ -161,6 +162,7 @@ async function createContainer(worker: WorkerContext, run: Run, mountFolder: str
     leaseFolder: run.containerLease?.engineFolder,
     portHelper: worker.portHelper?.engineFile,
     env: worker.containerEnv.open(run.backend),
+    dnsServers: await dnsServersFor(run.backend.egress ?? 'open', { configured: worker.settings.dnsServers }),
     image,
   });
   run.startUpSignal.throwIfAborted();

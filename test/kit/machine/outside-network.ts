@@ -1,4 +1,7 @@
-/** Other machines, as far as containers of this machine can see: a network namespace with addresses of its own, and a web server. */
+/**
+ * Other machines, as far as containers of this machine can see: a network namespace with addresses of its own, a web server, and a DNS
+ * server.
+ */
 import { spawn } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
@@ -7,10 +10,25 @@ import { runCommand, tryCommand } from '../../../setup/command.ts';
 
 export const outsidePort = 8080;
 
-/** Answers every request with the address that was asked. */
+/** What every name resolves to there. */
+export const outsideName = { address: '203.0.113.77', bytes: [203, 0, 113, 77] } as const;
+
+/** Answers every request with the address that was asked, and every question for an IPv4 address with that one. */
 const server = `
+  const answer = (dns) => (query, { port, address }) => {
+    const end = query.indexOf(0, 12) + 5;
+    const isV4 = query[end - 3] === 1;
+    const head = Buffer.from([query[0], query[1], 0x81, 0x80, 0, 1, 0, isV4 ? 1 : 0, 0, 0, 0, 0]);
+    const record = isV4 ? [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, ${outsideName.bytes.join(', ')}] : [];
+    dns.send(Buffer.concat([head, query.subarray(12, end), Buffer.from(record)]), port, address);
+  };
+  // An answer comes from the address that was asked, so each has a socket.
+  const bound = process.argv.slice(1).map((own) => new Promise((resolve) => {
+    const dns = require('node:dgram').createSocket('udp4');
+    dns.on('message', answer(dns)).bind(53, own, resolve);
+  }));
   const server = require('node:http').createServer((request, response) => response.end(request.socket.localAddress + '\\n'));
-  server.listen(${outsidePort}, '0.0.0.0', () => console.log('listening'));
+  Promise.all(bound).then(() => server.listen(${outsidePort}, '0.0.0.0', () => console.log('listening')));
 `;
 
 /** Opens a namespace with these IPv4 addresses, which this machine routes to it. Only root can. */
@@ -37,7 +55,7 @@ export async function openOutsideNetwork(addresses: readonly string[]): Promise<
     await inside('address', 'add', `${address}/32`, 'dev', 'lo');
     await runCommand('ip', ['route', 'add', `${address}/32`, 'via', own, 'dev', here]);
   }
-  const child = spawn('ip', ['netns', 'exec', name, process.execPath, '-e', server], {
+  const child = spawn('ip', ['netns', 'exec', name, process.execPath, '-e', server, ...addresses], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   opening.defer(async () => {

@@ -1,0 +1,44 @@
+/**
+ * The DNS servers of a backend. A name that is looked up can carry data out, so a backend whose egress is limited asks only servers
+ * within its networks. The firewall cannot see to that alone: servers at loopback of the machine are asked by the engine itself.
+ */
+import { readFile } from 'node:fs/promises';
+import { BlockList, isIPv4 } from 'node:net';
+import type { Egress } from '../../contract/egress.ts';
+
+/** In the network of the container itself, where none is. Without any, the engine would use those of the machine. */
+const noServer = '127.0.0.1';
+
+/** Where a machine names its servers. The first names a server of systemd at loopback on many machines, and the second those behind it. */
+export const resolverFiles = ['/etc/resolv.conf', '/run/systemd/resolve/resolv.conf'] as const;
+
+interface DnsSources {
+  /** The servers that the node's settings name, if they do. */
+  readonly configured?: readonly string[] | undefined;
+  readonly files?: readonly string[];
+}
+
+/** The servers that the engine asks for a backend. `undefined`: those of the machine, or of the engine's own configuration. */
+export async function dnsServersFor(
+  egress: Egress,
+  { configured, files = resolverFiles }: DnsSources = {},
+): Promise<readonly string[] | undefined> {
+  if (egress === 'open') return configured;
+  if (egress === 'none') return [noServer];
+  const allowed = new BlockList();
+  for (const network of egress) {
+    const [address = '', bits = ''] = network.split('/');
+    allowed.addSubnet(address, Number(bits));
+  }
+  const servers = (configured ?? (await serversIn(files))).filter((address) => allowed.check(address));
+  return servers.length === 0 ? [noServer] : servers;
+}
+
+/** The servers that these files name which a container can ask, each once. */
+async function serversIn(files: readonly string[]): Promise<string[]> {
+  const texts = await Promise.all(files.map(async (file) => await readFile(file, 'utf8').catch(() => '')));
+  const named = texts.flatMap((text) =>
+    Array.from(text.matchAll(/^nameserver[ \t]+(\S+)/gm), ([, address = '']) => address),
+  );
+  return [...new Set(named)].filter((address) => isIPv4(address) && !address.startsWith('127.'));
+}
