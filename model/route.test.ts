@@ -36,14 +36,15 @@ test('the route of a held key moves to a newer holder, and never back', () => {
     newRoute('token', { backend: `backend-${fencingToken}`, held: { ...held, fencingToken } }),
   );
   if (!older || !newer) throw new Error('There are two');
-  expect(movedRoute(undefined, older)).toBe(older);
-  expect(movedRoute(older, newer)).toBe(newer);
-  expect(movedRoute(newer, older)).toBe(newer);
-  expect(movedRoute(newer, { ...newer })).toBe(newer);
+  const now = new Date(5);
+  expect(movedRoute(undefined, older, now)).toBe(older);
+  expect(movedRoute(older, newer, now)).toEqual({ ...newer, movedAt: now });
+  expect(movedRoute(newer, older, now)).toBe(newer);
+  expect(movedRoute(newer, { ...newer }, now)).toBe(newer);
 });
 
 test('the route of a backend stays as it is', () => {
   const route = newRoute('token', { backend: 'one' });
   expect(route).not.toHaveProperty('fencingToken');
-  expect(movedRoute(route, { ...route })).toBe(route);
+  expect(movedRoute(route, { ...route }, new Date())).toBe(route);
 });

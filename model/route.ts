@@ -17,9 +17,14 @@ export interface Route {
   readonly bearerHash?: string;
   /** Only of a route that leads to the holder of a key, whichever backend that is: the fencing token of this holder. */
   readonly fencingToken?: number;
+  /** When it began to lead to another backend than before. Absent: it never did. */
+  readonly movedAt?: Date;
 }
 
-export const routes: Collection<Route, 'byBackend'> = { name: 'routes', indexes: { byBackend: ['backend'] } };
+export const routes: Collection<Route, 'byBackend' | 'byMove'> = {
+  name: 'routes',
+  indexes: { byBackend: ['backend'], byMove: ['movedAt'] },
+};
 
 /** Routes stay for this long after their backend has ended, for the readiness page that says why it did not start. */
 export const endedRouteMs = 60 * 60 * 1000;
@@ -72,9 +77,9 @@ export function newRoute(token: string, { backend, user, auth, bearerHash, held 
  * The route of a token after a connect: the existing one, unless the key has a newer holder. So a connect that was slow does not lead
  * back to a backend that has ended.
  */
-export function movedRoute(current: Route | undefined, route: Route): Route {
+export function movedRoute(current: Route | undefined, route: Route, now: Date): Route {
   if (!current) return route;
-  return (route.fencingToken ?? 0) > (current.fencingToken ?? 0) ? route : current;
+  return (route.fencingToken ?? 0) > (current.fencingToken ?? 0) ? { ...route, movedAt: now } : current;
 }
 
 /**

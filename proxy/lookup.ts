@@ -33,18 +33,27 @@ export interface Reachable {
 }
 
 /**
- * How long an entry is used without another read. The bus reports changes at once but may lose a message: then an ended backend or a
- * deleted route is used for a second. One read per backend every second costs almost nothing.
+ * How long an entry is used that is neither read again nor confirmed. The bus reports changes at once but may lose a message: then an
+ * ended backend, or a route that has moved, is used for a second.
  */
 export const trustMs = 1_000;
+
+/** How long an entry is used at most, even if it is confirmed all the time. With 100,000 routes in use, that is 200 reads a second. */
+export const maxKeptMs = 15 * 60 * 1000;
 
 /** A store that takes longer counts as unavailable, and the client may retry. */
 export const readLimitMs = 5_000;
 
-/** More than any proxy uses within `trustMs`. At a few hundred bytes each, some ten megabytes at most. */
-const maxEntries = 50_000;
+/** More than any proxy uses at a time. Each takes about a kilobyte. */
+const maxEntries = 200_000;
 
-/** Routes and locations from the store, remembered for `trustMs` at most. Reads throw `unavailable` if the store fails. */
+/** The time in which no route and no backend has changed, but those that were forgotten. */
+export interface Confirmation {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+/** Routes and locations from the store, remembered while they are known to be valid. Reads throw `unavailable` if the store fails. */
 export class Lookup {
   readonly #clock: Clock;
   readonly #routes: RememberedReads<Route>;
@@ -53,13 +62,16 @@ export class Lookup {
   /** Hashes of tokens, because to work one out costs as much as a good part of a request. */
   readonly #ids = new LRUCache<string, string>({ max: maxEntries });
   readonly #services = new LRUCache<string, string>({ max: maxEntries });
+  #confirmed: Confirmation = { fromMs: Infinity, untilMs: -Infinity };
 
   /** `onGone` is called each time a read finds that a backend has ended. */
   constructor({ store, clock, onGone }: { store: Store; clock: Clock; onGone: (backend: string) => void }) {
     this.#clock = clock;
     const shared = { clock, trustMs, maxEntries };
+    const isConfirmed = (readAtMs: number, nowMs: number) => this.#isConfirmed(readAtMs, nowMs);
     this.#routes = new RememberedReads({
       ...shared,
+      lasting: { maxMs: maxKeptMs, includes: () => true, isConfirmed },
       read: async (id) => await this.#limited(() => store.get(routes, id)),
     });
     this.#locations = new RememberedReads({
@@ -73,6 +85,7 @@ export class Lookup {
       },
       // The location of a starting backend changes at any moment, so it is read each time.
       isKept: ({ state }) => state !== 'starting',
+      lasting: { maxMs: maxKeptMs, includes: ({ state }) => state === 'reachable', isConfirmed },
     });
     this.#gateways = new RememberedReads({
       ...shared,
@@ -106,6 +119,21 @@ export class Lookup {
   /** Drops what is known about a route that was written, by its ID, and the result of a read in progress. */
   forgetRoute(id: string): void {
     this.#routes.forget(id);
+  }
+
+  /** Drops the location of a backend that has ended, unless that is known. */
+  forgetEnded(backend: string): void {
+    if (this.#locations.known(backend)?.value?.state !== 'gone') this.#locations.forget(backend);
+  }
+
+  /** Whether it remembers nothing that could be confirmed. */
+  get isEmpty(): boolean {
+    return this.#routes.isEmpty && this.#locations.isEmpty;
+  }
+
+  /** Lets all routes and locations that were read since the beginning of a period be used for `trustMs` from its end on. */
+  confirm(period: Confirmation): void {
+    this.#confirmed = period;
   }
 
   /** The location of a backend. */
@@ -145,6 +173,11 @@ export class Lookup {
     this.forget(backend);
     const found = await this.refresh(backend);
     return found.state === 'gone' ? goneError(found.wasReady, { cause: error }) : error;
+  }
+
+  #isConfirmed(readAtMs: number, nowMs: number): boolean {
+    const { fromMs, untilMs } = this.#confirmed;
+    return readAtMs >= fromMs && nowMs >= untilMs && nowMs - untilMs < trustMs;
   }
 
   #idOf(token: string): string {

@@ -17,6 +17,7 @@ import { Holds } from './hold.ts';
 import type { HoldLimits } from './hold.ts';
 import { Lookup } from './lookup.ts';
 import { ProxyMetrics } from './metrics.ts';
+import { MissedChanges } from './missed-changes.ts';
 import { PlainProxy } from './plain/plain-proxy.ts';
 import { isUpgradeWanted, plainContext, upgradeContext } from './request-context.ts';
 import { RequestHandler } from './request-handler.ts';
@@ -89,6 +90,7 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
     plain.drop(backend);
   };
   const lookup = new Lookup({ store, clock, onGone: drop });
+  opened.use(new MissedChanges({ store, clock, log, lookup }));
   const dialer = new Dialer({ localNode: deps.localNode, secret: deps.secret, clock, log, lookup });
   const forwarder = opened.use(new Forwarder({ clock, dialer, errorBoundary, webSocketPingMs: deps.webSocketPingMs }));
   const { secretFor, behindLoadBalancer = false, sessionDomain, apiUrl } = deps;

@@ -5,12 +5,24 @@ export interface RememberedReadsOptions<T> {
   readonly clock: Clock;
   /** How long a result is used, from the start of its read. */
   readonly trustMs: number;
-  /** How many documents are remembered, and how many IDs without a document. */
+  /** How many documents are remembered, and how many IDs without a lasting one. */
   readonly maxEntries: number;
   /** Resolves to `undefined` if there is no document. */
   readonly read: (id: string) => Promise<T | undefined>;
   /** Whether to remember a document. Default: every one. */
   readonly isKept?: (value: T) => boolean;
+  /** Lets documents be used for longer than `trustMs`. Default: none is. */
+  readonly lasting?: Lasting<T>;
+}
+
+/** Which documents are used for longer, and for how long. */
+export interface Lasting<T> {
+  /** How long a document is used at most. */
+  readonly maxMs: number;
+  /** Whether a document is one of those that are confirmed. */
+  readonly includes: (value: T) => boolean;
+  /** Whether a document that was read at a time is known not to have changed since, up to less than `trustMs` ago. */
+  readonly isConfirmed: (readAtMs: number, nowMs: number) => boolean;
 }
 
 /** The result of a read. */
@@ -22,21 +34,27 @@ export interface Result<T> {
 /** The results of reads by ID. Failed reads are not remembered. */
 export class RememberedReads<T> {
   readonly #options: RememberedReadsOptions<T>;
-  readonly #present: RecentResults<T>;
-  /** Apart from the documents, so that a client that asks for any number of unknown IDs displaces no document. */
-  readonly #absent: RecentResults<T>;
+  readonly #lasting: RecentResults<T>;
+  /** Apart from the others, so that a client that asks for any number of unknown IDs displaces no document. */
+  readonly #brief: RecentResults<T>;
   readonly #reading = new Map<string, Promise<T | undefined>>();
 
   constructor(options: RememberedReadsOptions<T>) {
+    const { trustMs, maxEntries, lasting } = options;
     this.#options = options;
-    this.#present = new RecentResults(options);
-    this.#absent = new RecentResults(options);
+    this.#brief = new RecentResults({ trustMs, maxEntries, maxMs: trustMs, isConfirmed: never });
+    this.#lasting = new RecentResults({ maxMs: trustMs, isConfirmed: never, ...lasting, trustMs, maxEntries });
+  }
+
+  /** Whether nothing is remembered that may last. */
+  get isEmpty(): boolean {
+    return this.#lasting.isEmpty;
   }
 
   /** The result of a read, if it can be trusted still. */
   known(id: string): Result<T> | undefined {
     const nowMs = this.#nowMs();
-    return this.#present.get(id, nowMs) ?? this.#absent.get(id, nowMs);
+    return this.#lasting.get(id, nowMs) ?? this.#brief.get(id, nowMs);
   }
 
   /** Reads anew. Concurrent callers share the read. */
@@ -50,22 +68,22 @@ export class RememberedReads<T> {
 
   /** Drops the result of earlier reads and of a read in progress. */
   forget(id: string): void {
-    this.#present.delete(id);
-    this.#absent.delete(id);
+    this.#lasting.delete(id);
+    this.#brief.delete(id);
     this.#reading.delete(id);
   }
 
   async #remember(id: string, isCurrent: () => boolean): Promise<T | undefined> {
-    const { read, isKept = () => true } = this.#options;
+    const { read, isKept = () => true, lasting } = this.#options;
     // A result is as old as the start of its read: the store may have changed since.
     const readAtMs = this.#nowMs();
     try {
       const value = await read(id);
       if (isCurrent()) {
-        this.#present.delete(id);
-        this.#absent.delete(id);
-        if (value === undefined) this.#absent.set(id, { value, readAtMs });
-        else if (isKept(value)) this.#present.set(id, { value, readAtMs });
+        this.#lasting.delete(id);
+        this.#brief.delete(id);
+        const isBrief = value === undefined || lasting?.includes(value) === false;
+        if (isBrief || isKept(value)) (isBrief ? this.#brief : this.#lasting).set(id, { value, readAtMs });
       }
       return value;
     } finally {
@@ -78,8 +96,15 @@ export class RememberedReads<T> {
   }
 }
 
+const never = (): boolean => false;
+
 interface TimedResult<T> extends Result<T> {
   readonly readAtMs: number;
+}
+
+interface RecentOptions<T> extends Pick<RememberedReadsOptions<T>, 'trustMs' | 'maxEntries'> {
+  readonly maxMs: number;
+  readonly isConfirmed: Lasting<T>['isConfirmed'];
 }
 
 /** So many expired results are removed for each new one: more than one, so that they become fewer. */
@@ -87,27 +112,31 @@ const removedPerResult = 2;
 
 /** The latest results, in the order of their reads. */
 class RecentResults<T> {
-  readonly #trustMs: number;
-  readonly #maxEntries: number;
+  readonly #options: RecentOptions<T>;
   readonly #results = new Map<string, TimedResult<T>>();
 
-  constructor({ trustMs, maxEntries }: { readonly trustMs: number; readonly maxEntries: number }) {
-    this.#trustMs = trustMs;
-    this.#maxEntries = maxEntries;
+  constructor(options: RecentOptions<T>) {
+    this.#options = options;
+  }
+
+  get isEmpty(): boolean {
+    return this.#results.size === 0;
   }
 
   get(id: string, nowMs: number): Result<T> | undefined {
     const result = this.#results.get(id);
-    return result && this.#isTrusted(result, nowMs) ? result : undefined;
+    return result && this.#isTrusted(result.readAtMs, nowMs) ? result : undefined;
   }
 
   /** Adds a result that it does not have. */
   set(id: string, result: TimedResult<T>): void {
+    const { maxEntries, maxMs } = this.#options;
     this.#results.set(id, result);
     let removed = 0;
-    for (const [oldest, each] of this.#results) {
-      const isFull = this.#results.size > this.#maxEntries;
-      if (!isFull && (removed === removedPerResult || this.#isTrusted(each, result.readAtMs))) break;
+    for (const [oldest, { readAtMs }] of this.#results) {
+      const isFull = this.#results.size > maxEntries;
+      const isUsable = isWithin(maxMs, readAtMs, result.readAtMs);
+      if (!isFull && (removed === removedPerResult || isUsable)) break;
       this.#results.delete(oldest);
       removed += 1;
     }
@@ -117,9 +146,15 @@ class RecentResults<T> {
     this.#results.delete(id);
   }
 
-  /** A result from the future means that the clock was set back. It would otherwise be trusted for too long. */
-  #isTrusted({ readAtMs }: TimedResult<T>, nowMs: number): boolean {
-    const ageMs = nowMs - readAtMs;
-    return ageMs >= 0 && ageMs < this.#trustMs;
+  #isTrusted(readAtMs: number, nowMs: number): boolean {
+    const { trustMs, maxMs, isConfirmed } = this.#options;
+    if (isWithin(trustMs, readAtMs, nowMs)) return true;
+    return isWithin(maxMs, readAtMs, nowMs) && isConfirmed(readAtMs, nowMs);
   }
+}
+
+/** Whether less than a time has passed. A result from the future means that the clock was set back: it would be trusted for too long. */
+function isWithin(ms: number, sinceMs: number, nowMs: number): boolean {
+  const ageMs = nowMs - sinceMs;
+  return ageMs >= 0 && ageMs < ms;
 }

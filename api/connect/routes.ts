@@ -21,10 +21,11 @@ export function routedTo(
 export async function addRoute(api: Api, routed: RoutedUser): Promise<string> {
   const token = api.tokenFor(tokenSource(routed));
   const route = newRoute(token, routed);
+  const now = await api.store.now();
   let written = false;
   await upsert(api.store, routes, route.id, (current) => {
-    const result = movedRoute(current, route);
-    written = result === route;
+    const result = movedRoute(current, route, now);
+    written = result !== current;
     return result;
   });
   // A client may have used the token of a key before, so a proxy may remember another backend, or that there is no route.
@@ -40,7 +41,7 @@ export async function addFirstRoute(api: Api, routed: RoutedUser): Promise<strin
   return token;
 }
 
-/** Proxies read the route again. If the bus loses the message, they do so within a second. */
+/** Proxies read the route again. If the bus loses the message, they find the move in the store within a second. */
 async function publishMove({ bus, log }: Api, route: string): Promise<void> {
   try {
     await bus.publish(routeMoved, { route });

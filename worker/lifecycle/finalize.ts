@@ -48,7 +48,8 @@ async function finalizeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
   let wasLive = false;
   const ended = await run.write((backend) => {
     wasLive = backend.live;
-    return withEnd(withPeak(backend, run.peakMemoryBytes), { ...outcome, failure }, now);
+    // At the time of this write: proxies look for backends that have ended lately.
+    return withEnd(withPeak(backend, run.peakMemoryBytes), { ...outcome, failure }, worker.clock.now());
   });
   if (ended && wasLive)
     worker.log.info({ backend: run.id, endedBy: 'worker', ...terminationFields(ended) }, 'Backend ended');

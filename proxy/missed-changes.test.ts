@@ -1,0 +1,127 @@
+// Takes about 3 s
+/** Routes and locations are never older than a second, whatever the bus loses, and cost no reads while nothing changes. */
+import { expect, test, vi } from 'vitest';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { hashToken } from '../model/access-token.ts';
+import { backends } from '../model/backend.ts';
+import { newBackendId } from '../model/ids.ts';
+import { movedRoute, newRoute, routes } from '../model/route.ts';
+import { maxKeptMs, trustMs } from './lookup.ts';
+import { lookEveryMs } from './missed-changes.ts';
+import { makeEnded, openFixture, spawnReady, startMirror, until } from './testing/fixture.ts';
+import type { Fixture } from './testing/fixture.ts';
+
+async function status(fixture: Fixture, token: string): Promise<number> {
+  const answer = await fetch(`${fixture.url}/${token}/`);
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+/** Lets time pass, and waits for the looks that fall due. */
+async function pass(fixture: Fixture, clock: ManualClock, ms: number): Promise<void> {
+  const find = vi.spyOn(fixture.store, 'find');
+  for (let left = ms; left > 0; left -= lookEveryMs) {
+    const before = find.mock.calls.length;
+    await clock.advance(Math.min(left, lookEveryMs));
+    if (left < lookEveryMs) break;
+    await until(() => find.mock.calls.length >= before + 2);
+    await Promise.all(find.mock.results.map(({ value }) => value as Promise<unknown>));
+    await new Promise(setImmediate);
+  }
+  find.mockRestore();
+}
+
+/** How often routes and backends are read. */
+function reads(fixture: Fixture): () => number {
+  const get = vi.spyOn(fixture.store, 'get');
+  return () => get.mock.calls.length;
+}
+
+test('a route that is in use costs no reads while nothing changes, and one of each kind after a quarter of an hour', async () => {
+  const clock = new ManualClock(new Date());
+  await using fixture = await openFixture({ clock });
+  await using mirror = await startMirror();
+  const { token } = await spawnReady(fixture, mirror);
+  const count = reads(fixture);
+  // The first look after a pause confirms nothing that was read before it.
+  expect(await status(fixture, token)).toBe(200);
+  await pass(fixture, clock, 2 * trustMs);
+  expect(await status(fixture, token)).toBe(200);
+  const before = count();
+  for (let i = 0; i < 10; i += 1) {
+    await pass(fixture, clock, 2 * lookEveryMs);
+    expect(await status(fixture, token)).toBe(200);
+  }
+  expect(count()).toBe(before);
+  clock.set(clock.now().getTime() + maxKeptMs);
+  expect(await status(fixture, token)).toBe(200);
+  expect(count()).toBe(before + 2);
+});
+
+test('without a message, a backend that has ended gets no requests after a second', async () => {
+  const clock = new ManualClock(new Date());
+  await using fixture = await openFixture({ clock });
+  await using mirror = await startMirror();
+  const [ending, other] = [await spawnReady(fixture, mirror), await spawnReady(fixture, mirror)];
+  for (const { token } of [ending, other]) expect(await status(fixture, token)).toBe(200);
+  await pass(fixture, clock, 3 * trustMs);
+  for (const { token } of [ending, other]) expect(await status(fixture, token)).toBe(200);
+  await makeEnded(fixture, ending.backend, { silently: true });
+  await pass(fixture, clock, trustMs);
+  expect(await status(fixture, ending.token)).toBe(410);
+  expect(await status(fixture, other.token)).toBe(200);
+});
+
+test('without a message, a route that has moved leads to its new backend after a second', async () => {
+  const clock = new ManualClock(new Date());
+  await using fixture = await openFixture({ clock });
+  await using mirror = await startMirror();
+  const { token, backend } = await spawnReady(fixture, mirror);
+  const held = (fencingToken: number) => ({ service: 'acme/draw', key: 'room', fencingToken });
+  await fixture.store.update(routes, hashToken(token), () => newRoute(token, { backend, held: held(1) }));
+  expect(await status(fixture, token)).toBe(200);
+  await pass(fixture, clock, 2 * trustMs);
+  const next = newRoute(token, { backend: newBackendId(), held: held(2) });
+  await fixture.store.update(routes, next.id, (route) => movedRoute(route, next, new Date()));
+  await pass(fixture, clock, trustMs);
+  expect(await status(fixture, token)).toBe(410);
+});
+
+test('while the store does not answer, nothing is trusted for longer than a second', async () => {
+  const clock = new ManualClock(new Date());
+  await using fixture = await openFixture({ clock });
+  await using mirror = await startMirror();
+  const { token } = await spawnReady(fixture, mirror);
+  expect(await status(fixture, token)).toBe(200);
+  await pass(fixture, clock, 2 * trustMs);
+  expect(await status(fixture, token)).toBe(200);
+  await pass(fixture, clock, 2 * trustMs);
+  await fixture.store[Symbol.asyncDispose]();
+  expect(await status(fixture, token)).toBe(200);
+  await clock.advance(trustMs);
+  expect(await status(fixture, token)).toBe(503);
+});
+
+test('after a pause, what was read before it is read again', async () => {
+  const clock = new ManualClock(new Date());
+  await using fixture = await openFixture({ clock });
+  await using mirror = await startMirror();
+  const { token, backend } = await spawnReady(fixture, mirror);
+  expect(await status(fixture, token)).toBe(200);
+  await pass(fixture, clock, 2 * trustMs);
+  expect(await status(fixture, token)).toBe(200);
+  await makeEnded(fixture, backend, { silently: true });
+  // It ended before the time that the next look considers.
+  await fixture.store.update(backends, backend, (ended) => ({ ...ended, endedAt: new Date(0) }));
+  clock.set(clock.now().getTime() + 5 * 60_000);
+  await pass(fixture, clock, trustMs);
+  expect(await status(fixture, token)).toBe(410);
+});
+
+test('an idle proxy does not look', async () => {
+  const clock = new ManualClock(new Date());
+  await using fixture = await openFixture({ clock });
+  const find = vi.spyOn(fixture.store, 'find');
+  await clock.advance(10 * trustMs);
+  expect(find).not.toHaveBeenCalled();
+});
