@@ -25,6 +25,8 @@ import { registryTasks } from './commands/registry-tasks.ts';
 import { surviveStrayErrors } from './process/stray-errors.ts';
 import { closingOnce, together } from './process/closing.ts';
 import { fitHeapToBuffers } from './process/heap.ts';
+import { openHttpRedirect } from './process/http-redirect.ts';
+import { openTls } from './process/tls.ts';
 import { openProxy } from './threads/open-proxy.ts';
 import type { ProxyOfProcess } from './threads/open-proxy.ts';
 
@@ -87,10 +89,12 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   opening.use(surviveStrayErrors({ clock: systemClock, log, metrics }));
   const deps = await openDrivers({ config, log, roles, metrics }, opening);
   if (roles.has('api') || roles.has('registry')) await deps.tokens.listen();
-  const listeners = await openListeners(config, roles, opening);
+  const tls = await openTls(deps, opening);
+  const listeners = await openListeners({ config, roles, contexts: tls?.contexts }, opening);
   const { api: apiUrl } = urlsOf(config, listeners);
-  const proxy = roles.has('proxy') ? opening.use(await openProxy(deps, { roles, apiUrl })) : undefined;
+  const proxy = roles.has('proxy') ? opening.use(await openProxy(deps, { roles, apiUrl, tls })) : undefined;
   const urls = urlsOf(config, listeners, proxy?.hostPort);
+  await openHttpRedirect({ config, urls }, opening);
   const { account, setupCode } = roles.has('api') ? await ensureFirstPeople(deps) : {};
   const registry = listeners.registry && opening.use((await components.registry()).startRegistry(deps));
   if (registry) listeners.registry?.open(registry);

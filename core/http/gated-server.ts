@@ -2,7 +2,10 @@ import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { countRequest, newServer } from './listener.ts';
+import type { Http2Connections } from './http2/http2-connections.ts';
+import { connectionEvent, countRequest, isHttp2, newServer } from './listener.ts';
+import type { FurtherConnections } from './listener.ts';
+import type { SecureContexts } from '../tls/secure-contexts.ts';
 
 /**
  * The handlers of a gated server. Their errors are answered with 500. An upgrade request that is not wanted is handled as an ordinary
@@ -33,25 +36,45 @@ export interface NewConnection {
 /** A server whose component may not be open yet: until then requests are answered with 503. */
 export interface GatedServer {
   readonly server: Server;
+  /** Connections of the server that its events do not show, for `listen`. */
+  readonly further: FurtherConnections | undefined;
   /** From now on, the handlers answer requests. */
   open(handlers: ServerHandlers): void;
   /** From now on, requests are answered with 503, so that clients retry. */
   close(): void;
 }
 
+/** TLS for a gated server. */
+export interface GateTls {
+  readonly contexts: SecureContexts;
+  /** If clients may choose HTTP/2: the class that serves it, which is loaded only where it is used. Express cannot handle its requests. */
+  readonly http2?: typeof Http2Connections | undefined;
+}
+
+/** The most bytes in the head of a request, unless the options say otherwise. As Node's. */
+const defaultHeadBytes = 16 * 1024;
+
 /** Creates a gated server. It has its address before its component opens, so that components can be opened one after another. */
-export function newGatedServer(options: ServerOptions = {}): GatedServer {
+export function newGatedServer(options: ServerOptions = {}, tls?: GateTls): GatedServer {
   let handlers: ServerHandlers = { handle: answerNotNow };
   const wantsUpgrade = (request: IncomingMessage) =>
     handlers.upgrade !== undefined && (handlers.shouldUpgrade?.(request) ?? true);
-  const server = newServer({ ...options, shouldUpgradeCallback: wantsUpgrade });
-  offerConnections(server, (connection) => (handlers.accept ?? handOver)(connection));
-  server.on('request', (request, response) => {
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
     void answerFaults(
       () => handlers.handle(request, response),
       () => answerFault(response),
     );
+  };
+  const http2 = tls?.http2 && new tls.http2(handle, options.maxHeaderSize ?? defaultHeadBytes);
+  const server = newServer(
+    { ...options, shouldUpgradeCallback: wantsUpgrade },
+    tls && { contexts: tls.contexts, protocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'] },
+  );
+  offerConnections(server, (connection) => {
+    if (http2 && isHttp2(connection.socket)) http2.accept(connection.socket);
+    else (handlers.accept ?? handOver)(connection);
   });
+  server.on('request', handle);
   answerUnreadable(server, (problem) => handlers.explain?.(problem));
   server.on('upgrade', (request, socket, head) => {
     void answerFaults(
@@ -60,16 +83,17 @@ export function newGatedServer(options: ServerOptions = {}): GatedServer {
     );
   });
   const set = (next: ServerHandlers) => void (handlers = next);
-  return { server, open: set, close: () => set({ handle: answerNotNow }) };
+  return { server, further: http2, open: set, close: () => set({ handle: answerNotNow }) };
 }
 
 const handOver: NonNullable<ServerHandlers['accept']> = (connection) => connection.handOver();
 
 /** Offers each new connection, before Node's HTTP server has it. */
 function offerConnections(server: Server, accept: (connection: NewConnection) => void): void {
-  const own = server.listeners('connection');
-  server.removeAllListeners('connection');
-  server.on('connection', (socket: Socket) => {
+  const event = connectionEvent(server);
+  const own = server.listeners(event);
+  server.removeAllListeners(event);
+  server.on(event, (socket: Socket) => {
     accept({
       socket,
       handOver: () => {

@@ -1,8 +1,12 @@
 /** Opening and closing an HTTP server in order. */
 import { createServer } from 'node:http';
 import type { Server, ServerOptions } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createSecureServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { Server as TlsServer } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
+import type { SecureContexts } from '../tls/secure-contexts.ts';
 
 export interface ListenOptions {
   readonly host: string;
@@ -12,6 +16,15 @@ export interface ListenOptions {
   readonly reusePort?: boolean;
   /** How long closing waits for open requests before it closes their connections, in milliseconds. */
   readonly drainMs?: number;
+  /** Connections of the server that its events do not show. */
+  readonly further?: FurtherConnections | undefined;
+}
+
+/** Connections that are closed with a listener. */
+export interface FurtherConnections {
+  /** Closes what is idle now, and from now on whatever becomes idle. */
+  closeIdle(): void;
+  closeAll(): void;
 }
 
 /** A server that listens. Disposing it stops listening, waits for open requests for a while, then closes all connections. */
@@ -30,9 +43,39 @@ export const headersTimeoutMs = 20_000;
 export const keepAliveTimeoutMs = 65_000;
 
 /** A server without the time-out for whole requests, which would cut slow uploads of large layers (Node's default: 300 s). */
-export function newServer(options: ServerOptions = {}): Server {
+export function newServer(options: ServerOptions = {}, tls?: TlsOptions): Server {
   const timeouts = { requestTimeout: 0, headersTimeout: headersTimeoutMs, keepAliveTimeout: keepAliveTimeoutMs };
-  return createServer({ ...timeouts, ...options });
+  if (!tls) return createServer({ ...timeouts, ...options });
+  const { contexts, protocols } = tls;
+  const server = createSecureServer({
+    ...timeouts,
+    ...options,
+    ...contexts.serverOptions,
+    ALPNProtocols: [...protocols],
+    handshakeTimeout: headersTimeoutMs,
+  });
+  contexts.follow(server);
+  // Otherwise a failed handshake would be answered as a malformed request, on a connection that cannot carry an answer.
+  server.removeAllListeners('tlsClientError');
+  server.on('tlsClientError', (_error, socket) => void socket.destroy());
+  return server;
+}
+
+/** What a server needs for TLS. */
+export interface TlsOptions {
+  readonly contexts: SecureContexts;
+  /** The protocols that clients may choose from. */
+  readonly protocols: readonly ('h2' | 'http/1.1')[];
+}
+
+/** The event of a server with a new connection on which requests may arrive. */
+export function connectionEvent(server: Server): 'connection' | 'secureConnection' {
+  return server instanceof TlsServer ? 'secureConnection' : 'connection';
+}
+
+/** Whether the client of a connection has chosen HTTP/2. */
+export function isHttp2(socket: Socket): socket is TLSSocket {
+  return (socket as Partial<TLSSocket>).alpnProtocol === 'h2';
 }
 
 const connectionsOf = new WeakMap<Server, OpenConnections>();
@@ -58,14 +101,17 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
     });
   });
   let closing: Promise<void> | undefined;
-  const close = () => (closing ??= drain(server, connections, options.drainMs ?? defaultDrainMs));
+  const all = [connections, ...(options.further ? [options.further] : [])];
+  const close = () => (closing ??= drain(server, all, options.drainMs ?? defaultDrainMs));
   return { server, port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: close };
 }
 
-async function drain(server: Server, connections: OpenConnections, drainMs: number): Promise<void> {
+async function drain(server: Server, connections: readonly FurtherConnections[], drainMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  connections.closeIdle();
-  const cut = setTimeout(() => connections.closeAll(), drainMs);
+  for (const each of connections) each.closeIdle();
+  const cut = setTimeout(() => {
+    for (const each of connections) each.closeAll();
+  }, drainMs);
   await closed;
   clearTimeout(cut);
 }
@@ -74,15 +120,25 @@ async function drain(server: Server, connections: OpenConnections, drainMs: numb
  * The connections of a server, with the number of open requests of each. Node's own `closeIdleConnections` does not close
  * connections without a first request, which browsers and Node's `fetch` open in advance.
  */
-class OpenConnections {
+class OpenConnections implements FurtherConnections {
   readonly #busy = new Map<Duplex, number>();
+  /** With TLS, what is below the connections, also before the handshake. */
+  readonly #below = new Set<Duplex>();
   #closeWhenIdle = false;
 
   constructor(server: Server) {
-    server.on('connection', (socket) => {
+    const event = connectionEvent(server);
+    server.on(event, (socket: Socket) => {
+      if (isHttp2(socket)) return;
       this.#busy.set(socket, 0);
       socket.once('close', () => this.#busy.delete(socket));
     });
+    if (event !== 'connection') {
+      server.on('connection', (socket) => {
+        this.#below.add(socket);
+        socket.once('close', () => this.#below.delete(socket));
+      });
+    }
     server.on('request', ({ socket }, response) => {
       this.count(socket, 1);
       response.once('close', () => this.count(socket, -1));
@@ -98,7 +154,7 @@ class OpenConnections {
   }
 
   closeAll(): void {
-    for (const socket of this.#busy.keys()) socket.destroy();
+    for (const socket of [...this.#busy.keys(), ...this.#below]) socket.destroy();
   }
 
   /** Adds to the open requests of a connection. */

@@ -21,6 +21,7 @@ import { driverSettings } from './driver-settings.ts';
 import { proxySettings } from './proxy-settings.ts';
 import { registrySettings } from './registry-settings.ts';
 import { retentionSettings } from './retention-settings.ts';
+import { tlsSettings } from './tls-settings.ts';
 
 /** Labels of letters, digits and hyphens. */
 const domainPattern = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
@@ -43,7 +44,7 @@ export const settings = {
     variable: 'BERTH_LISTEN_HOST',
     schema: text('127.0.0.1'),
     defaultText: '`127.0.0.1`',
-    help: 'The address on which API, registry and proxy listen. Put a TLS proxy in front before you open it to other machines.',
+    help: 'The address on which API, registry and proxy listen. Before you open it to other machines, set `BERTH_TLS_CERTIFICATE_FILES`, or put a TLS proxy in front.',
   },
   apiPort: {
     variable: 'BERTH_API_PORT',
@@ -144,6 +145,7 @@ export const settings = {
     defaultText: '`no`',
     help: 'Whether a TLS proxy or load balancer in front of proxy and registry sets `X-Forwarded-*`. `yes`: the proxy keeps these headers, and the registry counts clients by them. `no`: they are dropped as forged.',
   },
+  ...tlsSettings,
   ...proxySettings,
   ...registrySettings,
   logLevel: {
@@ -215,6 +217,21 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
       setting: settings.sessionDomain,
       for: 'BERTH_URL_FORM=host',
       missing: config.urlForm === 'host' && config.sessionDomain === undefined,
+    },
+    {
+      setting: settings.tlsKeyFiles,
+      for: 'BERTH_TLS_CERTIFICATE_FILES, with one file for each',
+      missing: config.tlsCertificateFiles.length > config.tlsKeyFiles.length,
+    },
+    {
+      setting: settings.tlsCertificateFiles,
+      for: 'BERTH_TLS_KEY_FILES, with one file for each',
+      missing: config.tlsKeyFiles.length > config.tlsCertificateFiles.length,
+    },
+    {
+      setting: settings.tlsCertificateFiles,
+      for: 'BERTH_HTTP_PORT',
+      missing: config.httpPort !== undefined && config.tlsCertificateFiles.length === 0,
     },
     { setting: settings.redisUrl, for: 'BERTH_QUEUE=bullmq', missing: config.queue === 'bullmq' && !config.redisUrl },
     { setting: settings.redisUrl, for: 'BERTH_BUS=redis', missing: config.bus === 'redis' && !config.redisUrl },

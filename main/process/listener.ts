@@ -1,9 +1,10 @@
 /** One listener of a process. Without the settings, so that a thread does not have to load them. */
 import type { ServerOptions } from 'node:http';
 import { newGatedServer } from '../../core/http/gated-server.ts';
-import type { GatedServer } from '../../core/http/gated-server.ts';
+import type { GatedServer, GateTls } from '../../core/http/gated-server.ts';
 import { listen } from '../../core/http/listener.ts';
 import type { ListenOptions } from '../../core/http/listener.ts';
+import type { SecureContexts } from '../../core/tls/secure-contexts.ts';
 import { listenProblem } from './listen-problem.ts';
 import type { ListenPlace } from './listen-problem.ts';
 
@@ -12,25 +13,43 @@ export interface Listener extends GatedServer, AsyncDisposable {
   readonly hostPort: string;
 }
 
-/** How long closing waits for open requests, whether other threads listen on the port, too, and options of the server. */
-export type ListenerOptions = Pick<ListenOptions, 'drainMs' | 'reusePort'> & ServerOptions;
+/** How long closing waits for open requests, whether other threads listen on the port, too, TLS, and options of the server. */
+export type ListenerOptions = Pick<ListenOptions, 'drainMs' | 'reusePort'> &
+  ServerOptions & { readonly tls?: ListenerTls | undefined };
+
+/** TLS of a listener. */
+export interface ListenerTls {
+  readonly contexts: SecureContexts;
+  /** Whether clients may choose HTTP/2. */
+  readonly http2: boolean;
+}
 
 /** Opens a listener. Throws `ConfigError` with the setting to change if that is not possible. */
 export async function openListener(
   place: ListenPlace,
-  { drainMs, reusePort = false, ...options }: ListenerOptions = {},
+  { drainMs, reusePort = false, tls, ...options }: ListenerOptions = {},
 ): Promise<Listener> {
-  const gate = newGatedServer(options);
-  const bound = await listen(gate.server, { ...place, reusePort, ...(drainMs !== undefined && { drainMs }) }).catch(
-    async (error: unknown) => {
-      throw await listenProblem(error, place);
-    },
-  );
+  const gate = newGatedServer(options, tls && (await gateTls(tls)));
+  const { server, further } = gate;
+  const bound = await listen(server, {
+    ...place,
+    reusePort,
+    further,
+    ...(drainMs !== undefined && { drainMs }),
+  }).catch(async (error: unknown) => {
+    throw await listenProblem(error, place);
+  });
   return {
     ...gate,
     hostPort: hostPort(place.host, bound.port),
     [Symbol.asyncDispose]: () => bound[Symbol.asyncDispose](),
   };
+}
+
+async function gateTls({ contexts, http2 }: ListenerTls): Promise<GateTls> {
+  if (!http2) return { contexts };
+  const { Http2Connections } = await import('../../core/http/http2/http2-connections.ts');
+  return { contexts, http2: Http2Connections };
 }
 
 /** Host and port as in a URL. */

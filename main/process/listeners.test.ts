@@ -26,7 +26,7 @@ async function problemWith(environment: Readonly<Record<string, string>>): Promi
   await using opening = new AsyncDisposableStack();
   const config = loadConfig({ ...allFree, ...environment });
   const listening = async () => {
-    await openListeners(config, allRoles, opening);
+    await openListeners({ config, roles: allRoles }, opening);
     // The proxy opens its own.
     opening.use(await openListener(placeOf(config, 'host', 'proxyPort')));
   };
@@ -107,7 +107,7 @@ test.each([
 ])('sessions have hosts behind the listener of the proxy: %j', async (environment, expected) => {
   await using opening = new AsyncDisposableStack();
   const config = loadConfig({ ...allFree, ...environment });
-  const urls = urlsOf(config, await openListeners(config, allRoles, opening), '127.0.0.1:7102');
+  const urls = urlsOf(config, await openListeners({ config, roles: allRoles }, opening), '127.0.0.1:7102');
   expect(urls.sessions).toMatch(expected);
   expect(new URL(urls.sessions?.replace('*.', '') ?? '').port).toBe(new URL(urls.proxy).port);
 });
@@ -115,5 +115,5 @@ test.each([
 test('sessions have no hosts of their own without a domain', async () => {
   await using opening = new AsyncDisposableStack();
   const config = loadConfig(allFree);
-  expect(urlsOf(config, await openListeners(config, allRoles, opening))).not.toHaveProperty('sessions');
+  expect(urlsOf(config, await openListeners({ config, roles: allRoles }, opening))).not.toHaveProperty('sessions');
 });

@@ -1,5 +1,6 @@
 /** The listeners of a process, opened before its components, so that each component knows the addresses of all. */
 import { settings } from '../config/config.ts';
+import type { SecureContexts } from '../../core/tls/secure-contexts.ts';
 import type { Config } from '../config/config.ts';
 import type { ListenPlace } from './listen-problem.ts';
 import { hostPort, openListener } from './listener.ts';
@@ -28,9 +29,13 @@ export interface Listeners {
 const registryHeadBytes = 32 * 1024;
 
 /** Listens on the ports of the roles of this process; `opening` closes them. Throws `ConfigError` with the setting to change when a port is in use. */
-export async function openListeners(config: Config, roles: Roles, opening: AsyncDisposableStack): Promise<Listeners> {
+export async function openListeners(
+  { config, roles, contexts }: { config: Config; roles: Roles; contexts?: SecureContexts | undefined },
+  opening: AsyncDisposableStack,
+): Promise<Listeners> {
+  const tls = contexts && { contexts, http2: false };
   const open = async (role: Role, port: PortSetting, options: ListenerOptions = {}) =>
-    roles.has(role) ? opening.use(await openListener(placeOf(config, 'host', port), options)) : undefined;
+    roles.has(role) ? opening.use(await openListener(placeOf(config, 'host', port), { ...options, tls })) : undefined;
   const registry = await open('registry', 'registryPort', { maxHeaderSize: registryHeadBytes });
   const api = await open('api', 'apiPort');
   const operations = opening.use(await openListener(placeOf(config, 'operationsHost', 'operationsPort')));
@@ -40,9 +45,10 @@ export async function openListeners(config: Config, roles: Roles, opening: Async
 /** The URLs of the platform. Those of roles in other processes come from the configuration. */
 export function urlsOf(config: Config, { api, registry, operations }: Listeners, proxyHostPort?: string): PlatformUrls {
   const at = (own: string | undefined, port: number) => own ?? hostPort(config.host, port);
-  const proxyUrl = config.proxyUrl ?? `http://${at(proxyHostPort, config.proxyPort)}`;
+  const scheme = config.tlsCertificateFiles.length > 0 ? 'https' : 'http';
+  const proxyUrl = config.proxyUrl ?? `${scheme}://${at(proxyHostPort, config.proxyPort)}`;
   return {
-    api: config.apiUrl ?? `http://${at(api?.hostPort, config.apiPort)}`,
+    api: config.apiUrl ?? `${scheme}://${at(api?.hostPort, config.apiPort)}`,
     registry: config.registryUrl ? new URL(config.registryUrl).host : at(registry?.hostPort, config.registryPort),
     proxy: proxyUrl,
     ...(config.sessionDomain !== undefined && { sessions: sessionsUrl(proxyUrl, config.sessionDomain) }),

@@ -1,5 +1,6 @@
 /** What the main thread and the threads of the proxy send each other. */
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
+import type { CertificatePair } from '../../core/tls/certificate-pair.ts';
 import type { Config } from '../config/config.ts';
 import type { Role } from '../config/roles.ts';
 import type { DriverShare } from '../drivers.ts';
@@ -18,6 +19,8 @@ export interface ThreadData {
   readonly place: ListenPlace;
   /** Whether other threads listen on the same port. */
   readonly reusePort: boolean;
+  /** If the proxy speaks TLS. The main thread reads the files for all. */
+  readonly certificates: readonly CertificatePair[] | undefined;
 }
 
 /** What the main thread can ask of a thread, and the answers. */
@@ -25,6 +28,8 @@ export interface ThreadAnswers {
   /** The thread can serve. */
   readonly ping: undefined;
   readonly metrics: readonly ThreadMetric[];
+  /** The thread uses other certificates for new connections. */
+  readonly certificates: undefined;
   /** The thread has closed everything, and ends. */
   readonly close: undefined;
 }
@@ -34,6 +39,8 @@ export type ThreadMetric = MetricObjectWithValues<MetricValue<string>>;
 export interface ThreadRequest {
   readonly id: number;
   readonly kind: keyof ThreadAnswers;
+  /** For `certificates`. */
+  readonly certificates?: readonly CertificatePair[];
 }
 
 /** `opened` or `refused` comes once, and first. `refused`: the user can correct the cause. */

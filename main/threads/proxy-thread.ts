@@ -7,6 +7,7 @@ import { ConfigError } from '../../core/config/settings.ts';
 import { collectStart } from '../../core/heap/collect-start.mjs';
 import { openLog } from '../../core/log/log.ts';
 import type { LogLevel } from '../../core/log/log.ts';
+import { SecureContexts } from '../../core/tls/secure-contexts.ts';
 import { openThreadDrivers } from '../drivers.ts';
 import type { ThreadDeps } from '../drivers.ts';
 import { surviveStrayErrors } from '../process/stray-errors.ts';
@@ -27,10 +28,11 @@ async function run(port: MessagePort, data: ThreadData): Promise<void> {
   try {
     const deps = await openThreadDrivers({ config, log, metrics, share }, opening);
     const roles = new Set(data.roles);
-    const proxy = opening.use(await serveProxy(deps, { roles, apiUrl, place, reusePort }));
+    const contexts = data.certificates && new SecureContexts(data.certificates);
+    const proxy = opening.use(await serveProxy(deps, { roles, apiUrl, place, reusePort, contexts }));
     const opened = opening.move();
     collectStart();
-    answerRequests(port, handlersOf(deps, opened));
+    answerRequests(port, handlersOf(deps, opened, contexts));
     send({ kind: 'opened', hostPort: proxy.hostPort });
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
@@ -38,14 +40,22 @@ async function run(port: MessagePort, data: ThreadData): Promise<void> {
   }
 }
 
-type Handlers = { readonly [Kind in keyof ThreadAnswers]: () => Promise<ThreadAnswers[Kind]> };
+type Handlers = { readonly [Kind in keyof ThreadAnswers]: (request: ThreadRequest) => Promise<ThreadAnswers[Kind]> };
 
-function handlersOf({ store, bus, metrics }: ThreadDeps, opened: AsyncDisposable): Handlers {
+function handlersOf(
+  { store, bus, metrics }: ThreadDeps,
+  opened: AsyncDisposable,
+  contexts: SecureContexts | undefined,
+): Handlers {
   return {
     ping: async () => {
       await Promise.all([store.ping(), bus.ping()]);
     },
     metrics: async () => await metrics.getMetricsAsJSON(),
+    certificates: async ({ certificates = [] }) => {
+      contexts?.replace(certificates);
+      return await Promise.resolve(undefined);
+    },
     close: async () => {
       await opened[Symbol.asyncDispose]();
     },
@@ -54,8 +64,9 @@ function handlersOf({ store, bus, metrics }: ThreadDeps, opened: AsyncDisposable
 
 function answerRequests(port: MessagePort, handlers: Handlers): void {
   const send = (message: ThreadMessage) => port.postMessage(message);
-  port.on('message', ({ id, kind }: ThreadRequest) => {
-    void handlers[kind]()
+  port.on('message', (request: ThreadRequest) => {
+    const { id, kind } = request;
+    void handlers[kind](request)
       .then(
         (value) => send({ kind: 'answer', id, value }),
         (error: unknown) =>

@@ -1,4 +1,6 @@
 /** The threads of the proxy: starts them, starts one again that has crashed, and closes them. */
+import type { CertificateFiles } from '../../core/tls/certificate-files.ts';
+import type { CertificatePair } from '../../core/tls/certificate-pair.ts';
 import { openListener } from '../process/listener.ts';
 import type { ComponentDeps } from '../drivers.ts';
 import type { ThreadData, ThreadMetric } from './messages.ts';
@@ -16,12 +18,14 @@ export interface ProxyThreads extends AsyncDisposable {
 
 interface ProxyThreadsOptions extends Pick<ThreadData, 'roles' | 'apiUrl' | 'place'> {
   readonly count: number;
+  /** If the proxy speaks TLS. */
+  readonly certificates?: CertificateFiles | undefined;
 }
 
 /** Starts the threads. Throws `ConfigError` with the setting to change if they cannot listen. */
 export async function startProxyThreads(
   deps: ComponentDeps,
-  { count, ...options }: ProxyThreadsOptions,
+  { count, certificates, ...options }: ProxyThreadsOptions,
 ): Promise<ProxyThreads> {
   await using opening = new AsyncDisposableStack();
   const reusePort = count > 1;
@@ -30,7 +34,9 @@ export async function startProxyThreads(
   const threads: SupervisedThread[] = [];
   let { place } = options;
   for (let i = 1; i <= count; i += 1) {
-    const thread = opening.use(new SupervisedThread(deps, { ...options, name: `proxy-${i}`, place, reusePort }));
+    const thread = opening.use(
+      new SupervisedThread(deps, { ...options, name: `proxy-${i}`, place, reusePort }, certificates),
+    );
     place = { ...place, port: portOf(await thread.hostPort) };
     threads.push(thread);
   }
@@ -56,7 +62,7 @@ export async function startProxyThreads(
 const restartAfterMs = 100;
 const maxRestartAfterMs = 30_000;
 
-type StartData = Omit<ThreadData, 'config' | 'logLevel' | 'share'>;
+type StartData = Omit<ThreadData, 'config' | 'logLevel' | 'share' | 'certificates'>;
 
 /**
  * A thread that is started again when it crashes: out of memory, for example. The connections through it are lost, and everything
@@ -67,17 +73,20 @@ class SupervisedThread implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #firstHostPort = Promise.withResolvers<string>();
   readonly #done: Promise<void>;
+  readonly #certificates: CertificateFiles | undefined;
   #data: StartData;
   #thread: RunningThread;
   /** Why the thread does not serve, since its last crash. */
   #problem: Error | undefined;
 
-  constructor(deps: ComponentDeps, data: StartData) {
+  constructor(deps: ComponentDeps, data: StartData, certificates: CertificateFiles | undefined) {
     this.#deps = deps;
     this.#data = data;
+    this.#certificates = certificates;
     this.#firstHostPort.promise.catch(() => {});
     this.#thread = this.#start();
     this.#done = this.#supervise();
+    certificates?.onChange((pairs) => this.#useCertificates(pairs));
   }
 
   /** Rejects if the first start fails. */
@@ -105,7 +114,8 @@ class SupervisedThread implements AsyncDisposable {
   #start(): RunningThread {
     const { config, log, clock } = this.#deps;
     const share = this.#deps.shareDrivers();
-    const thread = new RunningThread({ ...this.#data, config, logLevel: log.level, share }, clock);
+    const certificates = this.#certificates?.pairs;
+    const thread = new RunningThread({ ...this.#data, config, logLevel: log.level, share, certificates }, clock);
     thread.hostPort.then(
       (hostPort) => {
         this.#problem = undefined;
@@ -116,6 +126,14 @@ class SupervisedThread implements AsyncDisposable {
       (error: unknown) => this.#firstHostPort.reject(error),
     );
     return thread;
+  }
+
+  /** A thread that starts meanwhile has been given them. */
+  #useCertificates(certificates: readonly CertificatePair[]): void {
+    const { log } = this.#deps;
+    this.#thread.hostPort
+      .then(async () => await this.#thread.ask('certificates', { certificates }))
+      .catch((error: unknown) => log.warn({ err: error, thread: this.#data.name }, 'A thread has no new certificates'));
   }
 
   async #supervise(): Promise<void> {

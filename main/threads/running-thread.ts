@@ -48,9 +48,12 @@ export class RunningThread implements AsyncDisposable {
   }
 
   /** Rejects if the thread fails, has ended, or does not answer in time. */
-  async ask<Kind extends keyof ThreadAnswers>(kind: Kind): Promise<ThreadAnswers[Kind]> {
+  async ask<Kind extends keyof ThreadAnswers>(
+    kind: Kind,
+    more: Pick<ThreadRequest, 'certificates'> = {},
+  ): Promise<ThreadAnswers[Kind]> {
     const limit = { clock: this.#clock, ms: answerLimitMs, message: 'The thread of the proxy does not answer' };
-    return await withTimeout(limit, async () => await this.#request(kind));
+    return await withTimeout(limit, async () => await this.#request(kind, more));
   }
 
   /** Lets the proxy end its requests. A thread that does not answer any more is terminated. */
@@ -75,13 +78,16 @@ export class RunningThread implements AsyncDisposable {
     }
   }
 
-  async #request<Kind extends keyof ThreadAnswers>(kind: Kind): Promise<ThreadAnswers[Kind]> {
+  async #request<Kind extends keyof ThreadAnswers>(
+    kind: Kind,
+    more: Pick<ThreadRequest, 'certificates'> = {},
+  ): Promise<ThreadAnswers[Kind]> {
     if (this.#end) throw this.#end;
     const id = (this.#lastId += 1);
     const pending = Promise.withResolvers<unknown>();
     this.#pending.set(id, pending);
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-    this.#worker.postMessage({ id, kind } satisfies ThreadRequest);
+    this.#worker.postMessage({ id, kind, ...more } satisfies ThreadRequest);
     return (await pending.promise) as ThreadAnswers[Kind];
   }
 

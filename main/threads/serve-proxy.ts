@@ -1,4 +1,5 @@
 /** The proxy with its listener, in the main thread or in a thread of its own. */
+import type { SecureContexts } from '../../core/tls/secure-contexts.ts';
 import type { Proxy } from '../../proxy/index.ts';
 import { startProxy } from '../components/proxy.ts';
 import type { Roles } from '../config/roles.ts';
@@ -21,6 +22,8 @@ export interface ServeProxyOptions {
   readonly place: ListenPlace;
   /** Whether other threads listen on the same port. */
   readonly reusePort?: boolean;
+  /** The certificates, if the proxy speaks TLS. */
+  readonly contexts?: SecureContexts | undefined;
 }
 
 /** As much as other proxies accept: applications put sessions into cookies, and states into URLs. */
@@ -30,9 +33,15 @@ const headBytes = 64 * 1024;
 export async function serveProxy(deps: ThreadDeps, options: ServeProxyOptions): Promise<ServingProxy> {
   await using opening = new AsyncDisposableStack();
   const { config } = deps;
-  const { roles, apiUrl, place, reusePort = false } = options;
+  const { roles, apiUrl, place, reusePort = false, contexts } = options;
   // The proxy refuses requests without a host itself, and handles nothing that follows on their connection.
-  const server = { requireHostHeader: false, maxHeaderSize: headBytes, drainMs: config.drainSeconds * 1000, reusePort };
+  const server = {
+    requireHostHeader: false,
+    maxHeaderSize: headBytes,
+    drainMs: config.drainSeconds * 1000,
+    reusePort,
+    tls: contexts && { contexts, http2: true },
+  };
   const listener = opening.use(await openListener(place, server));
   const proxy = opening.use(await startProxy(deps, roles, apiUrl));
   listener.open(proxy);

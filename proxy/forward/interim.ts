@@ -1,5 +1,6 @@
 /** Interim answers (1xx), which a proxy forwards (RFC 9110, section 15.2): early hints, the progress of long work, resumed uploads. */
 import type { ClientRequest, InformationEvent, ServerResponse } from 'node:http';
+import type { StreamResponse } from '../../core/http/http2/stream-response.ts';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { responseHeaders } from '../response-headers.ts';
 import type { SessionView } from '../session-view.ts';
@@ -22,12 +23,19 @@ export function relayInterim(
   const onInformation = ({ statusCode, rawHeaders }: InformationEvent) => {
     // HTTP/1.0 has no interim answers.
     if (!isForwardedInterim(statusCode) || response.headersSent || response.req.httpVersion !== '1.1') return;
-    response.socket?.write(interimHead(statusCode, responseHeaders(rawHeaders, view)), 'latin1');
+    const headers = responseHeaders(rawHeaders, view);
+    if (hasOwnInterim(response)) response.writeInterim(statusCode, headers);
+    else response.socket?.write(interimHead(statusCode, headers), 'latin1');
   };
   outgoing.on(
     'information',
     errorBoundary.wrap(onInformation, () => outgoing.destroy()),
   );
+}
+
+/** Whether a response has a way of its own to send interim answers, as that of HTTP/2. */
+function hasOwnInterim(response: object): response is Pick<StreamResponse, 'writeInterim'> {
+  return 'writeInterim' in response;
 }
 
 function interimHead(status: number, headers: readonly string[]): string {

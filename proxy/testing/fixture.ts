@@ -12,7 +12,10 @@ import { backendChanged } from '../../contract/messages.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import { newGatedServer } from '../../core/http/gated-server.ts';
+import { Http2Connections } from '../../core/http/http2/http2-connections.ts';
 import { listen } from '../../core/http/listener.ts';
+import type { CertificatePair } from '../../core/tls/certificate-pair.ts';
+import { SecureContexts } from '../../core/tls/secure-contexts.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
@@ -62,10 +65,21 @@ export function useGeneralPath(): void {
   defaultPath = 'general';
 }
 
-type Options = Changes & { readonly path?: Path };
+type Options = Changes & {
+  readonly path?: Path;
+  /** The certificate, for TLS and HTTP/2. */
+  readonly certificate?: CertificatePair;
+  /** How long closing the listener waits for open requests. */
+  readonly drainMs?: number;
+};
 
 /** Opens a store in a new folder, a bus, and a proxy on a free port. */
-export async function openFixture({ path = defaultPath, ...changes }: Options = {}): Promise<Fixture> {
+export async function openFixture({
+  path = defaultPath,
+  certificate,
+  drainMs = 0,
+  ...changes
+}: Options = {}): Promise<Fixture> {
   const { localNode: node, ...others } = { localNode, ...changes };
   await using opened = new AsyncDisposableStack();
   const log = silentLog();
@@ -95,18 +109,19 @@ export async function openFixture({ path = defaultPath, ...changes }: Options = 
       ...others,
     }),
   );
-  const gate = newGatedServer({ maxHeaderSize, requireHostHeader: false });
-  const { server } = gate;
+  const tls = certificate && { contexts: new SecureContexts([certificate]), http2: Http2Connections };
+  const gate = newGatedServer({ maxHeaderSize, requireHostHeader: false }, tls);
+  const { server, further } = gate;
   const { accept, ...general } = proxy;
   gate.open(path === 'plain' ? { accept, ...general } : general);
-  const { port } = opened.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 0 }));
+  const { port } = opened.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs, further }));
   const resources = opened.move();
   return {
     secret,
     proxy,
     server,
     port,
-    url: `http://127.0.0.1:${port}`,
+    url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
     store,
     bus,
     metrics,
