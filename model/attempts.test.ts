@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
-import { silentLog } from '../core/log/log.ts';
-import { openSqliteStore } from '../core/store/sqlite/sqlite.ts';
-import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
 import { attemptBuckets, countAttempts, returnAttempt, takeAttempt, uncountAttempts } from './attempts.ts';
+import { openTestStore } from '../test/kit/ports/test-store.ts';
 
 const limit = { capacity: 3, seconds: 60 };
 const start = new Date('2026-01-01T00:00:00.000Z');
@@ -46,8 +44,7 @@ test('an attempt that does not count can be made again', () => {
 });
 
 test('attempts count in all their buckets, or in none if one of them has none left', async () => {
-  await using folder = await temporaryFolder();
-  await using store = await openSqliteStore({ folder: folder.path, collections: [attemptBuckets], log: silentLog() });
+  await using store = await openTestStore();
   const [own, shared] = [
     { id: 'own', limit: { capacity: 10, seconds: 60 } },
     { id: 'shared', limit: { capacity: 2, seconds: 60 } },

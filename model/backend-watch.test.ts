@@ -3,20 +3,17 @@ import { backendChanged } from '../contract/messages.ts';
 import { openInProcessBus } from '../core/bus/in-process.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
 import { silentLog } from '../core/log/log.ts';
-import { openSqliteStore } from '../core/store/sqlite/sqlite.ts';
-import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
 import { steered } from '../test/kit/ports/steered.ts';
 import { backends, becomeTerminated, newBackend } from './backend.ts';
 import { openBackendWatch } from './backend-watch.ts';
-import { modelCollections } from './collections.ts';
 import { backendPlan } from './testing/backend-plan.ts';
+import { openTestStore } from '../test/kit/ports/test-store.ts';
 
 const followers = 50;
 
 test('followers of one backend share the read after a change, and all of them get the change', async () => {
   const log = silentLog();
-  await using folder = await temporaryFolder();
-  await using opened = await openSqliteStore({ folder: folder.path, collections: [...modelCollections], log });
+  await using opened = await openTestStore();
   let reads = 0;
   const store = steered(opened, {
     onCall: async ({ method, run }) => {

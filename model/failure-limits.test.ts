@@ -1,14 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ManualClock } from '../core/clock/manual-clock.ts';
-import { silentLog } from '../core/log/log.ts';
-import { openSqliteStore } from '../core/store/sqlite/sqlite.ts';
 import type { Store } from '../core/store/store.ts';
 import { steered } from '../test/kit/ports/steered.ts';
-import { modelCollections } from './collections.ts';
 import { FailureLimits } from './failure-limits.ts';
+import { openTestStore } from '../test/kit/ports/test-store.ts';
 
 const failure = { id: 'tokens from 192.0.2.1', limit: { capacity: 3, seconds: 60 } };
 
@@ -19,9 +14,7 @@ let writes: number;
 let store: Store;
 beforeEach(async () => {
   owned = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'berth-failures-'));
-  owned.defer(async () => await rm(folder, { recursive: true }));
-  const real = owned.use(await openSqliteStore({ folder, collections: [...modelCollections], log: silentLog() }));
+  const real = owned.use(await openTestStore());
   clock = new ManualClock(new Date());
   writes = 0;
   store = steered(real, {

@@ -1,19 +1,15 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { openInProcessBus } from '../core/bus/in-process.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
 import { silentLog } from '../core/log/log.ts';
-import { openSqliteStore } from '../core/store/sqlite/sqlite.ts';
 import type { Store } from '../core/store/store.ts';
 import { accessTokenDocument, accessTokens, newAccessToken, revoke } from './access-token.ts';
 import { accounts } from './account.ts';
-import { modelCollections } from './collections.ts';
 import type { Permissions } from './permissions.ts';
 import { TokenChecks } from './token-checks.ts';
 import { users } from './user.ts';
+import { openTestStore } from '../test/kit/ports/test-store.ts';
 
 const log = silentLog();
 
@@ -22,9 +18,7 @@ let store: Store;
 let bus: Bus;
 beforeEach(async () => {
   owned = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'berth-tokens-'));
-  owned.defer(async () => await rm(folder, { recursive: true }));
-  store = owned.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
+  store = owned.use(await openTestStore());
   bus = owned.use(openInProcessBus({ log }));
   await store.insert(accounts, { id: 'acme', createdAt: new Date() });
 });

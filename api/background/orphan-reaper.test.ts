@@ -1,21 +1,17 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { openLog, silentLog } from '../../core/log/log.ts';
 import type { Log } from '../../core/log/log.ts';
-import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { assign, backends, newBackend } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
-import { modelCollections } from '../../model/collections.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { keyId, keys } from '../../model/key.ts';
 import { nodes } from '../../model/node.ts';
 import { OrphanReaper } from './orphan-reaper.ts';
 import { spawnRules } from '../testing/spawn-rules.ts';
+import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 const log = silentLog();
 const bus = openInProcessBus({ log });
@@ -23,9 +19,7 @@ const closing = new AsyncDisposableStack();
 let store: Store;
 
 beforeAll(async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'berth-orphan-reaper-'));
-  closing.defer(() => rm(folder, { recursive: true }));
-  store = closing.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
+  store = closing.use(await openTestStore());
 });
 
 afterAll(() => closing.disposeAsync());

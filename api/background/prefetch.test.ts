@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { prefetchJob, nodeQueue } from '../../contract/jobs.ts';
 import { manifestPushed } from '../../contract/messages.ts';
@@ -11,16 +8,15 @@ import { silentLog } from '../../core/log/log.ts';
 import { openInProcessQueue } from '../../core/queue/in-process.ts';
 import { JobHandlers, QueueError } from '../../core/queue/queue.ts';
 import type { Queue } from '../../core/queue/queue.ts';
-import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { assign, backends, newBackend } from '../../model/backend.ts';
-import { modelCollections } from '../../model/collections.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { imageId, images } from '../../model/image.ts';
 import { nodes } from '../../model/node.ts';
 import { newService, services } from '../../model/service.ts';
 import { Prefetcher } from './prefetch.ts';
 import { spawnRules } from '../testing/spawn-rules.ts';
+import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 const log = silentLog();
 const repository = 'acme/draw';
@@ -33,9 +29,7 @@ let notified: string[];
 
 beforeEach(async () => {
   closing = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'berth-prefetch-'));
-  closing.defer(() => rm(folder, { recursive: true }));
-  store = closing.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
+  store = closing.use(await openTestStore());
   queue = closing.use(openInProcessQueue({ clock: systemClock, log }));
   bus = closing.use(openInProcessBus({ log }));
   notified = [];

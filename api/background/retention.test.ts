@@ -4,13 +4,11 @@ import { describe, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { openMongoStore } from '../../core/store/mongodb/mongodb.ts';
-import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import { StoreError } from '../../core/store/store.ts';
 import type { Store } from '../../core/store/store.ts';
 import { describeOnMongo } from '../../test/kit/servers/mongodb-tests.ts';
 import { testMongo } from '../../test/kit/servers/mongodb.ts';
 import { steered } from '../../test/kit/ports/steered.ts';
-import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { accessTokenDocument, accessTokens, newAccessToken, revoke } from '../../model/access-token.ts';
 import { assign, backends, becomeTerminated, newBackend } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
@@ -20,6 +18,7 @@ import { nodes } from '../../model/node.ts';
 import { newRoute, routes } from '../../model/route.ts';
 import { Retention } from './retention.ts';
 import { spawnRules } from '../testing/spawn-rules.ts';
+import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -28,10 +27,7 @@ const log = silentLog();
 const collections = [...modelCollections];
 
 describe('Retention on SQLite', () => {
-  declare(async (parts) => {
-    const folder = parts.use(await temporaryFolder());
-    return await openSqliteStore({ folder: folder.path, collections, log });
-  });
+  declare(openTestStore);
 });
 
 await describeOnMongo('Retention', testMongo, (mongo) => {

@@ -1,14 +1,10 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
-import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
-import { modelCollections } from '../../model/collections.ts';
 import { newService, services } from '../../model/service.ts';
 import { SpawnTimes } from './spawn-times.ts';
+import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 const log = silentLog();
 const closing = new AsyncDisposableStack();
@@ -16,9 +12,7 @@ let store: Store;
 let made = 0;
 
 beforeAll(async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'berth-spawn-times-'));
-  closing.defer(() => rm(folder, { recursive: true }));
-  store = closing.use(await openSqliteStore({ folder, collections: [...modelCollections], log }));
+  store = closing.use(await openTestStore());
 });
 
 afterAll(() => closing.disposeAsync());

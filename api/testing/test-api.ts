@@ -1,7 +1,4 @@
 /** The fixture of the API's tests: the API on a real server with a real store, queue and bus. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { spawnJob } from '../../contract/jobs.ts';
 import { backendChanged } from '../../contract/messages.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
@@ -13,7 +10,6 @@ import { openMetrics } from '../../core/metrics/metrics.ts';
 import { openInProcessQueue } from '../../core/queue/in-process.ts';
 import { JobHandlers } from '../../core/queue/queue.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
-import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import type { Store } from '../../core/store/store.ts';
 import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/access-token.ts';
@@ -22,13 +18,13 @@ import type { Scope } from '../../contract/scopes.ts';
 import { advance, assign, backends, becomeReady } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { accounts } from '../../model/account.ts';
-import { modelCollections } from '../../model/collections.ts';
 import { imageId, images } from '../../model/image.ts';
 import { TokenChecks } from '../../model/token-checks.ts';
-import { purgeRepository, registryCollections } from '../../registry/index.ts';
+import { purgeRepository } from '../../registry/index.ts';
 import { openApi } from '../index.ts';
 import type { SpawnRules } from '../dependencies.ts';
 import { spawnRules } from './spawn-rules.ts';
+import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 const log = silentLog();
 
@@ -104,11 +100,7 @@ export async function openTestApi(options: TestApiOptions = {}) {
 
 async function openComponent(parts: AsyncDisposableStack, options: TestApiOptions) {
   const { storeOf = (real) => real, clock = systemClock, ownNode } = options;
-  const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
-  parts.defer(() => rm(folder, { recursive: true }));
-  const store = storeOf(
-    parts.use(await openSqliteStore({ folder, collections: [...modelCollections, ...registryCollections], log })),
-  );
+  const store = storeOf(parts.use(await openTestStore()));
   const bus = parts.use(openInProcessBus({ log }));
   const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
   /** The backends whose spawn jobs were added. */

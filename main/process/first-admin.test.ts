@@ -1,16 +1,14 @@
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { silentLog } from '../../core/log/log.ts';
 import { isPassword } from '../../core/secret/password-hash.ts';
-import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { accounts, roleIn } from '../../model/account.ts';
-import { modelCollections } from '../../model/collections.ts';
 import { setUp } from '../../model/setup.ts';
 import { users } from '../../model/user.ts';
 import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { ensureFirstAdmin } from './first-admin.ts';
+import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 let owned: AsyncDisposableStack;
 let store: Store;
@@ -18,8 +16,7 @@ let folder: string;
 beforeEach(async () => {
   owned = new AsyncDisposableStack();
   folder = owned.use(await temporaryFolder()).path;
-  const collections = [...modelCollections];
-  store = owned.use(await openSqliteStore({ folder: join(folder, 'store'), collections, log: silentLog() }));
+  store = owned.use(await openTestStore());
   await store.insert(accounts, { id: 'home', createdAt: new Date() });
 });
 afterEach(async () => await owned.disposeAsync());

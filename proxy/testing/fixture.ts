@@ -1,12 +1,9 @@
 /** The fixture of the proxy's tests: a proxy on a real server with a real store and bus, and backends on loopback. */
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { connect, createServer as createRawServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { backendChanged } from '../../contract/messages.ts';
 import type { Bus } from '../../core/bus/bus.ts';
@@ -20,7 +17,6 @@ import type { Clock } from '../../core/clock/clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
-import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { assign, backends, becomeReady, becomeTerminated, newBackend } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
@@ -32,6 +28,7 @@ import type { Proxy, ProxyDeps } from '../open-proxy.ts';
 import { backendPlan } from '../../model/testing/backend-plan.ts';
 import { recordingBus } from './reports.ts';
 import { newToken } from './token.ts';
+import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 /** A listening proxy and its dependencies. */
 export interface Fixture extends AsyncDisposable {
@@ -84,9 +81,7 @@ export async function openFixture({
   await using opened = new AsyncDisposableStack();
   const log = silentLog();
   const secret = new PlatformSecret(randomBytes(32));
-  const folder = await mkdtemp(join(tmpdir(), 'berth-proxy-'));
-  opened.defer(() => rm(folder, { recursive: true }));
-  const store = opened.use(await openSqliteStore({ folder, collections: [backends, nodes, routes], log }));
+  const store = opened.use(await openTestStore());
   const reports: Record<string, number>[] = [];
   const bus = recordingBus(opened.use(openInProcessBus({ log })), reports);
   const metrics = new Registry();

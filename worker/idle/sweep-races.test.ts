@@ -1,13 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
-import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { assign, backends, becomeReady, isEnding, newBackend, touch } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
@@ -18,6 +14,7 @@ import { openWorkerMetrics } from '../metrics.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { beginSweeping } from './sweep.ts';
 import { backendPlan } from '../../model/testing/backend-plan.ts';
+import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 const log = silentLog();
 const maxIdleSeconds = 5;
@@ -31,18 +28,15 @@ interface Answer {
 }
 
 describe('connects beside the sweep', () => {
-  let folder: string;
   let store: Store;
   let bus: Bus;
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'berth-sweep-'));
-    store = await openSqliteStore({ folder, collections: [backends], log });
+    store = await openTestStore();
     bus = openInProcessBus({ log });
   });
   afterAll(async () => {
     await store?.[Symbol.asyncDispose]();
     await bus?.[Symbol.asyncDispose]();
-    await rm(folder, { recursive: true, force: true });
   });
 
   it('never sweep a backend whose URL a client got within its idle time', async () => {

@@ -1,26 +1,22 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { backendChanged } from '../../contract/messages.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
-import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { advance, backends, becomeTerminated, newBackend } from '../../model/backend.ts';
 import type { BackendStatus } from '../../contract/statuses.ts';
 import { Statuses } from './statuses.ts';
 import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
 import { backendPlan } from '../../model/testing/backend-plan.ts';
+import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 const log = silentLog();
 const now = new Date('2026-01-01T00:00:00.000Z');
 const plan = backendPlan();
 
 describe('Statuses', () => {
-  let folder: string;
   let store: Store;
   let bus: Bus;
   let away: { isOff: boolean };
@@ -29,8 +25,7 @@ describe('Statuses', () => {
   let closing: AbortController;
   let statuses: Statuses;
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'berth-statuses-'));
-    store = await openSqliteStore({ folder, collections: [backends], log });
+    store = await openTestStore();
     await store.insert(backends, newBackend(plan, now));
     bus = openInProcessBus({ log });
     published = [];
@@ -45,7 +40,6 @@ describe('Statuses', () => {
     closing.abort();
     await store[Symbol.asyncDispose]();
     await bus[Symbol.asyncDispose]();
-    await rm(folder, { recursive: true, force: true });
   });
 
   it('writes changes in order, and publishes the results', async () => {

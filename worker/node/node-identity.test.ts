@@ -1,28 +1,20 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { openLog, silentLog } from '../../core/log/log.ts';
-import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { nodeLeaseMs, nodes } from '../../model/node.ts';
 import type { Node } from '../../model/node.ts';
 import { NodeNameError, assertOwnName, heardWithinMs } from './node-identity.ts';
+import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
-let folder: string;
 let store: Store;
 let clock: ManualClock;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'berth-nodes-'));
-  store = await openSqliteStore({ folder, collections: [nodes], log: silentLog() });
+  store = await openTestStore();
   clock = new ManualClock();
 });
-afterEach(async () => {
-  await store[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true });
-});
+afterEach(async () => await store[Symbol.asyncDispose]());
 
 async function beat(machine: string, leaseUntil = new Date(Date.now() + nodeLeaseMs)): Promise<void> {
   const node: Node = {

@@ -1,24 +1,16 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openLog, silentLog } from '../../core/log/log.ts';
-import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { nodes } from '../../model/node.ts';
 import { NodeReachability } from './node-reachability.ts';
 import type { WorkerSettings } from '../settings.ts';
+import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
-let folder: string;
 let store: Store;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'berth-nodes-'));
-  store = await openSqliteStore({ folder, collections: [nodes], log: silentLog() });
+  store = await openTestStore();
 });
-afterEach(async () => {
-  await store[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true });
-});
+afterEach(async () => await store[Symbol.asyncDispose]());
 
 async function addNode(id: string, leaseUntil = new Date(Date.now() + 60_000)): Promise<void> {
   await store.insert(nodes, { id, cluster: id, leaseUntil, startedAt: leaseUntil, engineVersion: '' });

@@ -15,13 +15,11 @@ import type { Log } from '../../core/log/log.ts';
 import { openInProcessQueue } from '../../core/queue/in-process.ts';
 import type { Queue } from '../../core/queue/queue.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
-import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { backends, becomeLost, newBackend, rank, requestStop } from '../../model/backend.ts';
 import type { Backend, BackendPlan } from '../../model/backend.ts';
 import { defaultCapabilities } from '../../model/capabilities.ts';
-import { modelCollections } from '../../model/collections.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { claimKey, keyId, keys } from '../../model/key.ts';
 import type { RepositoryAccess } from '../../model/registry-grant.ts';
@@ -34,6 +32,7 @@ import { openWorker } from '../worker.ts';
 import type { Worker } from '../worker.ts';
 import { staticBusybox } from '../../test/kit/packages/docker-packages.ts';
 import { TestImages } from './test-images.ts';
+import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 /** A program for a backend: serves its folder, and exits on SIGTERM. */
 export const polite = 'trap "exit 0" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
@@ -74,9 +73,7 @@ export async function openTestPlatform(
   parts.defer(() => rm(folder, { recursive: true, force: true }));
   const engine = parts.use(await openTestEngine(node, engineHost, engineOptions));
   const secret = new PlatformSecret(randomBytes(32));
-  const store = parts.use(
-    await openSqliteStore({ folder: join(folder, 'store'), collections: [...modelCollections], log }),
-  );
+  const store = parts.use(await openTestStore());
   const bus = parts.use(openInProcessBus({ log }));
   const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
   const images = parts.use(await TestImages.open());

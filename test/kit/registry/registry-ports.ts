@@ -7,13 +7,13 @@ import type { Clock } from '../../../core/clock/clock.ts';
 import type { HashThreads } from '../../../core/hash/hash-threads.ts';
 import type { Log } from '../../../core/log/log.ts';
 import { openMongoStore } from '../../../core/store/mongodb/mongodb.ts';
-import { openSqliteStore } from '../../../core/store/sqlite/sqlite.ts';
 import type { Store } from '../../../core/store/store.ts';
 import { modelCollections } from '../../../model/collections.ts';
 import { registryCollections } from '../../../registry/index.ts';
 import type { TestDrivers } from '../servers/drivers.ts';
 import { temporaryFolder } from '../machine/temporary-folder.ts';
 import { newDatabaseAt } from '../servers/mongodb.ts';
+import { openTestStore } from '../ports/test-store.ts';
 
 export interface RegistryPorts {
   readonly store: Store;
@@ -54,7 +54,7 @@ export async function openRegistryPorts(
     return [await openOn({ url, database }), await openOn({ url, database })];
   }
   const { path: folder } = resources.use(await temporaryFolder());
-  const store = resources.use(await openSqliteStore({ folder: join(folder, 'store'), collections, log }));
+  const store = resources.use(await openTestStore());
   const blobs = resources.use(await openFileBlobs({ folder: join(folder, 'blobs'), log, clock, hashing }));
   return [{ store, blobs, folder }];
 }

@@ -1,0 +1,71 @@
+/**
+ * Empty stores for tests that are not about the store: real ones, on SQLite. Opening one starts a thread and takes 60 ms of a core,
+ * so the stores of a process are emptied after their use and lent again.
+ */
+import { rmSync } from 'node:fs';
+import { OpenOperations } from '../../../core/async/open-operations.ts';
+import { silentLog } from '../../../core/log/log.ts';
+import type { AnyCollection } from '../../../core/store/query-plan.ts';
+import { openSqliteStore } from '../../../core/store/sqlite/sqlite.ts';
+import { StoreError } from '../../../core/store/store.ts';
+import type { Collection, Store, StoredDocument } from '../../../core/store/store.ts';
+import { modelCollections } from '../../../model/collections.ts';
+import { registryCollections } from '../../../registry/index.ts';
+import { temporaryFolder } from '../machine/temporary-folder.ts';
+
+/** Finds all documents of a collection that has no index of its own. */
+const everything = { byId: ['id'] };
+
+const collections: readonly AnyCollection[] = [...modelCollections, ...registryCollections].map(
+  ({ name, indexes }) => ({ name, indexes: Object.keys(indexes).length > 0 ? indexes : everything }),
+);
+
+/** Open, empty, and in no test's use. The end of the process closes them. */
+const free: Store[] = [];
+
+/** Returns an empty store with the collections of the platform. After its disposal it refuses every call, like a closed store. */
+export async function openTestStore(): Promise<Store> {
+  const store = free.pop() ?? (await openStore());
+  return lend(store, async () => {
+    await empty(store);
+    free.push(store);
+  });
+}
+
+async function openStore(): Promise<Store> {
+  const folder = await temporaryFolder();
+  process.once('exit', () => rmSync(folder.path, { recursive: true, force: true }));
+  return await openSqliteStore({ folder: folder.path, collections, log: silentLog() });
+}
+
+async function empty(store: Store): Promise<void> {
+  for (const declared of collections) {
+    const collection = declared as Collection<StoredDocument>;
+    const [index = ''] = Object.keys(collection.indexes);
+    const documents = await store.find(collection, { index });
+    await Promise.all(documents.map(async ({ id }) => await store.delete(collection, id)));
+  }
+}
+
+/** A store as one test sees it: its disposal waits for calls under way, and then gives the store back. */
+function lend(store: Store, giveBack: () => Promise<void>): Store {
+  const operations = new OpenOperations();
+  let closed: Promise<void> | undefined;
+  const close = async () => {
+    await operations.settled();
+    await giveBack();
+  };
+  return new Proxy(store, {
+    get: (target, name, proxy) => {
+      if (name === Symbol.asyncDispose) return async () => await (closed ??= close());
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== 'function') return member;
+      // A scan consists of calls of `find`.
+      if (name === 'scan') return member.bind(proxy);
+      return async (...args: unknown[]): Promise<unknown> => {
+        if (closed) throw new StoreError('unavailable', 'The store is closed');
+        return await operations.run(async () => await Reflect.apply(member, target, args));
+      };
+    },
+  });
+}
