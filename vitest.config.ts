@@ -17,12 +17,26 @@ function waiting(name: string, include: string[], env: Record<string, string> = 
 
 export default defineConfig({
   test: {
+    // On a busy machine, what takes milliseconds alone may take seconds. A test that passes never waits for these times.
     testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 30_000 } },
     // Of tests that say that they may run at a time: those wait for a minute and longer, each for another node.
     maxConcurrency: 10,
     sequence: { sequencer: LongestFirst },
     projects: [
-      { extends: true, test: { name: 'unit', include: filesOf('unit'), maxWorkers: cores, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: filesOf('unit'),
+          globalSetup: ['test/run/unit-folder.ts'],
+          maxWorkers: cores,
+          isolate: false,
+          // Node runs the sources as they stand, and keeps their compiled code, which takes less than a transformation by Vite.
+          experimental: { viteModuleRunner: false },
+        },
+      },
       waiting('drivers', filesOf('drivers')),
       waiting('docker', filesOf('docker')),
       ...(modern ? [waiting('docker-modern', filesForEveryEngine(), { DOCKER_HOST: modern.host })] : []),

@@ -21,7 +21,6 @@ import type { Store } from '../../core/store/store.ts';
 import { assign, backends, becomeReady, becomeTerminated, newBackend } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { newBackendId } from '../../model/ids.ts';
-import { nodes } from '../../model/node.ts';
 import { newRoute, routes } from '../../model/route.ts';
 import { openProxy } from '../open-proxy.ts';
 import type { Proxy, ProxyDeps } from '../open-proxy.ts';

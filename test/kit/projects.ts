@@ -30,24 +30,25 @@ const rows: readonly Row[] = [
 
 const root = join(import.meta.dirname, '../..');
 
+const exclude = ['node_modules', '.berth', '.git'];
+const testFiles = globSync('**/*.test.ts', { cwd: root, exclude }).map((file) => ({
+  file,
+  text: readFileSync(join(root, file), 'utf8'),
+}));
+
 /** The test files of a project. */
 export function filesOf(project: ProjectName): string[] {
-  return testFiles().flatMap(({ file, text }) => (projectOf(file, text) === project ? file : []));
+  return testFiles.flatMap(({ file, text }) => (projectOf(file, text) === project ? file : []));
 }
 
 /** The test files of `docker` in which the release of the engine matters. */
 export function filesForEveryEngine(): string[] {
-  return testFiles().flatMap(({ file, text }) => (/^\/\/ Runs on every engine$/m.test(text) ? file : []));
+  return testFiles.flatMap(({ file, text }) => (/^\/\/ Runs on every engine$/m.test(text) ? file : []));
 }
 
 /** How long a test file says that it takes; 0 for those that are over in a few seconds and do not say. */
 export function secondsIn(text: string): number {
   return Number(/^\/\/ Takes about (\d+) s\b/m.exec(text)?.[1] ?? 0);
-}
-
-function testFiles(): { file: string; text: string }[] {
-  const files = globSync('**/*.test.ts', { cwd: root, exclude: ['node_modules', '.berth', '.git'] });
-  return files.map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
 }
 
 function projectOf(file: string, text: string): ProjectName {

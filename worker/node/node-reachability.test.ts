@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openLog, silentLog } from '../../core/log/log.ts';
+import { openLog } from '../../core/log/log.ts';
 import type { Store } from '../../core/store/store.ts';
 import { nodes } from '../../model/node.ts';
 import { NodeReachability } from './node-reachability.ts';
