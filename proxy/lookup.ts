@@ -12,6 +12,7 @@ import { routes } from '../model/route.ts';
 import type { Route } from '../model/route.ts';
 import { ProxyError, goneError } from './errors.ts';
 import { RememberedReads } from './remembered-reads.ts';
+import type { Result } from './remembered-reads.ts';
 
 /** Where a backend listens. The address belongs to the network of its node. */
 export interface Address {
@@ -30,6 +31,8 @@ export type BackendLocation =
 export interface Reachable {
   readonly route: Route;
   readonly address: Address;
+  /** What was read of them; absent if it was not kept. */
+  readonly from?: { readonly route: Result<Route>; readonly location: Result<BackendLocation> };
 }
 
 /**
@@ -95,10 +98,16 @@ export class Lookup {
 
   /** The route of a connection token and the address of its backend, if both are known without a read. */
   known(token: string): Reachable | undefined {
-    const route = this.#routes.known(this.#idOf(token))?.value;
-    if (!route) return undefined;
-    const location = this.#locations.known(route.backend)?.value;
-    return location?.state === 'reachable' ? { route, address: location.address } : undefined;
+    const route = this.#routes.known(this.#idOf(token));
+    const location = route?.value && this.#locations.known(route.value.backend);
+    if (!route?.value || location?.value?.state !== 'reachable') return undefined;
+    return { route: route.value, address: location.value.address, from: { route, location } };
+  }
+
+  /** Whether what was known is so still. */
+  isCurrent({ from }: Reachable, nowMs: number): boolean {
+    if (!from) return false;
+    return this.#routes.isCurrent(from.route, nowMs) && this.#locations.isCurrent(from.location, nowMs);
   }
 
   /** The route of a connection token, `undefined` if there is none. */

@@ -77,3 +77,24 @@ test('callers at the same time share a read, and a failed one is not remembered'
   expect(await Promise.all([reads.read('a'), reads.read('a')])).toEqual(['one', 'one']);
   expect(count).toBe(2);
 });
+
+test('a result that is kept elsewhere is current only while a message would reach it', async () => {
+  const { clock, documents, reads } = open({ maxEntries: 2 });
+  for (const id of ['a', 'b', 'c']) documents.set(id, id);
+  const current = () => kept.map((result) => result !== undefined && reads.isCurrent(result, clock.now().getTime()));
+  await reads.read('a');
+  await reads.read('b');
+  const kept = [reads.known('a'), reads.known('b')];
+  expect(current()).toEqual([true, true]);
+  reads.forget('b');
+  expect(current()).toEqual([true, false]);
+  await reads.read('b');
+  await reads.read('c');
+  // There is room for two.
+  expect([reads.known('a'), ...current()]).toEqual([undefined, false, false]);
+  kept.splice(0, 2, reads.known('b'), reads.known('c'));
+  await reads.read('c');
+  expect(current()).toEqual([true, false]);
+  await clock.advance(1_000);
+  expect(current()).toEqual([false, false]);
+});

@@ -29,6 +29,11 @@ export interface Lasting<T> {
 export interface Result<T> {
   /** `undefined`: there is no document. */
   readonly value: T | undefined;
+  readonly readAtMs: number;
+  /** Whether it is never used for longer than `trustMs`. */
+  readonly isBrief: boolean;
+  /** Whether a message or a later read has replaced it, or it is remembered no longer, so that no message could. */
+  isDropped: boolean;
 }
 
 /** The results of reads by ID. Failed reads are not remembered. */
@@ -57,6 +62,11 @@ export class RememberedReads<T> {
     return this.#lasting.get(id, nowMs) ?? this.#brief.get(id, nowMs);
   }
 
+  /** Whether a result that was known can be trusted still. */
+  isCurrent(result: Result<T>, nowMs: number): boolean {
+    return !result.isDropped && (result.isBrief ? this.#brief : this.#lasting).isTrusted(result.readAtMs, nowMs);
+  }
+
   /** Reads anew. Concurrent callers share the read. */
   read(id: string): Promise<T | undefined> {
     const inProgress = this.#reading.get(id);
@@ -83,7 +93,8 @@ export class RememberedReads<T> {
         this.#lasting.delete(id);
         this.#brief.delete(id);
         const isBrief = value === undefined || lasting?.includes(value) === false;
-        if (isBrief || isKept(value)) (isBrief ? this.#brief : this.#lasting).set(id, { value, readAtMs });
+        const result = { value, readAtMs, isBrief, isDropped: false };
+        if (isBrief || isKept(value)) (isBrief ? this.#brief : this.#lasting).set(id, result);
       }
       return value;
     } finally {
@@ -98,10 +109,6 @@ export class RememberedReads<T> {
 
 const never = (): boolean => false;
 
-interface TimedResult<T> extends Result<T> {
-  readonly readAtMs: number;
-}
-
 interface RecentOptions<T> extends Pick<RememberedReadsOptions<T>, 'trustMs' | 'maxEntries'> {
   readonly maxMs: number;
   readonly isConfirmed: Lasting<T>['isConfirmed'];
@@ -113,7 +120,7 @@ const removedPerResult = 2;
 /** The latest results, in the order of their reads. */
 class RecentResults<T> {
   readonly #options: RecentOptions<T>;
-  readonly #results = new Map<string, TimedResult<T>>();
+  readonly #results = new Map<string, Result<T>>();
 
   constructor(options: RecentOptions<T>) {
     this.#options = options;
@@ -125,11 +132,11 @@ class RecentResults<T> {
 
   get(id: string, nowMs: number): Result<T> | undefined {
     const result = this.#results.get(id);
-    return result && this.#isTrusted(result.readAtMs, nowMs) ? result : undefined;
+    return result && this.isTrusted(result.readAtMs, nowMs) ? result : undefined;
   }
 
   /** Adds a result that it does not have. */
-  set(id: string, result: TimedResult<T>): void {
+  set(id: string, result: Result<T>): void {
     const { maxEntries, maxMs } = this.#options;
     this.#results.set(id, result);
     let removed = 0;
@@ -137,16 +144,18 @@ class RecentResults<T> {
       const isFull = this.#results.size > maxEntries;
       const isUsable = isWithin(maxMs, readAtMs, result.readAtMs);
       if (!isFull && (removed === removedPerResult || isUsable)) break;
-      this.#results.delete(oldest);
+      this.delete(oldest);
       removed += 1;
     }
   }
 
   delete(id: string): void {
+    const result = this.#results.get(id);
+    if (result) result.isDropped = true;
     this.#results.delete(id);
   }
 
-  #isTrusted(readAtMs: number, nowMs: number): boolean {
+  isTrusted(readAtMs: number, nowMs: number): boolean {
     const { trustMs, maxMs, isConfirmed } = this.#options;
     if (isWithin(trustMs, readAtMs, nowMs)) return true;
     return isWithin(maxMs, readAtMs, nowMs) && isConfirmed(readAtMs, nowMs);

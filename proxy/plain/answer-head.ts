@@ -9,6 +9,8 @@ export type Framing = 'none' | 'chunked' | 'until-close' | { readonly length: nu
 
 /** The head of an answer. */
 export interface AnswerHead {
+  /** Where it ends in the text that was read. */
+  readonly end: number;
   readonly status: number;
   /** The header lines for the client, without those of the connection. */
   readonly lines: string;
@@ -23,11 +25,15 @@ export class InvalidAnswer extends Error {
 }
 
 /**
- * A whole head, with lines that end in CRLF or, as small servers and CGI programs write them, in LF. There are no control characters
- * and no folded lines.
+ * A whole head at the start of a text, with lines that end in CRLF or, as small servers and CGI programs write them, in LF. There are
+ * no control characters and no folded lines.
  */
 const answerHead =
-  /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t -~\x80-\xff]*)?\r?\n((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*\r?\n)*)\r?\n$/;
+  /HTTP\/1\.[01] [1-9]\d\d(?: [\t -~\x80-\xff]*)?\r?\n(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*\r?\n)*\r?\n/y;
+
+/** Positions in such a head. */
+const minorAt = 'HTTP/1.'.length;
+const statusAt = 'HTTP/1.1 '.length;
 
 /** What the proxy itself does with a header of an answer. */
 type Role = 'none' | 'length' | 'coding' | 'connection' | 'date' | 'policy';
@@ -60,16 +66,19 @@ interface Facts {
 }
 
 /**
- * Reads a head, including the empty line at its end.
+ * Reads the head at the start of a text, including the empty line at its end. `undefined`: it is not whole, or not valid.
  *
  * @param method - that of the request
  * @param view - how the client sees the session
  * @throws InvalidAnswer
  */
-export function readAnswerHead(head: string, method: string, view: SessionView): AnswerHead {
-  const [, minor = '', code = '', fields = ''] = answerHead.exec(head) ?? [];
-  if (minor === '') throw new InvalidAnswer('The head of the answer is not valid');
-  const status = Number(code);
+export function readAnswerHead(text: string, method: string, view: SessionView): AnswerHead | undefined {
+  answerHead.lastIndex = 0;
+  if (!answerHead.test(text)) return undefined;
+  const end = answerHead.lastIndex;
+  const status = Number(text.slice(statusAt, statusAt + 3));
+  const isFirstVersion = text[minorAt] === '0';
+  const fields = { from: text.indexOf('\n') + 1, to: end - (text[end - 2] === '\r' ? 2 : 1) };
   const facts: Facts = {
     connection: undefined,
     length: undefined,
@@ -77,37 +86,41 @@ export function readAnswerHead(head: string, method: string, view: SessionView):
     hasDate: false,
     hasPolicy: false,
   };
-  const lines = clientLines(fields, view, facts);
+  const lines = clientLines(text, fields, { view, facts });
   const framing = framingOf(facts, status, method);
-  const keepsAlive = framing !== 'until-close' && isKeptAlive(facts.connection, minor);
+  const keepsAlive = framing !== 'until-close' && isKeptAlive(facts.connection, isFirstVersion);
   // An answer without content has no length.
   const own = status < 200 || status === 204 ? lines.replace(/^content-length:.*\r\n/im, '') : lines;
-  if (status < 200) return { status, lines: own, framing: 'none', keepsAlive };
-  return { status, lines: own + defaultLines(facts), framing, keepsAlive };
+  if (status < 200) return { end, status, lines: own, framing: 'none', keepsAlive };
+  return { end, status, lines: own + defaultLines(facts), framing, keepsAlive };
 }
 
 /** The lines for the client, without those of the connection. */
-function clientLines(fields: string, view: SessionView, facts: Facts): string {
+function clientLines(
+  text: string,
+  { from, to }: { readonly from: number; readonly to: number },
+  { view, facts }: { readonly view: SessionView; readonly facts: Facts },
+): string {
   let lines = '';
-  let runFrom = 0;
-  for (let at = 0; at < fields.length;) {
-    const colon = fields.indexOf(':', at);
-    const next = fields.indexOf('\n', colon) + 1;
-    const end = fields.charCodeAt(next - 2) === 13 ? next - 2 : next - 1;
-    const name = fields.slice(at, colon);
+  let runFrom = from;
+  for (let at = from; at < to;) {
+    const colon = text.indexOf(':', at);
+    const next = text.indexOf('\n', colon) + 1;
+    const end = text.charCodeAt(next - 2) === 13 ? next - 2 : next - 1;
+    const name = text.slice(at, colon);
     const { rule, role } = kindOf(name);
-    if (role !== 'none') keep(facts, role, fields.slice(colon + 1, end).trim());
+    if (role !== 'none') keep(facts, role, text.slice(colon + 1, end).trim());
     if (rule !== 'forward' || end !== next - 2) {
-      lines += fields.slice(runFrom, at);
+      lines += text.slice(runFrom, at);
       runFrom = next;
-      const value = rule === 'drop' ? undefined : responseValue(rule, name, fields.slice(colon + 1, end).trim(), view);
+      const value = rule === 'drop' ? undefined : responseValue(rule, name, text.slice(colon + 1, end).trim(), view);
       if (value !== undefined) lines += `${name}: ${value}\r\n`;
     }
     at = next;
   }
-  lines += fields.slice(runFrom);
-  if (/^(?:keep-alive|close|)$/i.test(facts.connection ?? '')) return lines;
-  const kept = withoutOptions(fields, view);
+  lines += text.slice(runFrom, to);
+  if (facts.connection === undefined || /^(?:keep-alive|close|)$/i.test(facts.connection)) return lines;
+  const kept = withoutOptions(text.slice(from, to), view);
   facts.hasDate = /^date:/im.test(kept);
   facts.hasPolicy = /^referrer-policy:/im.test(kept);
   return kept;
@@ -148,13 +161,13 @@ function framingOf({ coding, length }: Facts, status: number, method: string): F
   return length === undefined ? 'until-close' : { length: Number(length) };
 }
 
-function isKeptAlive(connection: string | undefined, minor: string): boolean {
-  const options =
-    connection
-      ?.toLowerCase()
-      .split(',')
-      .map((option) => option.trim()) ?? [];
-  return minor === '1' ? !options.includes('close') : options.includes('keep-alive');
+function isKeptAlive(connection: string | undefined, isFirstVersion: boolean): boolean {
+  if (connection === undefined) return !isFirstVersion;
+  const options = connection
+    .toLowerCase()
+    .split(',')
+    .map((option) => option.trim());
+  return isFirstVersion ? options.includes('keep-alive') : !options.includes('close');
 }
 
 let now = { second: 0, line: '' };

@@ -7,6 +7,7 @@ import { InvalidAnswer, readAnswerHead } from './answer-head.ts';
 import type { AnswerHead, Framing } from './answer-head.ts';
 import { LengthBody, UnboundedBody, lastChunk } from './body.ts';
 import type { Body } from './body.ts';
+import { maxShortBytes } from './channel.ts';
 import type { Channel } from './channel.ts';
 import { ChunkedBody } from './chunked-body.ts';
 import type { SentError } from './error-answer.ts';
@@ -15,14 +16,13 @@ import type { PlainRequest } from './request-head.ts';
 /** As much as the largest heads of requests. */
 const maxHeadBytes = 64 * 1024;
 
-/** What is sent in one text with its head: above, it costs less to write the bytes apart. */
-const maxShortBytes = 12 * 1024;
-
 const lineFeed = 10;
 
 const carriageReturn = 13;
 
 const keepAliveLines = 'Connection: keep-alive\r\nKeep-Alive: timeout=65\r\n';
+
+const nothing = Buffer.alloc(0);
 
 const closeLine = 'Connection: close\r\n';
 
@@ -63,23 +63,8 @@ export class Answer {
   /** Reads bytes of the backend's connection, and writes to the client. Throws if the answer is not valid. */
   read(bytes: Buffer, backend: Channel): void {
     this.hasBegun = true;
-    let rest = bytes;
-    while (this.status === undefined) {
-      const all = this.#head ? Buffer.concat([this.#head, rest]) : rest;
-      const end = endOfHead(all);
-      if (end < 0 || end > maxHeadBytes) {
-        if (all.length > maxHeadBytes) throw new InvalidAnswer('The head of the answer is too long');
-        this.#head = Buffer.from(all);
-        return;
-      }
-      this.#head = undefined;
-      rest = all.subarray(end);
-      const head = readAnswerHead(all.toString('latin1', 0, end), this.#request.method, this.#view);
-      if (head.status < 200) this.#sendInterim(head);
-      else rest = this.#sendHead(head, rest);
-      if (rest.length === 0 && !this.#body) return;
-    }
-    this.#readBody(rest, backend);
+    const rest = this.status === undefined ? this.#readHeads(bytes) : bytes;
+    if (rest.length > 0) this.#readBody(rest, backend);
   }
 
   /** Ends the answer with the backend's connection. Returns whether its body ends so. */
@@ -96,6 +81,33 @@ export class Answer {
     this.#isLast = isLast;
   }
 
+  /** Reads interim heads and the head. Returns the bytes that are not sent yet. */
+  #readHeads(bytes: Buffer): Buffer {
+    let all = this.#head ? Buffer.concat([this.#head, bytes]) : bytes;
+    this.#head = undefined;
+    while (all.length > 0) {
+      // A short body is sent in one text with the head.
+      const textBytes = all.length <= maxShortBytes ? all.length : Math.min(endOfHead(all), maxHeadBytes);
+      const text = all.toString('latin1', 0, textBytes);
+      const head = readAnswerHead(text, this.#request.method, this.#view);
+      if (!head) {
+        this.#keepUnfinished(all);
+        break;
+      }
+      if (head.status >= 200) return this.#sendHead(head, text, all);
+      this.#sendInterim(head);
+      all = all.subarray(head.end);
+    }
+    return nothing;
+  }
+
+  /** Keeps the beginning of a head until more of it arrives. */
+  #keepUnfinished(bytes: Buffer): void {
+    if (bytes.length > maxHeadBytes) throw new InvalidAnswer('The head of the answer is too long');
+    if (endOfHead(bytes) >= 0) throw new InvalidAnswer('The head of the answer is not valid');
+    this.#head = Buffer.from(bytes);
+  }
+
   #sendInterim({ status, lines }: AnswerHead): void {
     this.#interim += 1;
     if (status === 101) throw new InvalidAnswer('The backend switches protocols without being asked');
@@ -104,31 +116,37 @@ export class Answer {
   }
 
   /** Sends the head, with a short body in the same packet. Returns the bytes that are not sent yet. */
-  #sendHead({ status, lines, framing, keepsAlive }: AnswerHead, rest: Buffer): Buffer {
+  #sendHead({ end, status, lines, framing, keepsAlive }: AnswerHead, text: string, all: Buffer): Buffer {
     this.#keepsAlive = keepsAlive;
     this.status = status;
     const isChunked = framing === 'chunked' || framing === 'until-close';
     const frame = `${isChunked ? 'Transfer-Encoding: chunked\r\n' : ''}${this.#isLast ? closeLine : keepAliveLines}`;
     const head = `HTTP/1.1 ${status} ${reasonOf(status)}\r\n${lines}${frame}\r\n`;
+    const restBytes = all.length - end;
+    if (typeof framing === 'object' && framing.length === restBytes && text.length === all.length) {
+      this.#client.write(head + text.slice(end));
+      this.isComplete = true;
+      return nothing;
+    }
     this.#body = bodyOf(framing);
     if (!this.#body) {
       this.#client.write(head);
-      this.#end(rest.length);
-      return rest.subarray(rest.length);
+      this.#end(restBytes);
+      return nothing;
     }
+    const rest = all.subarray(end);
     if (rest.length > maxShortBytes) {
       this.#client.write(head);
       return rest;
     }
-    let text = head;
-    const used = this.#body.read(rest, (part) => void (text += part.toString('latin1')));
-    this.#client.write(text);
+    const parts: Buffer[] = [];
+    const used = this.#body.read(rest, (part) => parts.push(part));
+    this.#client.writeWith(head, parts);
     if (this.#body.isComplete) this.#end(rest.length - used);
-    return rest.subarray(rest.length);
+    return nothing;
   }
 
   #readBody(bytes: Buffer, backend: Channel): void {
-    if (bytes.length === 0) return;
     if (this.isComplete || !this.#body) {
       this.#hasSurplus = true;
       return;

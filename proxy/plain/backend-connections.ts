@@ -8,17 +8,46 @@ import { endedGraceMs, idleMs, maxIdle } from '../forward/pools.ts';
 import { Channel } from './channel.ts';
 import type { ChannelUser } from './channel.ts';
 
-/** A connection to a backend. */
-export interface BackendConnection {
-  readonly backend: string;
+/** A connection to a backend. It is the user of its channel while no request uses it. */
+export class BackendConnection implements ChannelUser {
   readonly channel: Channel;
+  readonly pool: Pool;
   /** Whether it has carried a request already, so that the backend may have closed it meanwhile. */
-  isUsed: boolean;
+  isUsed = false;
+  idleSinceMs = 0;
+
+  constructor(channel: Channel, pool: Pool) {
+    this.channel = channel;
+    this.pool = pool;
+    channel.user = this;
+  }
+
+  /** A backend that sends without a request is not asked again. */
+  onBytes(): void {
+    this.channel.destroy();
+  }
+
+  /** Nor is one that closes the connection. */
+  onEnd(): void {
+    this.channel.destroy();
+  }
+
+  onClose(): void {}
+
+  /** Closes the connection, about which nothing more is reported. */
+  discard(): void {
+    this.channel.user = unused;
+    this.channel.destroy();
+  }
 }
 
-interface Idle {
-  readonly connection: BackendConnection;
-  readonly sinceMs: number;
+/** The connections to one backend. */
+interface Pool {
+  /** Those that no request uses, the last used one at the end. */
+  readonly idle: BackendConnection[];
+  readonly open: Set<BackendConnection>;
+  /** A backend that has ended is not asked again. */
+  hasEnded: boolean;
 }
 
 /** How often idle connections are looked at: there is no timer for each. */
@@ -32,23 +61,23 @@ interface Deps {
 
 export class BackendConnections implements Disposable {
   readonly #deps: Deps;
-  /** The connections that no request uses, the last used one at the end. */
-  readonly #idle = new Map<string, Idle[]>();
-  readonly #open = new Map<string, Set<BackendConnection>>();
+  readonly #pools = new Map<string, Pool>();
   readonly #sweep: Disposable;
+  /** The time of the last sweep. */
+  #sweptMs: number;
 
   constructor(deps: Deps) {
     this.#deps = deps;
+    this.#sweptMs = deps.clock.now().getTime();
     this.#sweep = deps.clock.every(sweepMs, () => this.#closeIdle());
   }
 
   /** An idle connection to a backend, `undefined` if there is none. */
   take(backend: string): BackendConnection | undefined {
-    const idle = this.#idle.get(backend);
+    const idle = this.#pools.get(backend)?.idle;
     for (;;) {
       const last = idle?.pop();
-      if (!last) return undefined;
-      if (!last.connection.channel.socket.destroyed) return last.connection;
+      if (!last?.channel.socket.destroyed) return last;
     }
   }
 
@@ -58,47 +87,45 @@ export class BackendConnections implements Disposable {
     const channel = dialer.isDirect(to.address)
       ? await this.#connectDirectly(to, signal)
       : Channel.ofTunnel(await dialer.dial(to, signal), unused, errorBoundary);
-    channel.user = unusedOn(channel);
-    const connection = { backend: to.backend, channel, isUsed: false };
-    const open = this.#open.get(to.backend) ?? new Set();
-    this.#open.set(to.backend, open.add(connection));
+    const pool = this.#pools.get(to.backend) ?? { idle: [], open: new Set(), hasEnded: false };
+    this.#pools.set(to.backend, pool);
+    const connection = new BackendConnection(channel, pool);
+    pool.open.add(connection);
     channel.socket.once('close', () => {
-      open.delete(connection);
-      if (open.size === 0 && this.#open.get(to.backend) === open) this.#open.delete(to.backend);
+      pool.open.delete(connection);
+      if (pool.open.size === 0 && this.#pools.get(to.backend) === pool) this.#pools.delete(to.backend);
     });
     return connection;
   }
 
   /** Keeps a connection whose answer has ended for the next request. */
   keep(connection: BackendConnection): void {
-    const { backend, channel } = connection;
-    const idle = this.#idle.get(backend) ?? [];
-    // A backend that has ended is not asked again.
-    if (channel.socket.destroyed || idle.length >= maxIdle || !this.#open.get(backend)?.has(connection)) {
+    const { channel, pool } = connection;
+    if (channel.socket.destroyed || pool.idle.length >= maxIdle || pool.hasEnded) {
       channel.destroy();
       return;
     }
     connection.isUsed = true;
-    channel.user = unusedOn(channel);
+    connection.idleSinceMs = this.#sweptMs;
+    channel.user = connection;
     if (channel.socket.isPaused()) channel.resume();
-    idle.push({ connection, sinceMs: this.#nowMs() });
-    this.#idle.set(backend, idle);
+    pool.idle.push(connection);
   }
 
   /** Closes the idle connections of a backend that has ended now, and those in use after a grace period. */
   drop(backend: string): void {
-    for (const { connection } of this.#idle.get(backend) ?? []) connection.channel.destroy();
-    this.#idle.delete(backend);
-    const open = this.#open.get(backend);
-    if (!open) return;
-    this.#open.delete(backend);
-    this.#deps.clock.after(endedGraceMs, () => destroyAll(open));
+    const pool = this.#pools.get(backend);
+    if (!pool) return;
+    this.#pools.delete(backend);
+    pool.hasEnded = true;
+    destroyAll(pool.idle);
+    this.#deps.clock.after(endedGraceMs, () => destroyAll(pool.open));
   }
 
   [Symbol.dispose](): void {
     this.#sweep[Symbol.dispose]();
-    for (const open of this.#open.values()) destroyAll(open);
-    this.#idle.clear();
+    for (const { open } of this.#pools.values()) destroyAll(open);
+    this.#pools.clear();
   }
 
   async #connectDirectly({ address }: Dialled, signal: AbortSignal): Promise<Channel> {
@@ -117,34 +144,17 @@ export class BackendConnections implements Disposable {
   }
 
   #closeIdle(): void {
-    const lastMs = this.#nowMs() - idleMs;
-    for (const [backend, idle] of this.#idle) {
-      const firstYoung = idle.findIndex(({ sinceMs }) => sinceMs > lastMs);
-      const old = idle.splice(0, firstYoung < 0 ? idle.length : firstYoung);
-      for (const { connection } of old) connection.channel.destroy();
-      if (idle.length === 0) this.#idle.delete(backend);
+    this.#sweptMs = this.#deps.clock.now().getTime();
+    const lastMs = this.#sweptMs - idleMs;
+    for (const { idle } of this.#pools.values()) {
+      const firstYoung = idle.findIndex(({ idleSinceMs }) => idleSinceMs > lastMs);
+      destroyAll(idle.splice(0, firstYoung < 0 ? idle.length : firstYoung));
     }
   }
-
-  #nowMs(): number {
-    return this.#deps.clock.now().getTime();
-  }
-}
-
-/** Closes a connection, about which nothing more is reported. */
-export function discard({ channel }: BackendConnection): void {
-  channel.user = unused;
-  channel.destroy();
 }
 
 /** Until it is connected, a connection only closes. */
 const unused: ChannelUser = { onBytes: () => {}, onEnd: () => {}, onClose: () => {} };
-
-/** A backend that sends without a request is not asked again, nor is one that closes the connection. */
-function unusedOn(channel: Channel): ChannelUser {
-  const close = () => channel.destroy();
-  return { onBytes: close, onEnd: close, onClose: () => {} };
-}
 
 function destroyAll(connections: Iterable<BackendConnection>): void {
   for (const { channel } of connections) channel.destroy();

@@ -36,6 +36,9 @@ export class LengthBody implements Body {
   }
 }
 
+/** The body of a message without one. */
+export const noBody: Body = new LengthBody(0);
+
 /** A body that ends with the backend's connection. It is forwarded in chunks, so that the client knows whether it is whole. */
 export class UnboundedBody implements Body {
   readonly isComplete = false;

@@ -4,6 +4,7 @@ import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import type { Address } from '../lookup.ts';
 import { keepAlive } from '../sockets.ts';
 import { readInto } from './read-into.ts';
+import { flushSoon } from './write-batch.ts';
 
 /** As much as a socket usually returns at once. */
 const bufferBytes = 64 * 1024;
@@ -13,6 +14,9 @@ const sharedBuffer = Buffer.allocUnsafeSlow(bufferBytes);
 
 /** Below this, a read does not need a buffer of its own. */
 const littleBytes = bufferBytes / 4;
+
+/** What is written in one text with a head: above, it costs less to write the bytes apart. */
+export const maxShortBytes = 12 * 1024;
 
 /** Buffers of channels that had much to read. */
 const freeBuffers: Buffer[] = [];
@@ -43,6 +47,9 @@ export class Channel {
   /** Whether bytes that were read stay valid until `resume`. */
   #ownsBytes = false;
   #isReleased = false;
+  /** Text that is written at the end of this turn, and what to do when it is. */
+  #text = '';
+  #actions: (() => void)[] = [];
   #error: Error | undefined;
 
   private constructor(socket: Socket | Address, user: ChannelUser, errorBoundary: ErrorBoundary, isTunnel = false) {
@@ -79,31 +86,54 @@ export class Channel {
     return new Channel(address, user, errorBoundary);
   }
 
-  /** Writes text in Latin-1. */
+  /** Writes text in Latin-1, at the end of this turn. */
   write(text: string): void {
     this.sentBytes += text.length;
+    if (this.#text === '') flushSoon(this);
+    this.#text += text;
+  }
+
+  /** Writes now what waits for the end of this turn. */
+  flush(): void {
+    const text = this.#text;
+    if (text === '') return;
+    this.#text = '';
+    if (this.socket.destroyed) return;
     this.socket.write(text, 'latin1');
+    if (this.#actions.length === 0) return;
+    const actions = this.#actions;
+    this.#actions = [];
+    for (const action of actions) this.whenFlushed(action);
+  }
+
+  /** Writes the text of a head, and bytes that are valid until this returns: in one packet, if they are few. */
+  writeWith(head: string, parts: readonly Buffer[]): void {
+    const length = parts.reduce((sum, part) => sum + part.length, 0);
+    if (length === 0) this.write(head);
+    else if (length <= maxShortBytes) this.write(head + parts.map((part) => part.toString('latin1')).join(''));
+    else {
+      this.write(head);
+      this.writeBytes(Buffer.concat(parts));
+    }
   }
 
   /** Writes bytes that do not change any more. */
   writeBytes(bytes: Buffer): void {
     this.sentBytes += bytes.length;
+    this.flush();
     this.socket.write(bytes);
   }
 
-  /** Whether the system has everything that was written. */
-  get isFlushed(): boolean {
+  /** Whether the system accepts more: it has everything but what is written at the end of this turn. */
+  get isFree(): boolean {
     return this.socket.writableLength === 0;
   }
 
   /** Calls `action` when the system has everything that was written. Never, if the connection is closed before. */
   whenFlushed(action: () => void): void {
-    if (this.isFlushed) action();
-    else
-      this.socket.write(
-        nothing,
-        this.#errorBoundary.wrap((error) => error ?? action()),
-      );
+    if (this.#text !== '') this.#actions.push(action);
+    else if (this.isFree) this.#run(action);
+    else this.socket.write(nothing, (error) => void (error ?? this.#run(action)));
   }
 
   /** Writes bytes that this channel has just read to another one, and reads on when they are written. */
@@ -113,7 +143,7 @@ export class Channel {
 
   /** Stops reading until another channel has written everything. */
   waitFor(to: Channel): void {
-    if (to.isFlushed) return;
+    if (to.isFree) return;
     this.pause();
     to.whenFlushed(() => this.resume());
   }
@@ -126,13 +156,27 @@ export class Channel {
     if (!this.#isReleased && !this.socket.destroyed) this.socket.resume();
   }
 
-  /** Closes the connection, and what it has to write is lost. */
+  /** Sends no more after what was written. The other side may still send. */
+  end(): void {
+    this.flush();
+    this.socket.end();
+  }
+
+  /** Closes the connection when everything is written. */
+  close(): void {
+    this.flush();
+    this.socket.destroySoon();
+  }
+
+  /** Closes the connection, and what the system does not accept at once is lost. */
   destroy(): void {
+    this.flush();
     this.socket.destroy();
   }
 
   /** Leaves the connection to another reader, as if it was never read, but for `unread`. */
   release(unread: Buffer): Socket {
+    this.flush();
     this.#isReleased = true;
     this.#buffer = sharedBuffer;
     const { socket } = this;
@@ -172,6 +216,14 @@ export class Channel {
     }
   }
 
+  #run(action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
   #fail(error: unknown): void {
     const fail = () => {
       throw error;
@@ -186,19 +238,7 @@ export class Channel {
 
   readonly #onError = (error: Error): void => void (this.#error = error);
 
-  readonly #onEnd = (): void => {
-    try {
-      this.user.onEnd();
-    } catch (error) {
-      this.#fail(error);
-    }
-  };
+  readonly #onEnd = (): void => this.#run(() => this.user.onEnd());
 
-  readonly #onClose = (): void => {
-    try {
-      this.user.onClose(this.#error);
-    } catch (error) {
-      this.#fail(error);
-    }
-  };
+  readonly #onClose = (): void => this.#run(() => this.user.onClose(this.#error));
 }

@@ -11,7 +11,8 @@ export interface ExchangeEnd {
 /** The client of an exchange. */
 export interface ClientSide {
   readonly channel: Channel;
-  readonly onEnd: (end: ExchangeEnd) => void;
+  /** The exchange has ended. */
+  onExchangeEnd(end: ExchangeEnd): void;
   /** Answers a request whose body is not valid, and closes the connection. */
-  readonly refuse: () => void;
+  refuseBody(): void;
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { ProxyErrorCode } from '../../contract/proxy-errors.ts';
-import type { Clock } from '../../core/clock/clock.ts';
 import { traceInLines } from '../access-log.ts';
 import type { Connections } from '../connections.ts';
 import type { EndedRequest, ProxyMetrics } from '../metrics.ts';
@@ -9,9 +8,14 @@ import type { PlainRequest } from './request-head.ts';
 import type { Target } from './target.ts';
 
 export interface RecordDeps {
-  readonly clock: Clock;
   readonly connections: Connections;
   readonly metrics: ProxyMetrics;
+}
+
+interface Begun {
+  readonly request: PlainRequest;
+  readonly target: Target;
+  readonly nowMs: number;
 }
 
 /** What is counted and logged of an exchange, from its beginning. */
@@ -27,12 +31,12 @@ export class ExchangeRecord implements EndedRequest {
   error: ProxyErrorCode | undefined;
   #id: string | undefined;
 
-  constructor(deps: RecordDeps, client: Channel, { request, target }: { request: PlainRequest; target: Target }) {
+  constructor(deps: RecordDeps, client: Channel, { request, target, nowMs }: Begun) {
     this.#deps = deps;
     this.#client = client;
     this.#request = request;
     this.backend = target.backend;
-    this.startedMs = deps.clock.now().getTime();
+    this.startedMs = nowMs;
     this.#sentBefore = client.sentBytes;
     this.#receivedBefore = client.receivedBytes;
     deps.connections.begin(target.backend, target.address.node);

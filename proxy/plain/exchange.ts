@@ -3,9 +3,8 @@ import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, asProxyError, unreachableError } from '../errors.ts';
 import type { Lookup } from '../lookup.ts';
 import { Answer } from './answer.ts';
-import { discard } from './backend-connections.ts';
 import type { BackendConnection, BackendConnections } from './backend-connections.ts';
-import { LengthBody, MalformedBody } from './body.ts';
+import { LengthBody, MalformedBody, noBody } from './body.ts';
 import type { Body } from './body.ts';
 import { ChunkedBody } from './chunked-body.ts';
 import type { ChannelUser } from './channel.ts';
@@ -22,12 +21,16 @@ export interface ExchangeDeps extends RecordDeps {
   readonly backends: BackendConnections;
 }
 
+/** What an exchange begins with. */
+export interface PlainExchange {
+  readonly request: PlainRequest;
+  readonly target: Target;
+  readonly nowMs: number;
+}
+
 const nothing = Buffer.alloc(0);
 
 const ended = new Error('The request has ended');
-
-/** What is sent in one text with its head: above, it costs less to write the bytes apart. */
-const maxShortBytes = 12 * 1024;
 
 /** It uses the connection of the backend, and is told about the client's by the client's connection. */
 export class Exchange implements ChannelUser {
@@ -46,14 +49,14 @@ export class Exchange implements ChannelUser {
   #isRetried = false;
   #isOver = false;
 
-  constructor(deps: ExchangeDeps, client: ClientSide, { request, target }: { request: PlainRequest; target: Target }) {
+  constructor(deps: ExchangeDeps, client: ClientSide, { request, target, nowMs }: PlainExchange) {
     this.#deps = deps;
     this.#client = client;
     this.#request = request;
     this.#target = target;
-    this.#body = request.body === 'chunked' ? new ChunkedBody({ isLenient: false }) : new LengthBody(request.body);
+    this.#body = bodyOf(request.body);
     this.#answer = new Answer(request, target.view, client.channel);
-    this.#record = new ExchangeRecord(deps, client.channel, { request, target });
+    this.#record = new ExchangeRecord(deps, client.channel, { request, target, nowMs });
   }
 
   /** Whether the client has more of the body to send. */
@@ -69,7 +72,7 @@ export class Exchange implements ChannelUser {
   /** Sends the request. Returns how many of the bytes after its head belong to it. */
   start(bytes: Buffer): number {
     const parts: Buffer[] = [];
-    const used = this.#readBody(bytes, (part) => parts.push(part));
+    const used = bytes.length === 0 ? 0 : this.#readBody(bytes, (part) => parts.push(part));
     if (this.#isOver) return used;
     const pooled = this.#deps.backends.take(this.#target.backend);
     if (pooled) {
@@ -94,7 +97,7 @@ export class Exchange implements ChannelUser {
   /** Ends everything, because the client has disconnected or the proxy closes. */
   abort(): void {
     this.#connecting?.abort(ended);
-    if (this.#backend) discard(this.#backend);
+    if (this.#backend) this.#backend.discard();
     this.#finish();
   }
 
@@ -103,10 +106,10 @@ export class Exchange implements ChannelUser {
       return this.#body.read(bytes, pass);
     } catch (error) {
       if (!(error instanceof MalformedBody)) throw error;
-      if (this.#backend) discard(this.#backend);
+      if (this.#backend) this.#backend.discard();
       this.#connecting?.abort(ended);
       if (this.hasAnswered) this.#client.channel.destroy();
-      else this.#client.refuse();
+      else this.#client.refuseBody();
       this.#finish();
       return bytes.length;
     }
@@ -118,7 +121,7 @@ export class Exchange implements ChannelUser {
     try {
       const connection = await this.#deps.backends.connect(this.#target, this.#connecting.signal);
       if (this.#isOver) {
-        discard(connection);
+        connection.discard();
         return;
       }
       if (this.wantsBody) channel.resume();
@@ -133,14 +136,7 @@ export class Exchange implements ChannelUser {
     this.#backend = connection;
     const { channel } = connection;
     channel.user = this;
-    const bytes = parts.reduce((sum, { length }) => sum + length, 0);
-    if (bytes === 0) channel.write(this.#target.head);
-    else if (bytes <= maxShortBytes) {
-      channel.write(this.#target.head + parts.map((part) => part.toString('latin1')).join(''));
-    } else {
-      channel.write(this.#target.head);
-      channel.writeBytes(Buffer.concat(parts));
-    }
+    channel.writeWith(this.#target.head, parts);
     if (this.wantsBody) this.#client.channel.waitFor(channel);
   }
 
@@ -151,7 +147,7 @@ export class Exchange implements ChannelUser {
     try {
       this.#answer.read(bytes, backend.channel);
     } catch (error) {
-      discard(backend);
+      backend.discard();
       void this.#fail(unreachableError(error));
       return;
     }
@@ -164,17 +160,22 @@ export class Exchange implements ChannelUser {
     const { channel } = this.#client;
     if (!this.#answer.isReusable || !this.#body.isComplete) {
       this.#backend = undefined;
-      discard(backend);
-    } else if (!channel.isFlushed) {
+      backend.discard();
+    } else if (channel.isFree) {
+      this.#backend = undefined;
+      this.#deps.backends.keep(backend);
+    } else {
       // Its buffer may still be written.
       backend.channel.pause();
     }
-    channel.whenFlushed(() => {
-      if (this.#isOver) return;
-      if (this.#backend) this.#deps.backends.keep(this.#backend);
-      this.#backend = undefined;
-      this.#finish();
-    });
+    channel.whenFlushed(() => this.#release());
+  }
+
+  #release(): void {
+    if (this.#isOver) return;
+    if (this.#backend) this.#deps.backends.keep(this.#backend);
+    this.#backend = undefined;
+    this.#finish();
   }
 
   /** The backend has closed its side. */
@@ -191,7 +192,7 @@ export class Exchange implements ChannelUser {
     const backend = this.#backend;
     if (!backend || this.#isOver || this.#answer.isComplete) return;
     this.#backend = undefined;
-    discard(backend);
+    backend.discard();
     if (!error && this.#answer.endWithConnection()) {
       this.#complete(backend);
       return;
@@ -212,7 +213,7 @@ export class Exchange implements ChannelUser {
 
   /** Answers with an error, or cuts an answer that has begun. */
   async #fail(cause: ProxyError): Promise<void> {
-    if (this.#backend) discard(this.#backend);
+    if (this.#backend) this.#backend.discard();
     this.#backend = undefined;
     const { lookup } = this.#deps;
     const { channel } = this.#client;
@@ -236,6 +237,11 @@ export class Exchange implements ChannelUser {
     this.#isOver = true;
     this.#record.end(this.#answer.status);
     const isBodyRead = this.#body.isComplete;
-    this.#client.onEnd({ isReusable: isBodyRead && !this.#answer.isLast, isBodyRead });
+    this.#client.onExchangeEnd({ isReusable: isBodyRead && !this.#answer.isLast, isBodyRead });
   }
+}
+
+function bodyOf(body: PlainRequest['body']): Body {
+  if (body === 0) return noBody;
+  return body === 'chunked' ? new ChunkedBody({ isLenient: false }) : new LengthBody(body);
 }

@@ -4,6 +4,7 @@
  */
 import type { TLSSocket } from 'node:tls';
 import { settledWithin } from '../../core/async/with-timeout.ts';
+import type { Clock } from '../../core/clock/clock.ts';
 import type { NewConnection } from '../../core/http/gated-server.ts';
 import type { Dialer } from '../forward/dial.ts';
 import { BackendConnections } from './backend-connections.ts';
@@ -16,6 +17,7 @@ import type { TargetDeps } from './target.ts';
 const sweepMs = 1_000;
 
 interface Deps extends Omit<ExchangeDeps, 'backends'>, TargetDeps {
+  readonly clock: Clock;
   readonly dialer: Dialer;
 }
 

@@ -39,9 +39,17 @@ export type RequestBody = number | 'chunked';
 const plainHead =
   /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) \/[!"$-~]* HTTP\/1\.1\r\n(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:(?: ?[!-~\x80-\xff][\t -~\x80-\xff]*(?<![\t ])| ?)\r\n)+\r\n$/;
 
+/** The target of a plain request. */
+const plainTarget = /^\/[!"$-~]*$/;
+
 /** The beginning of such a head: an unfinished request line, or whole lines and one that is not. */
 const plainStart =
   /^(?:[A-Z]{1,7}(?: (?:\/[!"$-~]*(?: [HTP/1.]{0,8}\r?)?)?)?|[A-Z]{3,7} \/[!"$-~]* HTTP\/1\.1\r\n(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:(?: ?[!-~\x80-\xff][\t -~\x80-\xff]*(?<![\t ])| ?)\r\n)*[^\r\n]*\r?)$/;
+
+/** Whether a plain request may have this target. */
+export function isPlainTarget(text: string): boolean {
+  return plainTarget.test(text);
+}
 
 /** Whether a text may become a plain head when more of it arrives. */
 export function isStartOfPlainHead(text: string): boolean {

@@ -1,6 +1,7 @@
 /** Where a plain request goes, and the head with which it is sent. */
 import { hasBearerToken } from '../bearer-token.ts';
 import { parseConnectionUrl, redirectOf } from '../connection-url.ts';
+import type { ConnectionUrl } from '../connection-url.ts';
 import type { Address, Lookup, Reachable } from '../lookup.ts';
 import { addedHeaders, forwardedValue } from '../request-headers.ts';
 import { sessionView } from '../session-view.ts';
@@ -29,12 +30,16 @@ interface Client {
   readonly isEncrypted: boolean;
 }
 
-/** What all requests of a client to one session have in common. */
-interface Session extends Reachable {
-  readonly token: string;
-  readonly host: string;
+/** What all requests to one session have in common that a client sends with the same headers. */
+interface Session {
+  readonly headers: PlainRequest['headers'];
+  readonly reachable: Reachable;
   readonly view: SessionView;
-  readonly addedLines: string;
+  /** How their targets begin, and how much of that the backend does not see. */
+  readonly start: string;
+  readonly cut: number;
+  /** Their head for the backend, after the request line. */
+  readonly lines: string;
 }
 
 /** Finds the targets of the requests of one connection. Remembers the last session, because nearly all requests are for the same. */
@@ -53,8 +58,12 @@ export class Targets {
    * which is not plain: it is answered with an error or a redirect, or held until its backend is ready.
    * Rejects with `unavailable` if the store does not answer.
    */
-  of(request: PlainRequest): Target | undefined | Promise<Target | undefined> {
+  of(request: PlainRequest, nowMs: number): Target | undefined | Promise<Target | undefined> {
     const { lookup, sessionDomain } = this.#deps;
+    const last = this.#last;
+    if (last?.headers === request.headers && request.target.startsWith(last.start)) {
+      if (lookup.isCurrent(last.reachable, nowMs)) return targetIn(last, request);
+    }
     const { host } = request.headers;
     const url = parseConnectionUrl(request.target, { host, sessionDomain });
     if (!url || redirectOf(url) !== undefined) return undefined;
@@ -68,40 +77,33 @@ export class Targets {
     const route = await lookup.route(token);
     if (!route) return undefined;
     const location = await lookup.location(route.backend);
-    return location.state === 'reachable' ? { route, address: location.address } : undefined;
+    if (location.state !== 'reachable') return undefined;
+    return lookup.known(token) ?? { route, address: location.address };
   }
 
-  #targetOf(
-    request: PlainRequest,
-    { token, form, rest }: NonNullable<ReturnType<typeof parseConnectionUrl>>,
-    reachable: Reachable,
-  ): Target | undefined {
+  #targetOf(request: PlainRequest, url: ConnectionUrl, reachable: Reachable): Target | undefined {
+    const { secretFor, behindLoadBalancer } = this.#deps;
+    const { headers } = request;
     const { route, address } = reachable;
-    if (!hasBearerToken(request.headers.authorization, route)) return undefined;
-    const { addedLines, view } = this.#sessionOf(request, { token, form }, reachable);
-    let lines = request.lines;
+    const { token } = url;
+    if (!hasBearerToken(headers.authorization, route)) return undefined;
+    const view = sessionView({ ...url, port: address.port }, headers, behindLoadBalancer);
+    let { lines } = request;
     for (const { rule, name, value } of request.checked) {
       const forwarded = forwardedValue(rule, value, { token, route });
       if (forwarded !== undefined) lines += `${name}: ${forwarded}\r\n`;
     }
-    const head = `${request.method} ${rest} HTTP/1.1\r\n${lines}${addedLines}connection: keep-alive\r\n\r\n`;
-    return { backend: route.backend, address, view, head };
+    const about = { route, view, secret: secretFor(token), behindLoadBalancer };
+    for (const [name, value] of addedHeaders({ headers, ...this.#client }, about)) lines += `${name}: ${value}\r\n`;
+    // In one piece: joined texts would be copied part by part with each request.
+    lines = Buffer.from(`${lines}connection: keep-alive\r\n\r\n`, 'latin1').toString('latin1');
+    const start = `${view.prefix}/`;
+    this.#last = { headers, reachable, view, start, cut: view.prefix.length, lines };
+    return targetIn(this.#last, request);
   }
+}
 
-  #sessionOf(
-    { headers }: PlainRequest,
-    url: { readonly token: string; readonly form: 'host' | 'path' },
-    { route, address }: Reachable,
-  ): Session {
-    const { secretFor, behindLoadBalancer } = this.#deps;
-    const { host = '' } = headers;
-    const last = this.#last;
-    if (last?.route === route && last.token === url.token && last.host === host && !behindLoadBalancer) return last;
-    const view = sessionView({ ...url, port: address.port }, headers, behindLoadBalancer);
-    const secret = secretFor(url.token);
-    const added = addedHeaders({ headers, ...this.#client }, { route, view, secret, behindLoadBalancer });
-    const addedLines = added.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-    this.#last = { token: url.token, host, route, address, view, addedLines };
-    return this.#last;
-  }
+function targetIn({ reachable, view, cut, lines }: Session, { method, target }: PlainRequest): Target {
+  const head = `${method} ${target.slice(cut)} HTTP/1.1\r\n${lines}`;
+  return { backend: reachable.route.backend, address: reachable.address, view, head };
 }
