@@ -7,11 +7,22 @@ import { filesForEveryEngine, filesOf } from './test/kit/projects.ts';
 const cores = availableParallelism();
 const modern = testEngines().find(({ kind }) => kind === 'modern');
 
-/** Tests that wait for containers and servers most of the time: of these more run at a time than there are cores. */
+/**
+ * Tests that wait for containers and servers most of the time: of these more run at a time than there are cores. Files share a worker,
+ * because each new one would load a second of CPU time.
+ */
 function waiting(name: string, include: string[], env: Record<string, string> = {}) {
   return {
     extends: true as const,
-    test: { name, include, env, maxWorkers: 2 * cores, sequence: { groupOrder: 1 }, hookTimeout: 120_000 },
+    test: {
+      name,
+      include,
+      env,
+      isolate: name === 'drivers',
+      maxWorkers: 2 * cores,
+      sequence: { groupOrder: 1 },
+      hookTimeout: 120_000,
+    },
   };
 }
 

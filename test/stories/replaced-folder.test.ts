@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { tryCommand } from '../../setup/command.ts';
 import { dataFolderIdentity } from '../../main/process/data-folder-identity.ts';
 import { testEngines } from '../kit/engines/engines.ts';
@@ -11,6 +11,8 @@ import { removeFromEngine } from '../kit/platform/platform.ts';
 import { Fixture, onlyIf } from './fixture.ts';
 
 vi.stubEnv('TMPDIR', diskFolder());
+// Other files run in this process, too.
+afterAll(() => void vi.unstubAllEnvs());
 
 const [engine] = testEngines();
 const onDisk = await isOnDisk();
