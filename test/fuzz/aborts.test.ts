@@ -14,7 +14,7 @@ import { sampleImage } from '../../setup/sample-image.ts';
 import { runBerth } from '../kit/platform/berth-command.ts';
 import { terminate } from '../kit/platform/api-client.ts';
 import { testEngines } from '../kit/engines/engines.ts';
-import { pushTestImage } from '../kit/engines/images.ts';
+import { storeAndPull } from '../kit/engines/stored-images.ts';
 import { Fixture } from '../stories/fixture.ts';
 import { send, ControlConnection } from './client.ts';
 import type { Cut } from './client.ts';
@@ -23,7 +23,7 @@ import { disconnects } from './plan.ts';
 import { Random } from './random.ts';
 
 /** Runs each case once, then all cases again until this time has passed. `BERTH_TEST_FUZZ_SECONDS=3600` tests for an hour. */
-const fuzzMs = Number(process.env['BERTH_TEST_FUZZ_SECONDS'] ?? '60') * 1000;
+const fuzzMs = Number(process.env['BERTH_TEST_FUZZ_SECONDS'] ?? '0') * 1000;
 
 /** The seed of a failed run, in `BERTH_TEST_FUZZ_SEED`, repeats its cases in the same order. */
 const seed = Number(process.env['BERTH_TEST_FUZZ_SEED'] ?? randomBytes(4).readUInt32BE());
@@ -62,7 +62,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
       { BERTH_START_TIMEOUT_SECONDS: String(startTimeoutSeconds) },
     );
     const { platform } = fixture;
-    await pushTestImage(engine, platform, { image: await rawBackendImage(), service: 'raw' });
+    await storeAndPull(engine, platform, { image: await rawBackendImage(), service: 'raw' });
     await fixture.push('deaf');
   }, 300_000);
   afterAll(() => fixture?.[Symbol.asyncDispose]());

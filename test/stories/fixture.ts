@@ -12,6 +12,7 @@ import { testDrivers } from '../kit/servers/drivers.ts';
 import type { TestDrivers } from '../kit/servers/drivers.ts';
 import { pushTestImage, testImage } from '../kit/engines/images.ts';
 import type { Behaviour } from '../kit/engines/images.ts';
+import { storeAndPull, storeTestImage } from '../kit/engines/stored-images.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
 import type { TestPlatform } from '../kit/platform/platform.ts';
 
@@ -82,21 +83,25 @@ export class Fixture implements AsyncDisposable {
   /** Pushes a test image as the service named for its behaviour, and returns its digest. Each variant is a different image. */
   async push(behaviour: Behaviour, variant?: string): Promise<string> {
     const image = await testImage(behaviour, variant);
-    return await pushTestImage(this.#engine, this.platform, { image, service: behaviour });
+    return await storeAndPull(this.#engine, this.platform, { image, service: behaviour });
   }
 
-  /** Pushes as `push` does, but the engine, which is a node's, does not have the image under the name that nodes pull. */
-  async pushUnderOtherName(behaviour: Behaviour, variant: string, tag = 'latest'): Promise<string> {
-    const { account, token, registry } = this.platform;
-    const target = { account, token, registry: registry.replace('127.0.0.1', 'localhost') };
+  /** Pushes as `push` does, but no engine pulls the image before a node does. */
+  async pushOnly(behaviour: Behaviour, variant: string, tag = 'latest'): Promise<string> {
     const image = await testImage(behaviour, variant);
-    return await pushTestImage(this.#engine, target, { image, service: behaviour, tag });
+    return await storeTestImage(this.platform, { image, service: behaviour, tag });
+  }
+
+  /** Pushes as `push` does, with the docker command. */
+  async pushWithDocker(behaviour: Behaviour): Promise<string> {
+    const image = await testImage(behaviour);
+    return await pushTestImage(this.#engine, this.platform, { image, service: behaviour });
   }
 
   /** Pushes the sample application as the service `pad`. */
   async pushSample(): Promise<string> {
     const image = await sampleImage('berth-test/pad:latest');
-    return await pushTestImage(this.#engine, this.platform, { image, service: 'pad' });
+    return await storeAndPull(this.#engine, this.platform, { image, service: 'pad' });
   }
 
   async connect(service: string, request: ConnectRequest = {}): Promise<ConnectResponse> {

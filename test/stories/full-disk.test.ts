@@ -52,7 +52,7 @@ describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine]
         await disk.fillUpTo(reserveMib - 1);
         await expect.poll(async () => (await readiness(fixture))[0], soon).toBe(503);
         expect((await readiness(fixture))[1]).toMatch(/^The disk is full: .+ are free, and 8 MiB are kept free/);
-        await expect(fixture.push('serve')).rejects.toThrow(refusedByDocker);
+        await expect(fixture.pushWithDocker('serve')).rejects.toThrow(refusedByDocker);
         expect(await readdir(join(disk.path, 'blobs', 'uploads'))).toEqual([]);
         // The reserve keeps everything else working.
         const again = await fixture.connect('pad', { key: 'through' });
@@ -78,7 +78,7 @@ describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine]
         expect((await readiness(fixture))[0]).toBe(503);
         const reopened = await openEcho(pad.url);
         await assertAlive(reopened);
-        await expect(fixture.push('serve')).rejects.toThrow(refusedByDocker);
+        await expect(fixture.pushWithDocker('serve')).rejects.toThrow(refusedByDocker);
         await fixture.platform.kill();
         reopened.terminate();
         await disk.fillUpTo(0);

@@ -15,12 +15,14 @@ import { startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
 import type { RunningEngine, TestEngine } from '../kit/engines/docker-engine.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
-import { pushTestImage, testImage } from '../kit/engines/images.ts';
+import { testImage } from '../kit/engines/images.ts';
 import type { Behaviour } from '../kit/engines/images.ts';
+import { storeAndPull } from '../kit/engines/stored-images.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
 import type { PlatformOptions } from '../kit/platform/environments.ts';
 import type { TestPlatform } from '../kit/platform/platform.ts';
 import { shiftedClock } from '../kit/machine/shifted-clock.ts';
+import { onlyIf } from './fixture.ts';
 import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 import type { TemporaryFolder } from '../kit/machine/temporary-folder.ts';
 
@@ -33,34 +35,54 @@ const successionMs = 4 * leaseMs;
 const faults = ['killed', 'frozen'] as const;
 type Fault = (typeof faults)[number];
 
+const [first] = testEngines();
+
 const canShiftClocks = (await shiftedClock(600)) !== undefined;
 
+/** Clocks that are wrong in both directions. No clock reaches the engine, so they are tried with one engine. */
+const wrongClocks = { worker: 600, worker2: -600 };
+
 /**
- * Faults of a worker, with correct clocks and, if the test can set them, with clocks that are wrong in both directions. No clock
- * reaches the engine, so wrong ones are tried with one engine.
+ * A run of all tests has each fault of a worker and of an engine, each of them on one engine, and each engine with both kinds of faults.
+ * `BERTH_TEST_EVERY_CASE=1` also has every combination of fault, engine and clocks, which take the same paths.
  */
-const workerFaultsOn = (engine: TestEngine) => [
-  ...faults.map((fault) => ({ fault, who: 'its worker', clocks: {} })),
-  ...(!canShiftClocks || engine !== testEngines()[0]
-    ? []
-    : faults.map((fault) => ({
-        fault,
-        who: 'its worker, whose clock is wrong,',
-        clocks: { worker: 600, worker2: -600 },
-      }))),
-];
+const hasEveryCase = process.env['BERTH_TEST_EVERY_CASE'] === '1';
+
+interface Case {
+  readonly fault: Fault;
+  readonly who: string;
+  readonly clocks: NonNullable<PlatformOptions['clocks']>;
+}
+
+/** Faults of a worker: on the first engine with correct clocks and, if the test can set them, with wrong ones. */
+function workerFaultsOn(engine: TestEngine): Case[] {
+  const right = faults.map((fault): Case => ({ fault, who: 'its worker', clocks: {} }));
+  const wrong = faults.map((fault): Case => ({ fault, who: 'its worker, whose clock is wrong,', clocks: wrongClocks }));
+  const isFirst = engine.kind === first?.kind;
+  if (hasEveryCase) return isFirst && canShiftClocks ? [...right, ...wrong] : right;
+  return right.flatMap((each, i) => {
+    if (!isFirst) return each.fault === 'killed' ? [each] : [];
+    return each.fault === 'frozen' && canShiftClocks ? [wrong[i]!] : [each];
+  });
+}
+
+/** Faults of an engine together with its worker. */
+function engineFaultsOn(engine: TestEngine): Fault[] {
+  if (hasEveryCase) return [...faults];
+  return engine.kind === first?.kind ? ['killed'] : ['frozen'];
+}
 
 const key = { key: 'room', spawn: { executable: { mount: 'records' } } };
 
-/** The engines that tests break: two of each kind, started one after the other because they share a firewall. */
+/** The engines that tests break, one for each fault, started one after the other because they share a firewall. */
 const breakable = new Map<string, RunningEngine>();
 const engines = new AsyncDisposableStack();
 
 beforeAll(async () => {
   if (!drivers) return;
-  for (const { kind } of testEngines()) {
-    for (const fault of faults)
-      breakable.set(`${kind} ${fault}`, engines.use(await startEngine(kind, withoutFirewall)));
+  for (const engine of testEngines()) {
+    for (const fault of engineFaultsOn(engine))
+      breakable.set(`${engine.kind} ${fault}`, engines.use(await startEngine(engine.kind, withoutFirewall)));
   }
 }, 240_000);
 
@@ -90,38 +112,47 @@ for (const engine of testEngines()) {
     );
 
     // Two platforms have nodes on one engine: the first also loses its worker, the second is asked to stop the holder.
-    test.for(faults)('is succeeded after its end when its engine is %s', { timeout: successionMs }, async (fault) => {
-      const broken = breakableEngine(fault);
-      await using withWorker = await Story.open(broken, other);
-      await using stopped = await Story.open(broken, other);
-      const stories = [withWorker, stopped];
-      const [worked, asked] = [await withWorker.holder(), await stopped.holder()];
-      const repairWorker = await withWorker.breakWorker(fault);
-      const repairEngine = await breakEngine(broken, fault);
-      const gaps = async () => await Promise.all(stories.map((story) => story.gapSeconds()));
-      try {
-        await stopped.stopWithoutEngine(asked);
-        await Promise.all([withWorker.untilSucceeded(worked), stopped.untilSucceeded(asked)]);
+    const engineFaults = engineFaultsOn(engine);
+    test.for(engineFaults)(
+      'is succeeded after its end when its engine is %s',
+      { timeout: successionMs },
+      async (fault) => {
+        const broken = breakableEngine(fault);
+        await using withWorker = await Story.open(broken, other);
+        await using stopped = await Story.open(broken, other);
+        const stories = [withWorker, stopped];
+        const [worked, asked] = [await withWorker.holder(), await stopped.holder()];
+        const repairWorker = await withWorker.breakWorker(fault);
+        const repairEngine = await breakEngine(broken, fault);
+        const gaps = async () => await Promise.all(stories.map((story) => story.gapSeconds()));
+        try {
+          await stopped.stopWithoutEngine(asked);
+          await Promise.all([withWorker.untilSucceeded(worked), stopped.untilSucceeded(asked)]);
+          expect(Math.min(...(await gaps()))).toBeGreaterThan(0);
+        } finally {
+          await repairEngine();
+          await repairWorker();
+        }
         expect(Math.min(...(await gaps()))).toBeGreaterThan(0);
-      } finally {
-        await repairEngine();
-        await repairWorker();
-      }
-      expect(Math.min(...(await gaps()))).toBeGreaterThan(0);
-    });
+      },
+    );
 
-    test('is found ended by a worker that was down for longer than the lease', { timeout: successionMs }, async () => {
-      await using story = await Story.open(engine, undefined, { service: 'serve' });
-      const old = await connectReady(story.platform, 'serve', { key: 'room' });
-      await story.platform.kill(['worker']);
-      const running = ['ps', '--quiet', '--filter', `label=berth.backend=${old.backend_id}`];
-      while ((await runCommand('docker', running, { env: { DOCKER_HOST: engine.host } })) !== '') await delay(500);
-      await story.platform.restart(['worker']);
-      expect(await waitFor(story.platform, old.backend_id, 'terminated')).toMatchObject({
-        termination_reason: 'keyexpired',
-        termination_kind: 'soft',
-      });
-    });
+    test.for(onlyIf(hasEveryCase || engine.kind === first?.kind))(
+      'is found ended by a worker that was down for longer than the lease',
+      { timeout: successionMs },
+      async () => {
+        await using story = await Story.open(engine, undefined, { service: 'serve' });
+        const old = await connectReady(story.platform, 'serve', { key: 'room' });
+        await story.platform.kill(['worker']);
+        const running = ['ps', '--quiet', '--filter', `label=berth.backend=${old.backend_id}`];
+        while ((await runCommand('docker', running, { env: { DOCKER_HOST: engine.host } })) !== '') await delay(500);
+        await story.platform.restart(['worker']);
+        expect(await waitFor(story.platform, old.backend_id, 'terminated')).toMatchObject({
+          termination_reason: 'keyexpired',
+          termination_kind: 'soft',
+        });
+      },
+    );
   });
 }
 
@@ -163,7 +194,7 @@ class Story implements AsyncDisposable {
       clocks,
     });
     const story = new Story(platform, folder, other !== undefined);
-    await pushTestImage(engine, platform, { image: await testImage(service), service });
+    await storeAndPull(engine, platform, { image: await testImage(service), service });
     return story;
   }
 

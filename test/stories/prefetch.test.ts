@@ -13,7 +13,7 @@ const soon = { timeout: 30_000 };
 
 /** Pushes another version of the service `serve`. */
 async function push(fixture: Fixture, version: string, tag?: string): Promise<string> {
-  return await fixture.pushUnderOtherName('serve', `${fixture.platform.node}-${version}`, tag);
+  return await fixture.pushOnly('serve', `${fixture.platform.node}-${version}`, tag);
 }
 
 /** Whether an engine has an image of the service `serve`, under the name that nodes pull. */

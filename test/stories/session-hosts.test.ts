@@ -10,7 +10,7 @@ import type { ConnectResponse } from '../../contract/connect.ts';
 import { inChromium, TestBrowser } from '../kit/browser/browser.ts';
 import type { TestPage } from '../kit/browser/browser.ts';
 import { testEngines } from '../kit/engines/engines.ts';
-import { pushTestImage } from '../kit/engines/images.ts';
+import { storeAndPull } from '../kit/engines/stored-images.ts';
 import { nodeImage } from '../kit/engines/node-image.ts';
 import { echo } from '../kit/platform/echo.ts';
 import { askSession, sessionSocket } from '../kit/platform/session-client.ts';
@@ -36,7 +36,7 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
     if (engine === undefined) return;
     fixture = parts.use(await Fixture.open({ engine, drivers: 'embedded' }, { BERTH_SESSION_DOMAIN: domain }));
     const image = await nodeImage({ tag: 'berth-test/ordinary:latest', folder, packages: ['express', 'ws'] });
-    await pushTestImage(engine, fixture.platform, { image, service: 'ordinary' });
+    await storeAndPull(engine, fixture.platform, { image, service: 'ordinary' });
   });
   afterAll(async () => await parts.disposeAsync());
 

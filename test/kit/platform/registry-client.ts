@@ -2,7 +2,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { TestPlatform } from './platform.ts';
 
-interface Content {
+/** A blob or a manifest. */
+export interface Content {
   readonly bytes: Buffer;
   readonly digest: string;
 }
@@ -151,7 +152,8 @@ export class RegistryClient {
   }
 }
 
-function contentOf(bytes: Buffer): Content {
+/** Content with its digest. */
+export function contentOf(bytes: Buffer): Content {
   return { bytes, digest: `sha256:${createHash('sha256').update(bytes).digest('hex')}` };
 }
 
