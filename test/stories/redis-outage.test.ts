@@ -93,7 +93,10 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     await redis.ask('SET', 'from-before', '1');
     await redis.stop('SIGKILL');
     const stoppedAt = Date.now();
-    for (let i = 0; Date.now() - stoppedAt < outageMs; i += 1) {
+    const downMs = () => Date.now() - stoppedAt;
+    // At its beginning, in its middle, and when every lease that was renewed before it has ended.
+    for (const [i, fromMs] of [0, outageMs / 2, outageMs].entries()) {
+      await expect.poll(downMs, { timeout: outageMs, interval: 100 }).toBeGreaterThanOrEqual(fromMs);
       const connection = await fixture.connect('serve', { key: `minute-${i}` });
       expect([connection.spawned, (await fetch(connection.url)).status]).toEqual([true, 200]);
       expect((await fetch(held.url)).status).toBe(200);
