@@ -28,8 +28,8 @@ export function devInTerminal(options: DevOptions): PseudoTerminal {
 }
 
 function environment({ dockerHost, caches }: DevOptions): NodeJS.ProcessEnv {
-  const { PATH, HOME } = process.env;
-  return { PATH, HOME, XDG_CACHE_HOME: caches, DOCKER_HOST: dockerHost, DOCKER_BUILDKIT: '0' };
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, NODE_COMPILE_CACHE, XDG_CACHE_HOME: caches, DOCKER_HOST: dockerHost, DOCKER_BUILDKIT: '0' };
 }
 
 type EventOf<Name extends DevEvent['event']> = Extract<DevEvent, { event: Name }>;

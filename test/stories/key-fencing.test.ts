@@ -1,4 +1,4 @@
-// Takes about 195 s
+// Takes about 110 s
 /**
  * Two nodes, and a key whose holder's node loses its worker, its engine or both, killed or frozen. Records that the holders write
  * show that the old one had ended before the new one started.

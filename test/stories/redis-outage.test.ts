@@ -1,4 +1,4 @@
-// Takes about 120 s
+// Takes about 105 s
 /** Redis stops, and returns empty: that delays work, but loses no backend, key or session. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';

@@ -1,4 +1,4 @@
-// Takes about 70 s
+// Takes about 50 s
 /** The platform stops and restarts: sessions continue. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -83,6 +83,7 @@ onAllDrivers((setting) => {
       const berth = join(import.meta.dirname, '../../main/berth.ts');
       const env = {
         PATH: process.env['PATH'],
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
         DOCKER_HOST: setting.engine.host,
         BERTH_DATA_FOLDER: fixture.platform.dataFolder,
       };
