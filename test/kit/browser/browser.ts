@@ -33,6 +33,8 @@ export interface PageOptions {
   readonly javaScript?: boolean;
   /** What the person prefers. Default: `light`. */
   readonly colorScheme?: 'light' | 'dark';
+  /** Whether certificates that no authority has issued are accepted. Default: false. */
+  readonly acceptsAnyCertificate?: boolean;
   /** The width and height of the window in pixels. Default: 1280 × 800. */
   readonly size?: { readonly width: number; readonly height: number };
 }
@@ -63,10 +65,16 @@ export class TestBrowser implements AsyncDisposable {
   }
 
   /** Opens a page with cookies and storage of its own. */
-  async newPage({ javaScript = true, colorScheme = 'light', size }: PageOptions = {}): Promise<TestPage> {
+  async newPage({
+    javaScript = true,
+    colorScheme = 'light',
+    acceptsAnyCertificate = false,
+    size,
+  }: PageOptions = {}): Promise<TestPage> {
     const context = await this.#browser.newContext({
       javaScriptEnabled: javaScript,
       colorScheme,
+      ignoreHTTPSErrors: acceptsAnyCertificate,
       viewport: size ?? { width: 1280, height: 800 },
     });
     context.setDefaultTimeout(timeoutMs);

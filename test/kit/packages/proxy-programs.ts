@@ -1,5 +1,5 @@
 /**
- * nginx and haproxy, to which the proxy is compared, and wrk, which measures it. They are unpacked from the packages of this system's own release into a cache
+ * nginx and haproxy, to which the proxy is compared, wrk, which measures it, and pebble and lego, with which certificates are issued. They are unpacked from the packages of this system's own release into a cache
  * folder, because an installation would start them as services, nginx on port 80 of all addresses.
  */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { findProgram, runCommand } from '../../../setup/command.ts';
 import { cached, cachedPath, isThere } from './cached.ts';
 
-export type ProxyProgram = 'nginx' | 'haproxy' | 'wrk';
+export type ProxyProgram = 'nginx' | 'haproxy' | 'wrk' | 'pebble' | 'lego';
 
 /** A program, and the environment in which it finds its libraries. */
 export interface Runnable {
