@@ -21,7 +21,7 @@ import { isNavigation, leadToReadinessPage, readinessPageAfterMs, readinessUrl }
 import { isUpgradeWanted } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
 import { headOf, requestHeaders } from './request-headers.ts';
-import { hasOneReading } from './request-syntax.ts';
+import { isForwardable } from './request-syntax.ts';
 import { sessionView } from './session-view.ts';
 import { destroyOnEnd } from './sockets.ts';
 
@@ -101,7 +101,7 @@ export class RequestHandler {
   async #pass(context: RequestContext): Promise<void> {
     const { request, response } = context;
     const { lookup, sessionDomain } = this.#deps;
-    if (!hasOneReading(request) || !useTargetsHost(request)) throw new ProxyError('bad-request');
+    if (!isForwardable(request) || !useTargetsHost(request)) throw new ProxyError('bad-request');
     const url = parseConnectionUrl(request.url ?? '', { host: request.headers.host, sessionDomain });
     if (!url) throw new ProxyError('not-found');
     if (context.upgrade && (context.upgrade.isEarly || !isUpgradeWanted(request))) throw new ProxyError('bad-request');

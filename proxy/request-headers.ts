@@ -4,7 +4,6 @@ import type { TLSSocket } from 'node:tls';
 import { connectionTokenPattern } from '../model/route.ts';
 import type { Route } from '../model/route.ts';
 import { tokenOfLabel } from '../model/session-host.ts';
-import { ProxyError } from './errors.ts';
 import type { SessionView } from './session-view.ts';
 import {
   canonicalName,
@@ -47,22 +46,14 @@ const neverForwarded: ReadonlySet<string> = new Set(['expect', 'http2-settings',
 /** Methods whose requests usually have a body. If there is none, `Content-Length: 0` is sent. */
 export const methodsWithBody: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
-/** Node drops headers beyond 2,000, including those that frame the body. Half as many are more than enough. */
-export const maxHeaders = 1_000;
-
-/** Their responses repeat the request, and so would disclose the platform's headers to the client. */
-const echoingMethods: ReadonlySet<string> = new Set(['TRACE', 'TRACK']);
-
 /** The head of a request that Node.js has parsed. */
 export function headOf({ method, rawHeaders, headers, socket }: IncomingMessage): RequestHead {
   const isEncrypted = (socket as Partial<TLSSocket>).encrypted === true;
   return { method, rawHeaders, headers, remoteAddress: socket.remoteAddress, isEncrypted };
 }
 
-/** Returns the headers to send to the backend. Throws `bad-request` if the request is ambiguous or must not be forwarded. */
+/** Returns the headers to send to the backend, for a request that is forwardable (`request-syntax.ts`). */
 export function requestHeaders(request: RequestHead, verified: Verified): OutgoingHeaders {
-  if (request.rawHeaders.length > 2 * maxHeaders) throw new ProxyError('bad-request');
-  if (echoingMethods.has(request.method ?? '')) throw new ProxyError('bad-request');
   const headers = clientHeaders(request, verified);
   setFraming(headers, request);
   for (const [name, value] of addedHeaders(request, verified)) headers[name] = value;
@@ -78,7 +69,6 @@ function clientHeaders(request: RequestHead, verified: Verified): OutgoingHeader
     if (dropped.has(lower) && !neverOptions.has(lower)) continue;
     const forwarded = forwardedValue(requestRuleOf(name), value, verified);
     if (forwarded === undefined) continue;
-    if (lower === 'host' && names.has(lower)) throw new ProxyError('bad-request');
     const key = names.get(lower) ?? name;
     names.set(lower, key);
     add(headers, key, forwarded);
@@ -129,12 +119,8 @@ function withoutOtherToken(referer: string, token: string): string | undefined {
 }
 
 function setFraming(headers: OutgoingHeaders, request: RequestHead): void {
-  const coding = request.headers['transfer-encoding'];
-  if (coding !== undefined) {
-    // Other codings would have to be decoded first, and clients do not send them.
-    if (coding.toLowerCase() !== 'chunked') throw new ProxyError('bad-request');
-    headers['transfer-encoding'] = 'chunked';
-  } else if (request.headers['content-length'] === undefined && methodsWithBody.has(request.method ?? '')) {
+  if (request.headers['transfer-encoding'] !== undefined) headers['transfer-encoding'] = 'chunked';
+  else if (request.headers['content-length'] === undefined && methodsWithBody.has(request.method ?? '')) {
     headers['content-length'] = '0';
   }
   if (/(?:^|,)\s*trailers\s*(?:$|[,;])/i.test(String(request.headers.te ?? ''))) headers['te'] = 'trailers';

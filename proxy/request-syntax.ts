@@ -1,4 +1,4 @@
-/** What Node's parser accepts although other servers read it differently, or not at all. */
+/** What the proxy refuses although Node's parser accepts it: what other servers read differently, or not at all. */
 import type { IncomingMessage } from 'node:http';
 import { pairs } from './headers.ts';
 
@@ -6,16 +6,19 @@ import { pairs } from './headers.ts';
 const versions: ReadonlySet<string> = new Set(['1.0', '1.1']);
 
 /** Node drops headers beyond 2,000, including those that frame the body. Half as many are more than enough. */
-const maxHeaders = 1_000;
+export const maxHeaders = 1_000;
+
+/** Their responses repeat the request, and so would disclose the platform's headers to the client. */
+const echoingMethods: ReadonlySet<string> = new Set(['TRACE', 'TRACK']);
 
 /**
- * Whether every server reads a request in the same way, as far as Node's parser does not see to it: one host, no coding but `chunked`,
- * and none in HTTP/1.0, which has no codings.
+ * Whether a request may be forwarded: every server reads it in the same way, as far as Node's parser does not see to it (one host, no
+ * coding but `chunked`, which servers would have to decode, and none in HTTP/1.0, which has no codings), and no server echoes it.
  */
-export function hasOneReading(request: IncomingMessage): boolean {
-  const { rawHeaders, headers, httpVersion } = request;
+export function isForwardable(request: IncomingMessage): boolean {
+  const { method = '', rawHeaders, headers, httpVersion } = request;
   const coding = headers['transfer-encoding'];
-  if (!versions.has(httpVersion) || rawHeaders.length > 2 * maxHeaders) return false;
+  if (echoingMethods.has(method) || !versions.has(httpVersion) || rawHeaders.length > 2 * maxHeaders) return false;
   if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) return false;
   let hosts = 0;
   for (const [name] of pairs(rawHeaders)) if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;

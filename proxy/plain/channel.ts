@@ -44,22 +44,25 @@ export class Channel {
   receivedBytes = 0;
   readonly #errorBoundary: ErrorBoundary;
   #buffer: Buffer = sharedBuffer;
+  #lastBuffer: Buffer | undefined;
   /** Whether bytes that were read stay valid until `resume`. */
   #ownsBytes = false;
   #isReleased = false;
   /** Text that is written at the end of this turn, and what to do when it is. */
   #text = '';
-  #actions: (() => void)[] = [];
+  #action: (() => void) | undefined;
   #error: Error | undefined;
 
   private constructor(socket: Socket | Address, user: ChannelUser, errorBoundary: ErrorBoundary, isTunnel = false) {
     this.user = user;
     this.#errorBoundary = errorBoundary;
-    const nextBuffer = () => this.#buffer;
+    // Without a new buffer, Node reads into the last one, and need not look at it again.
+    const nextBuffer = () => (this.#buffer === this.#lastBuffer ? undefined : this.#buffer);
     const onRead = (length: number, buffer: Buffer) => this.#onRead(length, buffer);
     if ('port' in socket) {
       const { host, port } = socket;
-      this.socket = connect({ host, port, noDelay: true, onread: { buffer: nextBuffer, callback: onRead } });
+      const onread = { buffer: nextBuffer as () => Buffer, callback: onRead };
+      this.socket = connect({ host, port, noDelay: true, onread });
     } else {
       this.socket = socket;
       if (isTunnel || !readInto(socket, nextBuffer, onRead)) {
@@ -100,10 +103,9 @@ export class Channel {
     this.#text = '';
     if (this.socket.destroyed) return;
     this.socket.write(text, 'latin1');
-    if (this.#actions.length === 0) return;
-    const actions = this.#actions;
-    this.#actions = [];
-    for (const action of actions) this.whenFlushed(action);
+    const action = this.#action;
+    this.#action = undefined;
+    if (action) this.whenFlushed(action);
   }
 
   /** Writes the text of a head, and bytes that are valid until this returns: in one packet, if they are few. */
@@ -131,7 +133,7 @@ export class Channel {
 
   /** Calls `action` when the system has everything that was written. Never, if the connection is closed before. */
   whenFlushed(action: () => void): void {
-    if (this.#text !== '') this.#actions.push(action);
+    if (this.#text !== '') this.#then(action);
     else if (this.isFree) this.#run(action);
     else this.socket.write(nothing, (error) => void (error ?? this.#run(action)));
   }
@@ -189,6 +191,7 @@ export class Channel {
 
   #onRead(length: number, buffer: Buffer): boolean {
     this.receivedBytes += length;
+    this.#lastBuffer = buffer;
     const bytes = buffer.subarray(0, length);
     if (this.#isReleased) return this.socket.push(Buffer.from(bytes));
     this.#onBytes(bytes);
@@ -214,6 +217,17 @@ export class Channel {
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  /** Calls `action` after the other actions at the end of this turn. */
+  #then(action: () => void): void {
+    const before = this.#action;
+    this.#action = before
+      ? () => {
+          before();
+          this.whenFlushed(action);
+        }
+      : action;
   }
 
   #run(action: () => void): void {

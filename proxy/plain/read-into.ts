@@ -16,15 +16,16 @@ interface Slots {
 let slots: Slots | undefined | 'unknown' = 'unknown';
 
 /**
- * Makes a connection read into the buffers that `nextBuffer` returns. Returns whether that is possible: where it is not, the
+ * Makes a connection read into the buffers that `nextBuffer` returns, `undefined` for the same as before. Returns whether that is possible: where it is not, the
  * connection is as before, and has to be read by events.
  */
-export function readInto(socket: Socket, nextBuffer: () => Buffer, onRead: OnRead): boolean {
+export function readInto(socket: Socket, nextBuffer: () => Buffer | undefined, onRead: OnRead): boolean {
   if (slots === 'unknown') slots = findSlots();
   const handle = (socket as { _handle?: { useUserBuffer?: (buffer: Buffer) => void } })._handle;
   if (slots === undefined || typeof handle?.useUserBuffer !== 'function') return false;
   if (socket.readableLength > 0) return false;
   const buffer = nextBuffer();
+  if (!buffer) return false;
   Object.assign(socket, { [slots.buffer]: buffer, [slots.nextBuffer]: nextBuffer, [slots.onRead]: onRead });
   handle.useUserBuffer(buffer);
   return true;

@@ -4,8 +4,9 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { perName } from '../headers.ts';
-import { maxHeaders, methodsWithBody, requestRuleOf } from '../request-headers.ts';
+import { methodsWithBody, requestRuleOf } from '../request-headers.ts';
 import type { RequestRule } from '../request-headers.ts';
+import { maxHeaders } from '../request-syntax.ts';
 
 /** A plain request. */
 export interface PlainRequest {
