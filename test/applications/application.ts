@@ -1,7 +1,10 @@
 import type { TestPage } from '../kit/browser/browser.ts';
 
-/** Images that Dockerfiles are built upon: a small Debian, and the same with Node.js and the npm packages, or with those from PyPI. */
-export type Base = 'debian' | 'node' | 'python';
+/** Images that Dockerfiles are built upon: a small Debian, and the same with Node.js and packages from npm, or with those from PyPI. */
+export type Base = 'debian' | 'node' | 'frontend' | 'python';
+
+/** Runs a script in the container of an application, as a developer would in a terminal. */
+export type InContainer = (script: string) => Promise<unknown>;
 
 /** An ordinary application, with a Dockerfile in the folder of its name. */
 export interface Application {
@@ -19,5 +22,5 @@ export interface Application {
   /** Other servers from which its page loads something by itself. */
   readonly loadsFrom?: readonly string[];
   /** Uses it as a person would, at the URL of its session. Throws if something does not work. */
-  readonly use: (opened: TestPage, url: string) => Promise<void>;
+  readonly use: (opened: TestPage, url: string, inContainer: InContainer) => Promise<void>;
 }

@@ -1,26 +1,35 @@
-// Takes about 250 s
+// Takes about 120 s
 /** Ordinary applications run unmodified: each is built, pushed, connected to, and used in Chromium. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { pushLoaded } from '../../setup/push-image.ts';
+import type { ConnectResponse } from '../../contract/connect.ts';
+import { Semaphore } from '../../core/async/semaphore.ts';
 import { inChromium, TestBrowser } from '../kit/browser/browser.ts';
 import type { TestEngine } from '../kit/engines/docker-engine.ts';
 import { testEngines } from '../kit/engines/engines.ts';
-import { api } from '../kit/platform/api-client.ts';
+import { api, waitFor } from '../kit/platform/api-client.ts';
 import { Fixture } from '../stories/fixture.ts';
 import type { Application, Base } from './application.ts';
 import { applications } from './applications.ts';
-import { buildApplication, ensureBase, hasPackages } from './images.ts';
+import { hasPackages, provideBase } from './bases.ts';
+import { EngineRegistry } from './engine-registry.ts';
 import { withTable } from './table.ts';
 import type { Tried } from './table.ts';
 
 const [engine] = testEngines();
 
-/** JupyterLab takes longest: its image is large, and so is its page. */
-const timeoutMs = 300_000;
+/** All applications together, on a busy machine. */
+const timeoutMs = 600_000;
+
+/** They start at the same time. */
+const startTimeoutMs = 120_000;
+
+/** A page keeps a processor busy, and so does an application that starts. */
+const maxPages = 3;
+const maxBuilds = 2;
 
 const isMissing = engine === undefined || !(await hasPackages());
 
@@ -28,83 +37,105 @@ describe.skipIf(isMissing)(`applications${isMissing ? ' (skipped: their packages
   inChromium(() => {
     const parts = new AsyncDisposableStack();
     const tried: Tried[] = [];
-    const prepared = new Map<string, Promise<void>>();
+    const sessions = new Map<string, Promise<ConnectResponse>>();
+    const pages = new Semaphore(maxPages);
     let fixture: Fixture;
     let browser: TestBrowser;
-    let folder: string;
 
     beforeAll(async () => {
       if (engine === undefined) return;
-      folder = await mkdtemp(join(tmpdir(), 'berth-applications-'));
+      const folder = await mkdtemp(join(tmpdir(), 'berth-applications-'));
       parts.defer(() => rm(folder, { recursive: true, force: true }));
       browser = parts.use(await TestBrowser.open());
       fixture = parts.use(await Fixture.open({ engine, drivers: 'embedded' }, { BERTH_SESSION_DOMAIN: 'localhost' }));
-      await writeFile(join(folder, 'token'), fixture.platform.token, { mode: 0o600 });
-      prepare(engine);
+      await prepare(engine, folder);
     }, timeoutMs);
     afterAll(async () => {
-      await Promise.allSettled(prepared.values());
+      await Promise.allSettled(sessions.values());
       await parts.disposeAsync();
     });
 
-    /** Begins to build and push all images, while tests use those that are there. Images that share a layer push it once, so one waits for another. */
-    function prepare(on: TestEngine): void {
-      const debian = ensureBase(on, 'debian');
-      const queues: Record<Base, Promise<unknown>> = {
-        debian,
-        node: debian.then(() => ensureBase(on, 'node')),
-        python: debian.then(() => ensureBase(on, 'python')),
-      };
+    /** Begins to build, push and start all applications, while tests use those that are ready. */
+    async function prepare(on: TestEngine, folder: string): Promise<void> {
+      const registry = await EngineRegistry.open(on, fixture.platform, folder);
+      // Each has the layers of the one on which it waits.
+      const debian = provideBase(registry, 'debian');
+      const python = debian.then(async () => await provideBase(registry, 'python'));
+      const node = debian.then(async () => await provideBase(registry, 'node'));
+      const frontend = node.then(async () => await provideBase(registry, 'frontend'));
+      const provided: Readonly<Record<Base, Promise<void>>> = { debian, node, frontend, python };
+      const builds = new Semaphore(maxBuilds);
       for (const application of applications) {
-        const { name, base } = application;
-        const done = queues[base].then(async () => await push(application, await buildApplication(on, application)));
-        prepared.set(name, done);
+        const session = (async () => {
+          await provided[application.base];
+          using _build = await builds.acquire();
+          await registry.buildAndPush(join(import.meta.dirname, application.name), application.name);
+          return await start(application);
+        })();
         // The test of the application reports it, and others may succeed.
-        queues[base] = done.catch(() => {});
+        session.catch(() => {});
+        sessions.set(application.name, session);
       }
     }
 
-    async function push({ name }: Application, tag: string): Promise<void> {
-      const { account, registry } = fixture.platform;
-      const target = `${registry}/${account}/${name}:latest`;
-      const about = { dockerHost: engine?.host ?? '', target, account, tokenFile: join(folder, 'token') };
-      await pushLoaded(tag, about, await mkdtemp(join(folder, 'docker-')));
+    async function start({ name, settings }: Application): Promise<ConnectResponse> {
+      if (settings) {
+        const path = `/v2/service/${fixture.platform.account}/${name}/settings`;
+        expect((await api(fixture.platform, path, { method: 'POST', body: JSON.stringify(settings) })).status).toBe(
+          200,
+        );
+      }
+      return await fixture.connect(name, { key: 'tried' });
     }
 
-    async function use({ use: tryOut, loadsFrom = [] }: Application, url: string): Promise<void> {
+    /** The session of an application by path. */
+    async function byPath(name: string): Promise<ConnectResponse> {
+      return await fixture.connectReady(name, { key: 'tried', url_form: 'path' });
+    }
+
+    async function use({ use: tryOut, loadsFrom = [] }: Application, session: ConnectResponse): Promise<void> {
+      using _page = await pages.acquire();
       await using opened = await browser.newPage();
-      await tryOut(opened, url).catch((error: unknown) => {
+      const inContainer = async (script: string) =>
+        await fixture.docker('exec', await fixture.containerOf(session), 'sh', '-c', script);
+      await tryOut(opened, session.url, inContainer).catch((error: unknown) => {
         const { problems, requested } = opened;
-        const found = JSON.stringify({ problems, requested }, undefined, 1);
+        const found = JSON.stringify({ problems, requested: requested.slice(-40) }, undefined, 1);
         throw new Error(`The browser reported ${found}`, { cause: error });
       });
-      expect(opened.requestedBeside(new URL(url).origin, ...loadsFrom)).toEqual([]);
+      expect(opened.requestedBeside(new URL(session.url).origin, ...loadsFrom)).toEqual([]);
     }
 
-    test.each(applications.map((application) => [application.name, application] as const))(
+    test.concurrent.each(applications.map((application) => [application.name, application] as const))(
       '%s',
       async (name, application) => {
-        await prepared.get(name);
-        if (application.settings) {
-          const path = `/v2/service/${fixture.platform.account}/${name}/settings`;
-          const body = JSON.stringify(application.settings);
-          expect((await api(fixture.platform, path, { method: 'POST', body })).status).toBe(200);
-        }
-        const session = await fixture.connectReady(name, { key: 'tried' });
-        await use(application, session.url);
-        if (application.worksByPath) {
-          await use(application, (await fixture.connectReady(name, { key: 'tried', url_form: 'path' })).url);
-        }
+        const session = await sessions.get(name)!;
+        await waitFor(fixture.platform, session.backend_id, 'ready', startTimeoutMs);
+        await use(application, session);
+        if (application.worksByPath) await use(application, await byPath(name));
         tried.push({ application, forms: formsOf(application), works: true });
-        await fixture.terminate(session, true);
+        if (!reused.has(name)) await fixture.terminate(session, true);
       },
       timeoutMs,
     );
 
+    /** What other tests use. */
+    const reused = new Set(['nginx']);
+
+    test('a redirect of nginx to its own port stays in the session, also by path', async () => {
+      const { url } = await byPath('nginx');
+      const answer = await fetch(`${url}notes`, { redirect: 'manual' });
+      expect([answer.status, answer.headers.get('location')]).toEqual([301, `${new URL(url).pathname}notes/`]);
+      await using opened = await browser.newPage();
+      await opened.page.goto(`${url}notes`);
+      expect(await opened.page.locator('h1').innerText()).toBe('A folder');
+      expect(opened.page.url()).toBe(`${url}notes/`);
+    });
+
     test(
       'a package manager works inside, which starts as root and downloads as another user',
       async () => {
-        const session = await fixture.connectReady('nginx', { key: 'packages' });
+        const session = await fixture.connectReady('nginx', { key: 'tried' });
         const container = await fixture.containerOf(session);
         const list = '/tmp/sources.list';
         const repository = `mkdir /repository && touch /repository/Packages && echo 'deb [trusted=yes] file:/repository ./' > ${list}`;
@@ -117,7 +148,6 @@ describe.skipIf(isMissing)(`applications${isMissing ? ' (skipped: their packages
           `${repository} && ${update} 2>&1 && useradd ada`,
         );
         expect(said).not.toMatch(/^[WE]: /m);
-        await fixture.terminate(session, true);
       },
       timeoutMs,
     );

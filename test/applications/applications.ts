@@ -1,9 +1,8 @@
 /** Ordinary applications, and how each is used in a browser. */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import type { Application } from './application.ts';
+import { developmentServers } from './development-servers.ts';
+import { inPage, untilIs } from './in-page.ts';
 
 /** A large page on a busy machine. */
 const slowly = { timeout: 90_000 };
@@ -18,7 +17,7 @@ export const applications: readonly Application[] = [
       await page.goto(url);
       expect(await page.locator('h1').innerText()).toBe('Served by nginx');
       const colour = async () => await inPage(page, 'getComputedStyle(document.querySelector("h1")).color');
-      await expect.poll(colour).toBe('rgb(1, 2, 3)');
+      await untilIs(colour, 'rgb(1, 2, 3)');
       // nginx redirects to the folder's path with a slash, on the port on which it listens itself.
       await page.goto(new URL('notes', url).href);
       expect(await page.locator('h1').innerText()).toBe('A folder');
@@ -160,6 +159,17 @@ export const applications: readonly Application[] = [
     },
   },
   {
+    name: 'jupyter-port',
+    title: 'JupyterLab on `$PORT`',
+    base: 'python',
+    used: 'the redirect to its page, and a kernel that computes over the WebSocket',
+    use: async ({ page }, url) => {
+      await page.goto(url, { ...slowly, waitUntil: 'domcontentloaded' });
+      expect(new URL(page.url()).pathname).toBe('/lab');
+      expect(await inPage(page, "computeInKernel('6 * 7')")).toBe('42');
+    },
+  },
+  {
     name: 'gradio',
     title: 'Gradio, which listens on localhost',
     base: 'python',
@@ -168,7 +178,7 @@ export const applications: readonly Application[] = [
       await page.goto(url, slowly);
       await page.getByLabel('Your name').fill('Ada', slowly);
       await page.getByRole('button', { name: 'Submit' }).click();
-      await expect.poll(async () => await page.getByLabel('output').inputValue(), slowly).toBe('Hello Ada!');
+      await untilIs(async () => await page.getByLabel('output').inputValue(), 'Hello Ada!');
     },
   },
   {
@@ -184,6 +194,31 @@ export const applications: readonly Application[] = [
     },
   },
   {
+    name: 'marimo',
+    title: 'marimo, which listens on localhost',
+    base: 'python',
+    used: 'a notebook, and a field whose answer comes over the WebSocket',
+    use: async ({ page }, url) => {
+      await page.goto(url, slowly);
+      await page.getByRole('textbox').first().fill('Ada', slowly);
+      await page.keyboard.press('Enter');
+      await page.getByText('Hello Ada!').waitFor(slowly);
+    },
+  },
+  {
+    name: 'panel',
+    title: 'Panel, which runs on Bokeh',
+    base: 'python',
+    used: 'its page, and a field whose answer comes over the WebSocket',
+    use: async ({ page }, url) => {
+      await page.goto(url, slowly);
+      await page.getByRole('textbox').first().fill('Ada', slowly);
+      await page.keyboard.press('Enter');
+      await page.getByText('Hello Ada!').waitFor(slowly);
+    },
+  },
+  ...developmentServers,
+  {
     name: 'desktop',
     title: 'a desktop: TigerVNC with twm, and noVNC',
     base: 'python',
@@ -193,21 +228,14 @@ export const applications: readonly Application[] = [
       await page.goto(url, slowly);
       // Beside the pointer, which is in the middle at first.
       const colour = async () => await inPage(page, 'colourOfCanvas(200, 150)');
-      await expect.poll(colour, slowly).toBe('16,32,48');
+      await untilIs(colour, '16,32,48');
       const canvas = page.locator('canvas').first();
       await canvas.click({ position: { x: 100, y: 100 } });
       await page.keyboard.type('Ada');
       await page.keyboard.press('Enter');
-      await expect.poll(colour, slowly).toBe('0,255,0');
+      await untilIs(colour, '0,255,0');
       await page.keyboard.press('Enter');
-      await expect.poll(colour, slowly).toBe('16,32,48');
+      await untilIs(colour, '16,32,48');
     },
   },
 ];
-
-/** Evaluates an expression in a page, which can use the functions of `in-page.js`. */
-async function inPage(page: Page, expression: string): Promise<unknown> {
-  const module = await readFile(join(import.meta.dirname, 'in-page.js'), 'utf8');
-  const functions = module.replaceAll(/^export /gm, '');
-  return await page.evaluate(`(async () => { ${functions}\nreturn await (${expression}); })()`);
-}

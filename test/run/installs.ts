@@ -3,6 +3,7 @@ import { findProgram } from '../../setup/command.ts';
 import { caddyProgram } from '../compose/caddy-program.ts';
 import { containedMongo } from '../compose/mongodb-runtime.ts';
 import { problem as composeProblem } from '../compose/problem.ts';
+import { packBases } from '../applications/bases.ts';
 import { packagesOf } from '../applications/packages.ts';
 import { installApplicationPackages } from '../kit/packages/application-packages.ts';
 import type { AptPackages } from '../kit/packages/apt-packages.ts';
@@ -49,6 +50,8 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
   const applications = await installApplicationPackages(packages, npm, Object.values(packagesOf));
   if (applications !== undefined) {
     missing.push({ part: 'tools', what: 'ordinary applications', why: applications });
+  } else {
+    await packages.terminal.during('Packing layers for images of applications', packBases);
   }
   for (const name of ['nginx', 'haproxy'] as const) {
     const program = await packages.terminal.during(`Preparing ${name}`, async () => await proxyProgram(name));

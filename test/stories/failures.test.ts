@@ -25,7 +25,7 @@ onAllEngines((setting) => {
     const answer = await waiting;
     expect([answer.status, answer.headers.get('x-berth-error')]).toEqual([410, 'not-started']);
     const page = await (await fetch(connection.ready_url)).text();
-    expect(page).toContain('did not become ready within 8 seconds: it listens on no port, expected 8080');
+    expect(page).toContain('did not become ready within 8 seconds: it listens on no TCP port, expected 8080');
     expect(page).not.toContain('137');
   });
 

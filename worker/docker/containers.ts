@@ -87,6 +87,12 @@ export interface Containers {
   writtenBytes(id: string): Promise<number>;
 }
 
+/**
+ * How much of its memory a container may use as `/dev/shm`, which counts as its memory. The engine's default are 64 MiB, with which
+ * Chromium and PostgreSQL fail.
+ */
+const sharedMemoryShare = 0.5;
+
 /** Enough for any server, and bounded, so that one backend cannot use up the machine's descriptors. */
 const maxOpenFiles = 65_536;
 
@@ -246,6 +252,7 @@ export class DockerContainers implements Containers {
       ...(storage && { StorageOpt: storage }),
       // The same value for both: no swap.
       ...(spec.memoryBytes !== undefined && { Memory: spec.memoryBytes, MemorySwap: spec.memoryBytes }),
+      ...(spec.memoryBytes !== undefined && { ShmSize: Math.round(spec.memoryBytes * sharedMemoryShare) }),
       ...(spec.cpu && { CpuPeriod: spec.cpu.periodMicroseconds, CpuQuota: spec.cpu.quotaMicroseconds }),
       ...(this.#limitsOpenFiles && { Ulimits: [{ Name: 'nofile', Soft: maxOpenFiles, Hard: maxOpenFiles }] }),
       LogConfig: { Type: 'json-file', Config: logLimits },

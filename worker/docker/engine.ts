@@ -28,6 +28,8 @@ export interface Engine extends AsyncDisposable {
   readonly memoryBytes: number;
   /** The processors of its machine; 0 if unknown. */
   readonly cpus: number;
+  /** The processors of its machine, as images name them: `amd64`. */
+  readonly architecture: string;
   readonly containers: Containers;
   /** The name of a backend's container, unique to this node. */
   readonly containerName: (backend: string) => string;
@@ -105,6 +107,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     version: version.Version,
     memoryBytes: info.MemTotal ?? 0,
     cpus: info.NCPU ?? 0,
+    architecture: version.Arch,
     containerName,
     containers: new DockerContainers(docker, {
       node: options.node,

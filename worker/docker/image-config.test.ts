@@ -2,10 +2,19 @@ import { expect, test } from 'vitest';
 import { imageConfigOf } from './image-config.ts';
 
 const configOf = (config: object | null) =>
-  imageConfigOf({ Config: config, Size: 5 } as Parameters<typeof imageConfigOf>[0]);
+  imageConfigOf({ Config: config, Architecture: 'arm64', Size: 5 } as Parameters<typeof imageConfigOf>[0]);
 
 test('an image without a configuration has empty values', () => {
-  const empty = { command: [], ports: [], variables: [], user: '', volumes: [], stopSignal: '', sizeBytes: 5 };
+  const empty = {
+    command: [],
+    ports: [],
+    variables: [],
+    user: '',
+    volumes: [],
+    stopSignal: '',
+    architecture: 'arm64',
+    sizeBytes: 5,
+  };
   expect(configOf(null)).toEqual(empty);
   expect(configOf({ Entrypoint: null, Cmd: null, ExposedPorts: null, Env: null, Healthcheck: null })).toEqual(empty);
 });

@@ -14,6 +14,8 @@ export interface ImageConfig {
   readonly volumes: readonly string[];
   /** `STOPSIGNAL`, a name or a number; empty if it sets none. */
   readonly stopSignal: string;
+  /** The processors for which it is, as images name them: `amd64`, `arm64`. Empty if it does not say. */
+  readonly architecture: string;
   /** Of all its files. */
   readonly sizeBytes: number;
   readonly healthcheck?: ImageHealthcheck;
@@ -44,7 +46,11 @@ interface InspectedConfig {
 }
 
 /** Reads the configuration from the engine's description of an image. Engines omit fields, or set them to null or empty values. */
-export function imageConfigOf({ Config, Size }: Pick<Docker.ImageInspectInfo, 'Config' | 'Size'>): ImageConfig {
+export function imageConfigOf({
+  Config,
+  Architecture,
+  Size,
+}: Pick<Docker.ImageInspectInfo, 'Config' | 'Architecture' | 'Size'>): ImageConfig {
   const config = (Config as InspectedConfig | null | undefined) ?? {};
   const healthcheck = healthcheckOf(config);
   return {
@@ -54,6 +60,7 @@ export function imageConfigOf({ Config, Size }: Pick<Docker.ImageInspectInfo, 'C
     user: config.User ?? '',
     volumes: Object.keys(config.Volumes ?? {}),
     stopSignal: config.StopSignal ?? '',
+    architecture: Architecture,
     sizeBytes: Size,
     ...(healthcheck && { healthcheck }),
   };

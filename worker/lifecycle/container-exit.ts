@@ -20,7 +20,10 @@ export async function checkContainer(worker: WorkerContext, run: Run, reportedCo
   await run.endStartUp();
   if (run.container?.id !== container.id) return;
   const exitCode = state?.exitCode ?? reportedCode ?? null;
-  const failure = run.failure ?? (state?.outOfMemory ? outOfMemoryFailure(worker, run) : undefined);
+  const failure =
+    run.failure ??
+    (state?.outOfMemory ? outOfMemoryFailure(worker, run) : undefined) ??
+    foreignImageFailure(worker, run, exitCode);
   const fencedBy = state && (await howLeaseEnded(worker, run, state));
   if (fencedBy)
     worker.log.warn(
@@ -43,6 +46,19 @@ async function howLeaseEnded(
 ): Promise<TerminationKind | undefined> {
   if (!endedAt) return undefined;
   return await run.containerLease?.endedBy(machineClock.now().getTime() - endedAt.getTime());
+}
+
+/** The older processors whose programs most of these run, too. */
+const alsoRuns: Readonly<Record<string, string>> = { amd64: '386', arm64: 'arm' };
+
+/** The message for people that an image is for other processors. With an emulator it may run all the same, and end for another reason. */
+function foreignImageFailure({ engine }: WorkerContext, run: Run, exitCode: number | null): string | undefined {
+  const { image, backend } = run;
+  if (backend.readyAt !== undefined || run.stopKind !== undefined || !exitCode || !image?.architecture)
+    return undefined;
+  if ([engine.architecture, alsoRuns[engine.architecture]].includes(image.architecture)) return undefined;
+  const change = `build it with "--platform linux/${engine.architecture}"`;
+  return `The container exited with code ${exitCode}. Its image is for ${image.architecture}, and this machine is ${engine.architecture}: ${change}`;
 }
 
 /** The message for people that a backend exceeded its memory limit. */

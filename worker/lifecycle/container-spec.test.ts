@@ -30,6 +30,7 @@ const image: ImageConfig = {
   user: '',
   volumes: [],
   stopSignal: '',
+  architecture: 'amd64',
   sizeBytes: 5,
 };
 

@@ -5,6 +5,7 @@ import type { ImageConfig } from '../docker/image-config.ts';
 import { imageReference } from '../images/pulls.ts';
 import type { WorkerSettings } from '../settings.ts';
 import { containerSecurity } from './container-security.ts';
+import { defaultVariables } from './default-variables.ts';
 
 /** The default of the engine and of the API. */
 const defaultCpuPeriodMicroseconds = 100_000;
@@ -35,7 +36,7 @@ export function containerSpec(
   return {
     backend: backend.id,
     image: imageReference(settings.registryHost, backend),
-    env: { ...defaultVariables(image), ...env, ...platformVariables(backend, image) },
+    env: { ...defaultVariables(image, env), ...env, ...platformVariables(backend, image) },
     labels: { 'berth.account': backend.account, 'berth.service': backend.service },
     ...(memoryBytes > 0 && { memoryBytes }),
     ...(cpu && { cpu }),
@@ -55,11 +56,6 @@ export function containerSpec(
 /** A backend's memory limit in bytes; 0 if it has none. */
 export function memoryLimitOf({ memoryBytes }: BackendLimits, { defaultMemoryBytes }: WorkerSettings): number {
   return memoryBytes ?? defaultMemoryBytes ?? 0;
-}
-
-/** Variables that the image and the user override. Many frameworks listen on localhost unless `HOST` says otherwise. */
-function defaultVariables({ variables }: ImageConfig): Record<string, string> {
-  return variables.includes('HOST') ? {} : { HOST: '0.0.0.0' };
 }
 
 /** The variables of the platform, which override those of the user. */

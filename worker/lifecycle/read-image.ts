@@ -11,6 +11,9 @@ export async function readImage({ engine, settings }: WorkerContext, run: Run): 
   if (run.backend.readiness?.type === 'healthcheck' && !image.healthcheck) {
     throw new StartFailure("The image has no HEALTHCHECK, and the service's readiness is `healthcheck`");
   }
+  if (image.command.length === 0) {
+    throw new StartFailure('The image names no program to run: add CMD or ENTRYPOINT to its Dockerfile');
+  }
   run.useImage(image);
   await run.containerLease?.useStopSignal(signalNumber(image.stopSignal));
   return image;

@@ -58,7 +58,7 @@ describe('a detour', () => {
 });
 
 test.each([
-  [[], false, 'listens on no port, expected 80'],
+  [[], false, 'listens on no TCP port, expected 80'],
   [
     [all4],
     false,

@@ -74,7 +74,7 @@ export function explainListeners(
   isConfigured: boolean,
 ): string {
   const known = portsOf(listeners);
-  if (known.length === 0) return `listens on no port, expected ${port}`;
+  if (known.length === 0) return `listens on no TCP port, expected ${port}`;
   const names = known.slice(0, maxNamed).map((each) => {
     return each.isLocal ? `${each.port} (on localhost only)` : String(each.port);
   });

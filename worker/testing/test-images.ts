@@ -114,7 +114,10 @@ export class TestImages implements AsyncDisposable {
   }
 
   /** The same, with other values in the image's configuration. */
-  async addConfigured(more: Readonly<Record<string, unknown>>): Promise<string> {
+  async addConfigured(
+    more: Readonly<Record<string, unknown>>,
+    image: Readonly<Record<string, unknown>> = {},
+  ): Promise<string> {
     const own = await pushLayer(this.#registry, (tar) => void tar.entry({ name: 'own' }, randomBytes(16)));
     this.#proxy.ownLayers.add(own.digest);
     const layers = [this.#base, own];
@@ -123,6 +126,7 @@ export class TestImages implements AsyncDisposable {
       os: 'linux',
       config: { Env: ['PATH=/bin'], WorkingDir: '/www', ...more },
       rootfs: { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) },
+      ...image,
     };
     const manifest = {
       schemaVersion: 2,

@@ -1,0 +1,109 @@
+/** The images that the Dockerfiles build upon, from layers that are packed once. */
+import { createHash } from 'node:crypto';
+import { openAsBlob } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { debianRoot, packagesFolder } from '../kit/packages/application-packages.ts';
+import { packedLayer } from '../kit/packages/image-layers.ts';
+import type { LayerContent, PackedLayer } from '../kit/packages/image-layers.ts';
+import type { Base } from './application.ts';
+import type { EngineRegistry, Grant } from './engine-registry.ts';
+import { packagesOf } from './packages.ts';
+
+const bases: readonly Base[] = ['debian', 'node', 'frontend', 'python'];
+
+/** Where Node.js and Python look for packages: wherever a program is, but Next.js looks only in the folder of the application. */
+const packagesAt = {
+  node: 'node_modules',
+  frontend: 'app/node_modules',
+  python: 'usr/local/lib/python3.11/dist-packages',
+} as const;
+
+/** Only their authors need them. */
+const leftOut = ['--exclude=*/tests', '--exclude=*.map'];
+
+/** Whether all that the bases are made of is installed. */
+export async function hasPackages(): Promise<boolean> {
+  const found = await Promise.all([debianRoot(), ...Object.values(packagesOf).map(packagesFolder)]);
+  return found.every((each) => each !== undefined);
+}
+
+/** Packs the layers of all bases, one after another, since each uses all of a processor. */
+export async function packBases(): Promise<void> {
+  for (const base of bases) await layersOf(base);
+}
+
+/** Pushes a base to a registry, and pulls it, so that the engine need not push its layers with each image that is built upon it. */
+export async function provideBase(registry: EngineRegistry, base: Base): Promise<void> {
+  const repository = `base-${base}`;
+  const layers = await layersOf(base);
+  await pushImage(await registry.grant(repository), layers);
+  await registry.pull(repository, `berth-test/${base}`);
+}
+
+async function layersOf(base: Base): Promise<PackedLayer[]> {
+  const layers = [];
+  for (const content of await contentOf(base)) layers.push(await packedLayer(content));
+  return layers;
+}
+
+async function contentOf(base: Base): Promise<LayerContent[]> {
+  const root = await debianRoot();
+  const packages = base === 'debian' ? '' : await packagesFolder(packagesOf[base]);
+  if (root === undefined || packages === undefined) {
+    throw new Error('The packages of the applications are not installed: run npm test');
+  }
+  const debian: LayerContent = { name: basename(dirname(root)), command: ['cat', root] };
+  if (base === 'debian') return [debian];
+  const target = packagesAt[base];
+  const own = tarOf(basename(dirname(packages)), packages, target);
+  return base === 'python' ? [debian, own] : [debian, nodeContent(), own];
+}
+
+function nodeContent(): LayerContent {
+  return tarOf(`node-${process.version}-${process.arch}`, process.execPath, 'usr/local/bin/node');
+}
+
+/** A tar of a file or folder, under another path. */
+function tarOf(name: string, path: string, target: string): LayerContent {
+  const own = basename(path);
+  // Targets of symbolic links stay as they are, and those of hard links are paths in the tar.
+  const renamed = `--transform=s,^${own},${target},S`;
+  const args = ['-c', '--sort=name', '--owner=0', '--group=0', ...leftOut, renamed, '-C', dirname(path), own];
+  return { name, command: ['tar', ...args] };
+}
+
+async function pushImage(to: Grant, layers: readonly PackedLayer[]): Promise<void> {
+  for (const { digest, file } of layers) await pushBlob(to, digest, await openAsBlob(file));
+  const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+  const rootfs = { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) };
+  const Env = ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'];
+  const config = JSON.stringify({ architecture, os: 'linux', config: { Env }, rootfs });
+  const digest = `sha256:${createHash('sha256').update(config).digest('hex')}`;
+  await pushBlob(to, digest, new Blob([config]));
+  const mediaType = 'application/vnd.docker.distribution.manifest.v2+json';
+  const manifest = {
+    schemaVersion: 2,
+    mediaType,
+    config: { mediaType: 'application/vnd.docker.container.image.v1+json', digest, size: config.length },
+    layers: layers.map((layer) => ({
+      mediaType: 'application/vnd.docker.image.rootfs.diff.tar.gzip',
+      digest: layer.digest,
+      size: layer.sizeBytes,
+    })),
+  };
+  const headers = { 'content-type': mediaType };
+  await send(to, `${to.url}/manifests/latest`, { method: 'PUT', headers, body: JSON.stringify(manifest) });
+}
+
+async function pushBlob(to: Grant, digest: string, body: Blob): Promise<void> {
+  const begun = await send(to, `${to.url}/blobs/uploads/`, { method: 'POST' });
+  const location = new URL(begun.headers.get('location') ?? '', to.url);
+  location.searchParams.set('digest', digest);
+  await send(to, location.href, { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body });
+}
+
+async function send({ authorization }: Grant, url: string, init: RequestInit): Promise<Response> {
+  const answer = await fetch(url, { ...init, headers: { ...init.headers, authorization } });
+  if (!answer.ok) throw new Error(`${init.method} ${url} was answered with ${answer.status}: ${await answer.text()}`);
+  return answer;
+}

@@ -1,0 +1,71 @@
+/** The platform's registry as an engine uses it: with the docker command, which is logged in. */
+import { join } from 'node:path';
+import { runCommand } from '../../setup/command.ts';
+import type { TestEngine } from '../kit/engines/docker-engine.ts';
+import type { TestPlatform } from '../kit/platform/platform.ts';
+
+/** What a push by HTTP needs. */
+export interface Grant {
+  /** Of the repository. */
+  readonly url: string;
+  readonly authorization: string;
+}
+
+export class EngineRegistry {
+  readonly #platform: Pick<TestPlatform, 'account' | 'registry' | 'token'>;
+  readonly #env: Readonly<Record<string, string>>;
+
+  private constructor(platform: EngineRegistry['platform'], env: Readonly<Record<string, string>>) {
+    this.#platform = platform;
+    this.#env = env;
+  }
+
+  /** @param folder - where the log-in is kept */
+  static async open(
+    { host }: TestEngine,
+    platform: EngineRegistry['platform'],
+    folder: string,
+  ): Promise<EngineRegistry> {
+    // The builder of the engine itself: BuildKit would ask a registry for the base.
+    const env = { DOCKER_HOST: host, DOCKER_CONFIG: join(folder, 'docker'), DOCKER_BUILDKIT: '0' };
+    const { account, registry, token } = platform;
+    await runCommand('docker', ['login', '--username', account, '--password-stdin', registry], { env, input: token });
+    return new EngineRegistry(platform, env);
+  }
+
+  get platform(): Pick<TestPlatform, 'account' | 'registry' | 'token'> {
+    return this.#platform;
+  }
+
+  /** The right to push to a repository. */
+  async grant(repository: string): Promise<Grant> {
+    const { account, registry, token } = this.#platform;
+    const basic = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
+    const scope = `repository:${account}/${repository}:pull,push`;
+    const answer = await fetch(`http://${registry}/token?scope=${scope}`, { headers: { authorization: basic } });
+    const { access_token: granted } = (await answer.json()) as { access_token: string };
+    return { url: `http://${registry}/v2/${account}/${repository}`, authorization: `Bearer ${granted}` };
+  }
+
+  /** Pulls an image, and gives it a tag. */
+  async pull(repository: string, tag: string): Promise<void> {
+    const source = this.#reference(repository);
+    await this.#docker('pull', '--quiet', source);
+    await this.#docker('tag', source, tag);
+  }
+
+  /** Builds an image without network, and pushes it. */
+  async buildAndPush(folder: string, repository: string): Promise<void> {
+    const target = this.#reference(repository);
+    await this.#docker('build', '--quiet', '--network', 'none', '--tag', target, folder);
+    await this.#docker('push', '--quiet', target);
+  }
+
+  #reference(repository: string): string {
+    return `${this.#platform.registry}/${this.#platform.account}/${repository}:latest`;
+  }
+
+  async #docker(...args: string[]): Promise<void> {
+    await runCommand('docker', args, { env: this.#env });
+  }
+}

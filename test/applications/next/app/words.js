@@ -1,0 +1,1 @@
+export const words = 'First words';

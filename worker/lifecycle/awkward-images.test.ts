@@ -1,0 +1,92 @@
+// Takes about 25 s
+// Runs on every engine
+/** Images that do not fit: each gets either a port that is reached, or a sentence that says what to change. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { whyNotStarted } from '../../model/start-failure.ts';
+import { fetchText, openWorkerFixture } from '../testing/fixture.ts';
+import type { OwnedWorkerFixture } from '../testing/fixture.ts';
+import { eventually, whyNoTests } from '../testing/test-platform.ts';
+
+const why = await whyNoTests();
+
+type Config = Readonly<Record<string, unknown>>;
+
+const sh = (script: string): Config => ({ Cmd: ['/bin/sh', '-c', script] });
+const serve = sh('exec httpd -f -p 8080');
+
+describe.skipIf(why !== undefined)(`awkward images on a real engine ${why ?? ''}`, () => {
+  let fixture: OwnedWorkerFixture;
+  beforeAll(async () => void (fixture = await openWorkerFixture()));
+  afterAll(async () => await fixture[Symbol.asyncDispose]());
+
+  async function schedule(config: Config, image: Config = {}): Promise<string> {
+    const { platform } = fixture;
+    const imageDigest = await platform.images.addConfigured(config, image);
+    // The plan of tests names a port.
+    return await platform.schedule({ imageDigest, port: undefined } as unknown as { imageDigest: string });
+  }
+
+  it.each<[string, Config, RegExp | string]>([
+    [
+      'ends at once',
+      sh('exit 0'),
+      'The container exited with code 0 before it was ready: its command must run a server until it is stopped.',
+    ],
+    ['fails at once', sh('exit 3'), 'The container exited with code 3 before it was ready.'],
+    ['has no command', { Cmd: [] }, 'The image names no program to run: add CMD or ENTRYPOINT to its Dockerfile'],
+    [
+      'names a program that it lacks',
+      { Cmd: ['/serve'] },
+      /127 before it was ready: a program was not found|no such file/,
+    ],
+    ['names a file that is no program', { Cmd: ['/www'] }, /12[67] before it was ready: a program|permission denied/],
+    ['names a user that it lacks', { ...serve, User: 'ada' }, /unable to find user ada/],
+    [
+      'has a working directory that is a file',
+      { ...serve, WorkingDir: '/bin/busybox' },
+      /\/bin\/busybox(?: is)? not a directory/i,
+    ],
+  ])('an image that %s ends its backend with a sentence', async (_what, config, words) => {
+    const ended = await fixture.platform.until(await schedule(config), 'terminated');
+    expect(whyNotStarted(ended.history.at(-1))).toMatch(words);
+  });
+
+  it('an image for other processors names them', async () => {
+    const foreign = process.arch === 'arm64' ? 'amd64' : 'arm64';
+    const own = process.arch === 'arm64' ? 'arm64' : 'amd64';
+    const ended = await fixture.platform.until(await schedule(sh('exit 1'), { architecture: foreign }), 'terminated');
+    expect(whyNotStarted(ended.history.at(-1))).toBe(
+      `The container exited with code 1. Its image is for ${foreign}, and this machine is ${own}: build it with "--platform linux/${own}"`,
+    );
+  });
+
+  it.each([
+    ['UDP alone', sh('nc -u -l -p 8080 & while sleep 0.05; do :; done'), 'listens on no TCP port, expected 8080'],
+    [
+      'another port',
+      sh('exec httpd -f -p 3000'),
+      "listens on 3000, expected 8080: set the service's port to 3000, or let the application listen on $PORT",
+    ],
+    [
+      'two other ports',
+      sh('httpd -p 3000; exec httpd -f -p 9229'),
+      "listens on 3000 and 9229, expected 8080: set the service's port to the right one, or let the application listen on $PORT",
+    ],
+  ])('an image that listens on %s waits, and its backend says why', async (_what, config, words) => {
+    const { platform } = fixture;
+    const id = await schedule(config);
+    // It may open its ports one after another.
+    await eventually(async () => ((await platform.get(id)).startProblem === words ? true : undefined));
+    await platform.end(id);
+  });
+
+  it('shared memory has room for a browser', async () => {
+    const { platform } = fixture;
+    const script = 'df -k /dev/shm > out.txt; exec httpd -f -p $PORT';
+    const imageDigest = await platform.images.addConfigured(sh(script));
+    const id = await platform.schedule({ imageDigest, limits: { memoryBytes: 512 * 1024 * 1024 } });
+    await platform.until(id, 'ready');
+    expect(await fetchText(platform, id, '/out.txt')).toMatch(/^shm +262144 /m);
+    await platform.end(id);
+  });
+});
