@@ -77,7 +77,9 @@ async function pushImage(to: Grant, layers: readonly PackedLayer[]): Promise<voi
   const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
   const rootfs = { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) };
   const Env = ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'];
-  const config = JSON.stringify({ architecture, os: 'linux', config: { Env }, rootfs });
+  // An engine that has the same image does not ask where its layers are, and would push them with the images that are built upon it.
+  const Labels = { 'berth-test.source': to.url };
+  const config = JSON.stringify({ architecture, os: 'linux', config: { Env, Labels }, rootfs });
   const digest = `sha256:${createHash('sha256').update(config).digest('hex')}`;
   await pushBlob(to, digest, new Blob([config]));
   const mediaType = 'application/vnd.docker.distribution.manifest.v2+json';
