@@ -110,7 +110,8 @@ describe.skipIf(isMissing)(`applications${isMissing ? ' (skipped: their packages
       '%s',
       async (name, application) => {
         const session = await sessions.get(name)!;
-        await waitFor(fixture.platform, session.backend_id, 'ready', startTimeoutMs);
+        const ready = await waitFor(fixture.platform, session.backend_id, 'ready', startTimeoutMs);
+        expect(ready.status).toBe('ready');
         await use(application, session);
         if (application.worksByPath) await use(application, await byPath(name));
         tried.push({ application, forms: formsOf(application), works: true });

@@ -104,8 +104,12 @@ async function pushBlob(to: Grant, digest: string, body: Blob): Promise<void> {
   await send(to, location.href, { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body });
 }
 
-async function send({ authorization }: Grant, url: string, init: RequestInit): Promise<Response> {
-  const answer = await fetch(url, { ...init, headers: { ...init.headers, authorization } });
+async function send(
+  { authorization }: Grant,
+  url: string,
+  { headers, ...init }: Omit<RequestInit, 'headers'> & { readonly headers?: Readonly<Record<string, string>> },
+): Promise<Response> {
+  const answer = await fetch(url, { ...init, headers: { ...headers, authorization } });
   if (!answer.ok) throw new Error(`${init.method} ${url} was answered with ${answer.status}: ${await answer.text()}`);
   return answer;
 }

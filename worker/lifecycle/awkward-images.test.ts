@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { whyNotStarted } from '../../model/start-failure.ts';
 import { fetchText, openWorkerFixture } from '../testing/fixture.ts';
 import type { OwnedWorkerFixture } from '../testing/fixture.ts';
-import { eventually, whyNoTests } from '../testing/test-platform.ts';
+import { whyNoTests } from '../testing/test-platform.ts';
 
 const why = await whyNoTests();
 
@@ -76,7 +76,7 @@ describe.skipIf(why !== undefined)(`awkward images on a real engine ${why ?? ''}
     const { platform } = fixture;
     const id = await schedule(config);
     // It may open its ports one after another.
-    await eventually(async () => ((await platform.get(id)).startProblem === words ? true : undefined));
+    await expect.poll(async () => (await platform.get(id)).startProblem, { timeout: 30_000 }).toBe(words);
     await platform.end(id);
   });
 
