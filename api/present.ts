@@ -5,6 +5,7 @@ import type {
   RunningBackend,
   StatusEntryObject,
   StatusObject,
+  TrafficObject,
 } from '../contract/backend.ts';
 import type { ConnectResponse } from '../contract/connect.ts';
 import type { EnvironmentObject, ImageObject, ServiceObject } from '../contract/service.ts';
@@ -12,6 +13,7 @@ import type { Backend, StatusEntry } from '../model/backend.ts';
 import type { Image } from '../model/image.ts';
 import { isStartFailure, whyNotStarted } from '../model/start-failure.ts';
 import type { Environment, Service } from '../model/service.ts';
+import type { TrafficSum } from '../model/traffic.ts';
 import type { Api, PublicUrls } from './dependencies.ts';
 import type { Connection } from './connect/spawn.ts';
 import { connectionUrl, readyUrl } from './session-url.ts';
@@ -94,6 +96,17 @@ export function presentListItem(backend: Backend): BackendListItem {
 
 export function presentRunning(backend: Backend): RunningBackend {
   return { ...commonFields(backend), status: presentCurrentStatus(backend) };
+}
+
+export function presentTraffic(backend: string, sum: TrafficSum): TrafficObject {
+  return {
+    backend_id: backend,
+    requests: sum.requests,
+    bytes_in: sum.receivedBytes,
+    bytes_out: sum.sentBytes,
+    open_connections: sum.openConnections,
+    counted_at: sum.writtenAt?.toISOString() ?? null,
+  };
 }
 
 function commonFields(backend: Backend) {

@@ -18,6 +18,7 @@ import type {
   Metrics,
   RunningBackend,
   Service,
+  Traffic,
 } from './contract.ts';
 import { servicePath } from './names.ts';
 import { Nodes } from './nodes.ts';
@@ -145,6 +146,11 @@ export class BerthClient {
   /** A backend and its status history. */
   async backend(backend: string, options?: CallOptions): Promise<Backend> {
     return await this.#transport.json('backend', { path: { backend_id: backend } }, options);
+  }
+
+  /** What a backend has received and sent so far; at most some seconds old. */
+  async traffic(backend: string, options?: CallOptions): Promise<Traffic> {
+    return await this.#transport.json('backendTraffic', { path: { backend_id: backend } }, options);
   }
 
   /** The backends of a service, newest first; `start` and `end` limit the time of their creation. */

@@ -573,6 +573,20 @@ export type Metrics = {
   mem_available: number;
 };
 
+export type Traffic = {
+  backend_id: string;
+  /** Requests that have ended; an upgraded connection is one */
+  requests: number;
+  /** Bytes that clients have sent, with heads */
+  bytes_in: number;
+  /** Bytes that were sent to clients, with heads */
+  bytes_out: number;
+  /** Requests and upgraded connections that are open */
+  open_connections: number;
+  /** When a proxy last stored a part of these numbers, null before the first time */
+  counted_at: Timestamp | null;
+};
+
 export type BackendListItem = {
   account_name: string;
   cluster_name: string;
@@ -1079,6 +1093,15 @@ export interface Endpoints {
     body: undefined;
     answer: Metrics;
   };
+  /** What a backend has received and sent so far, as the proxies have counted it; at most some seconds old */
+  backendTraffic: {
+    path: {
+      backend_id: string;
+    };
+    query: undefined;
+    body: undefined;
+    answer: Traffic;
+  };
   /** Stop a backend */
   terminate: {
     path: {
@@ -1415,6 +1438,7 @@ export const endpoints = {
   backend: { method: 'GET', path: '/v2/backend/{backend_id}', needsToken: true },
   backendLogs: { method: 'GET', path: '/v2/backend/{backend_id}/logs/stream', needsToken: true },
   backendMetrics: { method: 'GET', path: '/v2/backend/{backend_id}/metrics/stream', needsToken: true },
+  backendTraffic: { method: 'GET', path: '/v2/backend/{backend_id}/traffic', needsToken: true },
   terminate: { method: 'POST', path: '/v2/backend/{backend_id}/terminate', needsToken: true },
   serviceBackends: { method: 'GET', path: '/v2/service/{account}/{service}/backends', needsToken: true },
   accountBackends: { method: 'GET', path: '/v2/account/{account}/backends', needsToken: true },

@@ -98,6 +98,7 @@ test('backends', async () => {
   expect((await berth.backend(id)).id).toBe(id);
   expect((await listed(berth.backends('acme/draw'))).map((each) => each.id)).toContain(id);
   expect((await listed(berth.runningBackends('acme'))).map((each) => each.id)).toContain(id);
+  expect(await berth.traffic(id)).toMatchObject({ backend_id: id, requests: 0, counted_at: null });
   for await (const { line } of berth.logs(id)) {
     expect(line).toBe('a line');
     break;

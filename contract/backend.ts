@@ -98,6 +98,22 @@ export const metricsRecord = z
   })
   .meta({ id: 'Metrics' });
 
+const total = z.int().min(0);
+
+export const trafficObject = z
+  .strictObject({
+    backend_id: z.string(),
+    requests: total.meta({ description: 'Requests that have ended; an upgraded connection is one' }),
+    bytes_in: total.meta({ description: 'Bytes that clients have sent, with heads' }),
+    bytes_out: total.meta({ description: 'Bytes that were sent to clients, with heads' }),
+    open_connections: total.meta({ description: 'Requests and upgraded connections that are open' }),
+    counted_at: timestamp
+      .nullable()
+      .meta({ description: 'When a proxy last stored a part of these numbers, null before the first time' }),
+  })
+  .meta({ id: 'Traffic' });
+
+export type TrafficObject = z.infer<typeof trafficObject>;
 export type StatusObject = z.infer<typeof statusObject>;
 export type StatusEntryObject = z.infer<typeof statusEntry>;
 export type BackendMetadata = z.infer<typeof backendMetadata>;

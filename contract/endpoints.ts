@@ -8,6 +8,7 @@ import {
   runningBackend,
   statusObject,
   terminateRequest,
+  trafficObject,
 } from './backend.ts';
 import { connectRequest, connectResponse } from './connect.ts';
 import { get, ok, post } from './endpoint.ts';
@@ -104,6 +105,12 @@ export const endpoints = {
     answer: metricsRecord,
     stream: true,
     errors: ['BackendNotFound', 'TooManyRequests'],
+  }),
+  backendTraffic: get('/v2/backend/{backend_id}/traffic', {
+    summary: 'What a backend has received and sent so far, as the proxies have counted it; at most some seconds old',
+    access: 'read',
+    answer: trafficObject,
+    errors: ['BackendNotFound'],
   }),
   terminate: post('/v2/backend/{backend_id}/terminate', {
     summary: 'Stop a backend',

@@ -13,6 +13,7 @@ import { routes } from './route.ts';
 import { services } from './service.ts';
 import { setups } from './setup.ts';
 import { spawnTokens } from './spawn-token.ts';
+import { proxies, traffic } from './traffic.ts';
 import { trustRules } from './trust-rule.ts';
 import { usedIdTokens } from './used-id-token.ts';
 import { users } from './user.ts';
@@ -34,5 +35,7 @@ export const modelCollections = [
   keys,
   routes,
   nodes,
+  traffic,
+  proxies,
   spawnTokens,
 ] as const;

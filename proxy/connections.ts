@@ -56,6 +56,11 @@ export class Connections implements AsyncDisposable {
     return this.#total;
   }
 
+  /** How many are open to each backend that has any. */
+  *counts(): Generator<[backend: string, count: number]> {
+    for (const [backend, { count }] of this.#open) yield [backend, count];
+  }
+
   /** Counts a connection to a backend as open, until disposed. */
   open(backend: string, node?: string): OpenConnection {
     this.begin(backend, node);

@@ -7,6 +7,7 @@ import type { ErrorBoundary } from '../core/log/error-boundary.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import { AccessLogSample, traceOf } from './access-log.ts';
+import type { BackendTraffic, Carrier } from './backend-traffic.ts';
 import type { RequestContext } from './request-context.ts';
 import { codeClasses, codeClassOf, ServiceMetrics } from './service-metrics.ts';
 
@@ -25,6 +26,7 @@ interface ProxyMetricsDeps {
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly openConnections: () => number;
+  readonly traffic: BackendTraffic;
   /** The service of a backend, `<account>/<service>`, as far as it is known. */
   readonly serviceOf: (backend: string) => string | undefined;
   /** The share of requests that are logged. Failed ones always are. */
@@ -95,10 +97,15 @@ export class ProxyMetrics implements Disposable {
   track(context: RequestContext): void {
     const { request } = context;
     const { socket } = request;
-    const startedMs = this.#deps.clock.now().getTime();
-    const before = { sent: socket.bytesWritten, received: socket.bytesRead };
-    const onClosed = this.#deps.errorBoundary.wrap(() =>
-      this.ended({
+    const { clock, errorBoundary, traffic } = this.#deps;
+    const startedMs = clock.now().getTime();
+    const carried = () => ({ socket, receivedBytes: socket.bytesRead, sentBytes: socket.bytesWritten });
+    const before = carried();
+    const following = traffic.follow(() => context.backend, carried);
+    const onClosed = errorBoundary.wrap(() => {
+      following[Symbol.dispose]();
+      const after = carried();
+      const ended = {
         id: () => requestId(request),
         trace: () => traceOf(request.headers.traceparent),
         backend: context.backend,
@@ -106,20 +113,22 @@ export class ProxyMetrics implements Disposable {
         status: context.status(),
         error: context.error,
         startedMs,
-        sentBytes: socket.bytesWritten - before.sent,
-        receivedBytes: socket.bytesRead - before.received,
-      }),
-    );
+        sentBytes: after.sentBytes - before.sentBytes,
+        receivedBytes: after.receivedBytes - before.receivedBytes,
+      };
+      this.ended(ended, after);
+    });
     context.closed.addEventListener('abort', onClosed);
   }
 
-  /** Counts and logs a request that has ended. */
-  ended(request: EndedRequest): void {
-    const { clock, log, serviceOf } = this.#deps;
+  /** Counts and logs a request that has ended. `carrier` is the connection of its client, if it was for a backend. */
+  ended(request: EndedRequest, carrier?: Carrier): void {
+    const { clock, log, serviceOf, traffic } = this.#deps;
     const { backend, method, status, error, sentBytes, receivedBytes } = request;
     const durationMs = clock.now().getTime() - request.startedMs;
     const codeClass = codeClassOf(status);
     this.#counts[codeClass] = (this.#counts[codeClass] ?? 0) + 1;
+    if (backend !== undefined && carrier) traffic.ended(backend, carrier);
     const service = backend === undefined ? undefined : serviceOf(backend);
     if (service !== undefined) this.#services.observe(service, request, durationMs);
     if (!log.isLevelEnabled('info') || !this.#logged.includes(request)) return;

@@ -10,6 +10,7 @@ import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import type { Store } from '../core/store/store.ts';
+import { BackendTraffic } from './backend-traffic.ts';
 import { Connections } from './connections.ts';
 import { Dialer } from './forward/dial.ts';
 import { Forwarder } from './forward/forwarder.ts';
@@ -83,8 +84,11 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   const clock = errorBoundary.clock(deps.clock);
   const connections = opened.use(new Connections({ id: deps.id, bus, clock, log }));
   const openConnections = () => connections.total;
+  const traffic = opened.use(
+    new BackendTraffic({ id: deps.id, store, clock, log, openConnections: () => connections.counts() }),
+  );
   const serviceOf = (backend: string) => lookup.serviceOf(backend);
-  const metrics = opened.use(new ProxyMetrics({ ...deps, errorBoundary, clock, openConnections, serviceOf }));
+  const metrics = opened.use(new ProxyMetrics({ ...deps, errorBoundary, clock, openConnections, serviceOf, traffic }));
   const drop = (backend: string) => {
     forwarder.drop(backend);
     plain.drop(backend);

@@ -513,6 +513,11 @@ const endpoints = {
 		path: "/v2/backend/{backend_id}/metrics/stream",
 		needsToken: true
 	},
+	backendTraffic: {
+		method: "GET",
+		path: "/v2/backend/{backend_id}/traffic",
+		needsToken: true
+	},
 	terminate: {
 		method: "POST",
 		path: "/v2/backend/{backend_id}/terminate",
@@ -1345,6 +1350,10 @@ var BerthClient = class {
 	/** A backend and its status history. */
 	async backend(backend, options) {
 		return await this.#transport.json("backend", { path: { backend_id: backend } }, options);
+	}
+	/** What a backend has received and sent so far; at most some seconds old. */
+	async traffic(backend, options) {
+		return await this.#transport.json("backendTraffic", { path: { backend_id: backend } }, options);
 	}
 	/** The backends of a service, newest first; `start` and `end` limit the time of their creation. */
 	backends(service, options = {}) {

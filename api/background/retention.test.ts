@@ -16,6 +16,7 @@ import { newBackendId } from '../../model/ids.ts';
 import { claimKey, keyId, keys } from '../../model/key.ts';
 import { nodes } from '../../model/node.ts';
 import { newRoute, routes } from '../../model/route.ts';
+import { proxies, traffic } from '../../model/traffic.ts';
 import { Retention } from './retention.ts';
 import { spawnRules } from '../testing/spawn-rules.ts';
 import { openTestStore } from '../../test/kit/ports/test-store.ts';
@@ -80,6 +81,18 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     },
   );
 
+  retentionTest('the traffic of a backend is deleted with it, and a proxy when it is dead', async ({ fixture }) => {
+    const { store, clock, pass } = fixture;
+    const backend = await fixture.end(await fixture.spawn());
+    const counted = { requests: 1, receivedBytes: 1, sentBytes: 1, openConnections: 0, writtenAt: clock.now() };
+    for (const id of ['one', 'two']) await store.insert(traffic, { id, backend, proxy: 'proxy', ...counted });
+    await store.insert(proxies, { id: 'proxy', aliveUntil: new Date(clock.now().getTime() + 1) });
+    expect(await pass()).toMatchObject({ proxies: 0 });
+    await clock.advance(historyMs + 1);
+    expect(await pass()).toMatchObject({ backends: 1, traffic: 2, proxies: 1 });
+    expect(await store.find(traffic, { index: 'byBackend' })).toEqual([]);
+  });
+
   retentionTest('the routes of an ended backend are deleted soon', async ({ fixture }) => {
     const { store, clock, pass } = fixture;
     const ended = await Promise.all(Array.from({ length: 150 }, async () => await fixture.end(await fixture.spawn())));
@@ -115,6 +128,8 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     expect(await pass()).toEqual({
       backends: 250,
       routes: 500,
+      traffic: 0,
+      proxies: 0,
       keys: 0,
       nodes: 0,
       tokens: 0,
@@ -151,6 +166,8 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     expect(await pass()).toEqual({
       backends: 0,
       routes: 0,
+      traffic: 0,
+      proxies: 0,
       keys: 0,
       nodes: 0,
       tokens: 0,

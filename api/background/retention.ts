@@ -18,6 +18,7 @@ import type { Key } from '../../model/key.ts';
 import { nodes } from '../../model/node.ts';
 import type { Node } from '../../model/node.ts';
 import { endedRouteMs, routes } from '../../model/route.ts';
+import { proxies, traffic } from '../../model/traffic.ts';
 import { usedIdTokens } from '../../model/used-id-token.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 
@@ -40,7 +41,17 @@ type RetentionDependencies = Pick<ApiDependencies, 'store' | 'clock' | 'log' | '
 
 /** The number of documents of each kind that a pass deleted. */
 export type Deleted = Record<
-  'backends' | 'routes' | 'keys' | 'nodes' | 'tokens' | 'attempts' | 'cliLogins' | 'idTokens' | 'auditRecords',
+  | 'backends'
+  | 'routes'
+  | 'traffic'
+  | 'proxies'
+  | 'keys'
+  | 'nodes'
+  | 'tokens'
+  | 'attempts'
+  | 'cliLogins'
+  | 'idTokens'
+  | 'auditRecords',
   number
 >;
 
@@ -71,6 +82,8 @@ export class Retention implements AsyncDisposable {
     const deleted: Deleted = {
       backends: 0,
       routes: 0,
+      traffic: 0,
+      proxies: 0,
       keys: 0,
       nodes: 0,
       tokens: 0,
@@ -88,6 +101,7 @@ export class Retention implements AsyncDisposable {
       before: daysBefore(now, this.#deps.rules.auditDays),
       deleted,
     });
+    await this.#deleteTimed(proxies, 'proxies', { before: now, deleted });
     await this.#deleteTimed(attemptBuckets, 'attempts', { before: now, deleted });
     await this.#deleteTimed(cliLogins, 'cliLogins', { before: now, deleted });
     await this.#deleteTimed(usedIdTokens, 'idTokens', { before: now, deleted });
@@ -130,6 +144,7 @@ export class Retention implements AsyncDisposable {
       find: async () => await store.find(backends, { index: 'byEnd', range: { before }, limit: batchSize }),
       remove: async ({ id }) => {
         await this.#deleteRoutes(id, deleted);
+        await this.#deleteTraffic(id, deleted);
         return await store.delete(backends, id, ({ live }) => !live);
       },
       count: (count) => this.#count(deleted, 'backends', count),
@@ -143,6 +158,15 @@ export class Retention implements AsyncDisposable {
       // The route of a key may lead to the next holder by now.
       remove: async ({ id }) => await store.delete(routes, id, (route) => route.backend === backend),
       count: (count) => this.#count(deleted, 'routes', count),
+    });
+  }
+
+  async #deleteTraffic(backend: string, deleted: Deleted): Promise<void> {
+    const { store } = this.#deps;
+    await this.#inBatches({
+      find: async () => await store.find(traffic, { index: 'byBackend', equals: { backend }, limit: batchSize }),
+      remove: async ({ id }) => await store.delete(traffic, id),
+      count: (count) => this.#count(deleted, 'traffic', count),
     });
   }
 

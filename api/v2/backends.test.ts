@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { becomeTerminated } from '../../model/backend.ts';
+import { proxies, traffic } from '../../model/traffic.ts';
 import { becomeServing, connectPath, digestOf, openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
 
@@ -50,5 +51,21 @@ describe('backends', () => {
     const none = await api.get('/v2/service/acme/other/backends?end=2020-01-01T00:00:00Z');
     expect(none.body.backends).toEqual([]);
     expect((await api.get('/v2/service/acme/other/backends?start=yesterday')).status).toBe(400);
+  });
+
+  test('show their traffic, and of dead proxies no open connections', async () => {
+    const { body } = await api.post(connectPath);
+    const path = `/v2/backend/${body.backend_id}/traffic`;
+    const none = { backend_id: body.backend_id, requests: 0, bytes_in: 0, bytes_out: 0, open_connections: 0 };
+    expect((await api.get(path)).body).toEqual({ ...none, counted_at: null });
+    const counts = { requests: 2, receivedBytes: 30, sentBytes: 400, openConnections: 5 };
+    const writtenAt = new Date();
+    for (const [proxy, aliveForMs] of Object.entries({ alive: 60_000, dead: -1 })) {
+      await api.store.insert(proxies, { id: proxy, aliveUntil: new Date(writtenAt.getTime() + aliveForMs) });
+      await api.store.insert(traffic, { id: proxy, backend: body.backend_id, proxy, ...counts, writtenAt });
+    }
+    const sum = { requests: 4, bytes_in: 60, bytes_out: 800, open_connections: 5 };
+    expect((await api.get(path)).body).toEqual({ ...none, ...sum, counted_at: writtenAt.toISOString() });
+    expect((await api.get('/v2/backend/unknown/traffic')).status).toBe(404);
   });
 });

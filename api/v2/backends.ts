@@ -5,8 +5,9 @@ import { covers } from '../../model/permissions.ts';
 import { answer } from '../app.ts';
 import { streamLog, streamMetrics, streamStatuses } from '../backend-streams.ts';
 import { findPage } from '../pages.ts';
-import { presentBackend, presentCurrentStatus, presentListItem, presentRunning } from '../present.ts';
+import { presentBackend, presentCurrentStatus, presentListItem, presentRunning, presentTraffic } from '../present.ts';
 import { stopBackend } from '../stop.ts';
+import { trafficOf } from '../traffic.ts';
 import { anyBackend, partOfAccount, visibleBackend, visibleService } from '../access.ts';
 
 export const backendEndpoints = [
@@ -27,6 +28,10 @@ export const backendEndpoints = [
   answer(endpoints.backendMetrics, async (api, { parameters, caller, request, response, signal }) => {
     const backend = await visibleBackend(api.store, caller, parameters.backend_id);
     await streamMetrics(api, backend, { request, response, signal });
+  }),
+  answer(endpoints.backendTraffic, async (api, { parameters, caller }) => {
+    const { id } = await visibleBackend(api.store, caller, parameters.backend_id);
+    return presentTraffic(id, await trafficOf(api.store, id));
   }),
   answer(endpoints.terminate, async (api, { parameters, body, caller, signal }) => {
     const backend = await visibleBackend(api.store, caller, parameters.backend_id);

@@ -9,6 +9,7 @@ import { fields, table } from '../output/table.ts';
 import { ago } from '../output/time-text.ts';
 import type { Session } from '../session.ts';
 import { logsCommand, metricsCommand } from './backend-streams.ts';
+import { trafficCommand } from './backend-traffic.ts';
 
 export function backendCommand(session: Session) {
   return new Command('backend')
@@ -18,6 +19,7 @@ export function backendCommand(session: Session) {
     .addCommand(infoCommand(session))
     .addCommand(logsCommand(session))
     .addCommand(metricsCommand(session))
+    .addCommand(trafficCommand(session))
     .addCommand(stopCommand(session, 'stop').alias('terminate'));
 }
 

@@ -74,6 +74,6 @@ export class ExchangeRecord implements EndedRequest {
   end(status: number | undefined): void {
     this.status = status;
     this.#deps.connections.end(this.backend);
-    this.#deps.metrics.ended(this);
+    this.#deps.metrics.ended(this, this.#client);
   }
 }

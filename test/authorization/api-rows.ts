@@ -51,6 +51,7 @@ export const table: Readonly<Record<string, Row>> = {
   'GET /v2/backend/:backend_id': openTo('read'),
   'GET /v2/backend/:backend_id/logs/stream': openTo('read'),
   'GET /v2/backend/:backend_id/metrics/stream': openTo('read'),
+  'GET /v2/backend/:backend_id/traffic': openTo('read'),
   'POST /v2/backend/:backend_id/terminate': openTo('connect', { hard: true }),
   'GET /v2/service/:account/:service/backends': openTo('read'),
   'GET /v2/account/:account/backends': openTo('read'),

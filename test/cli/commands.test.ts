@@ -92,6 +92,7 @@ describe.skipIf(!engine)('the command line', () => {
     const following = own.start(['logs', '--follow', '--json', backend]);
     await following.output(/("line":"serving")/);
     expect(await own.json('backend', 'metrics', backend, '--once')).toMatchObject({ backend_id: backend });
+    expect(await own.json('backend', 'traffic', backend)).toMatchObject({ backend_id: backend });
     expect(await own.json('terminate', backend, '--wait')).toEqual({ backend, status: 'terminated' });
     const lines = (await following.done).stdout.trimEnd().split('\n');
     expect(lines.map((line) => (JSON.parse(line) as { line: string }).line)).toEqual(['serving', 'bye']);

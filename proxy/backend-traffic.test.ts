@@ -1,0 +1,178 @@
+// Takes about 3 s
+/** What backends receive and send is counted for each, and stored now and then. */
+import { once } from 'node:events';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { ManualClock } from '../core/clock/manual-clock.ts';
+import { proxies, traffic, trafficWriteMs } from '../model/traffic.ts';
+import type { Traffic } from '../model/traffic.ts';
+import {
+  connected,
+  exchangeBytes,
+  openFixture,
+  spawnReady,
+  startProgram,
+  startRawProgram,
+  until,
+} from './testing/fixture.ts';
+import type { Fixture, Path } from './testing/fixture.ts';
+
+let clock: ManualClock;
+let fixture: Fixture;
+
+async function stored(backend: string): Promise<Traffic[]> {
+  return await fixture.store.find(traffic, { index: 'byBackend', equals: { backend } });
+}
+
+/** Waits until no request is open. */
+async function untilClosed(): Promise<void> {
+  await until(async () => (await fixture.metrics.metrics()).includes('\nberth_proxy_open_connections 0\n'));
+}
+
+/** Lets a pass run, and waits until the store has what is expected of a backend. */
+async function untilStored(backend: string, expected: Partial<Traffic>): Promise<Traffic> {
+  await clock.advance(trafficWriteMs);
+  let found: Traffic | undefined;
+  await until(async () => {
+    [found] = await stored(backend);
+    const { openConnections, requests } = expected;
+    return (
+      (openConnections === undefined || found?.openConnections === openConnections) &&
+      (requests === undefined || found?.requests === requests)
+    );
+  });
+  if (!found) throw new Error('Nothing is stored');
+  return found;
+}
+
+const agreement = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n';
+
+describe.each<Path>(['plain', 'general'])('in the %s path', (path) => {
+  beforeEach(async () => {
+    clock = new ManualClock(new Date());
+    fixture = await openFixture({ path, clock });
+  });
+  afterEach(async () => await fixture[Symbol.asyncDispose]());
+
+  test('requests count for their backend, with heads and bodies, and not before a pass', async () => {
+    await using program = await startProgram((request, response) => {
+      request.resume().on('end', () => response.end('x'.repeat(1_000)));
+    });
+    const [one, other] = [await spawnReady(fixture, program), await spawnReady(fixture, program)];
+    const post = (token: string, body: string, connection = 'keep-alive') =>
+      `POST /${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\nConnection: ${connection}\r\n\r\n${body}`;
+    const writes = vi.spyOn(fixture.store, 'insert');
+    // One connection carries requests to both.
+    const client = await connected(fixture.port);
+    const closed = once(client, 'close');
+    let received = 0;
+    client.on('data', ({ length }: Buffer) => (received += length));
+    const sent: number[] = [];
+    for (const request of [post(one.token, 'a'.repeat(500)), post(one.token, ''), post(other.token, 'b', 'close')]) {
+      const before = received;
+      client.write(request);
+      sent.push(request.length);
+      await until(() => received > before + 1_000);
+    }
+    await closed;
+    await untilClosed();
+    expect(writes).not.toHaveBeenCalled();
+    const [ofOne, ofOther] = [
+      await untilStored(one.backend, { requests: 2, openConnections: 0 }),
+      await untilStored(other.backend, { requests: 1, openConnections: 0 }),
+    ];
+    expect([ofOne.receivedBytes, ofOther.receivedBytes]).toEqual([(sent[0] ?? 0) + (sent[1] ?? 0), sent[2]]);
+    expect(ofOne.sentBytes + ofOther.sentBytes).toBe(received);
+    expect(ofOther.sentBytes).toBeGreaterThan(1_000);
+  });
+
+  test('an upgraded connection counts while it is open, and is open while its proxy lives', async () => {
+    await using program = await startRawProgram((socket) => {
+      socket.write(agreement);
+      socket.removeAllListeners('data').on('data', (bytes: Buffer) => socket.write(bytes));
+    });
+    const { token, backend } = await spawnReady(fixture, program);
+    const client = await connected(fixture.port);
+    client.write(`GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`);
+    await once(client, 'data');
+    let echoed = 0;
+    client.on('data', ({ length }: Buffer) => (echoed += length));
+    client.write('x'.repeat(5_000));
+    await until(() => echoed === 5_000);
+    const open = await untilStored(backend, { openConnections: 1 });
+    expect(open).toMatchObject({ requests: 0, openConnections: 1 });
+    expect(Math.min(open.receivedBytes, open.sentBytes)).toBeGreaterThan(5_000);
+    expect((await fixture.store.get(proxies, open.proxy))?.aliveUntil.getTime()).toBeGreaterThan(Date.now());
+    client.write('y'.repeat(3_000));
+    await until(() => echoed === 8_000);
+    client.destroy();
+    await untilClosed();
+    const closed = await untilStored(backend, { openConnections: 0, requests: 1 });
+    expect(closed.receivedBytes - open.receivedBytes).toBe(3_000);
+    expect(closed.sentBytes - open.sentBytes).toBe(3_000);
+    expect(await stored(backend)).toHaveLength(1);
+  });
+});
+
+describe('the store', () => {
+  beforeEach(async () => {
+    clock = new ManualClock(new Date());
+    fixture = await openFixture({ clock });
+  });
+  afterEach(async () => await fixture[Symbol.asyncDispose]());
+
+  async function request(token: string): Promise<void> {
+    await exchangeBytes(fixture.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  }
+
+  test('gets nothing again that has not changed', async () => {
+    await using program = await startProgram((_request, response) => response.end('hi'));
+    const { token, backend } = await spawnReady(fixture, program);
+    await request(token);
+    const before = await untilStored(backend, { requests: 1, openConnections: 0 });
+    const update = vi.spyOn(fixture.store, 'update');
+    const now = vi.spyOn(fixture.store, 'now');
+    await clock.advance(trafficWriteMs);
+    await until(() => now.mock.calls.length > 0);
+    expect(update).not.toHaveBeenCalled();
+    expect(await stored(backend)).toEqual([before]);
+  });
+
+  test('has everything once after a failure, although the write had happened', async () => {
+    await using program = await startProgram((_request, response) => response.end('hi'));
+    const { token, backend } = await spawnReady(fixture, program);
+    await request(token);
+    const insert = fixture.store.insert.bind(fixture.store);
+    const failing = vi.spyOn(fixture.store, 'insert').mockImplementationOnce(async (...args) => {
+      await insert(...(args as Parameters<typeof insert>));
+      throw new Error('The connection to the store is lost');
+    });
+    await clock.advance(trafficWriteMs);
+    await until(() => failing.mock.calls.length === 1);
+    await request(token);
+    await untilStored(backend, { requests: 2 });
+    expect(await stored(backend)).toHaveLength(1);
+  });
+
+  test('gets the rest when the proxy closes', async () => {
+    await using program = await startProgram((_request, response) => response.end('hi'));
+    const { token, backend } = await spawnReady(fixture, program);
+    await request(token);
+    await fixture.proxy[Symbol.asyncDispose]();
+    expect(await stored(backend)).toMatchObject([{ requests: 1, openConnections: 0 }]);
+  });
+
+  test('gets a new document of a backend that was quiet for long', async () => {
+    await using program = await startProgram((_request, response) => response.end('hi'));
+    const { token, backend } = await spawnReady(fixture, program);
+    await request(token);
+    await untilStored(backend, { requests: 1, openConnections: 0 });
+    const now = vi.spyOn(fixture.store, 'now');
+    clock.set(clock.now().getTime() + 60 * 60_000);
+    await clock.advance(trafficWriteMs);
+    await until(() => now.mock.calls.length > 0);
+    await request(token);
+    await clock.advance(trafficWriteMs);
+    await until(async () => (await stored(backend)).length === 2);
+    expect((await stored(backend)).map(({ requests }) => requests)).toEqual([1, 1]);
+  });
+});

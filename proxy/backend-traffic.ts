@@ -1,0 +1,186 @@
+/** Counts what each backend receives and sends, and stores the sums now and then. A request costs no write. */
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { withTimeout } from '../core/async/with-timeout.ts';
+import type { Clock } from '../core/clock/clock.ts';
+import type { Log } from '../core/log/log.ts';
+import type { Store } from '../core/store/store.ts';
+import { upsert } from '../core/store/upsert.ts';
+import { proxies, proxyAliveMs, traffic, trafficWriteMs } from '../model/traffic.ts';
+import type { Traffic } from '../model/traffic.ts';
+
+/** So many backends are written at a time, the one that has waited longest first. The others follow with the next pass. */
+const maxWrites = 1_000;
+
+const concurrentWrites = 16;
+
+/** A pass, and the last one of a proxy that closes, takes no longer than this. */
+const passLimitMs = 8_000;
+const lastPassLimitMs = 2_000;
+
+/** A backend without traffic for so long is forgotten: its document has everything. */
+const forgetAfterMs = 10 * 60_000;
+
+interface Deps {
+  /** Identifies this proxy, until its process ends. */
+  readonly id: string;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How many connections are open to each backend that has any. */
+  readonly openConnections: () => Iterable<readonly [backend: string, count: number]>;
+}
+
+type Counted = Pick<Traffic, 'requests' | 'receivedBytes' | 'sentBytes' | 'openConnections'>;
+
+interface Entry {
+  readonly documentId: string;
+  requests: number;
+  receivedBytes: number;
+  sentBytes: number;
+  openConnections: number;
+  /** What the store has. */
+  written: Counted | undefined;
+  changedMs: number;
+}
+
+/** The connection of a client, and what it has carried in all. */
+export interface Carrier {
+  readonly socket: Socket;
+  readonly receivedBytes: number;
+  readonly sentBytes: number;
+}
+
+/** A request or an upgraded connection that is open, whose bytes are counted as they pass. */
+interface Open {
+  readonly backend: () => string | undefined;
+  readonly carrier: () => Carrier;
+}
+
+const countedBytes = Symbol('The bytes of a connection that are counted already');
+
+/** A property is found faster than an entry of a map. */
+type CountedSocket = Socket & { [countedBytes]?: Pick<Carrier, 'receivedBytes' | 'sentBytes'> };
+
+const nothing = { receivedBytes: 0, sentBytes: 0 };
+
+export class BackendTraffic implements AsyncDisposable {
+  readonly #deps: Deps;
+  readonly #entries = new Map<string, Entry>();
+  readonly #open = new Set<Open>();
+  readonly #timer: Disposable;
+  #writing: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    this.#timer = deps.clock.every(trafficWriteMs, () => void this.#write(passLimitMs));
+  }
+
+  /** A request to a backend has ended: counts it, and what its client's connection has carried since the last request on it. */
+  ended(backend: string, carrier: Carrier): void {
+    this.#count(backend, carrier).requests += 1;
+  }
+
+  /** Counts the bytes of an open request with each write, until the result is disposed. */
+  follow(backend: () => string | undefined, carrier: () => Carrier): Disposable {
+    const open = { backend, carrier };
+    this.#open.add(open);
+    return { [Symbol.dispose]: () => void this.#open.delete(open) };
+  }
+
+  /** Stores what is left. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#timer[Symbol.dispose]();
+    await this.#writing;
+    await this.#write(lastPassLimitMs);
+  }
+
+  #count(backend: string, { socket, receivedBytes, sentBytes }: Carrier): Entry {
+    const entry = this.#entryOf(backend);
+    const counted = (socket as CountedSocket)[countedBytes] ?? nothing;
+    entry.receivedBytes += Math.max(0, receivedBytes - counted.receivedBytes);
+    entry.sentBytes += Math.max(0, sentBytes - counted.sentBytes);
+    (socket as CountedSocket)[countedBytes] = { receivedBytes, sentBytes };
+    return entry;
+  }
+
+  #entryOf(backend: string): Entry {
+    const known = this.#entries.get(backend);
+    if (known) return known;
+    const changedMs = this.#deps.clock.now().getTime();
+    const counts = { requests: 0, receivedBytes: 0, sentBytes: 0, openConnections: 0 };
+    const entry = { documentId: `${backend}/${randomUUID()}`, ...counts, written: undefined, changedMs };
+    this.#entries.set(backend, entry);
+    return entry;
+  }
+
+  async #write(limitMs: number): Promise<void> {
+    if (this.#writing) return;
+    const { clock, log } = this.#deps;
+    this.#gather();
+    const limit = { clock, ms: limitMs, message: 'The store does not answer' };
+    this.#writing = withTimeout(limit, (signal) => this.#writeChanged(signal))
+      .catch((error: unknown) =>
+        log.warn({ err: error }, 'Cannot store the traffic of backends, the next pass tries again'),
+      )
+      .finally(() => (this.#writing = undefined));
+    await this.#writing;
+  }
+
+  /** Adds what is open now. */
+  #gather(): void {
+    for (const { backend, carrier } of this.#open) {
+      const id = backend();
+      if (id !== undefined) this.#count(id, carrier());
+    }
+    for (const entry of this.#entries.values()) entry.openConnections = 0;
+    for (const [backend, count] of this.#deps.openConnections()) this.#entryOf(backend).openConnections = count;
+  }
+
+  async #writeChanged(signal: AbortSignal): Promise<void> {
+    const { id, store, clock } = this.#deps;
+    const nowMs = clock.now().getTime();
+    const changed: [string, Entry][] = [];
+    for (const [backend, entry] of this.#entries) {
+      if (isChanged(entry)) changed.push([backend, entry]);
+      else if (entry.openConnections === 0 && nowMs - entry.changedMs > forgetAfterMs) this.#entries.delete(backend);
+    }
+    const isAnyOpen = [...this.#entries.values()].some(({ openConnections }) => openConnections > 0);
+    const writtenAt = await store.now();
+    if (isAnyOpen) {
+      const presence = { id, aliveUntil: new Date(writtenAt.getTime() + proxyAliveMs) };
+      await upsert(store, proxies, id, () => presence);
+    }
+    const left = changed.slice(0, maxWrites);
+    const next = async () => {
+      for (let each = left.shift(); each && !signal.aborted; each = left.shift()) {
+        await this.#writeEntry(...each, writtenAt);
+      }
+    };
+    await Promise.all(Array.from({ length: concurrentWrites }, next));
+  }
+
+  async #writeEntry(backend: string, entry: Entry, writtenAt: Date): Promise<void> {
+    const { id: proxy, store, clock } = this.#deps;
+    const { documentId, requests, receivedBytes, sentBytes, openConnections } = entry;
+    const counted = { requests, receivedBytes, sentBytes, openConnections };
+    await upsert(store, traffic, documentId, () => ({ id: documentId, backend, proxy, ...counted, writtenAt }));
+    entry.written = counted;
+    entry.changedMs = clock.now().getTime();
+    // The others come first next time.
+    this.#entries.delete(backend);
+    this.#entries.set(backend, entry);
+  }
+}
+
+function isChanged({ written, requests, receivedBytes, sentBytes, openConnections }: Entry): boolean {
+  return (
+    written?.requests !== requests ||
+    written.receivedBytes !== receivedBytes ||
+    written.sentBytes !== sentBytes ||
+    written.openConnections !== openConnections
+  );
+}
