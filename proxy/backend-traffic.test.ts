@@ -143,7 +143,7 @@ describe('the store', () => {
     await request(token);
     const insert = fixture.store.insert.bind(fixture.store);
     const failing = vi.spyOn(fixture.store, 'insert').mockImplementationOnce(async (...args) => {
-      await insert(...(args as Parameters<typeof insert>));
+      await insert(...args);
       throw new Error('The connection to the store is lost');
     });
     await clock.advance(trafficWriteMs);

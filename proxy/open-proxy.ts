@@ -84,9 +84,7 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   const clock = errorBoundary.clock(deps.clock);
   const connections = opened.use(new Connections({ id: deps.id, bus, clock, log }));
   const openConnections = () => connections.total;
-  const traffic = opened.use(
-    new BackendTraffic({ id: deps.id, store, clock, log, openConnections: () => connections.counts() }),
-  );
+  const traffic = opened.use(new BackendTraffic({ ...deps, clock, openConnections: () => connections.counts() }));
   const serviceOf = (backend: string) => lookup.serviceOf(backend);
   const metrics = opened.use(new ProxyMetrics({ ...deps, errorBoundary, clock, openConnections, serviceOf, traffic }));
   const drop = (backend: string) => {

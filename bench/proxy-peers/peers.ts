@@ -1,7 +1,7 @@
 /** The proxies that are compared: each does the same work for the same backend, in one process. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -58,6 +58,31 @@ export async function startBerth({ token, backendPort }: Work, routes = 1): Prom
   const [line] = (await once(child.stdout, 'data')) as [Buffer];
   const opened = JSON.parse(line.toString()) as { port: number; token: string };
   return { ...opened, ...running(child) };
+}
+
+/** Berth's proxy with the tokens of all its routes. */
+export interface ManyRoutes extends Peer {
+  readonly tokens: readonly string[];
+}
+
+/** Starts Berth's proxy with routes to a hundred backends, on the embedded store or on MongoDB. */
+export async function startManyRoutes(options: {
+  readonly folder: string;
+  readonly backendPort: number;
+  readonly routes: number;
+  readonly mongodbUrl: string | undefined;
+}): Promise<ManyRoutes> {
+  const { folder, backendPort, routes, mongodbUrl } = options;
+  const program = join(import.meta.dirname, 'many-routes.ts');
+  const tokensFile = join(folder, 'tokens.json');
+  const args = [program, String(backendPort), String(routes), tokensFile];
+  const child = spawn(process.execPath, mongodbUrl === undefined ? args : [...args, mongodbUrl], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  const { port } = JSON.parse(line.toString()) as { port: number };
+  const tokens = JSON.parse(await readFile(tokensFile, 'utf8')) as string[];
+  return { port, tokens, ...running(child) };
 }
 
 /** Starts JupyterHub's proxy from npm. */

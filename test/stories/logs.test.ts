@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { metricsRecord } from '../../contract/backend.ts';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { metricsRecord, trafficObject } from '../../contract/backend.ts';
 import { api, eventStream } from '../kit/platform/api-client.ts';
 import type { StreamEvent } from '../kit/platform/api-client.ts';
 import { onAllDrivers, Fixture, onlyIf } from './fixture.ts';
@@ -132,6 +132,22 @@ onAllDrivers((setting) => {
     }
     await fixture.statusesUntil(connection, 'terminated');
     expect(await rest(eventStream(fixture.platform, path))).toEqual([]);
+  });
+
+  test('what a backend receives and sends is counted, and shown within seconds', async () => {
+    const connection = await fixture.connectReady('serve');
+    const { length } = await (await fetch(connection.url)).text();
+    await vi.waitFor(
+      async () => {
+        const answer = await api(fixture.platform, `/v2/backend/${connection.backend_id}/traffic`);
+        const counted = trafficObject.parse(await answer.json());
+        expect(counted).toMatchObject({ backend_id: connection.backend_id, open_connections: 0 });
+        expect(counted.requests).toBeGreaterThan(0);
+        expect(counted.bytes_out).toBeGreaterThan(length);
+      },
+      { timeout: 45_000, interval: 500 },
+    );
+    await fixture.terminate(connection, true);
   });
 
   test.for(onlyIf(setting.drivers !== 'embedded'))(
