@@ -69,7 +69,7 @@ export async function roundTrips(
   return count;
 }
 
-async function upgraded({ hostname, port, pathname }: URL): Promise<Socket> {
+export async function upgraded({ hostname, port, pathname }: URL): Promise<Socket> {
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });
   const fields = [
     'Connection: Upgrade',

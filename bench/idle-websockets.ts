@@ -1,0 +1,51 @@
+/**
+ * The memory of idle WebSockets in the proxy: 5,000, each with a connection of its client and one to its backend. A few messages have
+ * passed through each, and pings are on. Linux only.
+ */
+import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { openApplication, upgraded } from './proxy-peers/application.ts';
+import { startBerth } from './proxy-peers/peers.ts';
+
+const count = 5_000;
+const atATime = 50;
+
+/** Longer than the time after which clients are pinged. */
+const settleMs = 5_000;
+
+await using application = await openApplication();
+await using proxy = await startBerth({ token: 'user', backendPort: application.port });
+const url = new URL(`http://127.0.0.1:${proxy.port}/${proxy.token}/application/ws`);
+await open(200);
+const before = await settled();
+const sockets = await open(count);
+const after = await settled();
+const each = (after - before) / count;
+process.stdout.write(
+  `${(each / 1024).toFixed(1)} KiB per idle WebSocket of ${count} (${before} to ${after} bytes); aim: 12 KB\n`,
+);
+for (const socket of sockets) socket.destroy();
+process.exit();
+
+/** Opens WebSockets through the proxy, and sends a message through each. */
+async function open(wanted: number) {
+  const opened: Awaited<ReturnType<typeof upgraded>>[] = [];
+  while (opened.length < wanted) {
+    const next = await Promise.all(Array.from({ length: atATime }, async () => await upgraded(url)));
+    for (const socket of next) {
+      socket.on('error', () => {}).resume();
+      socket.write('x'.repeat(64));
+    }
+    opened.push(...next);
+  }
+  return opened;
+}
+
+/** What the proxy has in memory when it has collected its garbage. */
+async function settled(): Promise<number> {
+  await delay(settleMs);
+  process.kill(proxy.pid, 'SIGUSR2');
+  await delay(settleMs);
+  const status = await readFile(`/proc/${proxy.pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
+}
