@@ -3,7 +3,16 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
-for (const name of ['run.ts', 'api.ts', 'drivers.ts', 'registry.ts', 'proxy.ts', 'routes.ts', 'idle-websockets.ts', 'isolation.ts']) {
+for (const name of [
+  'run.ts',
+  'api.ts',
+  'drivers.ts',
+  'registry.ts',
+  'proxy.ts',
+  'routes.ts',
+  'idle-websockets.ts',
+  'isolation.ts',
+]) {
   const child = spawn(process.execPath, [...process.execArgv, join(import.meta.dirname, name)], { stdio: 'inherit' });
   const forward = (signal: NodeJS.Signals) => void child.kill(signal);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, forward);

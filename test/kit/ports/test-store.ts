@@ -55,16 +55,18 @@ function lend(store: Store, giveBack: () => Promise<void>): Store {
     await operations.settled();
     await giveBack();
   };
-  return new Proxy(store, {
-    get: (target, name, proxy) => {
+  // What a test replaces, such as a method that it watches, is not lent to the next one.
+  const replaced = Object.create(store) as Store;
+  return new Proxy(replaced, {
+    get: (_target, name, proxy) => {
       if (name === Symbol.asyncDispose) return async () => await (closed ??= close());
-      const member: unknown = Reflect.get(target, name, target);
+      const member: unknown = Reflect.get(replaced, name, store);
       if (typeof member !== 'function') return member;
       // A scan consists of calls of `find`.
       if (name === 'scan') return member.bind(proxy);
       return async (...args: unknown[]): Promise<unknown> => {
         if (closed) throw new StoreError('unavailable', 'The store is closed');
-        return await operations.run(async () => await Reflect.apply(member, target, args));
+        return await operations.run(async () => await Reflect.apply(member, store, args));
       };
     },
   });
