@@ -53,8 +53,14 @@ export interface Carrier {
 
 /** A request or an upgraded connection that is open, whose bytes are counted as they pass. */
 interface Open {
-  readonly backend: () => string | undefined;
-  readonly carrier: () => Carrier;
+  /** Absent until it is known. */
+  readonly backend?: string;
+  readonly request: { readonly socket: Socket };
+}
+
+/** What a connection has carried so far. */
+export function carriedBy(socket: Socket): Carrier {
+  return { socket, receivedBytes: socket.bytesRead, sentBytes: socket.bytesWritten };
 }
 
 const countedBytes = Symbol('The bytes of a connection that are counted already');
@@ -82,11 +88,13 @@ export class BackendTraffic implements AsyncDisposable {
     this.#count(backend, carrier).requests += 1;
   }
 
-  /** Counts the bytes of an open request with each write, until the result is disposed. */
-  follow(backend: () => string | undefined, carrier: () => Carrier): Disposable {
-    const open = { backend, carrier };
+  /** Counts the bytes of an open request with each write, until `unfollow`. */
+  follow(open: Open): void {
     this.#open.add(open);
-    return { [Symbol.dispose]: () => void this.#open.delete(open) };
+  }
+
+  unfollow(open: Open): void {
+    this.#open.delete(open);
   }
 
   /** Stores what is left. */
@@ -132,9 +140,8 @@ export class BackendTraffic implements AsyncDisposable {
 
   /** Adds what is open now. */
   #gather(): void {
-    for (const { backend, carrier } of this.#open) {
-      const id = backend();
-      if (id !== undefined) this.#count(id, carrier());
+    for (const { backend, request } of this.#open) {
+      if (backend !== undefined) this.#count(backend, carriedBy(request.socket));
     }
     for (const entry of this.#entries.values()) entry.openConnections = 0;
     for (const [backend, count] of this.#deps.openConnections()) this.#entryOf(backend).openConnections = count;

@@ -7,6 +7,7 @@ import type { ErrorBoundary } from '../core/log/error-boundary.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import { AccessLogSample, traceOf } from './access-log.ts';
+import { carriedBy } from './backend-traffic.ts';
 import type { BackendTraffic, Carrier } from './backend-traffic.ts';
 import type { RequestContext } from './request-context.ts';
 import { codeClasses, codeClassOf, ServiceMetrics } from './service-metrics.ts';
@@ -99,12 +100,11 @@ export class ProxyMetrics implements Disposable {
     const { socket } = request;
     const { clock, errorBoundary, traffic } = this.#deps;
     const startedMs = clock.now().getTime();
-    const carried = () => ({ socket, receivedBytes: socket.bytesRead, sentBytes: socket.bytesWritten });
-    const before = carried();
-    const following = traffic.follow(() => context.backend, carried);
+    const before = carriedBy(socket);
+    traffic.follow(context);
     const onClosed = errorBoundary.wrap(() => {
-      following[Symbol.dispose]();
-      const after = carried();
+      traffic.unfollow(context);
+      const after = carriedBy(socket);
       const ended = {
         id: () => requestId(request),
         trace: () => traceOf(request.headers.traceparent),

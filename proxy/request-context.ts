@@ -87,6 +87,14 @@ export function upgradeContext(
   return { request, response, upgrade, closed: closing.signal, status };
 }
 
+/** Frees the head of a request that was upgraded: the connection may stay open for hours. What the log needs stays. */
+export function forgetHead(request: IncomingMessage): void {
+  const { traceparent } = request.headers;
+  request.headers = traceparent === undefined ? {} : { traceparent };
+  request.rawHeaders = [];
+  request.url = '';
+}
+
 /**
  * Protocols that are or carry HTTP. Through them a client could send requests to the backend around the proxy, with its own
  * `x-verified-*` headers. A server may ignore such an offer and answer the request itself (RFC 9110, section 7.8).

@@ -18,7 +18,7 @@ import { nodeOf } from './lookup.ts';
 import type { Address, BackendLocation, Lookup } from './lookup.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import { isNavigation, leadToReadinessPage, readinessPageAfterMs, readinessUrl } from './readiness-page.ts';
-import { isUpgradeWanted } from './request-context.ts';
+import { forgetHead, isUpgradeWanted } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
 import { headOf, requestHeaders } from './request-headers.ts';
 import { isForwardable } from './request-syntax.ts';
@@ -205,7 +205,10 @@ export class RequestHandler {
     if (closed.aborted) return;
     try {
       if (upgrade) {
-        const onJoined = (backend: Duplex) => void (context.joined = backend);
+        const onJoined = (backend: Duplex) => {
+          context.joined = backend;
+          forgetHead(request);
+        };
         await forwarder.upgrade(request, { ...upgrade, response, onJoined }, to);
       } else await forwarder.web(request, response, to);
     } catch (error) {

@@ -35,6 +35,8 @@ export interface ChannelUser {
   onClose(error: Error | undefined): void;
 }
 
+const gone: ChannelUser = { onBytes: () => {}, onEnd: () => {}, onClose: () => {} };
+
 /** The connection of a client or of a backend, with back-pressure. It allocates nothing for small messages. */
 export class Channel {
   readonly socket: Socket;
@@ -181,6 +183,8 @@ export class Channel {
     this.flush();
     this.#isReleased = true;
     this.#buffer = sharedBuffer;
+    // The connection keeps this for as long as it is open, which may be hours for a WebSocket.
+    this.user = gone;
     const { socket } = this;
     socket.off('error', this.#onError).off('end', this.#onEnd).off('close', this.#onClose).off('data', this.#onData);
     if (unread.length > 0) socket.unshift(Buffer.from(unread));
