@@ -62,7 +62,8 @@ describe.skipIf(engine === undefined)(`TLS${engine ? '' : ' (skipped: no Docker 
     const image = await nodeImage({ tag: 'berth-test/ordinary:latest', folder, packages: ['express', 'ws'] });
     await pushTestImage(engine, fixture.platform, { image, service: 'ordinary' });
     session = await fixture.connectReady('ordinary', { key: 'tls' });
-  });
+    // A busy machine needs a minute to load the image.
+  }, 240_000);
   afterAll(async () => await parts.disposeAsync());
 
   /** What curl prints, trusting only the platform's certificate. */

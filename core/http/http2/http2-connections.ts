@@ -12,8 +12,8 @@ import { endWithoutRest, StreamResponse } from './stream-response.ts';
 const kib = 1024;
 
 /**
- * What one connection may cost. Node and nghttp2 bound the rest: frames of a head (8), acknowledgements that wait, settings in a
- * frame (32), and how fast a client may cancel its streams (1,000 at once, then 33 a second; CVE-2023-44487).
+ * What one connection may cost. Node and nghttp2 bound the rest: frames of a head (8), acknowledgements that wait, and settings in a
+ * frame (32).
  */
 const limits = {
   settings: {
@@ -29,6 +29,9 @@ const limits = {
   maxSessionMemory: 10,
   maxSessionInvalidFrames: 100,
   maxSessionRejectedStreams: 100,
+  /** Against CVE-2023-44487. Twice as many streams as may be open: a browser cancels them all when its user leaves a page. More are allowed 33 a second. */
+  streamResetBurst: 256,
+  streamResetRate: 33,
   /** Backends may repeat any header. */
   strictSingleValueFields: false,
 };
