@@ -16,8 +16,8 @@ interface Slots {
 let slots: Slots | undefined | 'unknown' = 'unknown';
 
 /**
- * Makes a connection read into the buffers that `nextBuffer` returns, `undefined` for the same as before. Returns whether that is possible: where it is not, the
- * connection is as before, and has to be read by events.
+ * Makes a connection read into the buffers that `nextBuffer` returns, `undefined` for the same as before. Returns whether that is
+ * possible: where it is not, the connection is as before, and has to be read by events.
  */
 export function readInto(socket: Socket, nextBuffer: () => Buffer | undefined, onRead: OnRead): boolean {
   if (slots === 'unknown') slots = findSlots();
