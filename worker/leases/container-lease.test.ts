@@ -57,7 +57,7 @@ describe.skipIf(why !== undefined)(`a container that enforces the lease of its k
 
   it('reports that an image has no command', async () => {
     expect((await ended(await schedule({}))).history.at(-1)).toMatchObject({
-      failure: 'The container did not start: No command specified',
+      failure: 'The image names no program to run: add CMD or ENTRYPOINT to its Dockerfile',
     });
   });
 
