@@ -3,7 +3,6 @@ import express from 'express';
 import type { Express, Request, RequestHandler, Response } from 'express';
 import { needsToken } from '../contract/endpoint.ts';
 import type { Endpoint, PathParameters } from '../contract/endpoint.ts';
-import { wellFormed } from '../contract/well-formed.ts';
 import { sendJson } from '../core/http/json.ts';
 import { requestId } from '../core/http/request-id.ts';
 import { ApiError } from '../model/api-error.ts';
@@ -16,6 +15,7 @@ import { measureRequests } from './metrics.ts';
 import type { Api } from './dependencies.ts';
 import { refuseSessionHosts } from './session-url.ts';
 import { authenticateSpawnToken } from './connect/spawn-tokens.ts';
+import { assertWellFormed } from './well-formed.ts';
 
 /** A parsed request to an endpoint. */
 export interface Call<Path extends string, Body, Query> {
@@ -38,9 +38,6 @@ export interface Mounted {
   readonly endpoint?: Pick<Endpoint, 'method' | 'path'>;
   readonly mount: (app: Express, api: Api) => void;
 }
-
-/** A constant, because an error for each request would cost more than the rest of the request. No client reads it. */
-const clientGone = new ApiError('BadRequest', 'The client has disconnected');
 
 /** The largest body, far above that of any request. */
 const maxBodyBytes = 1024 * 1024;
@@ -122,22 +119,20 @@ async function parseCall<Path extends string, Body, Query>(
   if (endpoint.mustAcceptStream && !request.headers.accept?.includes(streamType)) {
     throw new ApiError('NotAcceptable', `Send the header "Accept: ${streamType}"`);
   }
-  const disconnected = new AbortController();
-  response.once('close', () => {
-    if (!response.writableFinished) disconnected.abort(clientGone);
-  });
+  const signal = api.openRequests.signalOf(response);
   const { permissions } = caller;
   const limits = { maxBytes: maxBytesOf(endpoint), account: permissions.account ?? permissions.user ?? '' };
   // The handler of an uploaded archive reads the body itself.
   const body = endpoint.archive === 'request' ? {} : await api.bodies.read(request, limits);
+  for (const each of [request.params, body, request.query]) assertWellFormed(each);
   return {
-    parameters: wellFormed.parse(request.params) as PathParameters<Path>,
-    body: endpoint.body.parse(wellFormed.parse(body)),
-    query: endpoint.query.parse(wellFormed.parse(request.query)),
+    parameters: request.params as PathParameters<Path>,
+    body: endpoint.body.parse(body),
+    query: endpoint.query.parse(request.query),
     caller,
     request,
     response,
-    signal: AbortSignal.any([disconnected.signal, api.closing, ...tokenSignals(api, endpoint, caller, response)]),
+    signal: needsTokenUntilEnd(endpoint) ? untilTokenEnds(api, caller, { response, signal }) : signal,
   };
 }
 
@@ -150,16 +145,18 @@ async function identify(api: Api, { access }: Pick<Endpoint, 'access'>, request:
 }
 
 /** Streams and archives end when their token does. */
-function tokenSignals(
+function needsTokenUntilEnd({ access, stream, archive }: Endpoint): boolean {
+  return needsToken(access) && (stream || archive !== 'none');
+}
+
+function untilTokenEnds(
   { tokens }: Api,
-  { access, stream, archive }: Endpoint,
   { permissions }: Caller,
-  response: Response,
-): AbortSignal[] {
-  if (!needsToken(access) || (!stream && archive === 'none')) return [];
+  { response, signal }: Pick<Call<string, unknown, unknown>, 'response' | 'signal'>,
+): AbortSignal {
   const watch = tokens.watch(permissions, { reason: () => tokenEnded });
   response.once('close', () => watch[Symbol.dispose]());
-  return [watch.signal];
+  return AbortSignal.any([signal, watch.signal]);
 }
 
 function maxBytesOf({ method, access }: Pick<Endpoint, 'method' | 'access'>): number {

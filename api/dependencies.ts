@@ -23,6 +23,7 @@ import type { FailureLimits } from '../model/failure-limits.ts';
 import type { AccountLimiter } from './account-limits.ts';
 import type { IdTokens } from './accounts/id-tokens.ts';
 import type { TokenChecks } from '../model/token-checks.ts';
+import type { OpenRequests } from './open-requests.ts';
 import type { PullProgresses } from './ready/pull-progress.ts';
 
 /** The public addresses in responses of the API. No URL ends with a slash. */
@@ -149,6 +150,5 @@ export interface Api extends ApiDependencies {
   readonly noteSpawn: (service: string, environment: string, time: Date) => void;
   /** Notifies nodes in the background to prefetch the images of some environments of a service. */
   readonly prefetch: (service: string, isMeant: (environment: Environment) => boolean) => void;
-  /** Aborts when the API closes, which ends streams. */
-  readonly closing: AbortSignal;
+  readonly openRequests: OpenRequests;
 }

@@ -18,7 +18,7 @@ import type { Api } from './dependencies.ts';
 const retryAfterSeconds = 2;
 
 /** Answers the errors of handlers. An unexpected error is logged with the ID of the request, and the response contains only the ID. */
-export function answerErrors({ log, closing }: Pick<Api, 'log' | 'closing'>): ErrorRequestHandler {
+export function answerErrors({ log, openRequests }: Pick<Api, 'log' | 'openRequests'>): ErrorRequestHandler {
   // Express recognises an error handler by its four parameters.
   return async (error: unknown, request, response, _next) => {
     const id = requestId(request, response);
@@ -35,7 +35,7 @@ export function answerErrors({ log, closing }: Pick<Api, 'log' | 'closing'>): Er
       response.setHeader('retry-after', known ?? retryAfterSeconds);
     }
     const answer = jsonAnswer(status, { error: { code, message, status, id } });
-    await answerEarly({ request, response }, answer, closing);
+    await answerEarly({ request, response }, answer, openRequests.closing);
   };
 }
 

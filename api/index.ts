@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { JsonBodies } from '../core/http/json-bodies.ts';
 import type { Unreadable } from '../core/http/gated-server.ts';
 import { openBackendWatch } from '../model/backend-watch.ts';
-import { ApiError } from '../model/api-error.ts';
 import { FailureLimits } from '../model/failure-limits.ts';
 import { ContainerEnv } from '../model/container-env.ts';
 import { serviceSecretsBox } from '../model/service-settings.ts';
@@ -17,6 +16,7 @@ import { newApp } from './app.ts';
 import { startOrphanReaper } from './background/orphan-reaper.ts';
 import { explainUnreadable } from './errors.ts';
 import { Prefetcher } from './background/prefetch.ts';
+import { OpenRequests } from './open-requests.ts';
 import { PullProgresses } from './ready/pull-progress.ts';
 import { Retention } from './background/retention.ts';
 import type { Api, ApiDependencies } from './dependencies.ts';
@@ -47,10 +47,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
   const spawnTimes = opening.use(new SpawnTimes(deps));
   const prefetcher = opening.use(new Prefetcher(deps));
   await prefetcher.listen();
-  const closing = new AbortController();
-  opening.defer(() =>
-    closing.abort(new ApiError('Unavailable', 'The platform is being stopped, try again in a moment')),
-  );
+  const openRequests = opening.use(new OpenRequests());
   const api: Api = {
     ...deps,
     watch,
@@ -70,7 +67,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     clearServices: () => clearing.begin(),
     noteSpawn: (service, environment, time) => spawnTimes.note(service, environment, time),
     prefetch: (service, isMeant) => prefetcher.begin(service, isMeant),
-    closing: closing.signal,
+    openRequests,
   };
   const app = newApp(api, apiRoutes);
   const owned = opening.move();

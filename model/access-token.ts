@@ -1,5 +1,5 @@
 /** Access tokens: what a person or a program sends to act for an account. Only their hash is stored. */
-import { createHash, randomInt } from 'node:crypto';
+import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Scope } from '../contract/scopes.ts';
 import type { Collection } from '../core/store/store.ts';
@@ -150,7 +150,7 @@ export function accessTokenDocument(token: string, details: TokenDetails, now: D
 
 /** The hash under which a token, of whatever kind, is stored. */
 export function hashToken(token: string): string {
-  return createHash('sha256').update(token).digest('hex');
+  return hash('sha256', token);
 }
 
 /** The ID of a token for clients. */

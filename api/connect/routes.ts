@@ -22,6 +22,8 @@ export async function addRoute(api: Api, routed: RoutedUser): Promise<string> {
   const token = api.tokenFor(tokenSource(routed));
   const route = newRoute(token, routed);
   const now = await api.store.now();
+  const known = await api.store.get(routes, route.id);
+  if (known && movedRoute(known, route, now) === known) return token;
   let written = false;
   await upsert(api.store, routes, route.id, (current) => {
     const result = movedRoute(current, route, now);

@@ -86,7 +86,7 @@ async function streamProgress(api: Api, id: string, response: Response): Promise
     stream.send(next++, JSON.stringify({ status: latest.status, ...progress }));
   };
   using _pull = api.pullProgresses.listen(id, send);
-  for await (latest of api.watch.follow(id, AbortSignal.any([gone.signal, api.closing]))) {
+  for await (latest of api.watch.follow(id, AbortSignal.any([gone.signal, api.openRequests.closing]))) {
     await stream.drained(gone.signal);
     send();
   }

@@ -7,9 +7,10 @@ import type { WholeAnswer } from './linger.ts';
  * `json()`, which adds a charset, will not do.
  */
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
-  const { headers, body: bytes } = jsonAnswer(status, body);
-  response.writeHead(status, { ...headers, 'content-length': bytes.length });
-  response.end(bytes);
+  const text = JSON.stringify(body);
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+  // A text, because Node sends it together with the head.
+  response.end(text);
 }
 
 /** What `sendJson` would send. */

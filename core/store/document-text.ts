@@ -69,16 +69,26 @@ function dateText(date: Date, path: string): string {
   return date.toISOString();
 }
 
+/** Converts in place what was parsed. Few objects have marked keys. */
 function fromJson(json: Json): unknown {
   if (typeof json !== 'object' || json === null) return json;
-  if (Array.isArray(json)) return json.map(fromJson);
+  const fields = json as Record<string, unknown>;
+  const keys = Object.keys(fields);
+  for (const key of keys) if (key.charCodeAt(0) === dollarCode) return fromMarked(fields);
+  for (const key of keys) {
+    const item = fields[key];
+    if (typeof item === 'object' && item !== null) fields[key] = fromJson(item as Json);
+  }
+  return json;
+}
+
+function fromMarked(json: Record<string, unknown>): unknown {
   const value: Record<string, unknown> = {};
   for (const key of Object.keys(json)) {
     const item = json[key] as Json;
-    if (key.charCodeAt(0) !== dollarCode) setField(value, key, fromJson(item));
-    else if (key === '$date') return new Date(item as string);
-    else if (key === '$binary') return bytesOf(item as { base64: string });
-    else setField(value, key.slice(1), fromJson(item));
+    if (key === '$date') return new Date(item as string);
+    if (key === '$binary') return bytesOf(item as { base64: string });
+    setField(value, key.charCodeAt(0) === dollarCode ? key.slice(1) : key, fromJson(item));
   }
   return value;
 }

@@ -18,7 +18,7 @@ test('SQLite gives the space of deleted documents back to the disk while it runs
   expect(await sizeOf('berth.db')).toBeGreaterThan(30 * mib);
   while (ids.length > 0) await Promise.all(ids.splice(0, 100).map(async (id) => await store.delete(things, id)));
   // What is left is given back with further writes, of which there are always some.
-  for (let write = 0; write < 200 && (await sizeOf('berth.db')) > 6 * mib; write += 1) {
+  for (let write = 0; write < 2_000 && (await sizeOf('berth.db')) > 6 * mib; write += 1) {
     await store.insert(things, { id: `later-${write}` });
   }
   expect(await sizeOf('berth.db')).toBeLessThan(6 * mib);

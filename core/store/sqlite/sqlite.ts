@@ -1,6 +1,5 @@
 /** Documents in a SQLite file, for the threads of one process. */
 import { join } from 'node:path';
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { MessagePort } from 'node:worker_threads';
 import { KeyedMutex } from '../../async/keyed-mutex.ts';
 import { OpenOperations } from '../../async/open-operations.ts';
@@ -12,11 +11,11 @@ import { MonotonicTime, ownClocks } from '../store-time.ts';
 import { assertIndexable } from '../query-plan.ts';
 import type { AnyCollection } from '../query-plan.ts';
 import { dropBallast, loadBallast, makePrivate } from './files.ts';
-import { isFull, openDatabase } from './database.mjs';
+import { isFull } from './database.mjs';
 import { scanInBatches } from '../scan.ts';
 import { indexSql, querySql, tableSql } from './query.ts';
-import type { SqlValue } from './query.ts';
 import { lockFolder } from './lock.ts';
+import { SqliteReader } from './reader.ts';
 import { connectSqliteWriter, openSqliteWriter } from './writer.ts';
 import type { SqliteWriter, ThreadData } from './writer.ts';
 import { StoreError } from '../store.ts';
@@ -75,7 +74,7 @@ export async function openSharedSqliteStore(
   await using resources = new AsyncDisposableStack();
   try {
     const writer = resources.use(connectSqliteWriter(port, log));
-    const reader = openReader(file, resources);
+    const reader = resources.use(new SqliteReader(file));
     return new SqliteStore({ reader, writer, collections, resources: resources.move() });
   } catch (error) {
     throw storeError(error);
@@ -83,7 +82,7 @@ export async function openSharedSqliteStore(
 }
 
 interface Connections extends AsyncDisposable {
-  readonly reader: DatabaseSync;
+  readonly reader: SqliteReader;
   readonly writer: SqliteWriter;
 }
 
@@ -105,15 +104,9 @@ async function openConnections({ folder, collections, log }: SqliteStoreOptions)
   const file = join(folder, databaseFile);
   await makePrivate(file);
   const writer = opening.use(await openSqliteWriter(threadData(file, collections), log));
-  const reader = openReader(file, opening);
+  const reader = opening.use(new SqliteReader(file));
   const opened = opening.move();
   return { reader, writer, [Symbol.asyncDispose]: () => opened.disposeAsync() };
-}
-
-function openReader(file: string, opening: AsyncDisposableStack): DatabaseSync {
-  const reader = opening.adopt(openDatabase(file), (database) => database.close());
-  reader.exec('PRAGMA query_only = TRUE');
-  return reader;
 }
 
 interface Parts extends Pick<Connections, 'reader' | 'writer'> {
@@ -130,11 +123,10 @@ interface Row {
 class SqliteStore implements Store {
   readonly isShared = false;
   readonly #time = new MonotonicTime(ownClocks);
-  readonly #reader: DatabaseSync;
+  readonly #reader: SqliteReader;
   readonly #writer: SqliteWriter;
   readonly #collections: ReadonlyMap<string, AnyCollection>;
   readonly #resources: AsyncDisposableStack;
-  readonly #statements = new Map<string, StatementSync>();
   /** Changes of one document run one after another, so that they cause no conflicts with each other. */
   readonly #changes = new KeyedMutex();
   readonly #operations = new OpenOperations();
@@ -154,7 +146,7 @@ class SqliteStore implements Store {
 
   async ping(): Promise<void> {
     this.#assertOpen();
-    this.#select('SELECT 1', []);
+    reading(() => this.#reader.all('SELECT 1', []));
     await this.#operations.run(async () => await this.#writer.ping());
   }
 
@@ -216,7 +208,7 @@ class SqliteStore implements Store {
   ): Promise<T[]> {
     this.#assertOpen();
     const { text, values } = querySql(this.#declared(collection.name), query);
-    const rows = this.#select(text, values) as { document: string }[];
+    const rows = reading(() => this.#reader.all(text, values)) as { document: string }[];
     return rows.map((row) => textToDocument(row.document) as T);
   }
 
@@ -245,17 +237,8 @@ class SqliteStore implements Store {
 
   #read(collection: { name: string }, id: string): Row | undefined {
     const { name } = this.#declared(collection.name);
-    return this.#select(`SELECT version, document FROM "${name}" WHERE id = ?`, [id])[0] as Row | undefined;
-  }
-
-  #select(sql: string, values: readonly SqlValue[]): unknown[] {
-    try {
-      let statement = this.#statements.get(sql);
-      if (!statement) this.#statements.set(sql, (statement = this.#reader.prepare(sql)));
-      return statement.all(...values);
-    } catch (error) {
-      throw storeError(error);
-    }
+    const sql = `SELECT version, document FROM "${name}" WHERE id = ?`;
+    return reading(() => this.#reader.first(sql, id)) as Row | undefined;
   }
 
   #text(collection: { name: string }, id: string, document: StoredDocument): string {
@@ -273,6 +256,14 @@ class SqliteStore implements Store {
 
   #assertOpen(): void {
     if (this.#closed) throw new StoreError('unavailable', 'The store is closed');
+  }
+}
+
+function reading<R>(read: () => R): R {
+  try {
+    return read();
+  } catch (error) {
+    throw storeError(error);
   }
 }
 
