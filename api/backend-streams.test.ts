@@ -164,10 +164,13 @@ test('a client that does not read for a minute is disconnected and counted, whic
   void nodeEnded.promise.then(() => (ended = true));
   // As long as the system accepts bytes for the client, it counts as reading.
   await expect
-    .poll(async () => {
-      await clock.advance(10_000);
-      return ended;
-    })
+    .poll(
+      async () => {
+        await clock.advance(10_000);
+        return ended;
+      },
+      { timeout: 30_000 },
+    )
     .toBe(true);
   expect(await slow.metrics.metrics()).toContain('berth_api_dropped_streams_total{reason="stalled"} 1');
   client.destroy();

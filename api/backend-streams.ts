@@ -25,8 +25,27 @@ interface StreamRequest {
 interface StatusEvent {
   /** The position in the history of the status that it reports. */
   readonly id: number;
-  readonly data: object;
+  readonly data: string;
 }
+
+type StatusEvents = (history: readonly StatusEntry[]) => readonly StatusEvent[];
+
+/** The events of a history, made once for all streams of a backend. */
+export function statusEvents(
+  present: (history: readonly StatusEntry[]) => { id: number; data: object }[],
+): StatusEvents {
+  const known = new WeakMap<readonly StatusEntry[], readonly StatusEvent[]>();
+  return (history) => {
+    let events = known.get(history);
+    if (!events) {
+      events = present(history).map(({ id, data }) => ({ id, data: JSON.stringify(data) }));
+      known.set(history, events);
+    }
+    return events;
+  };
+}
+
+const v2Events = statusEvents((history) => history.map((entry, id) => ({ id, data: presentStatus(entry) })));
 
 /**
  * Streams the statuses of a backend: its history (from `Last-Event-ID` on, if the client sends it), then each new status until
@@ -36,21 +55,18 @@ export async function streamStatuses(
   api: Api,
   backend: string,
   { request, response, signal }: StreamRequest,
-  eventsOf: (history: readonly StatusEntry[]) => StatusEvent[] = v2Events,
+  eventsOf: StatusEvents = v2Events,
 ): Promise<void> {
   using stream = api.eventStreams.open(response);
   let last = lastEventId(request.headers['last-event-id']) ?? -1;
   for await (const { history } of api.watch.follow(backend, signal)) {
-    for (const { id, data } of eventsOf(history).filter((event) => event.id > last)) {
-      stream.send(id, JSON.stringify(data));
+    for (const { id, data } of eventsOf(history)) {
+      if (id <= last) continue;
+      stream.send(id, data);
       last = id;
     }
   }
   stream.end();
-}
-
-function v2Events(history: readonly StatusEntry[]): StatusEvent[] {
-  return history.map((entry, id) => ({ id, data: presentStatus(entry) }));
 }
 
 /**

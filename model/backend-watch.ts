@@ -1,7 +1,6 @@
 /** Follows changes of backends: the bus notifies, the store has the state. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { backendChanged } from '../contract/messages.ts';
-import { ChangeListeners } from '../core/async/change-listeners.ts';
-import { RequestCoalescer } from '../core/async/request-coalescer.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Store } from '../core/store/store.ts';
@@ -24,24 +23,116 @@ export interface BackendWatchDeps {
   readonly lookEveryMs: number;
 }
 
+/** So many followers are notified before other work of the process goes on: about 5 ms of writes to event streams. */
+const notifiedAtOnce = 200;
+
 /** Opens a watch, with one subscription for all followed backends. */
 export async function openBackendWatch({ store, bus, clock, lookEveryMs }: BackendWatchDeps): Promise<BackendWatch> {
-  const changes = new ChangeListeners(clock);
-  const reads = new RequestCoalescer<Backend | undefined>();
-  const subscription = await bus.subscribe(backendChanged, ({ backend }) => changes.notify(backend));
+  const followed = new Map<string, FollowedBackend>();
+  const subscription = await bus.subscribe(backendChanged, ({ backend }) => followed.get(backend)?.look());
+
+  function join(id: string, follower: Follower): FollowedBackend {
+    let backend = followed.get(id);
+    if (!backend) {
+      backend = new FollowedBackend(async () => await store.get(backends, id));
+      backend.lookEvery(lookEveryMs, clock);
+      followed.set(id, backend);
+    }
+    backend.followers.add(follower);
+    return backend;
+  }
+
+  function leave(id: string, follower: Follower, backend: FollowedBackend): void {
+    backend.followers.delete(follower);
+    if (backend.followers.size > 0) return;
+    backend[Symbol.dispose]();
+    followed.delete(id);
+  }
 
   async function* follow(id: string, signal: AbortSignal): AsyncGenerator<Backend, void, void> {
-    using change = changes.listen(id);
-    for (let seen = 0; !signal.aborted;) {
-      // A change wakes all followers in one turn of the event loop, and they share the read.
-      const backend = await reads.run(id, async () => await store.get(backends, id));
-      if (!backend) return;
-      if (backend.history.length > seen) yield backend;
-      seen = backend.history.length;
-      if (!backend.live) return;
-      await change.next(lookEveryMs, signal).catch(() => {});
+    const follower = new Follower(signal);
+    // Before the first read, so that no change is missed in between.
+    const backend = join(id, follower);
+    try {
+      let latest = await backend.read();
+      for (let seen = 0; latest && !signal.aborted; latest = await follower.next()) {
+        if (latest.history.length > seen) yield latest;
+        seen = Math.max(seen, latest.history.length);
+        if (!latest.live) return;
+      }
+    } finally {
+      leave(id, follower, backend);
     }
   }
 
   return { follow, [Symbol.asyncDispose]: () => subscription[Symbol.asyncDispose]() };
+}
+
+/** A backend with followers. One read after a change serves all of them. */
+class FollowedBackend implements Disposable {
+  readonly read: () => Promise<Backend | undefined>;
+  readonly followers = new Set<Follower>();
+  #looks: Disposable | undefined;
+  #isLooking = false;
+  #isLookDue = false;
+
+  constructor(read: () => Promise<Backend | undefined>) {
+    this.read = read;
+  }
+
+  lookEvery(periodMs: number, clock: Clock): void {
+    this.#looks = clock.every(periodMs, () => this.look());
+  }
+
+  /** Reads the backend, and hands it to the followers. */
+  look(): void {
+    this.#isLookDue = true;
+    if (!this.#isLooking) void this.#lookWhileDue();
+  }
+
+  [Symbol.dispose](): void {
+    this.#looks?.[Symbol.dispose]();
+  }
+
+  async #lookWhileDue(): Promise<void> {
+    this.#isLooking = true;
+    while (this.#isLookDue) {
+      this.#isLookDue = false;
+      const reading = this.read();
+      // Each follower throws the error of a failed read.
+      await reading.catch(() => {});
+      let count = 0;
+      for (const follower of this.followers) {
+        follower.take(reading);
+        count += 1;
+        if (count % notifiedAtOnce === 0) await nextTurn();
+      }
+    }
+    this.#isLooking = false;
+  }
+}
+
+/** Waits for what is read next. */
+class Follower {
+  readonly #signal: AbortSignal;
+  #reading: Promise<Backend | undefined> | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    signal.addEventListener('abort', () => this.#wake?.(), { once: true });
+  }
+
+  take(reading: Promise<Backend | undefined>): void {
+    this.#reading = reading;
+    this.#wake?.();
+  }
+
+  /** The last that was read since the last call, or what is read next; `undefined` when the signal aborts. */
+  async next(): Promise<Backend | undefined> {
+    if (!this.#reading && !this.#signal.aborted) await new Promise<void>((resolve) => (this.#wake = resolve));
+    const reading = this.#reading;
+    this.#reading = undefined;
+    return await reading;
+  }
 }

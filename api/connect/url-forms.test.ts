@@ -129,7 +129,7 @@ describe('the host of a session with a key', () => {
       return calls.filter((call) => call !== `update ${backends.name}`).toSorted();
     };
     const asked = await callsOf('host');
-    expect(asked).toContain(`update ${routes.name}`);
+    expect(asked).toContain(`get ${routes.name}`);
     expect(asked).toEqual(await callsOf('path'));
   });
 

@@ -9,15 +9,19 @@ import { currentV1State, v1States } from '../../model/v1-state.ts';
 import { answer } from '../app.ts';
 import { connect } from '../connect/connect.ts';
 import type { ConnectTarget } from '../connect/connect.ts';
-import { streamLog, streamStatuses } from '../backend-streams.ts';
+import { statusEvents, streamLog, streamStatuses } from '../backend-streams.ts';
 import { imageName } from '../present.ts';
 import { answerOlderReadyPage } from '../ready/ready.ts';
 import type { Api } from '../dependencies.ts';
 import { createSpawnToken, findSpawnToken, revokeSpawnToken } from '../connect/spawn-tokens.ts';
 import { stopBackend } from '../stop.ts';
 import { createService, listServices } from '../v2/services.ts';
-import { anyBackend, ownAccount, ownService, partOfAccount, visibleBackend, visibleService } from '../access.ts';
+import { anyBackend, ownService, visibleBackend, visibleService } from '../access.ts';
 import { presentV1Connection, presentV1State } from './present.ts';
+
+const v1Events = statusEvents((history) =>
+  v1States(history).map((state) => ({ id: state.position, data: presentV1State(state) })),
+);
 
 const spawnEndpoints = [
   answer(v1Endpoints.spawn, async (api, { parameters, body, caller, signal }) => {
@@ -70,14 +74,8 @@ function endpointsOf(generation: OlderGeneration, endpoints: Shared) {
       accounts: caller.permissions.accounts.map(({ account }) => account),
       is_admin: caller.permissions.isAdmin,
     })),
-    answer(endpoints.createService, async (api, { parameters, body, caller }) => {
-      ownAccount(caller, parameters.account);
-      await createService(api, parameters.account, body.name);
-      return { status: 'ok' };
-    }),
-    answer(endpoints.listServices, async (api, { parameters, query, caller }) => {
-      return await listServices(api, partOfAccount(caller, parameters.account), query);
-    }),
+    answer(endpoints.createService, createService),
+    answer(endpoints.listServices, listServices),
     answer(endpoints.fetch, async (api, { parameters, body, caller, signal }) => {
       ownService(caller, parameters);
       const target = { ...parameters, older: { generation } };
@@ -89,9 +87,7 @@ function endpointsOf(generation: OlderGeneration, endpoints: Shared) {
     ),
     answer(endpoints.statusStream, async (api, { parameters, request, response, signal }) => {
       const { id } = await anyBackend(api.store, parameters.backend_name);
-      await streamStatuses(api, id, { request, response, signal }, (history) =>
-        v1States(history).map((state) => ({ id: state.position, data: presentV1State(state) })),
-      );
+      await streamStatuses(api, id, { request, response, signal }, v1Events);
     }),
     answer(endpoints.logs, async (api, { parameters, caller, request, response, signal }) => {
       const backend = await visibleBackend(api.store, caller, parameters.backend_name);

@@ -3,7 +3,6 @@ import type { PageQuery } from '../../contract/pages.ts';
 import { chooseImage, images } from '../../model/image.ts';
 import { ApiError } from '../../model/api-error.ts';
 import { covers } from '../../model/permissions.ts';
-import type { AccountPermission } from '../../model/permissions.ts';
 import {
   environmentOf,
   findService,
@@ -34,14 +33,8 @@ export const serviceEndpoints = [
     ownService(caller, parameters);
     return presentConnection(api, await connect(api, parameters, body, signal));
   }),
-  answer(endpoints.createService, async (api, { parameters, body, caller }) => {
-    ownAccount(caller, parameters.account);
-    await createService(api, parameters.account, body.name);
-    return { status: 'ok' };
-  }),
-  answer(endpoints.listServices, async (api, { parameters, query, caller }) => {
-    return await listServices(api, partOfAccount(caller, parameters.account), query);
-  }),
+  answer(endpoints.createService, createService),
+  answer(endpoints.listServices, listServices),
   answer(endpoints.service, async (api, { parameters, caller }) =>
     presentService(api.urls, await visibleService(api.store, caller, parameters)),
   ),
@@ -96,24 +89,37 @@ export const serviceEndpoints = [
   }),
 ];
 
+/** A call that names an account, of any generation of the API. */
+interface InAccount {
+  readonly parameters: { readonly account: string };
+  readonly caller: Caller;
+}
+
 /** Names of an account's services, of those that the caller may see. */
-export async function listServices({ store }: Api, permission: AccountPermission, page: PageQuery) {
+export async function listServices(
+  { store }: Api,
+  { parameters, caller, query }: InAccount & { readonly query: PageQuery },
+) {
+  const permission = partOfAccount(caller, parameters.account);
   const ofAccount = { index: 'byAccount', equals: { account: permission.account } } as const;
   const includes = ({ deletedAt, name }: Service) => !deletedAt && covers(permission, name);
   const list = { collection: services, query: ofAccount, by: 'name', type: 'text', includes } as const;
-  const { items, next } = await findPage(store, list, page);
+  const { items, next } = await findPage(store, list, query);
   return { services: items.map(({ name }) => name), ...next };
 }
 
 /** Creates a service. Throws `ServiceExists`. */
-export async function createService(api: Api, account: string, name: string): Promise<void> {
-  const { store, rules, clock } = api;
+export async function createService(
+  { store, rules, clock, purgeRepository }: Api,
+  { parameters: { account }, caller, body: { name } }: InAccount & { readonly body: { readonly name: string } },
+) {
+  ownAccount(caller, account);
   const begun = await store.now();
   const service = newService({ account, name, cluster: rules.defaultCluster }, clock.now());
   const isFree = (await findService(store, service.id)) === undefined;
   // Tags of a deleted service with this name must not come back.
-  if (isFree) await api.purgeRepository(service.id, begun);
-  if (isFree && (await insertService(store, service))) return;
+  if (isFree) await purgeRepository(service.id, begun);
+  if (isFree && (await insertService(store, service))) return { status: 'ok' };
   throw new ApiError('ServiceExists', `Account "${account}" has a service "${name}" already`);
 }
 
