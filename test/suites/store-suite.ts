@@ -1,7 +1,8 @@
 /** The suite that every store driver passes. */
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import type { AnyCollection } from '../../core/store/query-plan.ts';
 import type { Store } from '../../core/store/store.ts';
+import { emptyStore } from '../kit/ports/empty-store.ts';
 import { describeContention, describeDocuments } from './store/documents.ts';
 import { describeQueries } from './store/queries.ts';
 import { describeScans } from './store/scans.ts';
@@ -10,11 +11,16 @@ import type { StoreData, Thing } from './store/things.ts';
 
 /** Declares the tests of a driver; `create` makes new, empty data. */
 export function describeStore(name: string, create: () => Promise<StoreData>): void {
+  // One store, which is emptied for each test: opening one takes longer than most tests.
+  const closing = new AsyncDisposableStack();
+  let shared: Promise<Store> | undefined;
+  const openShared = async () => closing.use(await closing.use(await create()).open(collections));
+  afterAll(async () => await closing.disposeAsync());
   const storeTest = test.extend<{ store: Store }>({
     // oxlint-disable-next-line no-empty-pattern -- Vitest reads from the pattern what a fixture needs
     store: async ({}, use) => {
-      await using data = await create();
-      await using store = await data.open(collections);
+      const store = await (shared ??= openShared());
+      await emptyStore(store, collections);
       await use(store);
     },
   });
@@ -28,7 +34,7 @@ export function describeStore(name: string, create: () => Promise<StoreData>): v
     describeQueries(storeTest);
   });
   describe(`${name}: scans`, () => {
-    describeScans(storeTest);
+    describeScans(storeTest, create);
   });
   describe(`${name}: closing`, () => {
     describeClosing(create);

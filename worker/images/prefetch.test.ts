@@ -8,10 +8,9 @@ import { upsert } from '../../core/store/upsert.ts';
 import { imageId, images } from '../../model/image.ts';
 import { newService, services } from '../../model/service.ts';
 import type { PrefetchResult } from '../metrics.ts';
-import { openEngineGate } from '../testing/engine-gate.ts';
-import type { EngineGate } from '../testing/engine-gate.ts';
-import { testEngineHost } from '../testing/test-engine.ts';
-import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
+import { openGatedPlatform } from '../testing/gated-platform.ts';
+import type { GatedPlatform } from '../testing/gated-platform.ts';
+import { eventually, polite, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform, TestWorkerOptions } from '../testing/test-platform.ts';
 import type { Worker } from '../worker.ts';
 
@@ -26,22 +25,21 @@ const pulling = /^POST \S*\/images\/create/;
 const inspecting = /^GET \S*\/images\/\S+\/json/;
 
 describe.skipIf(why !== undefined)(`prefetching on a real engine ${why ?? ''}`, () => {
-  let gate: EngineGate;
+  let fixture: GatedPlatform;
+  let gate: GatedPlatform['gate'];
   let platform: TestPlatform;
   let worker: Worker | undefined;
   beforeEach(async () => {
-    gate = await openEngineGate(testEngineHost);
-    platform = await openTestPlatform(gate.host);
+    fixture = await openGatedPlatform();
+    ({ gate, platform } = fixture);
   });
   afterEach(async () => {
-    await worker?.[Symbol.asyncDispose]();
     worker = undefined;
-    await platform?.[Symbol.asyncDispose]();
-    await gate?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
   });
 
   async function open(options?: TestWorkerOptions): Promise<void> {
-    worker = await platform.openWorker(options);
+    worker = await fixture.openWorker(options);
   }
 
   /** Stores an image, as a push does. */

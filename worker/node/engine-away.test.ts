@@ -1,29 +1,24 @@
 // Takes about 15 s
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EngineError } from '../docker/engine-error.ts';
-import { testEngineHost } from '../testing/test-engine.ts';
-import { openEngineGate } from '../testing/engine-gate.ts';
-import type { EngineGate } from '../testing/engine-gate.ts';
-import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
+import { openGatedPlatform } from '../testing/gated-platform.ts';
+import type { GatedPlatform } from '../testing/gated-platform.ts';
+import { eventually, polite, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
-import type { Worker } from '../worker.ts';
 
 const why = await whyNoTests();
 
 describe.skipIf(why !== undefined)(`a worker whose engine is down for a while ${why ?? ''}`, () => {
-  let gate: EngineGate;
+  let fixture: GatedPlatform;
+  let gate: GatedPlatform['gate'];
   let platform: TestPlatform;
-  let worker: Worker;
   beforeEach(async () => {
-    gate = await openEngineGate(testEngineHost);
-    platform = await openTestPlatform(gate.host);
-    worker = await platform.openWorker();
+    fixture = await openGatedPlatform();
+    ({ gate, platform } = fixture);
+    await fixture.openWorker();
   });
   afterEach(async () => {
-    gate?.open();
-    await worker?.[Symbol.asyncDispose]();
-    await platform?.[Symbol.asyncDispose]();
-    await gate?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
   });
 
   const containerOf = (id: string) => platform.containerOf(id);

@@ -1,9 +1,8 @@
 // Takes about 35 s
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { testEngineHost } from '../testing/test-engine.ts';
-import { openEngineGate } from '../testing/engine-gate.ts';
-import type { EngineGate } from '../testing/engine-gate.ts';
-import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
+import { openGatedPlatform } from '../testing/gated-platform.ts';
+import type { GatedPlatform } from '../testing/gated-platform.ts';
+import { eventually, polite, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import type { Worker } from '../worker.ts';
 
@@ -13,19 +12,17 @@ const why = await whyNoTests();
 const lockedUp = /^(?:\w+ \/networks|POST \/containers\/\w+\/(?:start|stop|kill)|DELETE \/containers)/;
 
 describe.skipIf(why !== undefined)(`a worker whose engine stops answering ${why ?? ''}`, () => {
-  let gate: EngineGate;
+  let fixture: GatedPlatform;
+  let gate: GatedPlatform['gate'];
   let platform: TestPlatform;
   let worker: Worker;
   beforeEach(async () => {
-    gate = await openEngineGate(testEngineHost);
-    platform = await openTestPlatform(gate.host);
-    worker = await platform.openWorker();
+    fixture = await openGatedPlatform();
+    ({ gate, platform } = fixture);
+    worker = await fixture.openWorker();
   });
   afterEach(async () => {
-    gate?.open();
-    await worker?.[Symbol.asyncDispose]();
-    await platform?.[Symbol.asyncDispose]();
-    await gate?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
   });
 
   const untilItSays = async (problem: RegExp | undefined) => {
@@ -67,7 +64,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine stops answering ${why 
     await eventually(async () => gate.asked(/^POST \/containers\/create/) > 0 || undefined);
     await worker[Symbol.asyncDispose]();
     gate.open();
-    worker = await platform.openWorker();
+    worker = await fixture.openWorker();
     expect((await platform.until(id, 'ready')).history.map(({ status }) => status)).not.toContain('terminated');
     await platform.end(id);
   });
@@ -75,9 +72,10 @@ describe.skipIf(why !== undefined)(`a worker whose engine stops answering ${why 
 
 describe.skipIf(why !== undefined)(`calls to an engine that stops answering ${why ?? ''}`, () => {
   it('time out, so that a backend can be ended whose start gets no answer', async () => {
-    await using gate = await openEngineGate(testEngineHost);
-    await using platform = await openTestPlatform(gate.host, { silenceMs: 500 });
-    await using _worker = await platform.openWorker();
+    // Longer than a busy engine takes for the network of the node.
+    await using silent = await openGatedPlatform({ silenceMs: 5_000 });
+    const { gate, platform } = silent;
+    await silent.openWorker();
     const imageDigest = await platform.images.add(polite);
     await platform.pull(imageDigest);
     gate.silence(/^POST \/containers\/\w+\/start/);

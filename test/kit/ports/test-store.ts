@@ -8,10 +8,11 @@ import { silentLog } from '../../../core/log/log.ts';
 import type { AnyCollection } from '../../../core/store/query-plan.ts';
 import { openSqliteStore } from '../../../core/store/sqlite/sqlite.ts';
 import { StoreError } from '../../../core/store/store.ts';
-import type { Collection, Store, StoredDocument } from '../../../core/store/store.ts';
+import type { Store } from '../../../core/store/store.ts';
 import { modelCollections } from '../../../model/collections.ts';
 import { registryCollections } from '../../../registry/index.ts';
 import { temporaryFolder } from '../machine/temporary-folder.ts';
+import { emptyStore } from './empty-store.ts';
 
 /** Finds all documents of a collection that has no index of its own. */
 const everything = { byId: ['id'] };
@@ -27,7 +28,7 @@ const free: Store[] = [];
 export async function openTestStore(): Promise<Store> {
   const store = free.pop() ?? (await openStore());
   return lend(store, async () => {
-    await empty(store);
+    await emptyStore(store, collections);
     free.push(store);
   });
 }
@@ -36,15 +37,6 @@ async function openStore(): Promise<Store> {
   const folder = await temporaryFolder();
   process.once('exit', () => rmSync(folder.path, { recursive: true, force: true }));
   return await openSqliteStore({ folder: folder.path, collections, log: silentLog() });
-}
-
-async function empty(store: Store): Promise<void> {
-  for (const declared of collections) {
-    const collection = declared as Collection<StoredDocument>;
-    const [index = ''] = Object.keys(collection.indexes);
-    const documents = await store.find(collection, { index });
-    await Promise.all(documents.map(async ({ id }) => await store.delete(collection, id)));
-  }
 }
 
 /** A store as one test sees it: its disposal waits for calls under way, and then gives the store back. */

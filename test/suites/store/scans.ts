@@ -1,10 +1,10 @@
 /** Tests of `scan`: in batches, beside writers. */
-import { expect } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Scan, Store } from '../../../core/store/store.ts';
-import { expectCode, idsOf, inOrder, things } from './things.ts';
-import type { StoreTest, Thing } from './things.ts';
+import { collections, expectCode, idsOf, inOrder, things } from './things.ts';
+import type { StoreData, StoreTest, Thing } from './things.ts';
 
-export function describeScans(storeTest: StoreTest): void {
+export function describeScans(storeTest: StoreTest, create: () => Promise<StoreData>): void {
   const all = { index: 'byRank' } as const;
   const scanned = async (store: Store, scan: Scan<Thing, 'byGroup' | 'byRank'>) => {
     const ids: string[] = [];
@@ -115,7 +115,9 @@ export function describeScans(storeTest: StoreTest): void {
     expect(await store.find(things, all)).toStrictEqual([]);
   });
 
-  storeTest('can be abandoned at any document, many times', async ({ store }) => {
+  test('can be abandoned at any document, many times', async () => {
+    await using data = await create();
+    await using store = await data.open(collections);
     await fill(store, 20);
     for (let round = 0; round < 200; round += 1) {
       for await (const { id } of store.scan(things, { ...all, batchSize: 4 })) if (id === 't05') break;

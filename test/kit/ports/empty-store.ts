@@ -1,0 +1,12 @@
+import type { AnyCollection } from '../../../core/store/query-plan.ts';
+import type { Collection, Store, StoredDocument } from '../../../core/store/store.ts';
+
+/** Deletes all documents of these collections, each of which has an index. */
+export async function emptyStore(store: Store, collections: readonly AnyCollection[]): Promise<void> {
+  for (const declared of collections) {
+    const collection = declared as Collection<StoredDocument>;
+    const [index = ''] = Object.keys(collection.indexes);
+    const documents = await store.find(collection, { index });
+    await Promise.all(documents.map(async ({ id }) => await store.delete(collection, id)));
+  }
+}
