@@ -22,6 +22,7 @@ function waiting(name: string, include: string[], env: Record<string, string> = 
       maxWorkers: 2 * cores,
       sequence: { groupOrder: 1 },
       hookTimeout: 120_000,
+      testTimeout: 120_000,
     },
   };
 }
