@@ -124,7 +124,8 @@ export function describeScans(storeTest: StoreTest, create: () => Promise<StoreD
     }
     // Started and never continued: closing does not wait for it.
     await store.scan(things, { ...all, batchSize: 4 }).next();
-    await store.update(things, 't05', (thing) => ({ ...thing, rank: 100 }));
+    const changed = await store.update(things, 't05', (thing) => ({ ...thing, rank: 100 }));
+    expect(changed).toMatchObject({ id: 't05', rank: 100 });
     await store[Symbol.asyncDispose]();
     await expectCode(scanned(store, all), 'unavailable');
   });
