@@ -1,3 +1,12 @@
+import { settledWithin } from './with-timeout.ts';
+import type { TimeLimit } from './with-timeout.ts';
+
+/**
+ * Each operation has limits of its own, which end it much sooner. A driver of a database that never settles one must not keep a
+ * process from ending.
+ */
+const settleLimitMs = 30_000;
+
 /** Operations that are under way, for an owner that waits for them when it closes. */
 export class OpenOperations {
   readonly #open = new Set<Promise<unknown>>();
@@ -12,8 +21,8 @@ export class OpenOperations {
     }
   }
 
-  /** Resolves when all operations that were started before have settled. */
-  async settled(): Promise<void> {
-    await Promise.allSettled(this.#open);
+  /** Resolves when all operations that were started before have settled, or after the limit. Never rejects. */
+  async settled(limit: TimeLimit = { ms: settleLimitMs }): Promise<void> {
+    await settledWithin(limit, async () => await Promise.allSettled(this.#open));
   }
 }
