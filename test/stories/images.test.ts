@@ -181,7 +181,7 @@ onAllEngines((setting) => {
   test.each([
     ['missing', { Cmd: ['/no/such/program'] }, 'exited with code 127 before it was ready: a program was not found'],
     ['over-at-once', { Cmd: ['/bin/sh'] }, 'its command must run a server'],
-    ['without-command', {}, 'ommand'],
+    ['without-command', {}, 'The image names no program to run: add CMD or ENTRYPOINT to its Dockerfile'],
     ['unknown-user', { Cmd: ['/entry'], User: 'nobody-here' }, 'nobody-here'],
   ])('an image that cannot run says why: %s', async (name, config, words) => {
     const { blobs, manifest } = packed(base, config);

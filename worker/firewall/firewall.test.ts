@@ -68,6 +68,17 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
     await Promise.all([platform.end(id), platform.end(neighbour)]);
   });
 
+  it('gives a backend no address of IPv6, so that no service can be reached over it, metadata included', async () => {
+    const imageDigest = await platform.images.addConfigured({
+      Cmd: ['/bin/sh', '-c', 'cat /proc/net/if_inet6 /proc/net/ipv6_route > out.txt; exec httpd -f -p $PORT'],
+    });
+    const id = await platform.schedule({ imageDigest });
+    await platform.until(id, 'ready');
+    const interfaces = (await fetchText(platform, id, '/out.txt')).split('\n').filter(Boolean);
+    expect(interfaces.filter((line) => !line.endsWith(' lo'))).toEqual([]);
+    await platform.end(id);
+  });
+
   it('does not let a backend out whose service says "none", also after its worker was replaced', async () => {
     await using other = await openTestPlatform();
     const worker = await other.openWorker({ settings: { firewall: 'required' } });
