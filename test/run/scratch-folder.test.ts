@@ -2,6 +2,7 @@ import { access } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { diskFolder } from '../kit/machine/disk-folder.ts';
 import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 import { openScratchFolder } from './scratch-folder.ts';
 
@@ -20,6 +21,15 @@ test('becomes the folder of temporary files, in the place that TMPDIR names, and
   await scratch[Symbol.asyncDispose]();
   expect(tmpdir()).toBe(parent.path);
   await expect(access(scratch.path)).rejects.toThrow('ENOENT');
+});
+
+test('leaves the folder on a disk as it was, also when the test of a run opens one', async () => {
+  await using run = await openScratchFolder();
+  const onDisk = diskFolder();
+  const scratch = await openScratchFolder();
+  expect(diskFolder()).toBe(run.path);
+  await scratch[Symbol.asyncDispose]();
+  expect(diskFolder()).toBe(onDisk);
 });
 
 test('finds a place without TMPDIR', async () => {

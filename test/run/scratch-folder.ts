@@ -20,7 +20,8 @@ export interface ScratchFolder extends AsyncDisposable {
  * the environment names another place for it.
  */
 export async function openScratchFolder(): Promise<ScratchFolder> {
-  const chosen = process.env['TMPDIR'];
+  const before = { TMPDIR: process.env['TMPDIR'], [diskFolderVariable]: process.env[diskFolderVariable] };
+  const chosen = before.TMPDIR;
   const parent = chosen || ((await hasMemory()) ? memoryFolder : tmpdir());
   // Short and without capital letters: podman allows 50 characters for a folder, and takes a path with capitals for no path.
   const path = join(parent, `berth-${randomBytes(3).toString('hex')}`);
@@ -30,9 +31,10 @@ export async function openScratchFolder(): Promise<ScratchFolder> {
   return {
     path,
     [Symbol.asyncDispose]: async () => {
-      delete process.env[diskFolderVariable];
-      if (chosen === undefined) delete process.env['TMPDIR'];
-      else process.env['TMPDIR'] = chosen;
+      for (const [name, value] of Object.entries(before)) {
+        if (value === undefined) delete process.env[name];
+        else process.env[name] = value;
+      }
       await rm(path, { recursive: true, force: true });
     },
   };

@@ -108,8 +108,8 @@ onAllDrivers((setting) => {
     const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.map(({ status }) => status).slice(-3)).toEqual(['terminating', 'hard-terminating', 'terminated']);
     const [soft, hard] = statuses.slice(-3);
-    // A timer may fire a millisecond early by the time of day.
-    expect(secondsBetween(soft?.time ?? '', hard?.time ?? '')).toBeGreaterThanOrEqual(graceSeconds - 0.001);
+    // Both are times of the store, which a busy worker reads with an error of some hundredths of a second.
+    expect(secondsBetween(soft?.time ?? '', hard?.time ?? '')).toBeGreaterThanOrEqual(graceSeconds - 0.5);
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external', exit_error: true });
   });
 
