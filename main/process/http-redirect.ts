@@ -33,7 +33,7 @@ export function secureUrl(host: string, target: string, urls: PlatformUrls): str
   return undefined;
 }
 
-/** A secret that was sent without TLS is not safe any more: the sender of anything but a page’s URL is told so. */
+/** A secret that was sent without TLS is not safe any more. The answer to all but a request for a page says so. */
 function answerWithoutTls(
   { method, headers, url = '' }: IncomingMessage,
   response: ServerResponse,

@@ -79,7 +79,7 @@ export function start(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): AsyncDisposable {
-  // Pebble waits for seconds before it looks at a challenge, and refuses requests at random, unless it is told otherwise.
+  // By default, Pebble waits for seconds before it looks at a challenge, and refuses requests at random.
   const calm = { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0' };
   const child = spawn(program, args, { env: { ...process.env, ...calm, ...env }, stdio: 'ignore' });
   return {

@@ -3,8 +3,8 @@ import { constants } from 'node:http2';
 import type { ServerHttp2Stream } from 'node:http2';
 
 /**
- * A stream of HTTP/2, as if it was a connection of HTTP/1.1 with a single request: whoever handles the request asks its connection
- * for the client's address, and for how much was sent.
+ * Shows a stream of HTTP/2 as a connection of HTTP/1.1 with a single request. The handler of the request asks its connection for the
+ * client's address, and for how much was sent.
  */
 export class StreamConnection extends EventEmitter {
   readonly encrypted = true;

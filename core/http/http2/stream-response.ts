@@ -133,7 +133,7 @@ export class StreamResponse extends Writable {
 /** A reset overtakes the end of the answer, which is sent well within this time. */
 const restMs = 1_000;
 
-/** After an answer: drops what the client still sends, then tells it that no more is needed (RFC 9113, section 8.1). */
+/** Drops what the client still sends after the answer, and resets the stream, so that it stops sending (RFC 9113, section 8.1). */
 export function endWithoutRest(stream: ServerHttp2Stream): void {
   if (stream.closed || stream.readableEnded) return;
   stream.resume();
