@@ -1,4 +1,4 @@
-/** The load of `isolation.ts`, in a process of its own: pushes, connects and garbage collections until it is told to stop. */
+/** The load of `isolation.ts`, in a process of its own: pushes, connects and garbage collections until the parent stops it. */
 import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runBerth } from '../test/kit/platform/berth-command.ts';

@@ -1,6 +1,7 @@
 /** Counts what each backend receives and sends, and stores the sums now and then. A request costs no write. */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
+import { PeriodicTask } from '../core/async/periodic-task.ts';
 import { withTimeout } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
@@ -74,13 +75,12 @@ export class BackendTraffic implements AsyncDisposable {
   readonly #deps: Deps;
   readonly #entries = new Map<string, Entry>();
   readonly #open = new Set<Open>();
-  readonly #timer: Disposable;
-  #writing: Promise<void> | undefined;
+  readonly #passes: PeriodicTask;
   #isClosed = false;
 
   constructor(deps: Deps) {
     this.#deps = deps;
-    this.#timer = deps.clock.every(trafficWriteMs, () => void this.#write(passLimitMs));
+    this.#passes = new PeriodicTask(deps.clock, trafficWriteMs, async () => await this.#write(passLimitMs));
   }
 
   /** A request to a backend has ended: counts it, and what its client's connection has carried since the last request on it. */
@@ -101,8 +101,7 @@ export class BackendTraffic implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#timer[Symbol.dispose]();
-    await this.#writing;
+    await this.#passes[Symbol.asyncDispose]();
     await this.#write(lastPassLimitMs);
   }
 
@@ -126,16 +125,12 @@ export class BackendTraffic implements AsyncDisposable {
   }
 
   async #write(limitMs: number): Promise<void> {
-    if (this.#writing) return;
     const { clock, log } = this.#deps;
     this.#gather();
     const limit = { clock, ms: limitMs, message: 'The store does not answer' };
-    this.#writing = withTimeout(limit, (signal) => this.#writeChanged(signal))
-      .catch((error: unknown) =>
-        log.warn({ err: error }, 'Cannot store the traffic of backends, the next pass tries again'),
-      )
-      .finally(() => (this.#writing = undefined));
-    await this.#writing;
+    await withTimeout(limit, (signal) => this.#writeChanged(signal)).catch((error: unknown) =>
+      log.warn({ err: error }, 'Cannot store the traffic of backends, the next pass tries again'),
+    );
   }
 
   /** Adds what is open now. */

@@ -32,7 +32,7 @@ const nothing = Buffer.alloc(0);
 
 const ended = new Error('The request has ended');
 
-/** It uses the connection of the backend, and is told about the client's by the client's connection. */
+/** It uses the connection of the backend. The client's connection reports to it what the client does. */
 export class Exchange implements ChannelUser {
   readonly #deps: ExchangeDeps;
   readonly #client: ClientSide;
