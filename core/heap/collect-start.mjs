@@ -7,10 +7,18 @@ import { runInNewContext } from 'node:vm';
  * V8 keeps it, because the heap of an idle thread does not grow. Blocks the thread for 10 to 150 ms.
  */
 export function collectStart() {
-  setFlagsFromString('--expose-gc');
-  // The flag shows its function only in contexts that are created after it.
-  const collect = runInNewContext('gc');
-  // V8 rejects cached code that was compiled with other flags: each later import of any thread would be compiled again.
-  setFlagsFromString('--no-expose-gc');
-  collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+  gcOfV8()({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+}
+
+/** The flag belongs to the process: where another thread clears it before this one has made its context, this one sets it again. */
+function gcOfV8() {
+  let gc;
+  while (gc === undefined) {
+    setFlagsFromString('--expose-gc');
+    // The flag shows its function only in contexts that are created after it.
+    gc = runInNewContext('globalThis.gc');
+    // V8 rejects cached code that was compiled with other flags: each later import of any thread would be compiled again.
+    setFlagsFromString('--no-expose-gc');
+  }
+  return gc;
 }

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { cachedDataVersionTag } from 'node:v8';
+import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { collectStart } from './collect-start.mjs';
 
@@ -6,4 +8,16 @@ test('compiled code that was kept before is still valid after it', () => {
   const before = cachedDataVersionTag();
   collectStart();
   expect(cachedDataVersionTag()).toBe(before);
+});
+
+test('threads that collect at the same time do not disturb each other', async () => {
+  const source = `
+    import { collectStart } from '${new URL('collect-start.mjs', import.meta.url).href}';
+    for (let count = 0; count < 100; count++) collectStart();
+  `;
+  const url = new URL(`data:text/javascript,${encodeURIComponent(source)}`);
+  const threads = Array.from({ length: 4 }, () => new Worker(url));
+  // An error in a thread rejects.
+  const ends = await Promise.all(threads.map((thread) => once(thread, 'exit')));
+  expect(ends).toEqual(threads.map(() => [0]));
 });
