@@ -58,9 +58,12 @@ function problemField(entry: StatusEntry): { problem?: string } {
 export function presentCurrentStatus(backend: Backend): StatusObject {
   const last = backend.history.at(-1);
   if (!last) throw new Error('A backend without a history');
-  const { startProblem } = backend;
-  const isWaiting = last.status === 'waiting' && startProblem !== undefined;
-  return { ...presentStatus(last), ...(isWaiting && { problem: `The container ${startProblem}` }) };
+  return { ...presentStatus(last), ...startProblemField(backend) };
+}
+
+/** Why the container of a backend that waits does not answer yet. */
+function startProblemField({ status, startProblem }: Backend): { problem?: string } {
+  return status === 'waiting' && startProblem !== undefined ? { problem: `The container ${startProblem}` } : {};
 }
 
 function presentEntry(entry: StatusEntry): StatusEntryObject {
@@ -78,10 +81,12 @@ function presentEntry(entry: StatusEntry): StatusEntryObject {
 }
 
 export function presentBackend(backend: Backend): BackendMetadata {
+  const entries = backend.history.map(presentEntry);
+  const last = entries.pop();
   return {
     ...commonFields(backend),
     max_mem_bytes: backend.peakMemoryBytes ?? 0,
-    statuses: backend.history.map(presentEntry),
+    statuses: last ? [...entries, { ...last, ...startProblemField(backend) }] : entries,
   };
 }
 

@@ -137,7 +137,12 @@ function isEnding({ status }: BackendStatus): boolean {
   return status === 'terminating' || status === 'hard-terminating' || status === 'terminated';
 }
 
-function endedError(backend: string, { termination_reason: reason }: BackendStatus): BerthError {
+function endedError(backend: string, { termination_reason: reason, problem }: BackendStatus): BerthError {
   const why = reason ? ` (${reason})` : '';
-  return new BerthError('BackendEnded', `The backend ${backend} ended before it was ready${why}`);
+  return new BerthError(
+    'BackendEnded',
+    problem === undefined
+      ? `The backend ${backend} ended before it was ready${why}`
+      : `The backend ${backend} ended${why}: ${problem}`,
+  );
 }

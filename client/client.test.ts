@@ -251,7 +251,10 @@ describe('time limits and signals', () => {
     const { backend_id: backend } = await clientOf().connect('acme/draw');
     await api.change(backend, ended);
     const error = await errorOf(clientOf().waitUntilReady(backend));
-    expect([error.code, error.message]).toEqual(['BackendEnded', `The backend ${backend} ended before it was ready`]);
+    expect([error.code, error.message]).toEqual([
+      'BackendEnded',
+      `The backend ${backend} ended: The container exited with code 1 before it was ready.`,
+    ]);
   });
 });
 

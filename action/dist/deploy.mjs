@@ -999,8 +999,9 @@ function endOfStream(transport, backend, signal) {
 function isEnding({ status }) {
 	return status === "terminating" || status === "hard-terminating" || status === "terminated";
 }
-function endedError(backend, { termination_reason: reason }) {
-	return new BerthError("BackendEnded", `The backend ${backend} ended before it was ready${reason ? ` (${reason})` : ""}`);
+function endedError(backend, { termination_reason: reason, problem }) {
+	const why = reason ? ` (${reason})` : "";
+	return new BerthError("BackendEnded", problem === void 0 ? `The backend ${backend} ended before it was ready${why}` : `The backend ${backend} ended${why}: ${problem}`);
 }
 // client/names.ts
 /** The two parts of a service's name, `<account>/<service>`. Throws `TypeError` for another form. */

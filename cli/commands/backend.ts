@@ -98,6 +98,7 @@ function backendText(backend: Backend): string {
     image: backend.image_digest,
     'highest memory': `${backend.max_mem_bytes} bytes`,
     created: backend.created_at,
+    problem: backend.statuses.at(-1)?.problem,
   });
   const history = table(
     ['STATUS', 'TIME', 'DETAILS'],

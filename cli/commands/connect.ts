@@ -8,6 +8,7 @@ import { fields } from '../output/table.ts';
 import { usageError } from '../errors.ts';
 import { nonNegative, variable } from '../arguments.ts';
 import type { Session } from '../session.ts';
+import { waitUntilReady } from '../wait-until-ready.ts';
 
 export interface ConnectOptions {
   readonly key?: string;
@@ -67,10 +68,7 @@ export async function connect(session: Session, name: string, options: ConnectOp
   const { backend_id: backend } = answer;
   // Its environment stays usable when the wait fails or is interrupted.
   if (options.wait) output.message(`${answer.spawned ? 'Spawned' : 'Found'} ${backend}, waiting until it is ready…`);
-  const { timeout } = options;
-  const { status } = options.wait
-    ? await client.waitUntilReady(backend, { signal, ...(timeout !== undefined && { timeoutMs: timeout * 1000 }) })
-    : answer;
+  const { status } = options.wait ? await waitUntilReady(session, backend, options.timeout) : answer;
   printConnection(session, { ...answer, status });
   if (!options.open) return;
   const opened = await openInBrowser(answer.ready_url || answer.url, session.io.env);

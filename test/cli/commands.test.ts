@@ -372,7 +372,7 @@ describe.skipIf(!engine)('the command line', () => {
     });
   });
 
-  test('exit codes: a wait that takes too long, Ctrl-C', async () => {
+  test('exit codes: a wait that takes too long, Ctrl-C; a wait says why the container does not answer', async () => {
     const deaf = { ...(await testImage('deaf')), tag: `${image}-deaf` };
     await runCommand('docker', ['load', '--quiet'], { ...at, input: packImage(deaf) });
     await cli.ok('push', 'deaf', deaf.tag, '--create');
@@ -382,6 +382,9 @@ describe.skipIf(!engine)('the command line', () => {
     const { backend_id: backend } = await connect(platform, 'deaf', { key: 'a' });
     const following = cli.start(['connect', 'deaf', '--key', 'a', '--wait']);
     await following.output(/(waiting until it is ready)/);
+    const problem = 'The container listens on no TCP port, expected 8080';
+    await following.output(new RegExp(`(Warning: ${problem})`));
+    expect(await cli.ok('backend', 'info', backend)).toContain(problem);
     following.kill('SIGINT');
     expect(await following.done).toMatchObject({ code: 130, stdout: '' });
     await cli.ok('backend', 'stop', '--force', backend);
