@@ -13,7 +13,7 @@ const pushes = 20;
 const sizeBytes = 100 * 1024 * 1024;
 
 /** Long enough for the garbage collector to free the memory of the start. */
-const settleMs = 5_000;
+const settleMs = 25_000;
 
 /** Restarts the platform, so that it is idle, and measures both. */
 export async function idleMemory(platform: TestPlatform): Promise<Row> {

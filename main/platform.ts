@@ -1,6 +1,6 @@
 /** The composition root: opens drivers, listeners and components in order, and closes them in order. */
 import { systemClock } from '../core/clock/system-clock.ts';
-import { collectStart } from '../core/heap/collect-start.mjs';
+import { collectAfterMs, collectStart } from '../core/heap/collect-start.mjs';
 import { operationsHandler } from '../core/http/operations.ts';
 import type { ReadinessChecks } from '../core/http/operations.ts';
 import type { ServerHandlers } from '../core/http/gated-server.ts';
@@ -36,9 +36,6 @@ const components = {
   api: async () => await import('./components/api.ts'),
   worker: async () => await import('./components/worker.ts'),
 };
-
-/** The first requests come right after a start, and should not wait until its garbage is collected. */
-const collectAfterMs = 2_000;
 
 /**
  * A running platform, or the part of a platform in this process. Disposing it shuts everything down in order, even if a part

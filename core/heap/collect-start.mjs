@@ -3,6 +3,12 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /**
+ * How long after its start a thread collects. The first requests should not wait for it, and a process that soon ends again, as a
+ * command or in a test, does not do it: it takes a quarter of the CPU time of a start.
+ */
+export const collectAfterMs = 20_000;
+
+/**
  * Frees what a start has left in the heap of this thread: loading the sources takes 3 MB in a small thread and 10 MB in a large one.
  * V8 keeps it, because the heap of an idle thread does not grow. Blocks the thread for 10 to 150 ms.
  */

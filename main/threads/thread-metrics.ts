@@ -6,8 +6,8 @@ import type { Metrics } from '../../core/metrics/metrics.ts';
 
 const quantiles = [0.5, 0.99];
 
-/** Often enough to see a delay of 10 ms, and rarely enough for an idle process. */
-const resolutionMs = 20;
+/** A hundred and more between two scrapes, and rarely enough for an idle process. */
+const resolutionMs = 100;
 
 const nsPerSecond = 1e9;
 

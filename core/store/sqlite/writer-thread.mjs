@@ -3,7 +3,7 @@
  * would load what strips its types into each thread, which takes 10 MB.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { collectStart } from '../../heap/collect-start.mjs';
+import { collectAfterMs, collectStart } from '../../heap/collect-start.mjs';
 import { isFull, openDatabase } from './database.mjs';
 
 /** @import { DatabaseSync, StatementSync } from 'node:sqlite' */
@@ -36,7 +36,7 @@ function start(owner, data) {
   }
   const requests = new Requests(owner, database);
   requests.listen(owner);
-  collectStart();
+  setTimeout(collectStart, collectAfterMs).unref();
   answer(owner, { kind: 'opened' });
 }
 
