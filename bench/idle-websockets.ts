@@ -41,7 +41,7 @@ async function open(wanted: number) {
   return opened;
 }
 
-/** What the proxy has in memory when it has collected its garbage. */
+/** What the proxy has in memory when it has collected its garbage, as V8 does in a process that is idle for half a minute. */
 async function settled(): Promise<number> {
   await delay(settleMs);
   process.kill(proxy.pid, 'SIGUSR2');

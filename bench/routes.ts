@@ -35,8 +35,10 @@ for (const mongodbUrl of [undefined, process.env['MONGODB_URL']]) {
       await startManyRoutes({ folder: folder.path, backendPort: backend.port, routes, mongodbUrl }),
     );
     pin(proxy.pid, proxyCore);
+    const tokens = join(folder.path, `tokens-${routes}`);
     const script = join(folder.path, `routes-${routes}.lua`);
-    await writeFile(script, scriptOf(proxy.tokens));
+    await writeFile(tokens, proxy.tokens.join('\n'));
+    await writeFile(script, scriptReading(tokens));
     return { proxy, script };
   };
   const [many, one] = [await start(routeCount), await start(1)];
@@ -52,10 +54,14 @@ for (const mongodbUrl of [undefined, process.env['MONGODB_URL']]) {
 }
 process.stdout.write(`${table(rows)}\n`);
 
-/** A script for wrk that asks for one route after the other, in an order that no cache of the processor likes. */
-function scriptOf(tokens: readonly string[]): string {
+/**
+ * A script for wrk that asks for one route after the other, in an order that no cache of the processor likes. The tokens are in a file:
+ * LuaJIT accepts 65,536 constants in a script.
+ */
+function scriptReading(tokensFile: string): string {
   return [
-    `local tokens = {${tokens.map((token) => JSON.stringify(token)).join(',')}}`,
+    'local tokens = {}',
+    `for token in io.lines(${JSON.stringify(tokensFile)}) do tokens[#tokens + 1] = token end`,
     'local at = 0',
     'local step = 7919 % #tokens',
     'if step == 0 then step = 1 end',

@@ -53,10 +53,10 @@ export interface Carrier {
 }
 
 /** A request or an upgraded connection that is open, whose bytes are counted as they pass. */
-interface Open {
+export interface Open {
   /** Absent until it is known. */
   readonly backend?: string;
-  readonly request: { readonly socket: Socket };
+  readonly socket: Socket;
 }
 
 /** What a connection has carried so far. */
@@ -135,8 +135,8 @@ export class BackendTraffic implements AsyncDisposable {
 
   /** Adds what is open now. */
   #gather(): void {
-    for (const { backend, request } of this.#open) {
-      if (backend !== undefined) this.#count(backend, carriedBy(request.socket));
+    for (const { backend, socket } of this.#open) {
+      if (backend !== undefined) this.#count(backend, carriedBy(socket));
     }
     for (const entry of this.#entries.values()) entry.openConnections = 0;
     for (const [backend, count] of this.#deps.openConnections()) this.#entryOf(backend).openConnections = count;

@@ -52,7 +52,7 @@ test('an upgraded connection that cannot be joined with its backend', async () =
   await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => void socket.write(switching));
   const { token, backend } = await spawnReady(fixture, program);
-  fixture.server.on('upgrade', (_request, socket) => void (socket.setMaxListeners = broken));
+  fixture.server.on('upgrade', (_request, socket) => void (socket.write = broken));
   expect(await exchangeBytes(fixture.port, upgrade(token))).toMatch(/^(?:HTTP\/1\.1 101 |$)/);
   await until(() => program.sockets.size === 0);
   await until(() => fixture.reports.at(-1)?.[backend] === undefined);

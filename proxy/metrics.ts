@@ -8,7 +8,7 @@ import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import { AccessLogSample, traceOf } from './access-log.ts';
 import { carriedBy } from './backend-traffic.ts';
-import type { BackendTraffic, Carrier } from './backend-traffic.ts';
+import type { BackendTraffic, Carrier, Open } from './backend-traffic.ts';
 import type { RequestContext } from './request-context.ts';
 import { codeClasses, codeClassOf, ServiceMetrics } from './service-metrics.ts';
 
@@ -32,6 +32,13 @@ interface ProxyMetricsDeps {
   readonly serviceOf: (backend: string) => string | undefined;
   /** The share of requests that are logged. Failed ones always are. */
   readonly accessLogPercent: number;
+}
+
+/** The beginning of a request. */
+export interface Begun {
+  readonly startedMs: number;
+  /** What its connection had carried. */
+  readonly before: Carrier;
 }
 
 /** A request that has ended. */
@@ -94,16 +101,17 @@ export class ProxyMetrics implements Disposable {
     deps.metrics.registerMetric(open);
   }
 
-  /** Counts and logs a request when it has ended. */
+  /** Counts and logs a request when it has ended, unless it was upgraded. */
   track(context: RequestContext): void {
-    const { request } = context;
-    const { socket } = request;
-    const { clock, errorBoundary, traffic } = this.#deps;
+    const { request, socket } = context;
+    const { clock, errorBoundary } = this.#deps;
     const startedMs = clock.now().getTime();
     const before = carriedBy(socket);
-    traffic.follow(context);
+    context.begun = { startedMs, before };
+    this.follow(context);
     const onClosed = errorBoundary.wrap(() => {
-      traffic.unfollow(context);
+      this.unfollow(context);
+      if (context.isUpgraded === true) return;
       const after = carriedBy(socket);
       const ended = {
         id: () => requestId(request),
@@ -119,6 +127,15 @@ export class ProxyMetrics implements Disposable {
       this.ended(ended, after);
     });
     context.closed.addEventListener('abort', onClosed);
+  }
+
+  /** Counts what a request or an upgraded connection carries while it is open, until `unfollow`. */
+  follow(open: Open): void {
+    this.#deps.traffic.follow(open);
+  }
+
+  unfollow(open: Open): void {
+    this.#deps.traffic.unfollow(open);
   }
 
   /** Counts and logs a request that has ended. `carrier` is the connection of its client, if it was for a backend. */

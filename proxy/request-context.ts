@@ -6,24 +6,28 @@ import type { Duplex } from 'node:stream';
 import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
 import type { ErrorBoundary } from '../core/log/error-boundary.ts';
 import { hasBody } from './headers.ts';
-import { keepAlive } from './sockets.ts';
+import type { Begun } from './metrics.ts';
+import { ignoreError, keepAlive } from './sockets.ts';
 
 export interface RequestContext {
   readonly request: IncomingMessage;
+  readonly socket: Socket;
   /** For an upgrade, the response that rejects it. */
   readonly response: ServerResponse;
   /** Only if the request asks for an upgrade. */
   readonly upgrade?: UpgradeRequest;
   /** Only if the client pipelines: resolves when the earlier requests on the connection are answered. */
   readonly earlier?: Promise<void>;
-  /** Aborts when everything is sent, or the client has disconnected. */
+  /** Aborts when everything is sent, the connection was upgraded, or the client has disconnected. */
   readonly closed: AbortSignal;
   /** The status of the response; `undefined` if there was none. */
   status(): number | undefined;
+  /** When it began, and what its connection had carried before. */
+  begun?: Begun;
   /** The backend, once it is known. */
   backend?: string;
-  /** The backend's side of an upgraded connection. */
-  joined?: Duplex;
+  /** Whether the connection was upgraded. From then on, it has nothing to do with the request. */
+  isUpgraded?: boolean;
   /** What a browser gets to see instead of an answer while the backend starts. */
   readinessUrl?: string;
   /** The proxy's own error that was answered. */
@@ -36,6 +40,8 @@ export interface UpgradeRequest {
   readonly head: Buffer;
   /** Earlier requests on the connection are still unanswered, so the connection cannot be upgraded. */
   readonly isEarly: boolean;
+  /** Ends the request, and leaves the connection. */
+  readonly leave: () => void;
 }
 
 /** The reason of every `closed` signal. It is a constant because an error for each would be a good part of a short request's cost. */
@@ -61,7 +67,8 @@ export function plainContext(request: IncomingMessage, response: ServerResponse)
     closing.abort(ended);
   });
   const status = () => (response.headersSent ? response.statusCode : undefined);
-  return { request, response, ...(last && { earlier: untilClosed(last) }), closed: closing.signal, status };
+  const earlier = last && { earlier: untilClosed(last) };
+  return { request, socket, response, ...earlier, closed: closing.signal, status };
 }
 
 function untilClosed(closed: AbortSignal): Promise<void> {
@@ -77,22 +84,18 @@ export function upgradeContext(
 ): RequestContext {
   keepAlive(socket);
   const closing = new AbortController();
-  socket.once('close', () => closing.abort(ended));
-  // An error is followed by `close`, which is handled.
-  socket.on('error', () => {});
+  const onClose = () => closing.abort(ended);
+  socket.once('close', onClose);
+  socket.on('error', ignoreError);
   const earlier = [...(unansweredOn.get(socket)?.keys() ?? [])];
-  const response = rejection(request, { socket, earlier, errorBoundary });
-  const upgrade = { socket, head, isEarly: earlier.length > 0 };
-  const status = () => (response.headersSent ? response.statusCode : response.socket ? undefined : 101);
-  return { request, response, upgrade, closed: closing.signal, status };
-}
-
-/** Frees the head of a request that was upgraded: the connection may stay open for hours. What the log needs stays. */
-export function forgetHead(request: IncomingMessage): void {
-  const { traceparent } = request.headers;
-  request.headers = traceparent === undefined ? {} : { traceparent };
-  request.rawHeaders = [];
-  request.url = '';
+  const { response, onDrain } = rejection(request, { socket, earlier, errorBoundary });
+  const leave = () => {
+    socket.off('close', onClose).off('drain', onDrain);
+    closing.abort(ended);
+  };
+  const upgrade = { socket, head, isEarly: earlier.length > 0, leave };
+  const status = () => (response.headersSent ? response.statusCode : undefined);
+  return { request, socket: request.socket, response, upgrade, closed: closing.signal, status };
 }
 
 /**
@@ -127,7 +130,7 @@ function trackResponses(socket: Duplex): Map<ServerResponse, AbortSignal> {
 function rejection(
   request: IncomingMessage,
   { socket, earlier, errorBoundary }: { socket: Duplex; earlier: ServerResponse[]; errorBoundary: ErrorBoundary },
-): ServerResponse {
+): { readonly response: ServerResponse; readonly onDrain: () => void } {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   const last = earlier.at(-1);
@@ -145,5 +148,5 @@ function rejection(
     socket.off('drain', onDrain);
     (socket as Socket).destroySoon();
   });
-  return response;
+  return { response, onDrain };
 }

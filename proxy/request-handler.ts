@@ -1,6 +1,5 @@
 /** Handles a request: finds its route, waits until its backend is ready, and forwards it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
 import type { Route } from '../model/route.ts';
 import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
@@ -18,12 +17,13 @@ import { nodeOf } from './lookup.ts';
 import type { Address, BackendLocation, Lookup } from './lookup.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import { isNavigation, leadToReadinessPage, readinessPageAfterMs, readinessUrl } from './readiness-page.ts';
-import { forgetHead, isUpgradeWanted } from './request-context.ts';
+import { isUpgradeWanted } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
 import { headOf, requestHeaders } from './request-headers.ts';
 import { isForwardable } from './request-syntax.ts';
 import { sessionView } from './session-view.ts';
 import { destroyOnEnd } from './sockets.ts';
+import { Upgraded } from './upgraded.ts';
 
 export interface RequestHandlerDeps {
   readonly clock: Clock;
@@ -52,9 +52,14 @@ export class RequestHandler {
   readonly #deps: RequestHandlerDeps;
   readonly #draining = new AbortController();
   readonly #open = new Set<RequestContext>();
+  readonly #upgraded = new Set<Upgraded>();
+  /** One object for all upgraded connections. */
+  readonly #upgradedDeps: ConstructorParameters<typeof Upgraded>[2];
 
   constructor(deps: RequestHandlerDeps) {
     this.#deps = deps;
+    const { connections, metrics } = deps;
+    this.#upgradedDeps = { connections, metrics, onClientClosed: (upgraded) => this.#upgraded.delete(upgraded) };
   }
 
   /** Handles a request. Errors are answered, not thrown. */
@@ -92,7 +97,10 @@ export class RequestHandler {
     {
       using _notice = clock.after(noticeMs, () => forwarder.closeUpgraded());
       const limit = { clock, ms: deadlineMs };
-      await settledWithin(limit, async () => await Promise.all([...this.#open].map(untilClosed)));
+      await settledWithin(limit, async () => {
+        await Promise.all([...this.#open].map(untilClosed));
+        await Promise.all([...this.#upgraded].map(async (each) => await each.clientClosed()));
+      });
     }
     for (const { response, upgrade } of this.#open) (upgrade?.socket ?? response).destroy();
     forwarder.cutUpgraded();
@@ -163,16 +171,12 @@ export class RequestHandler {
     return route?.backend === backend ? undefined : route;
   }
 
-  /** Counts the request as an open connection of its backend until it is closed, on both sides if it was upgraded. */
+  /** Counts the request as an open connection of its backend until it is closed. */
   #count(context: RequestContext, backend: string): OpenConnection {
     context.backend = backend;
     const { connections, errorBoundary } = this.#deps;
     const open = connections.open(backend);
-    const close = errorBoundary.wrap(() => {
-      const { joined } = context;
-      if (joined && !joined.closed) joined.once('close', () => open[Symbol.dispose]());
-      else open[Symbol.dispose]();
-    });
+    const close = errorBoundary.wrap(() => open[Symbol.dispose]());
     if (context.closed.aborted) close();
     else context.closed.addEventListener('abort', close);
     return open;
@@ -205,15 +209,21 @@ export class RequestHandler {
     if (closed.aborted) return;
     try {
       if (upgrade) {
-        const onJoined = (backend: Duplex) => {
-          context.joined = backend;
-          forgetHead(request);
-        };
+        const onJoined = () => this.#follow(context, to.backend);
         await forwarder.upgrade(request, { ...upgrade, response, onJoined }, to);
       } else await forwarder.web(request, response, to);
     } catch (error) {
       throw await lookup.explain(to.backend, asProxyError(error));
     }
+  }
+
+  /** Follows an upgraded connection, whose request has ended. */
+  #follow(context: RequestContext, backend: string): Upgraded {
+    const upgraded = new Upgraded(context, backend, this.#upgradedDeps);
+    this.#upgraded.add(upgraded);
+    context.isUpgraded = true;
+    context.upgrade?.leave();
+    return upgraded;
   }
 }
 

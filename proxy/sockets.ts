@@ -18,6 +18,9 @@ export function keepAlive(connection: Duplex): void {
   connection.setNoDelay(true);
 }
 
+/** For `error` events that are followed by `close`, which is handled. One function for all connections. */
+export function ignoreError(): void {}
+
 /**
  * Destroys a connection that is not being read when its client closes it, until disposed. Data that the client sends meanwhile
  * stays in the connection's buffer, up to the size of the buffer.

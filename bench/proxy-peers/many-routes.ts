@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { silentLog } from '../../core/log/log.ts';
 import { openMongoStore } from '../../core/store/mongodb/mongodb.ts';
+import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import { backends } from '../../model/backend.ts';
 import { nodes } from '../../model/node.ts';
 import { newRoute, routes } from '../../model/route.ts';
@@ -9,25 +10,29 @@ import { proxies, traffic } from '../../model/traffic.ts';
 import { openFixture, spawnReady } from '../../proxy/testing/fixture.ts';
 import type { Session } from '../../proxy/testing/fixture.ts';
 import { newToken } from '../../proxy/testing/token.ts';
+import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 
 const [backendPort = '', count = '1', tokensFile = '', mongodbUrl] = process.argv.slice(2);
 const log = silentLog();
 const collections = [backends, nodes, routes, traffic, proxies];
 const database = `berth-bench-routes-${process.pid}`;
-const mongo =
-  mongodbUrl === undefined ? undefined : await openMongoStore({ url: mongodbUrl, database, collections, log });
-await using fixture = await openFixture({ log, ...(mongo && { store: mongo }) });
-const subject = mongo ? { ...fixture, store: mongo } : fixture;
+await using folder = await temporaryFolder();
+// The store of a test would be emptied document by document at the end, and stay open for the next test.
+await using store =
+  mongodbUrl === undefined
+    ? await openSqliteStore({ folder: folder.path, collections, log })
+    : await openMongoStore({ url: mongodbUrl, database, collections, log });
+await using fixture = await openFixture({ log, store });
 const at = { address: { host: '127.0.0.1', port: Number(backendPort) } };
 const sessions: Session[] = [];
-for (let i = 0; i < Math.min(100, Number(count)); i += 1) sessions.push(await spawnReady(subject, at));
+for (let i = 0; i < Math.min(100, Number(count)); i += 1) sessions.push(await spawnReady(fixture, at));
 const tokens = sessions.map(({ token }) => token);
 const adding = async () => {
   while (tokens.length < Number(count)) {
     const token = newToken();
     const { backend } = sessions[tokens.length % sessions.length] ?? { backend: '' };
     tokens.push(token);
-    await subject.store.insert(routes, newRoute(token, { backend, user: `user-${tokens.length}` }));
+    await store.insert(routes, newRoute(token, { backend, user: `user-${tokens.length}` }));
   }
 };
 await Promise.all(Array.from({ length: 64 }, adding));

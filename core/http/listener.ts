@@ -128,10 +128,15 @@ class OpenConnections implements FurtherConnections {
 
   constructor(server: Server) {
     const event = connectionEvent(server);
+    const busy = this.#busy;
+    // A function for all connections: one for each would be a good part of what an idle WebSocket takes.
+    const onClose = function (this: Duplex) {
+      busy.delete(this);
+    };
     server.on(event, (socket: Socket) => {
       if (isHttp2(socket)) return;
-      this.#busy.set(socket, 0);
-      socket.once('close', () => this.#busy.delete(socket));
+      busy.set(socket, 0);
+      socket.on('close', onClose);
     });
     if (event !== 'connection') {
       server.on('connection', (socket) => {

@@ -9,7 +9,7 @@ import type { SessionView } from '../session-view.ts';
 import type { Dialer } from './dial.ts';
 import { HttpProxy } from './http-proxy.ts';
 import { endedGraceMs, Pools } from './pools.ts';
-import type { Splice } from './splice.ts';
+import type { Splice, SpliceOwner, SpliceUser } from './splice.ts';
 import { forwardUpgrade } from './upgrade.ts';
 
 /** A request to a backend. */
@@ -30,8 +30,8 @@ export interface Upgrading {
   readonly head: Buffer;
   /** Rejects the upgrade. */
   readonly response: ServerResponse;
-  /** Called with the backend's connection when the two are joined. */
-  readonly onJoined: (backend: Duplex) => void;
+  /** Called when the connections of the client and of the backend are joined. Returns what follows them. */
+  readonly onJoined: () => SpliceUser;
 }
 
 interface ForwarderDeps {
@@ -52,6 +52,7 @@ export class Forwarder implements Disposable {
   readonly #plain: HttpProxy;
   /** Every upgraded connection, by backend. */
   readonly #upgraded = new Map<string, Set<Splice>>();
+  readonly #owner: SpliceOwner;
   readonly #periods: Disposable | undefined;
   #isClosing = false;
 
@@ -59,6 +60,7 @@ export class Forwarder implements Disposable {
     this.#deps = deps;
     this.#pools = new Pools(deps);
     this.#plain = new HttpProxy(this.#pools, deps.errorBoundary);
+    this.#owner = { errorBoundary: deps.errorBoundary, onClosed: (splice) => this.#untrack(splice) };
     // One timer for all connections.
     if (deps.webSocketPingMs > 0) this.#periods = deps.clock.every(deps.webSocketPingMs, () => this.#endPeriod());
   }
@@ -70,8 +72,8 @@ export class Forwarder implements Disposable {
 
   /** Forwards a request that asks for an upgrade. */
   async upgrade(request: IncomingMessage, client: Upgrading, to: Destination): Promise<void> {
-    const onUpgraded = (splice: Splice) => this.#track(to.backend, splice);
-    await forwardUpgrade(request, client, to, { ...this.#deps, onUpgraded });
+    const onUpgraded = (splice: Splice) => this.#track(splice);
+    await forwardUpgrade(request, client, to, { ...this.#deps, owner: this.#owner, onUpgraded });
   }
 
   /** Closes the idle connections of a backend that has ended now, and those in use after a grace period. */
@@ -98,17 +100,18 @@ export class Forwarder implements Disposable {
     this.#pools[Symbol.dispose]();
   }
 
-  #track(backend: string, splice: Splice): void {
-    const splices = this.#upgraded.get(backend) ?? new Set();
-    this.#upgraded.set(backend, splices.add(splice));
-    const onClose = () => {
-      if (!splice.client.closed || !splice.backend.closed) return;
-      splices.delete(splice);
-      if (splices.size === 0 && this.#upgraded.get(backend) === splices) this.#upgraded.delete(backend);
-    };
-    splice.client.once('close', onClose);
-    splice.backend.once('close', onClose);
+  #track(splice: Splice): void {
+    const { backendId } = splice;
+    const splices = this.#upgraded.get(backendId) ?? new Set();
+    this.#upgraded.set(backendId, splices.add(splice));
     if (this.#isClosing) askToReconnect(splice);
+  }
+
+  #untrack(splice: Splice): void {
+    const { backendId } = splice;
+    const splices = this.#upgraded.get(backendId);
+    splices?.delete(splice);
+    if (splices?.size === 0) this.#upgraded.delete(backendId);
   }
 
   #endPeriod(): void {

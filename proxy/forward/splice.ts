@@ -18,12 +18,34 @@ export interface SpliceEnds {
   readonly backend: Duplex;
   /** Whether both sides speak WebSocket. */
   readonly isWebSocket: boolean;
+  /** The ID of the backend. */
+  readonly backendId: string;
 }
 
-/** Two joined connections. When both directions have ended, or one connection has failed, both are closed. */
+/** What all splices share. */
+export interface SpliceOwner {
+  readonly errorBoundary: ErrorBoundary;
+  /** Called when both sides are closed. */
+  readonly onClosed: (splice: Splice) => void;
+}
+
+/** What a splice calls when it ends. */
+export interface SpliceUser {
+  onClientClosed(): void;
+  /** Both sides are closed. */
+  onClosed(): void;
+}
+
+/**
+ * Two joined connections. When both directions have ended, or one connection has failed, both are closed. Thousands may be idle for
+ * hours, so their listeners are functions that all of them share: closures take half a kilobyte each.
+ */
 export class Splice {
   readonly client: Duplex;
   readonly backend: Duplex;
+  readonly backendId: string;
+  user: SpliceUser | undefined;
+  readonly #owner: SpliceOwner;
   /** Follows the frames of the backend. */
   readonly #frames: FrameTracker | undefined;
   /** The frame to insert at the next place between two frames. */
@@ -34,22 +56,16 @@ export class Splice {
   #silentPeriods = 0;
   #writtenAtPing = 0;
 
-  constructor({ client, backend, isWebSocket }: SpliceEnds, errorBoundary: ErrorBoundary) {
+  constructor({ client, backend, isWebSocket, backendId }: SpliceEnds, owner: SpliceOwner) {
     this.client = client;
     this.backend = backend;
+    this.backendId = backendId;
+    this.#owner = owner;
     this.#frames = isWebSocket ? new FrameTracker() : undefined;
-    const onClientData = (chunk: Buffer) => {
-      this.#hasHeard = true;
-      if (!backend.write(chunk)) client.pause();
-    };
-    const onBackendData = (chunk: Buffer) => {
-      if (!this.#writeToClient(chunk)) backend.pause();
-    };
-    const cut = () => this.destroy();
-    client.on('data', errorBoundary.wrap(onClientData, cut));
-    backend.on('data', errorBoundary.wrap(onBackendData, cut));
-    this.#joinEnds(client, backend);
-    this.#joinEnds(backend, client);
+    for (const end of [client, backend] as SpliceEnd[]) {
+      end[spliceOf] = this;
+      end.on('data', onData).on('drain', onDrain).on('end', onEnd).on('close', onClose).resume();
+    }
   }
 
   /** Sends the client what the backend sent with its agreement. */
@@ -111,17 +127,75 @@ export class Splice {
     return isFree;
   }
 
-  #joinEnds(from: Duplex, to: Duplex): void {
-    to.on('drain', () => from.resume());
-    from.once('end', () => {
-      to.end();
-      // Data in the other direction restarts the timeout.
-      (from as Socket).setTimeout(halfOpenLimitMs, () => this.destroy());
-    });
-    // After an error, and when the connection was destroyed, the other direction has nothing to wait for.
-    from.once('close', () => {
-      if (from.errored || !from.readableEnded || !from.writableFinished) to.destroy();
-    });
-    from.resume();
+  /** A side has sent something. */
+  onData(from: Duplex, chunk: Buffer): void {
+    try {
+      if (!this.#pass(from, chunk)) from.pause();
+    } catch (error) {
+      this.#fail(error);
+    }
   }
+
+  /** A side accepts more. */
+  onDrain(to: Duplex): void {
+    this.#otherThan(to).resume();
+  }
+
+  /** A side has finished sending. */
+  onEnd(from: Duplex): void {
+    this.#otherThan(from).end();
+    // Data in the other direction restarts the timeout.
+    (from as Socket).setTimeout(halfOpenLimitMs, () => this.destroy());
+  }
+
+  onClose(from: Duplex): void {
+    const other = this.#otherThan(from);
+    // After an error, and when the connection was destroyed, the other direction has nothing to wait for.
+    if (from.errored || !from.readableEnded || !from.writableFinished) other.destroy();
+    try {
+      if (from === this.client) this.user?.onClientClosed();
+      if (!other.closed) return;
+      this.user?.onClosed();
+      this.#owner.onClosed(this);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #pass(from: Duplex, chunk: Buffer): boolean {
+    if (from === this.backend) return this.#writeToClient(chunk);
+    this.#hasHeard = true;
+    return this.backend.write(chunk);
+  }
+
+  #otherThan(end: Duplex): Duplex {
+    return end === this.client ? this.backend : this.client;
+  }
+
+  #fail(error: unknown): void {
+    const fail = () => {
+      throw error;
+    };
+    this.#owner.errorBoundary.wrap(fail, () => this.destroy())();
+  }
+}
+
+const spliceOf = Symbol('The splice of a connection');
+
+type SpliceEnd = Duplex & { [spliceOf]?: Splice };
+
+function onData(this: SpliceEnd, chunk: Buffer): void {
+  this[spliceOf]?.onData(this, chunk);
+}
+
+function onDrain(this: SpliceEnd): void {
+  this[spliceOf]?.onDrain(this);
+}
+
+function onEnd(this: SpliceEnd): void {
+  this[spliceOf]?.onEnd(this);
+}
+
+function onClose(this: SpliceEnd): void {
+  this[spliceOf]?.onClose(this);
 }

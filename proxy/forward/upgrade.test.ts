@@ -202,7 +202,7 @@ test('a backend that has finished sending still receives from the client', async
   client.end('still here');
   await until(() => heard === 'still here');
   await until(() => fixture.reports.at(-1)?.[backend] === undefined);
-  expect(program.sockets.size).toBe(0);
+  await until(() => program.sockets.size === 0);
 });
 
 test('a rejection of an upgrade by the backend is an ordinary answer of any size', async () => {

@@ -10,7 +10,7 @@ import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, unreachableError } from '../errors.ts';
 import { responseHeaders } from '../response-headers.ts';
 import type { SessionView } from '../session-view.ts';
-import { destroyOnEnd, keepAlive } from '../sockets.ts';
+import { destroyOnEnd, ignoreError, keepAlive } from '../sockets.ts';
 import { limitAnswer } from './answer-limits.ts';
 import { connectLimitMs, dialFor } from './dial.ts';
 import type { Dialer } from './dial.ts';
@@ -18,10 +18,12 @@ import type { Destination, Upgrading } from './forwarder.ts';
 import { relayInterim } from './interim.ts';
 import { reasonOf, relay } from './relay.ts';
 import { Splice } from './splice.ts';
+import type { SpliceOwner } from './splice.ts';
 
 interface UpgradeDeps {
   readonly dialer: Dialer;
   readonly errorBoundary: ErrorBoundary;
+  readonly owner: SpliceOwner;
   /** Called when the connections of the client and of the backend are joined. */
   readonly onUpgraded: (splice: Splice) => void;
 }
@@ -31,7 +33,7 @@ export async function forwardUpgrade(
   request: IncomingMessage,
   client: Upgrading,
   to: Destination,
-  { dialer, errorBoundary, onUpgraded }: UpgradeDeps,
+  { dialer, errorBoundary, owner, onUpgraded }: UpgradeDeps,
 ): Promise<void> {
   const dialled = dialer.isDirect(to.address) ? undefined : await dial(dialer, client, to);
   if (client.socket.destroyed) {
@@ -67,9 +69,10 @@ export async function forwardUpgrade(
     watch[Symbol.dispose]();
     const agreement = switchingProtocols(incoming, to.view);
     const isWebSocket = incoming.headers.upgrade?.toLowerCase() === 'websocket';
-    const splice = switchProtocols(client, { socket: backend, head }, { agreement, isWebSocket, errorBoundary });
+    const ends = { socket: backend, head, id: to.backend };
+    const splice = switchProtocols(client, ends, { agreement, isWebSocket, owner });
     if (splice) {
-      client.onJoined(backend);
+      splice.user = client.onJoined();
       onUpgraded(splice);
     }
     resolve();
@@ -99,9 +102,12 @@ function sendRequest(
   );
   if (dialled) return outgoing;
   outgoing.once('socket', (socket) => {
+    // The socket's own timeout would stay in memory as long as the connection.
     const giveUp = () => outgoing.destroy(new Error('The backend does not accept the connection'));
-    socket.setTimeout(connectLimitMs, giveUp);
-    socket.once('connect', () => socket.setTimeout(0, giveUp));
+    const limit = setTimeout(giveUp, connectLimitMs);
+    const stop = () => clearTimeout(limit);
+    socket.once('connect', stop);
+    outgoing.once('close', stop);
   });
   return outgoing;
 }
@@ -126,18 +132,14 @@ function switchingProtocols(incoming: IncomingMessage, view: SessionView): strin
   return `${lines.join('\r\n')}\r\n\r\n`;
 }
 
-/** The server, the splice and the tracking each listen on both ends: a dozen in all, slightly above the limit of Node's warning. */
-const maxListeners = 24;
-
 /** Sends the client the backend's agreement, and joins the two connections. If one is closed already, destroys the other. */
 function switchProtocols(
   client: Upgrading,
-  backend: { readonly socket: Duplex; readonly head: Buffer },
-  { agreement, isWebSocket, errorBoundary }: { agreement: string; isWebSocket: boolean; errorBoundary: ErrorBoundary },
+  backend: { readonly socket: Duplex; readonly head: Buffer; readonly id: string },
+  { agreement, isWebSocket, owner }: { agreement: string; isWebSocket: boolean; owner: SpliceOwner },
 ): Splice | undefined {
   client.response.detachSocket(client.socket as Socket);
-  // An error is followed by `close`, which is handled.
-  backend.socket.on('error', () => {});
+  backend.socket.on('error', ignoreError);
   if (client.socket.destroyed || backend.socket.destroyed) {
     client.socket.destroy();
     backend.socket.destroy();
@@ -148,8 +150,8 @@ function switchProtocols(
   // A backend that has finished sending may still receive from the client.
   backend.socket.allowHalfOpen = true;
   keepAlive(backend.socket);
-  for (const end of [client.socket, backend.socket]) end.setMaxListeners(maxListeners);
-  const splice = new Splice({ client: client.socket, backend: backend.socket, isWebSocket }, errorBoundary);
+  const ends = { client: client.socket, backend: backend.socket, isWebSocket, backendId: backend.id };
+  const splice = new Splice(ends, owner);
   splice.begin(backend.head);
   return splice;
 }

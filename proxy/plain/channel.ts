@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import type { Address } from '../lookup.ts';
 import { keepAlive } from '../sockets.ts';
-import { readInto } from './read-into.ts';
+import { readByEvents, readInto } from './read-into.ts';
 import { flushSoon } from './write-batch.ts';
 
 /** As much as a socket usually returns at once. */
@@ -182,10 +182,9 @@ export class Channel {
   release(unread: Buffer): Socket {
     this.flush();
     this.#isReleased = true;
-    this.#buffer = sharedBuffer;
-    // The connection keeps this for as long as it is open, which may be hours for a WebSocket.
     this.user = gone;
     const { socket } = this;
+    readByEvents(socket, sharedBuffer);
     socket.off('error', this.#onError).off('end', this.#onEnd).off('close', this.#onClose).off('data', this.#onData);
     if (unread.length > 0) socket.unshift(Buffer.from(unread));
     // A new reader does not resume what was paused.
@@ -197,7 +196,6 @@ export class Channel {
     this.receivedBytes += length;
     this.#lastBuffer = buffer;
     const bytes = buffer.subarray(0, length);
-    if (this.#isReleased) return this.socket.push(Buffer.from(bytes));
     this.#onBytes(bytes);
     this.#chooseBuffer(length);
     return true;

@@ -31,6 +31,24 @@ export function readInto(socket: Socket, nextBuffer: () => Buffer | undefined, o
   return true;
 }
 
+/**
+ * Gives up the connection to another reader, by events, as if it had never been read into buffers. Nothing of the reader before is kept:
+ * the connection may be open for hours.
+ */
+export function readByEvents(socket: Socket, sharedBuffer: Buffer): void {
+  if (slots === undefined || slots === 'unknown') return;
+  const inUse = (socket as unknown as Record<symbol, unknown>)[slots.buffer];
+  if (inUse instanceof Uint8Array) {
+    const next = inUse === sharedBuffer ? null : () => sharedBuffer;
+    Object.assign(socket, { [slots.nextBuffer]: next, [slots.onRead]: pushCopy });
+  }
+}
+
+/** Called as a method of the connection. */
+function pushCopy(this: Socket, length: number, buffer: Buffer): boolean {
+  return this.push(Buffer.from(buffer.subarray(0, length)));
+}
+
 /** Where a connection with `onread` keeps that option. */
 function findSlots(): Slots | undefined {
   const sample = new Socket({ onread: { buffer: () => Buffer.alloc(0), callback: () => true } });

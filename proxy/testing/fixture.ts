@@ -69,7 +69,7 @@ type Options = Changes & {
   readonly drainMs?: number;
 };
 
-/** Opens a store in a new folder, a bus, and a proxy on a free port. */
+/** Opens a store, unless there is one, a bus, and a proxy on a free port. */
 export async function openFixture({
   path = defaultPath,
   certificate,
@@ -80,7 +80,7 @@ export async function openFixture({
   await using opened = new AsyncDisposableStack();
   const log = silentLog();
   const secret = new PlatformSecret(randomBytes(32));
-  const store = opened.use(await openTestStore());
+  const store = others.store ?? opened.use(await openTestStore());
   const reports: Record<string, number>[] = [];
   const bus = recordingBus(opened.use(openInProcessBus({ log })), reports);
   const metrics = new Registry();
