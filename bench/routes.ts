@@ -1,6 +1,7 @@
 /**
- * How many routes in use cost: small answers through the proxy with one route, and with 100,000 that are asked for in turn, on the
- * embedded store and, where MONGODB_URL is set, on MongoDB. The routes lead to a hundred backends.
+ * What routes cost that are in use: small answers through the proxy with a hundred routes and with 100,000, on the embedded store and,
+ * where MONGODB_URL is set, on MongoDB. All have been asked for, and lead to a hundred backends. Each connection asks for a route of its
+ * own, as browsers do; then each request asks for another one, in an order that no cache of the processor likes.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,9 +18,24 @@ import type { ManyRoutes } from './proxy-peers/peers.ts';
 const proxyCore = 0;
 const loadCore = 1;
 
-const routeCount = Number(process.env['BENCH_ROUTES'] ?? 100_000);
+const manyRoutes = Number(process.env['BENCH_ROUTES'] ?? 100_000);
+const fewRoutes = 100;
 const rounds = Number(process.env['BENCH_ROUNDS'] ?? 7);
-const seconds = Number(process.env['BENCH_SECONDS'] ?? 4);
+const seconds = Number(process.env['BENCH_SECONDS'] ?? 2);
+
+const connections = 64;
+
+/** A script of the load generator. */
+interface Script {
+  readonly path: string;
+  readonly threads: number;
+}
+
+interface Subject {
+  readonly proxy: ManyRoutes;
+  readonly own: Script;
+  readonly changing: Script;
+}
 
 await using folder = await temporaryFolder();
 await using servers = new AsyncDisposableStack();
@@ -27,61 +43,91 @@ const application = servers.use(await openApplication());
 const backend = servers.use(await startBackend(join(folder.path, 'backend'), application.port));
 for (const pid of [backend.pid, process.pid]) pin(pid, loadCore);
 const rows: Row[] = [];
-for (const mongodbUrl of [undefined, process.env['MONGODB_URL']]) {
-  if (mongodbUrl === undefined && rows.length > 0) continue;
+for (const mongodbUrl of new Set([undefined, process.env['MONGODB_URL']])) {
   await using stores = new AsyncDisposableStack();
-  const start = async (routes: number) => {
-    const proxy = stores.use(
-      await startManyRoutes({ folder: folder.path, backendPort: backend.port, routes, mongodbUrl }),
-    );
-    pin(proxy.pid, proxyCore);
-    const tokens = join(folder.path, `tokens-${routes}`);
-    const script = join(folder.path, `routes-${routes}.lua`);
-    await writeFile(tokens, proxy.tokens.join('\n'));
-    await writeFile(script, scriptReading(tokens));
-    return { proxy, script };
-  };
-  const [many, one] = [await start(routeCount), await start(1)];
-  const pairs = await inTurn(
-    { warmUps: 2, rounds },
-    async () => await requestsPerCpuSecond(many.proxy, many.script),
-    async () => await requestsPerCpuSecond(one.proxy, one.script),
-  );
-  const show = (values: readonly number[]) => `${median(values).toFixed(0)}/s`;
+  const many = await start(manyRoutes, mongodbUrl, stores);
+  const few = await start(fewRoutes, mongodbUrl, stores);
   const store = mongodbUrl === undefined ? 'embedded store' : 'MongoDB';
-  const what = `small answers per CPU second, ${store}: ${routeCount} routes / 1 route`;
-  rows.push(pairsRow(what, pairs, { show, aim: 'same within noise' }));
+  for (const [script, what] of [
+    ['own', `proxy with ${manyRoutes} routes in use (peer: with ${fewRoutes}), per CPU second, ${store}`],
+    ['changing', '— each request for another route than the last on its connection'],
+  ] as const) {
+    const measure = async ({ proxy, ...scripts }: Subject) => {
+      const before = await cpuSeconds(proxy.pid);
+      return (await ask(proxy, scripts[script])) / ((await cpuSeconds(proxy.pid)) - before);
+    };
+    const pairs = await inTurn(
+      { warmUps: 1, rounds },
+      async () => await measure(many),
+      async () => await measure(few),
+    );
+    const show = (values: readonly number[]) => `${median(values).toFixed(0)}/s`;
+    rows.push(pairsRow(what, pairs, { show, aim: 'same within noise' }));
+  }
 }
 process.stdout.write(`${table(rows)}\n`);
 
-/**
- * A script for wrk that asks for one route after the other, in an order that no cache of the processor likes. The tokens are in a file:
- * LuaJIT accepts 65,536 constants in a script.
- */
-function scriptReading(tokensFile: string): string {
+/** Starts a proxy, and asks for each of its routes. */
+async function start(routes: number, mongodbUrl: string | undefined, stack: AsyncDisposableStack): Promise<Subject> {
+  const options = { folder: folder.path, backendPort: backend.port, routes, mongodbUrl };
+  const proxy = stack.use(await startManyRoutes(options));
+  pin(proxy.pid, proxyCore);
+  const tokens = join(folder.path, `tokens-${routes}`);
+  await writeFile(tokens, proxy.tokens.join('\n'));
+  const script = async (threads: number, lines: readonly string[]): Promise<Script> => {
+    const path = join(folder.path, `${threads}-${routes}.lua`);
+    await writeFile(path, `${lines.join('\n')}\n`);
+    return { path, threads };
+  };
+  const own = await script(connections, ownRoute(tokens, routes));
+  const changing = await script(1, changingRoute(tokens));
+  let asked = 0;
+  while (asked < routes) asked += await ask(proxy, changing);
+  return { proxy, own, changing };
+}
+
+/** A script in which each thread has a route of its own. The tokens are in a file: LuaJIT accepts 65,536 constants in a script. */
+function ownRoute(tokensFile: string, routes: number): string[] {
+  return [
+    'local threads = 0',
+    'function setup(thread)',
+    `  thread:set('wanted', math.floor(threads * ${routes} / ${connections}))`,
+    '  threads = threads + 1',
+    'end',
+    'function init()',
+    '  local at = 0',
+    `  for token in io.lines(${JSON.stringify(tokensFile)}) do`,
+    '    if at == wanted then text = "GET /" .. token .. "/small HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n" end',
+    '    at = at + 1',
+    '  end',
+    'end',
+    'function request() return text end',
+  ];
+}
+
+/** A script for one thread that asks for one route after the other. */
+function changingRoute(tokensFile: string): string[] {
   return [
     'local tokens = {}',
     `for token in io.lines(${JSON.stringify(tokensFile)}) do tokens[#tokens + 1] = token end`,
     'local at = 0',
     'local step = 7919 % #tokens',
-    'if step == 0 then step = 1 end',
     'function request()',
     '  at = (at + step) % #tokens',
     '  return "GET /" .. tokens[at + 1] .. "/small HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n"',
     'end',
-    '',
-  ].join('\n');
+  ];
 }
 
-async function requestsPerCpuSecond(proxy: ManyRoutes, script: string): Promise<number> {
+/** Asks for small answers. Returns how many came. */
+async function ask(proxy: ManyRoutes, { path, threads }: Script): Promise<number> {
   const wrk = await proxyProgram('wrk');
   if ('missing' in wrk) throw new Error(wrk.missing);
-  const before = await cpuSeconds(proxy.pid);
-  const args = ['-t', '1', '-c', '64', '-d', `${seconds}s`, '--timeout', '30s', '-s', script];
+  const args = ['-t', `${threads}`, '-c', `${connections}`, '-d', `${seconds}s`, '--timeout', '30s', '-s', path];
   const url = `http://127.0.0.1:${proxy.port}/`;
   const said = await runCommand('taskset', ['-c', `${loadCore}`, wrk.path, ...args, url], { env: wrk.env });
   const problem = /(?:Socket errors|Non-2xx).*/.exec(said)?.[0];
   if (problem !== undefined) throw new Error(problem);
   const [, requests = ''] = /(\d+) requests in/.exec(said) ?? [];
-  return Number(requests) / ((await cpuSeconds(proxy.pid)) - before);
+  return Number(requests);
 }

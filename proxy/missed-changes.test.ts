@@ -4,10 +4,11 @@ import { expect, test, vi } from 'vitest';
 import { ManualClock } from '../core/clock/manual-clock.ts';
 import { hashToken } from '../model/access-token.ts';
 import { backends } from '../model/backend.ts';
+import type { Backend } from '../model/backend.ts';
 import { newBackendId } from '../model/ids.ts';
 import { movedRoute, newRoute, routes } from '../model/route.ts';
 import { maxKeptMs, trustMs } from './lookup.ts';
-import { lookEveryMs } from './missed-changes.ts';
+import { lookEveryMs, maxChanges } from './missed-changes.ts';
 import { makeEnded, openFixture, spawnReady, startMirror, until } from './testing/fixture.ts';
 import type { Fixture } from './testing/fixture.ts';
 
@@ -19,7 +20,7 @@ async function status(fixture: Fixture, token: string): Promise<number> {
 
 /** Lets time pass, and waits for the looks that fall due. */
 async function pass(fixture: Fixture, clock: ManualClock, ms: number): Promise<void> {
-  const find = vi.spyOn(fixture.store, 'find');
+  const find = vi.spyOn(fixture.store, 'findIds');
   for (let left = ms; left > 0; left -= lookEveryMs) {
     const before = find.mock.calls.length;
     await clock.advance(Math.min(left, lookEveryMs));
@@ -118,10 +119,41 @@ test('after a pause, what was read before it is read again', async () => {
   expect(await status(fixture, token)).toBe(410);
 });
 
+test('a look reads a limited number of IDs and no document, and if more has changed, nothing is trusted for longer than a second', async () => {
+  const clock = new ManualClock(new Date());
+  await using fixture = await openFixture({ clock });
+  await using mirror = await startMirror();
+  const { token } = await spawnReady(fixture, mirror);
+  expect(await status(fixture, token)).toBe(200);
+  await pass(fixture, clock, 2 * trustMs);
+  expect(await status(fixture, token)).toBe(200);
+  const ended = await spawnReady(fixture, mirror);
+  await makeEnded(fixture, ended.backend, { silently: true });
+  const document = await fixture.store.get(backends, ended.backend);
+  const endedAt = clock.now();
+  const others = Array.from({ length: maxChanges }, () => ({ ...document, id: newBackendId(), endedAt }) as Backend);
+  await Promise.all(others.map(async (other) => await fixture.store.insert(backends, other)));
+  const find = vi.spyOn(fixture.store, 'find');
+  const findIds = fixture.store.findIds.bind(fixture.store);
+  const found: number[] = [];
+  fixture.store.findIds = async (collection, query) => {
+    const ids = await findIds(collection, query);
+    found.push(ids.length);
+    return ids;
+  };
+  const count = reads(fixture);
+  await pass(fixture, clock, 2 * trustMs);
+  const before = count();
+  expect(await status(fixture, token)).toBe(200);
+  expect(count()).toBe(before + 2);
+  expect(Math.max(...found)).toBe(maxChanges);
+  expect(find).not.toHaveBeenCalled();
+});
+
 test('an idle proxy does not look', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock });
-  const find = vi.spyOn(fixture.store, 'find');
+  const find = vi.spyOn(fixture.store, 'findIds');
   await clock.advance(10 * trustMs);
   expect(find).not.toHaveBeenCalled();
 });

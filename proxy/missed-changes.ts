@@ -3,6 +3,7 @@
  * among them has not changed, so it need not be read again, however many routes are in use. While the store does not answer, nothing
  * is confirmed, and every route and location is read again after a second.
  */
+import { PeriodicTask } from '../core/async/periodic-task.ts';
 import { withTimeout } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
@@ -21,6 +22,12 @@ export const lookEveryMs = 400;
  */
 const writeLimitMs = 5_000;
 
+/**
+ * The most IDs of each kind that a look reads. More have changed when two hundred backends end each second: then nothing is confirmed, and
+ * what is in use is read again after a second.
+ */
+export const maxChanges = 1_000;
+
 /** After a longer pause, no earlier result is confirmed, instead of a look at everything that has ended meanwhile. */
 const maxPauseMs = 60_000;
 
@@ -37,44 +44,43 @@ interface Look {
   readonly storeTime: Date;
 }
 
-/** Looks regularly until disposed. */
-export class MissedChanges implements Disposable {
+/** Looks regularly until disposed. A look reads only IDs, in the indexes by time, and at most a fixed number of them. */
+export class MissedChanges implements AsyncDisposable {
   readonly #deps: Deps;
-  readonly #timer: Disposable;
-  #isLooking = false;
+  readonly #looks: PeriodicTask;
+  readonly #closing = new AbortController();
   /** The first of all looks since the last pause, and the latest one. */
   #first: Look | undefined;
   #last: Look | undefined;
 
   constructor(deps: Deps) {
     this.#deps = deps;
-    this.#timer = deps.clock.every(lookEveryMs, () => void this.#lookOrLog());
+    this.#looks = new PeriodicTask(deps.clock, lookEveryMs, async () => await this.#lookOrLog());
   }
 
-  [Symbol.dispose](): void {
-    this.#timer[Symbol.dispose]();
+  async [Symbol.asyncDispose](): Promise<void> {
+    // A store that does not answer keeps nothing open.
+    this.#closing.abort(new Error('The proxy closes'));
+    await this.#looks[Symbol.asyncDispose]();
   }
 
   async #lookOrLog(): Promise<void> {
-    if (this.#isLooking || this.#deps.lookup.isEmpty) return;
-    this.#isLooking = true;
+    if (this.#deps.lookup.isEmpty) return;
     try {
       await this.#look();
     } catch (error) {
       this.#deps.log.debug({ err: error }, 'Cannot look for changes that the bus may have lost');
-    } finally {
-      this.#isLooking = false;
     }
   }
 
   async #look(): Promise<void> {
     const { clock, lookup } = this.#deps;
     const startedMs = clock.now().getTime();
-    const found = await withTimeout({ clock, ms: readLimitMs, message: 'The store does not answer' }, () =>
-      this.#find(startedMs),
-    );
-    for (const { id } of found.ended) lookup.forgetEnded(id);
-    for (const { id } of found.moved) lookup.forgetRoute(id);
+    const { signal } = this.#closing;
+    const limit = { clock, ms: readLimitMs, message: 'The store does not answer', signal };
+    const found = await withTimeout(limit, () => this.#find(startedMs));
+    for (const id of found.ended) lookup.forgetEnded(id);
+    for (const id of found.moved) lookup.forgetRoute(id);
     this.#last = { startedMs, storeTime: found.storeTime };
     if (!found.isContinued) this.#first = this.#last;
     lookup.confirm({ fromMs: this.#first?.startedMs ?? startedMs, untilMs: startedMs });
@@ -89,9 +95,10 @@ export class MissedChanges implements Disposable {
     const since = isContinued && last ? last.storeTime : storeTime;
     const after = new Date(since.getTime() - writeLimitMs);
     const [ended, moved] = await Promise.all([
-      store.find(backends, { index: 'byEnd', range: { after } }),
-      store.find(routes, { index: 'byMove', range: { after } }),
+      store.findIds(backends, { index: 'byEnd', range: { after }, order: 'descending', limit: maxChanges }),
+      store.findIds(routes, { index: 'byMove', range: { after }, order: 'descending', limit: maxChanges }),
     ]);
-    return { storeTime, isContinued, ended, moved };
+    const isAll = ended.length < maxChanges && moved.length < maxChanges;
+    return { storeTime, isContinued: isContinued && isAll, ended, moved };
   }
 }

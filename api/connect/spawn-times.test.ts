@@ -77,6 +77,7 @@ function bound(of: Store): Store {
     update: async (collection, id, change) => await of.update(collection, id, change),
     delete: async (collection, id, when) => await of.delete(collection, id, when),
     find: async (collection, query) => await of.find(collection, query),
+    findIds: async (collection, query) => await of.findIds(collection, query),
     scan: (collection, scan) => of.scan(collection, scan),
     [Symbol.asyncDispose]: async () => {},
   };

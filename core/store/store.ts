@@ -104,6 +104,12 @@ export interface Store extends AsyncDisposable {
     query: Query<T, Index>,
   ): Promise<T[]>;
 
+  /** The IDs of the documents that `find` would find, in its order. Reads the index, and not the documents. Throws as `find`. */
+  findIds<T extends StoredDocument, Index extends string>(
+    collection: Collection<T, Index>,
+    query: Query<T, Index>,
+  ): Promise<string[]>;
+
   /**
    * Yields all documents that `find` would find, read in batches. A document whose indexed fields do not change meanwhile is yielded
    * once, as it was when its batch was read; a document that moves within the index may be yielded twice or not at all. A scan

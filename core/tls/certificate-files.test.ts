@@ -56,7 +56,7 @@ async function fixture(clock = new ManualClock(new Date())) {
 test('a pair that is replaced is used within ten seconds', async () => {
   await using folder = await fixture();
   await folder.replace(first);
-  using certificates = await folder.open();
+  await using certificates = await folder.open();
   const changes: (readonly CertificatePair[])[] = [];
   certificates.onChange((pairs) => changes.push(pairs));
   expect(certificates.pairs).toEqual([first]);
@@ -85,7 +85,7 @@ test.each<[string, (pair: CertificatePair) => Partial<CertificatePair>, RegExp]>
 ])('%s is not used, and reported when it stays so', async (_name, broken, message) => {
   await using folder = await fixture();
   await folder.replace(first);
-  using certificates = await folder.open();
+  await using certificates = await folder.open();
   await folder.replace(broken(second));
   await certificates.look();
   expect(folder.problems()).toEqual([]);
@@ -113,7 +113,7 @@ test('a start without a usable pair fails with the name of the file', async () =
 test('a certificate that is not renewed causes a warning each day, and an error when it has expired', async () => {
   await using folder = await fixture();
   await folder.replace(first);
-  using certificates = await folder.open();
+  await using certificates = await folder.open();
   const pass = async (days: number) => {
     folder.clock.set(days * dayMs);
     await certificates.look();

@@ -1,6 +1,7 @@
 /** Reads certificates and their keys from files, and again when the files change: what renews them replaces the files. */
 import { readFile } from 'node:fs/promises';
 import { Gauge } from 'prom-client';
+import { PeriodicTask } from '../async/periodic-task.ts';
 import type { Clock } from '../clock/clock.ts';
 import { systemCode } from '../files/system-code.ts';
 import type { Log } from '../log/log.ts';
@@ -49,18 +50,17 @@ interface Watched {
 }
 
 /** Pairs of files, read again until disposed. */
-export class CertificateFiles implements Disposable {
+export class CertificateFiles implements AsyncDisposable {
   readonly #deps: Deps;
   readonly #watched: readonly Watched[];
-  readonly #timer: Disposable;
+  readonly #looks: PeriodicTask;
   readonly #actions: ((pairs: readonly CertificatePair[]) => void)[] = [];
-  #looking: Promise<void> | undefined;
   #warnedMs = -Infinity;
 
   private constructor(watched: readonly Watched[], deps: Deps) {
     this.#deps = deps;
     this.#watched = watched;
-    this.#timer = deps.clock.every(lookEveryMs, () => void this.look());
+    this.#looks = new PeriodicTask(deps.clock, lookEveryMs, async () => await this.#lookOrLog());
     this.#measure();
     for (const each of watched) this.#logPair(each, 'Using a TLS certificate');
     this.#warnOfExpiry();
@@ -86,12 +86,18 @@ export class CertificateFiles implements Disposable {
 
   /** Reads the files now. A pair that cannot be used leaves the last one in use. */
   async look(): Promise<void> {
-    await (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)));
+    await this.#looks.run();
   }
 
-  [Symbol.dispose](): void {
-    this.#timer[Symbol.dispose]();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#looks[Symbol.asyncDispose]();
     for (const name of Object.values(names)) this.#deps.metrics.removeSingleMetric(name);
+  }
+
+  async #lookOrLog(): Promise<void> {
+    await this.#look().catch((error: unknown) => {
+      this.#deps.log.error({ err: error }, 'Cannot use what was found in the files of TLS certificates');
+    });
   }
 
   async #look(): Promise<void> {

@@ -30,6 +30,7 @@ await describeOnMongo('MongoDB, failing', stoppableMongo, (mongo) => {
     now: async () => await store.now(),
     get: async () => await store.get(things, 'one'),
     find: async () => await store.find(things, { index: 'byCount' }),
+    findIds: async () => await store.findIds(things, { index: 'byCount' }),
     insert: async () => await store.insert(things, { id: 'two', count: 1 }),
     update: async () => await store.update(things, 'one', add),
     delete: async () => await store.delete(things, 'three'),

@@ -139,18 +139,17 @@ class MongoStore implements Store {
     collection: Collection<T, Index>,
     query: Query<T, Index>,
   ): Promise<T[]> {
-    const records = this.#records(collection);
+    const found = await this.#find(collection, mongoQuery(this.#declared(collection.name), query));
+    return Array.from(found, (record) => documentOf(record) as T);
+  }
+
+  async findIds<T extends StoredDocument, Index extends string>(
+    collection: Collection<T, Index>,
+    query: Query<T, Index>,
+  ): Promise<string[]> {
     const planned = mongoQuery(this.#declared(collection.name), query);
-    // In MongoDB a limit of 0 means no limit.
-    if (planned.limit === 0) return [];
-    for (;;) {
-      const found = await this.#run(async () => await this.#searchOnce(records, planned));
-      // A document that moves within the index during the search may be found twice; the later state is returned.
-      const distinct = new Map(found.map((record) => [record._id, record]));
-      // Fewer documents than the limit would mean that there are no more.
-      if (distinct.size < found.length && found.length === planned.limit) continue;
-      return Array.from(distinct.values(), (record) => documentOf(record) as T);
-    }
+    const found = await this.#find(collection, { ...planned, projection: { _id: 1 } });
+    return Array.from(found, ({ _id }) => _id);
   }
 
   scan<T extends StoredDocument, Index extends string>(
@@ -165,13 +164,26 @@ class MongoStore implements Store {
     await this.#closed;
   }
 
+  async #find(collection: { readonly name: string }, planned: MongoQuery): Promise<Iterable<MongoRecord>> {
+    const records = this.#records(collection);
+    // In MongoDB a limit of 0 means no limit.
+    if (planned.limit === 0) return [];
+    for (;;) {
+      const found = await this.#run(async () => await this.#searchOnce(records, planned));
+      // A document that moves within the index during the search may be found twice; the later state is returned.
+      const distinct = new Map(found.map((record) => [record._id, record]));
+      // Fewer documents than the limit would mean that there are no more.
+      if (distinct.size < found.length && found.length === planned.limit) continue;
+      return distinct.values();
+    }
+  }
+
   async #searchOnce(records: MongoRecords, planned: MongoQuery): Promise<readonly MongoRecord[]> {
     const name = `${records.collection.collectionName} ${serialize(planned).toString('latin1')}`;
     return await this.#searches.run(name, async () => await this.#search(records, planned));
   }
 
-  async #search({ collection }: MongoRecords, { filter, sort, hint, limit }: MongoQuery): Promise<MongoRecord[]> {
-    const search = { sort, ...(limit !== undefined && { limit }) };
+  async #search({ collection }: MongoRecords, { filter, hint, ...search }: MongoQuery): Promise<MongoRecord[]> {
     try {
       return await collection.find(filter, { ...search, hint }).toArray();
     } catch (error) {

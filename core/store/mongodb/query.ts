@@ -10,6 +10,8 @@ export interface MongoQuery {
   /** The index that answers it, by its keys. */
   readonly hint: Readonly<Record<string, 1>>;
   readonly limit?: number;
+  /** Absent: all fields. */
+  readonly projection?: { readonly _id: 1 };
 }
 
 /**

@@ -15,8 +15,11 @@ export interface Sql {
   readonly values: SqlValue[];
 }
 
-/** Translates a query to SQL that its index answers in order, without sorting. Throws `StoreError` `not-indexed`. */
-export function querySql(collection: AnyCollection, query: AnyQuery): Sql {
+/**
+ * Translates a query to SQL that its index answers in order, without sorting. The index contains IDs, so that a query for them reads no
+ * document. Throws `StoreError` `not-indexed`.
+ */
+export function querySql(collection: AnyCollection, query: AnyQuery, column: 'document' | 'id' = 'document'): Sql {
   const plan = planQuery(collection, query);
   const where = new Conditions();
   for (const { field, value } of plan.equals) {
@@ -28,7 +31,7 @@ export function querySql(collection: AnyCollection, query: AnyQuery): Sql {
   const order = [...plan.orderBy, 'id'].map((field) => `${fieldSql(field)} ${direction}`);
   const index = indexName(collection.name, query.index);
   return {
-    text: `SELECT document FROM "${collection.name}" INDEXED BY "${index}"${where.sql()} ORDER BY ${order.join(', ')} LIMIT ?`,
+    text: `SELECT ${column} FROM "${collection.name}" INDEXED BY "${index}"${where.sql()} ORDER BY ${order.join(', ')} LIMIT ?`,
     // In SQLite a negative limit means no limit.
     values: [...where.values, plan.limit ?? -1],
   };

@@ -212,6 +212,16 @@ class SqliteStore implements Store {
     return rows.map((row) => textToDocument(row.document) as T);
   }
 
+  async findIds<T extends StoredDocument, Index extends string>(
+    collection: Collection<T, Index>,
+    query: Query<T, Index>,
+  ): Promise<string[]> {
+    this.#assertOpen();
+    const { text, values } = querySql(this.#declared(collection.name), query, 'id');
+    const rows = reading(() => this.#reader.all(text, values)) as { id: string }[];
+    return rows.map(({ id }) => id);
+  }
+
   scan<T extends StoredDocument, Index extends string>(
     collection: Collection<T, Index>,
     scan: Scan<T, Index>,

@@ -1,8 +1,8 @@
 /** Tests of `find`: order, equality, ranges, limits. */
 import { expect } from 'vitest';
-import type { IndexValue, Store } from '../../../core/store/store.ts';
+import type { IndexValue, Query, Store } from '../../../core/store/store.ts';
 import { expectCode, idsOf, inOrder, things } from './things.ts';
-import type { StoreTest } from './things.ts';
+import type { StoreTest, Thing } from './things.ts';
 
 export function describeQueries(storeTest: StoreTest): void {
   const fill = async (store: Store) => {
@@ -91,6 +91,22 @@ export function describeQueries(storeTest: StoreTest): void {
     expect(await limited(9, 'ascending')).toHaveLength(5);
     await expect(limited(-1, 'ascending')).rejects.toThrow(RangeError);
     await expect(limited(1.5, 'ascending')).rejects.toThrow(RangeError);
+  });
+
+  storeTest('finds the IDs alone of what it finds', async ({ store }) => {
+    const all = await fill(store);
+    const queries: readonly Query<Thing, 'byRank' | 'byGroup'>[] = [
+      { index: 'byRank', order: 'descending' },
+      { index: 'byRank', range: { after: 1 }, limit: 2 },
+      { index: 'byGroup', equals: { group: 'g' }, range: { after: null } },
+      { index: 'byGroup', equals: { group: 'absent' } },
+      { index: 'byRank', limit: 0 },
+    ];
+    for (const query of queries) {
+      expect(await store.findIds(things, query)).toStrictEqual(idsOf(await store.find(things, query)));
+    }
+    expect(await store.findIds(things, { index: 'byRank' })).toHaveLength(all.length);
+    await expectCode(store.findIds(things, { index: 'none' } as unknown as { index: 'byRank' }), 'not-indexed');
   });
 
   storeTest('finds the current state of a document right after a write', async ({ store }) => {
