@@ -33,7 +33,7 @@ export type LayoutTag = 'small' | 'large' | 'index';
 const platforms = ['amd64', 'arm64'] as const;
 
 /** Large enough for clients to send it in parts, and for a test to kill a push of it. */
-export const largeBytes = 48 * 1024 * 1024;
+export const largeBytes = 12 * 1024 * 1024;
 
 const ociType = 'application/vnd.oci.image';
 

@@ -16,7 +16,7 @@ const program = await clientProgram('regctl');
 const regctl = kindOf(program);
 
 /** Size of the chunks in which regctl sends a large layer. */
-const chunkBytes = 8 * 1024 * 1024;
+const chunkBytes = 2 * 1024 * 1024;
 
 describeClient(regctl, (fixture) => {
   test('a large layer is sent in chunks with content ranges', async () => {

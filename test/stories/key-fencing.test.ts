@@ -3,11 +3,12 @@
  * Two nodes, and a key whose holder's node loses its worker, its engine or both, killed or frozen. Records that the holders write
  * show that the old one had ended before the new one started.
  */
+import { randomBytes } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ConnectResponse } from '../../contract/connect.ts';
+import type { ConnectRequest, ConnectResponse } from '../../contract/connect.ts';
 import { leaseMs } from '../../model/key.ts';
 import { runCommand } from '../../setup/command.ts';
 import { connect, connectReady, terminate, waitFor } from '../kit/platform/api-client.ts';
@@ -72,21 +73,23 @@ function engineFaultsOn(engine: TestEngine): Fault[] {
   return engine.kind === first?.kind ? ['killed'] : ['frozen'];
 }
 
-const key = { key: 'room', spawn: { executable: { mount: 'records' } } };
-
 /** The engines that tests break, one for each fault, started one after the other because they share a firewall. */
 const breakable = new Map<string, RunningEngine>();
-const engines = new AsyncDisposableStack();
+const opened = new AsyncDisposableStack();
+
+/** Its API and its registry, which nothing breaks, serve all stories. Each has nodes of its own. */
+let platform: TestPlatform;
 
 beforeAll(async () => {
   if (!drivers) return;
+  platform = opened.use(await startPlatform({ drivers, only: ['registry,api'] }));
   for (const engine of testEngines()) {
     for (const fault of engineFaultsOn(engine))
-      breakable.set(`${engine.kind} ${fault}`, engines.use(await startEngine(engine.kind, withoutFirewall)));
+      breakable.set(`${engine.kind} ${fault}`, opened.use(await startEngine(engine.kind, withoutFirewall)));
   }
 }, 240_000);
 
-afterAll(() => engines.disposeAsync(), 240_000);
+afterAll(() => opened.disposeAsync(), 240_000);
 
 for (const engine of testEngines()) {
   const other = testEngines().find(({ kind }) => kind !== engine.kind);
@@ -141,13 +144,13 @@ for (const engine of testEngines()) {
       'is found ended by a worker that was down for longer than the lease',
       { timeout: successionMs },
       async () => {
-        await using story = await Story.open(engine, undefined, { service: 'serve' });
-        const old = await connectReady(story.platform, 'serve', { key: 'room' });
-        await story.platform.kill(['worker']);
+        await using story = await Story.open(engine, undefined, { behaviour: 'serve' });
+        const old = await story.holder();
+        await story.nodes.kill(['worker']);
         const running = ['ps', '--quiet', '--filter', `label=berth.backend=${old.backend_id}`];
         while ((await runCommand('docker', running, { env: { DOCKER_HOST: engine.host } })) !== '') await delay(500);
-        await story.platform.restart(['worker']);
-        expect(await waitFor(story.platform, old.backend_id, 'terminated')).toMatchObject({
+        await story.nodes.restart(['worker']);
+        expect(await waitFor(platform, old.backend_id, 'terminated')).toMatchObject({
           termination_reason: 'keyexpired',
           termination_kind: 'soft',
         });
@@ -166,60 +169,66 @@ async function breakEngine(engine: RunningEngine, fault: Fault): Promise<() => P
 }
 
 class Story implements AsyncDisposable {
-  readonly platform: TestPlatform;
+  /** Its two nodes, as a cluster of their own. */
+  readonly nodes: TestPlatform;
   readonly #folder: TemporaryFolder;
+  /** The name of its cluster, and of its service, since a key belongs to a service. */
+  readonly #name: string;
   readonly #hasOther: boolean;
 
-  private constructor(platform: TestPlatform, folder: TemporaryFolder, hasOther: boolean) {
-    this.platform = platform;
-    this.#folder = folder;
-    this.#hasOther = hasOther;
+  private constructor(from: { nodes: TestPlatform; folder: TemporaryFolder; name: string; hasOther: boolean }) {
+    this.nodes = from.nodes;
+    this.#folder = from.folder;
+    this.#name = from.name;
+    this.#hasOther = from.hasOther;
   }
 
-  /** Opens a platform whose second node, if it has one, is not running yet. */
+  /** Opens nodes of which the second, if there is one, is not running yet. */
   static async open(
     engine: TestEngine,
     other: TestEngine | undefined,
-    { service = 'record', clocks = {} }: { service?: Behaviour; clocks?: NonNullable<PlatformOptions['clocks']> } = {},
+    { behaviour = 'record', clocks = {} }: { behaviour?: Behaviour; clocks?: Case['clocks'] } = {},
   ): Promise<Story> {
     if (!drivers) throw new Error('Nodes need a store that they share');
     const folder = await temporaryFolder();
-    const platform = await startPlatform({
+    const name = `story-${randomBytes(4).toString('hex')}`;
+    const nodes = await startPlatform({
       engine,
       drivers,
+      joins: platform,
       ...(other && { twinsOn: other }),
-      only: ['registry', 'api', 'worker', ...(other ? (['worker2'] as const) : [])],
+      only: ['worker', ...(other ? (['worker2'] as const) : [])],
       later: ['worker2'],
-      settings: { BERTH_MOUNT_FOLDER: folder.path },
+      settings: { BERTH_MOUNT_FOLDER: folder.path, BERTH_CLUSTER: name },
       clocks,
     });
-    const story = new Story(platform, folder, other !== undefined);
-    await storeAndPull(engine, platform, { image: await testImage(service), service });
+    const story = new Story({ nodes, folder, name, hasOther: other !== undefined });
+    await storeAndPull(engine, platform, { image: await testImage(behaviour), service: name });
     return story;
   }
 
   /** Starts the first holder on the first node, and then the second node. */
   async holder(): Promise<ConnectResponse> {
-    const connection = await connectReady(this.platform, 'record', key);
-    if (this.#hasOther) await this.platform.restart(['worker2']);
+    const connection = await connectReady(platform, this.#name, this.#request);
+    if (this.#hasOther) await this.nodes.restart(['worker2']);
     return connection;
   }
 
   /** Kills or freezes the worker of the first node, and returns the function that repairs it. */
   async breakWorker(fault: Fault): Promise<() => Promise<void>> {
     if (fault === 'killed') {
-      await this.platform.kill(['worker']);
-      return async () => await this.platform.restart(['worker']);
+      await this.nodes.kill(['worker']);
+      return async () => await this.nodes.restart(['worker']);
     }
-    const pid = this.platform.pidOf('worker');
+    const pid = this.nodes.pidOf('worker');
     process.kill(pid, 'SIGSTOP');
     return async () => void process.kill(pid, 'SIGCONT');
   }
 
   /** Requests a stop that the worker cannot carry out, once the worker has noticed that its engine does not answer. */
   async stopWithoutEngine({ backend_id: id }: ConnectResponse): Promise<void> {
-    while (!this.platform.log.includes('no backends are claimed until it does')) await delay(100);
-    await terminate(this.platform, id, true);
+    while (!this.nodes.log.includes('no backends are claimed until it does')) await delay(100);
+    await terminate(platform, id, true);
   }
 
   /** Connects until another backend holds the key, and waits until it has written a record. */
@@ -227,11 +236,15 @@ class Story implements AsyncDisposable {
     let next = old;
     while (next.backend_id === old.backend_id) {
       await delay(500);
-      next = await connect(this.platform, 'record', key);
+      next = await connect(platform, this.#name, this.#request);
     }
-    await waitFor(this.platform, next.backend_id, 'ready', successionMs);
+    await waitFor(platform, next.backend_id, 'ready', successionMs);
     // The backend listens before it writes.
     while (!(await this.#records())[1]?.times.length) await delay(100);
+  }
+
+  get #request(): ConnectRequest {
+    return { key: 'room', spawn: { cluster: this.#name, executable: { mount: 'records' } } };
   }
 
   /** The time between the last record of the first holder and the first one of the second. Negative: both ran. */
@@ -258,7 +271,7 @@ class Story implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.platform[Symbol.asyncDispose]();
+    await this.nodes[Symbol.asyncDispose]();
     await this.#folder[Symbol.asyncDispose]();
   }
 }

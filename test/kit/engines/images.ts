@@ -11,7 +11,7 @@ import type { TestEngine } from './docker-engine.ts';
  * How a test backend behaves:
  * `serve` answers HTTP and exits on SIGTERM; `stubborn` answers and ignores SIGTERM; `deaf` never listens; `failing` logs a reason
  * and exits with 1; `greedy` answers for a second, then allocates half a gigabyte of memory; `record` ignores SIGTERM and writes
- * the time of day, in seconds, every two milliseconds into a file of its mount that is named for its fencing token.
+ * the time of day, in seconds, every ten milliseconds into a file of its mount that is named for its fencing token.
  */
 export type Behaviour = 'serve' | 'stubborn' | 'deaf' | 'failing' | 'greedy' | 'record';
 
@@ -45,7 +45,7 @@ case "$1" in
     httpd -p "$PORT" -h /www
     while :; do
       echo "$EPOCHREALTIME"
-      read -t 0.002 -r _ <&3
+      read -t 0.01 -r _ <&3
     done > "/data/$SESSION_BACKEND_FENCING_TOKEN"
     ;;
 esac

@@ -6,11 +6,12 @@ import type { TestEngine } from '../engines/docker-engine.ts';
 import { freePorts } from '../machine/free-port.ts';
 import { shiftedClock } from '../machine/shifted-clock.ts';
 import type { TestDrivers } from '../servers/drivers.ts';
+import type { TestPlatform } from './platform.ts';
 
 type RoleName = 'registry' | 'api' | 'worker' | 'proxy';
 
 /** The name of a process: its roles, as for `--roles`. A second process of a role has a 2 at the end. */
-export type ProcessName = 'registry,api,worker,proxy' | RoleName | `${RoleName}2`;
+export type ProcessName = 'registry,api,worker,proxy' | 'registry,api' | RoleName | `${RoleName}2`;
 
 export interface PlatformOptions {
   /** Without an engine, the platform's worker runs no backends. */
@@ -21,6 +22,8 @@ export interface PlatformOptions {
   readonly twinsOn?: TestEngine | undefined;
   /** On the shared drivers: starts only these processes. Default: one of every role. */
   readonly only?: readonly ProcessName[];
+  /** Starts nodes of this platform, which is on the shared drivers, too: its store, API and registry are theirs. */
+  readonly joins?: TestPlatform | undefined;
   /** Of these processes, those that only `restart` starts. */
   readonly later?: readonly ProcessName[];
   /** Other settings, as `BERTH_...` variables. */
@@ -58,16 +61,24 @@ export async function environmentsOf(
     BERTH_REDIS_URL: drivers.redisUrl,
     BERTH_MONGODB_DATABASE: place.node,
     BERTH_REDIS_PREFIX: place.node,
+    ...(options.joins && whatNodesShare(options.joins.environment)),
   };
   const of: NewEnvironment = (name, more = {}) => [
     name,
     { ...shared, BERTH_DATA_FOLDER: join(place.dataFolder, name), ...more },
   ];
   const firsts = [of('registry'), of('worker'), of('proxy'), of('api')];
-  const all = new Map([...firsts, ...(await twins(options, place, of))]);
-  const wanted = options.only ?? (options.twinsOn ? [...all.keys()] : firsts.map(([name]) => name));
-  const kept = [...all].filter(([name]) => wanted.includes(name));
+  const separate = [...firsts, ...(await twins(options, place, of))];
+  const wanted = options.only ?? (options.twinsOn ? separate : firsts).map(([name]) => name);
+  const kept = [of('registry,api'), ...separate].filter(([name]) => wanted.includes(name));
   return new Map(await Promise.all(kept.map(async (each) => await withClock(each, options.clocks?.[each[0]]))));
+}
+
+/** What the processes of a platform have in common. */
+function whatNodesShare(environment: Environment): Environment {
+  const drivers = ['BERTH_SECRET_FILE', 'BERTH_MONGODB_DATABASE', 'BERTH_REDIS_PREFIX'];
+  const ports = ['BERTH_API_PORT', 'BERTH_REGISTRY_PORT', 'BERTH_PROXY_PORT'];
+  return Object.fromEntries([...drivers, ...ports].map((name) => [name, environment[name] ?? '']));
 }
 
 async function withClock([name, environment]: NamedEnvironment, bySeconds = 0): Promise<NamedEnvironment> {

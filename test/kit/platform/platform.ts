@@ -38,6 +38,8 @@ export class TestPlatform implements AsyncDisposable {
   readonly proxyUrl: string;
   readonly account: string;
   readonly token: string;
+  /** What the process with the API printed when it was first ready. */
+  readonly announced: Announcement;
   readonly #options: PlatformOptions;
   readonly #environments: ReadonlyMap<ProcessName, Environment>;
   readonly #processes: Map<ProcessName, PlatformProcess>;
@@ -51,6 +53,7 @@ export class TestPlatform implements AsyncDisposable {
     this.proxyUrl = from.api.proxy_url;
     this.account = from.api.account ?? '';
     this.token = from.token;
+    this.announced = from.api;
     this.#options = from.options;
     this.#environments = from.environments;
     this.#processes = from.processes;
@@ -63,8 +66,7 @@ export class TestPlatform implements AsyncDisposable {
 
   /** The process with the registry. */
   get registryPid(): number | undefined {
-    const process = this.#processes.get('registry') ?? this.#api;
-    return process.child.pid;
+    return this.#processes.get(this.#registryName)?.child.pid;
   }
 
   /** The process with this name. */
@@ -141,13 +143,20 @@ export class TestPlatform implements AsyncDisposable {
   }
 
   get #registryName(): ProcessName {
-    return this.#environments.has('registry') ? 'registry' : 'registry,api,worker,proxy';
+    return this.#nameWith('registry');
   }
 
   get #api(): PlatformProcess {
-    const process = this.#processes.get('api') ?? this.#processes.get('registry,api,worker,proxy');
+    const process = this.#processes.get(this.#nameWith('api'));
     if (!process) throw new Error('No process has the API');
     return process;
+  }
+
+  /** The first process with a role. */
+  #nameWith(role: 'registry' | 'api'): ProcessName {
+    const name = this.processNames.find((each) => each.split(',').includes(role));
+    if (!name) throw new Error(`No process has the role "${role}"`);
+    return name;
   }
 
   async #end(name: ProcessName, signal: NodeJS.Signals): Promise<number | null> {
@@ -177,7 +186,8 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Test
     const environments = await environmentsOf(options, place);
     for (const [name, environment] of environments)
       if (!options.later?.includes(name)) processes.set(name, await startProcess(name, environment));
-    const api = Array.from(processes.values(), ({ announced }) => announced).find(({ token_file }) => token_file);
+    const announcements = Array.from(processes.values(), ({ announced }) => announced);
+    const api = options.joins?.announced ?? announcements.find(({ token_file }) => token_file);
     if (!api?.token_file) throw new Error('No process printed the file of the access token');
     const token = (await readFile(api.token_file, 'utf8')).trim();
     return new TestPlatform({ options, place, environments, processes, api, token });
