@@ -2,8 +2,8 @@
  * Checks tokens for a process. What a token allows is remembered for less than half a second, so that most requests read nothing for it; a
  * message on the bus drops it at once. So a revocation takes effect within a second everywhere, also while the bus is silent.
  */
-import { LRUCache } from 'lru-cache';
 import { permissionsChanged } from '../contract/messages.ts';
+import { newLruCache } from '../core/async/lru-cache.ts';
 import { RecentReads } from '../core/async/recent-reads.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
@@ -55,7 +55,7 @@ export class TokenChecks implements AsyncDisposable {
     // Remembering what is not valid would keep other tokens out.
     keeps: (permissions) => permissions !== undefined,
   });
-  readonly #usesNotedAtMs = new LRUCache<string, number>({ max: maxRemembered });
+  readonly #usesNotedAtMs = newLruCache<number>(maxRemembered);
   readonly #watchers = new Map<string, Set<Watcher>>();
   readonly #pending = new Set<Promise<void>>();
   readonly #opened = new AsyncDisposableStack();

@@ -1,5 +1,5 @@
 /** Looks up the route of a connection token and the location of a backend. Remembers both for a short time. */
-import { LRUCache } from 'lru-cache';
+import { newLruCache } from '../core/async/lru-cache.ts';
 import { withTimeout } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Store } from '../core/store/store.ts';
@@ -63,8 +63,8 @@ export class Lookup {
   readonly #locations: RememberedReads<BackendLocation>;
   readonly #gateways: RememberedReads<NodeGateway>;
   /** Hashes of tokens, because to work one out costs as much as a good part of a request. */
-  readonly #ids = new LRUCache<string, string>({ max: maxEntries });
-  readonly #services = new LRUCache<string, string>({ max: maxEntries });
+  readonly #ids = newLruCache<string>(maxEntries);
+  readonly #services = newLruCache<string>(maxEntries);
   #confirmed: Confirmation = { fromMs: Infinity, untilMs: -Infinity };
 
   /** `onGone` is called each time a read finds that a backend has ended. */

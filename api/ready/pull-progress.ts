@@ -20,7 +20,8 @@ export class PullProgresses implements AsyncDisposable {
 
   private constructor(clock: Clock) {
     this.#latest = new LRUCache({
-      max: maxPulls,
+      maxSize: maxPulls,
+      sizeCalculation: () => 1,
       ttl: silentAfterMs,
       ttlResolution: 0,
       perf: { now: () => clock.now().getTime() },

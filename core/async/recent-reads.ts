@@ -1,4 +1,5 @@
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
+import { newLruCache } from './lru-cache.ts';
 
 interface Read<T> {
   readonly value: Promise<T>;
@@ -21,7 +22,7 @@ export class RecentReads<T> {
 
   constructor(options: RecentReadsOptions<T>) {
     this.#options = options;
-    this.#reads = new LRUCache({ max: options.max });
+    this.#reads = newLruCache(options.max);
   }
 
   /** What was read for a key a moment ago, else what `read` reads now. A failed reading is not remembered. */

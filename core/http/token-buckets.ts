@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { newLruCache } from '../async/lru-cache.ts';
 import type { Clock } from '../clock/clock.ts';
 
 /** About 100 bytes each. An attacker with more addresses than this is not stopped by rate limits. */
@@ -17,7 +17,7 @@ export class TokenBuckets {
   readonly #clock: Clock;
   readonly #capacity: number;
   readonly #perSecond: number;
-  readonly #buckets = new LRUCache<string, Bucket>({ max: maxBuckets });
+  readonly #buckets = newLruCache<Bucket>(maxBuckets);
 
   constructor(clock: Clock, size: { readonly capacity: number; readonly perSecond: number }) {
     this.#clock = clock;

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { newLruCache } from '../../core/async/lru-cache.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Store } from '../../core/store/store.ts';
 import { accounts } from '../../model/account.ts';
@@ -20,7 +20,7 @@ interface QuotaLimitsParts {
 /** The storage limit of each account. */
 export class QuotaLimits {
   readonly #parts: QuotaLimitsParts;
-  readonly #read = new LRUCache<string, { readonly bytes: number; readonly readAtMs: number }>({ max: maxAccounts });
+  readonly #read = newLruCache<{ readonly bytes: number; readonly readAtMs: number }>(maxAccounts);
 
   constructor(parts: QuotaLimitsParts) {
     this.#parts = parts;

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { newLruCache } from '../../core/async/lru-cache.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 
 /** An entry is a few numbers. If more accounts push at a time, some are measured more often. */
@@ -26,7 +26,7 @@ interface Entry {
 export class UsageCounter {
   readonly #clock: Clock;
   readonly #measure: (account: string) => Promise<number>;
-  readonly #entries = new LRUCache<string, Entry>({ max: maxAccounts });
+  readonly #entries = newLruCache<Entry>(maxAccounts);
 
   constructor(clock: Clock, measure: (account: string) => Promise<number>) {
     this.#clock = clock;
