@@ -49,11 +49,15 @@ export class HttpProxy {
   /** Forwards a request. Retries once on a new connection if a pooled one was dead and the request can be repeated safely. */
   async forward(request: IncomingMessage, response: ServerResponse, to: Destination): Promise<void> {
     const { kept, fresh } = this.#pools.of(to);
+    const listeners = response.listeners('close');
     try {
       await this.#attempt(request, response, { to, agent: kept });
     } catch (error) {
       if (!isReplayable(request) || !this.#wasDeadConnection(request, error)) throw error;
       if (response.destroyed) return;
+      // http-proxy-3 still listens for the first attempt.
+      const added = response.listeners('close').filter((each) => !listeners.includes(each));
+      for (const each of added) response.off('close', each as () => void);
       await this.#attempt(request, response, { to, agent: fresh });
     }
   }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { idleMs } from './pools.ts';
 import { openFixture, spawnReady, startMirror, startProgram, startRawProgram } from '../testing/fixture.ts';
 
@@ -19,6 +19,7 @@ test.each([
   ['POST', 502],
 ])('a kept connection that turns out dead: %s gets %i', async (method, status) => {
   await using fixture = await openFixture();
+  using warnings = vi.spyOn(process, 'emitWarning');
   let heads = 0;
   await using program = await startRawProgram((socket) => {
     heads += 1;
@@ -32,6 +33,8 @@ test.each([
   expect(answer.status).toBe(status);
   expect(answer.headers.get('x-berth-error')).toBe(status === 502 ? 'backend-unreachable' : null);
   expect(heads).toBe(status === 502 ? 2 : 3);
+  // A second attempt does not listen beside the first one.
+  expect(warnings).not.toHaveBeenCalled();
 });
 
 test('a request that fails on a new connection is not retried', async () => {
