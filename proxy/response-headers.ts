@@ -15,9 +15,9 @@ import type { SessionView } from './session-view.ts';
 
 /**
  * Headers that affect a whole host. Many sessions share a host, perhaps with a dashboard. No session may clear the data of others,
- * receive reports about their URLs, take over their paths, or change how the host is reached.
+ * receive reports about their URLs, or change where the host is reached.
  */
-const hostWide: ReadonlySet<string> = new Set(['alt-svc', 'nel', 'report-to', 'strict-transport-security']);
+const hostWide: ReadonlySet<string> = new Set(['alt-svc', 'nel', 'report-to']);
 
 /** The URL of a session gives access to it: other sites must not read it, not even its host. An application may set its own policy. */
 export const defaultReferrerPolicy = 'same-origin';
@@ -27,8 +27,12 @@ const policyName = 'referrer-policy';
 /** Frames the message. It is forwarded even if it is a connection option. */
 const neverOptions: ReadonlySet<string> = new Set(['content-length']);
 
-/** Affect a whole origin, which in the host form is the session's own. */
-const originWide: ReadonlySet<string> = new Set(['clear-site-data', 'service-worker-allowed']);
+/** Affect a whole origin or host, which in the host form is the session's own. */
+const originWide: ReadonlySet<string> = new Set([
+  'clear-site-data',
+  'service-worker-allowed',
+  'strict-transport-security',
+]);
 
 /** What happens to a header of a backend: a function translates its value, which may drop the header. */
 export type ResponseRule =

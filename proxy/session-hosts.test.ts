@@ -171,7 +171,7 @@ test('redirects and cookies are those of the application, but for the domain', a
   await using program = await startRawProgram((socket) => {
     socket.end(
       'HTTP/1.1 302 Found\r\nLocation: /login\r\nLink: </a.css>; rel=preload\r\nService-Worker-Allowed: /\r\n' +
-        'Set-Cookie: __Host-id=1; Path=/; Secure\r\nSet-Cookie: wide=1; Domain=sessions.example; Path=/\r\n' +
+        'Strict-Transport-Security: max-age=1\r\nSet-Cookie: __Host-id=1; Path=/; Secure\r\nSet-Cookie: wide=1; Domain=sessions.example; Path=/\r\n' +
         'Clear-Site-Data: "*", "cookies", "storage"\r\nContent-Length: 0\r\n\r\n',
     );
   });
@@ -181,6 +181,7 @@ test('redirects and cookies are those of the application, but for the domain', a
     location: '/login',
     link: '</a.css>; rel=preload',
     'service-worker-allowed': '/',
+    'strict-transport-security': 'max-age=1',
     'set-cookie': ['__Host-id=1; Path=/; Secure', 'wide=1; Path=/'],
     'referrer-policy': 'same-origin',
     'clear-site-data': '"storage"',

@@ -49,6 +49,8 @@ export interface GateTls {
   readonly contexts: SecureContexts;
   /** If clients may choose HTTP/2: the class that serves it, which is loaded only where it is used. Express cannot handle its requests. */
   readonly http2?: typeof Http2Connections | undefined;
+  /** For so many seconds after an answer, browsers use nothing but TLS with this host (RFC 6797), on any port. 0 or absent: answers do not say so. */
+  readonly hstsSeconds?: number | undefined;
 }
 
 /** The most bytes in the head of a request, unless the options say otherwise. As Node's. */
@@ -59,7 +61,9 @@ export function newGatedServer(options: ServerOptions = {}, tls?: GateTls): Gate
   let handlers: ServerHandlers = { handle: answerNotNow };
   const wantsUpgrade = (request: IncomingMessage) =>
     handlers.upgrade !== undefined && (handlers.shouldUpgrade?.(request) ?? true);
+  const hsts = tls?.hstsSeconds ? `max-age=${tls.hstsSeconds}` : undefined;
   const handle = (request: IncomingMessage, response: ServerResponse) => {
+    if (hsts !== undefined) response.setHeader('strict-transport-security', hsts);
     void answerFaults(
       () => handlers.handle(request, response),
       () => answerFault(response),

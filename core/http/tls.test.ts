@@ -22,9 +22,9 @@ beforeAll(async () => {
   ]);
 });
 
-async function open({ hasHttp2 = true } = {}) {
+async function open({ hasHttp2 = true, hstsSeconds = 0 } = {}) {
   const contexts = new SecureContexts([api, sessions]);
-  const gate = newGatedServer({}, { contexts, ...(hasHttp2 && { http2: Http2Connections }) });
+  const gate = newGatedServer({}, { contexts, hstsSeconds, ...(hasHttp2 && { http2: Http2Connections }) });
   gate.open({ handle: (_request, response) => void response.end('answered') });
   const listener = await listen(gate.server, { host: '127.0.0.1', port: 0, drainMs: 50, further: gate.further });
   const dial = async (options: ConnectionOptions = {}) => {
@@ -40,6 +40,13 @@ function namesOf(socket: TLSSocket): string | undefined {
   const { subjectaltname } = socket.getPeerCertificate();
   socket.destroy();
   return subjectaltname;
+}
+
+async function answerOn(socket: TLSSocket): Promise<string> {
+  socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+  let answer = '';
+  for await (const bytes of socket) answer += (bytes as Buffer).toString();
+  return answer;
 }
 
 test('clients get the certificate for the name they ask for, or the first one', async () => {
@@ -59,10 +66,16 @@ test('new connections get replaced certificates, and open ones go on', async () 
   contexts.replace([renewed, sessions]);
   expect(namesOf(await dial({ servername: 'api.example' }))).toBe('DNS:renewed.example');
   expect(namesOf(await dial())).toBe('DNS:renewed.example');
-  before.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
-  let answer = '';
-  for await (const bytes of before) answer += (bytes as Buffer).toString();
-  expect(answer).toContain('answered');
+  expect(await answerOn(before)).toContain('answered');
+});
+
+test('answers ask browsers to use nothing but TLS for as long as is configured, and otherwise do not', async () => {
+  const asking = await open({ hstsSeconds: 60 });
+  await using _asking = asking.listener;
+  const silent = await open();
+  await using _silent = silent.listener;
+  expect(await answerOn(await asking.dial())).toMatch(/^strict-transport-security: max-age=60\r$/im);
+  expect(await answerOn(await silent.dial())).not.toMatch(/^strict-transport-security:/im);
 });
 
 test('clients choose between HTTP/2 and HTTP/1.1, where there is HTTP/2', async () => {

@@ -1,9 +1,15 @@
 /** TLS of the listeners for clients: certificates in files, and what clients without TLS get. */
-import { optionalWhole, wordList } from '../../core/config/settings.ts';
+import { optionalWhole, whole, wordList } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
 import type { PairFiles } from '../../core/tls/certificate-files.ts';
 
 const absolutePath = /^\/[^,]+$/;
+
+/** A browser that comes every day never uses plain HTTP again, and a host that gives up TLS can be reached after a day. */
+const defaultHstsSeconds = 24 * 3600;
+
+/** What the lists of browsers ask for at most: two years. */
+const maxHstsSeconds = 2 * 365 * 24 * 3600;
 
 const pathsMessage = 'Use absolute paths, separated by commas';
 
@@ -25,6 +31,12 @@ export const tlsSettings = {
     schema: optionalWhole({ min: 0, max: 65_535 }),
     defaultText: 'none',
     help: 'A port for clients without TLS, such as 80: GET requests are redirected to the HTTPS URLs of API, registry, proxy and sessions, all others are refused. Needs `BERTH_TLS_CERTIFICATE_FILES`.',
+  },
+  hstsSeconds: {
+    variable: 'BERTH_HSTS_SECONDS',
+    schema: whole({ min: 0, max: maxHstsSeconds, or: defaultHstsSeconds }),
+    defaultText: `${defaultHstsSeconds}, a day`,
+    help: 'How long browsers that have reached the API or its dashboard by TLS use nothing but TLS with its host, on all ports of the host (`Strict-Transport-Security`). 0: the header is not sent. Only with `BERTH_TLS_CERTIFICATE_FILES`; a proxy in front decides for itself. In session URLs by host, an application may send the header for its own host.',
   },
 } satisfies Record<string, Setting<unknown>>;
 

@@ -22,6 +22,7 @@ export interface ListenerTls {
   readonly contexts: SecureContexts;
   /** Whether clients may choose HTTP/2. */
   readonly http2: boolean;
+  readonly hstsSeconds?: number | undefined;
 }
 
 /** Opens a listener. Throws `ConfigError` with the setting to change if that is not possible. */
@@ -46,10 +47,10 @@ export async function openListener(
   };
 }
 
-async function gateTls({ contexts, http2 }: ListenerTls): Promise<GateTls> {
-  if (!http2) return { contexts };
+async function gateTls({ contexts, http2, hstsSeconds }: ListenerTls): Promise<GateTls> {
+  if (!http2) return { contexts, hstsSeconds };
   const { Http2Connections } = await import('../../core/http/http2/http2-connections.ts');
-  return { contexts, http2: Http2Connections };
+  return { contexts, hstsSeconds, http2: Http2Connections };
 }
 
 /** Host and port as in a URL. */

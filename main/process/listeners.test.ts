@@ -1,9 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { get } from 'node:https';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { expect, test } from 'vitest';
+import { SecureContexts } from '../../core/tls/secure-contexts.ts';
+import { newPair } from '../../core/tls/testing/new-pair.ts';
 import { testEngines } from '../../test/kit/engines/engines.ts';
 import { startPlatform } from '../../test/kit/platform/platform.ts';
 import { loadConfig } from '../config/config.ts';
@@ -116,4 +120,23 @@ test('sessions have no hosts of their own without a domain', async () => {
   await using opening = new AsyncDisposableStack();
   const config = loadConfig(allFree);
   expect(urlsOf(config, await openListeners({ config, roles: allRoles }, opening))).not.toHaveProperty('sessions');
+});
+
+test('the API asks browsers for TLS, for a day or as configured, and the registry does not', async () => {
+  const contexts = new SecureContexts([await newPair(['api.example'])]);
+  const headers = async (environment: Readonly<Record<string, string>>) => {
+    await using opening = new AsyncDisposableStack();
+    const config = loadConfig({ ...allFree, ...environment });
+    const { api, registry } = await openListeners({ config, roles: allRoles, contexts }, opening);
+    const answers = [api, registry].map(async (listener) => {
+      const request = get(`https://${listener?.hostPort}/`, { rejectUnauthorized: false, agent: false });
+      const [answer] = (await once(request, 'response')) as [IncomingMessage];
+      answer.resume();
+      return answer.headers['strict-transport-security'];
+    });
+    return await Promise.all(answers);
+  };
+  expect(await headers({})).toEqual(['max-age=86400', undefined]);
+  expect(await headers({ BERTH_HSTS_SECONDS: '31536000' })).toEqual(['max-age=31536000', undefined]);
+  expect(await headers({ BERTH_HSTS_SECONDS: '0' })).toEqual([undefined, undefined]);
 });

@@ -35,9 +35,10 @@ export async function openListeners(
 ): Promise<Listeners> {
   const tls = contexts && { contexts, http2: false };
   const open = async (role: Role, port: PortSetting, options: ListenerOptions = {}) =>
-    roles.has(role) ? opening.use(await openListener(placeOf(config, 'host', port), { ...options, tls })) : undefined;
+    roles.has(role) ? opening.use(await openListener(placeOf(config, 'host', port), { tls, ...options })) : undefined;
   const registry = await open('registry', 'registryPort', { maxHeaderSize: registryHeadBytes });
-  const api = await open('api', 'apiPort');
+  // Browsers show the pages of the API alone. The hosts of sessions belong to their applications.
+  const api = await open('api', 'apiPort', { tls: tls && { ...tls, hstsSeconds: config.hstsSeconds } });
   const operations = opening.use(await openListener(placeOf(config, 'operationsHost', 'operationsPort')));
   return { api, registry, operations };
 }
