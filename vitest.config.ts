@@ -2,23 +2,28 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { testEngines } from './test/kit/engines/engines.ts';
 import { LongestFirst } from './test/kit/longest-first.ts';
-import { filesForEveryEngine, filesOf } from './test/kit/projects.ts';
+import { filesApart, filesForEveryEngine, filesOf } from './test/kit/projects.ts';
 
 const cores = availableParallelism();
 const modern = testEngines().find(({ kind }) => kind === 'modern');
+
+interface WaitingOptions {
+  readonly env?: Record<string, string>;
+  readonly isolate?: boolean;
+}
 
 /**
  * Tests that wait for containers and servers most of the time: of these more run at a time than there are cores. Files share a worker,
  * because each new one would load a second of CPU time.
  */
-function waiting(name: string, include: string[], env: Record<string, string> = {}) {
+function waiting(name: string, include: string[], { env = {}, isolate = false }: WaitingOptions = {}) {
   return {
     extends: true as const,
     test: {
       name,
       include,
       env,
-      isolate: name === 'drivers',
+      isolate,
       maxWorkers: 2 * cores,
       sequence: { groupOrder: 1 },
       hookTimeout: 120_000,
@@ -50,8 +55,9 @@ export default defineConfig({
         },
       },
       waiting('drivers', filesOf('drivers')),
+      waiting('drivers-apart', filesApart(), { isolate: true }),
       waiting('docker', filesOf('docker')),
-      ...(modern ? [waiting('docker-modern', filesForEveryEngine(), { DOCKER_HOST: modern.host })] : []),
+      ...(modern ? [waiting('docker-modern', filesForEveryEngine(), { env: { DOCKER_HOST: modern.host } })] : []),
       waiting('e2e', filesOf('e2e')),
     ],
   },

@@ -1,4 +1,5 @@
 // Takes about 9 s
+// Runs in a process of its own
 /** Runs the tests of directly connected backends for backends behind a gateway. */
 import { vi } from 'vitest';
 import type * as RealFixture from '../testing/fixture.ts';

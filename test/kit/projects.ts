@@ -1,7 +1,8 @@
 /**
  * The projects of the tests, and which test file belongs to which: the first row that fits. What a file needs shows in its folder
  * and in its imports, and how long it takes in a line of its own, `// Takes about 40 s`. A file of the project `docker` runs on the
- * first engine; one with the line `// Runs on every engine` runs on the modern one too, as a file of `docker-modern`.
+ * first engine; one with the line `// Runs on every engine` runs on the modern one too, as a file of `docker-modern`. Files share
+ * processes; a file of `drivers` with the line `// Runs in a process of its own` does not, as a file of `drivers-apart`.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +39,12 @@ const testFiles = globSync('**/*.test.ts', { cwd: root, exclude }).map((file) =>
 
 /** The test files of a project. */
 export function filesOf(project: ProjectName): string[] {
-  return testFiles.flatMap(({ file, text }) => (projectOf(file, text) === project ? file : []));
+  return testFiles.flatMap(({ file, text }) => (projectOf(file, text) === project && !isApart(text) ? file : []));
+}
+
+/** The test files of `drivers` that change their process. */
+export function filesApart(): string[] {
+  return testFiles.flatMap(({ file, text }) => (isApart(text) ? file : []));
 }
 
 /** The test files of `docker` in which the release of the engine matters. */
@@ -49,6 +55,10 @@ export function filesForEveryEngine(): string[] {
 /** How long a test file says that it takes; 0 for those that are over in a few seconds and do not say. */
 export function secondsIn(text: string): number {
   return Number(/^\/\/ Takes about (\d+) s\b/m.exec(text)?.[1] ?? 0);
+}
+
+function isApart(text: string): boolean {
+  return /^\/\/ Runs in a process of its own$/m.test(text);
 }
 
 function projectOf(file: string, text: string): ProjectName {

@@ -49,7 +49,7 @@ export class TestRun {
       problems,
       missing,
       restarted: this.#restarted,
-      needsEngines: others.some((name) => name !== 'drivers'),
+      needsEngines: others.some((name) => !name.startsWith('drivers')),
     };
     const [unitCode, environment] = await Promise.all([units(), openServers(servers, owned)]);
     if (interrupted.signal !== undefined) return 128 + constants.signals[interrupted.signal];

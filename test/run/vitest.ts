@@ -85,7 +85,7 @@ function together(results: FileResult[]): FileResult {
   }));
 }
 
-/** The project on the modern engine is there only once the engine is, and named for the other. */
+/** Projects that are named for another one: on the modern engine, which is there only once the engine is, and apart. */
 function toChoose(projects: readonly string[]): string[] {
-  return projects.map((name) => `--project=${name === 'docker' ? 'docker*' : name}`);
+  return projects.map((name) => `--project=${name === 'docker' || name === 'drivers' ? `${name}*` : name}`);
 }
