@@ -1,4 +1,4 @@
-// Takes about 75 s
+// Takes about 40 s
 /** The platform is killed (kill -9) during pushes and garbage collections: acknowledged images exist, and no image is incomplete. */
 import { describe, expect, test } from 'vitest';
 import { runBerth } from '../kit/platform/berth-command.ts';
@@ -15,10 +15,10 @@ const concurrentPushes = 50;
 
 for (const drivers of testDrivers()) {
   describe(`on ${drivers === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS'}`, () => {
-    // A protocol server for tests takes ten times as long.
-    const rounds = drivers === 'embedded' ? 3 : 1;
+    // So many pushes are acknowledged when the platform is killed: few, and many. A protocol server for tests takes ten times as long.
+    const acknowledgedAtKill = drivers === 'embedded' ? [3, 17] : [3];
     const start = async (settings: PlatformOptions['settings'] = {}) =>
-      await startPlatform({ drivers, settings, only: ['registry', 'api'] });
+      await startPlatform({ drivers, settings, only: ['registry,api'] });
 
     test(
       'killed during 50 pushes: acknowledged images can be pulled, retries succeed, and verify finds no problem',
@@ -28,7 +28,7 @@ for (const drivers of testDrivers()) {
         const client = new RegistryClient(platform);
         const shared = RegistryClient.layer(200_000);
         const acknowledged: PushedImage[] = [];
-        for (let round = 0; round < rounds; round += 1) {
+        for (const [round, enoughPushes] of acknowledgedAtKill.entries()) {
           const images = Array.from({ length: concurrentPushes }, (_, i) =>
             client.image(`crash-${i % 5}`, `r${round}-${i}`, [shared, RegistryClient.layer(20_000 + 1_000 * i)]),
           );
@@ -38,7 +38,7 @@ for (const drivers of testDrivers()) {
           const pushes = images.map(async (image) => {
             await client.push(image);
             acknowledged.push(image);
-            if (acknowledged.length - before === 3 + 7 * round) enough.resolve();
+            if (acknowledged.length - before === enoughPushes) enough.resolve();
             return image;
           });
           const settled = Promise.allSettled(pushes);
@@ -76,7 +76,7 @@ for (const drivers of testDrivers()) {
         const shared = RegistryClient.layer(50_000);
         const kept = client.image('kept', 'v1', [shared, RegistryClient.layer(30_000)]);
         await client.pushWhileRefused(kept);
-        for (let round = 0; round < rounds; round += 1) {
+        for (const round of acknowledgedAtKill.keys()) {
           const doomed = Array.from({ length: 10 }, (_, i) =>
             client.image('doomed', `${round}-${i}`, [shared, RegistryClient.layer(10_000)]),
           );
@@ -99,7 +99,7 @@ for (const drivers of testDrivers()) {
           expect((await runBerth(platform, 'verify')).code).toBe(0);
         }
         await client.delete(kept);
-        await expect.poll(async () => await blobsLeft(platform), { timeout: 60_000, interval: 500 }).toBe(0);
+        await expect.poll(async () => await blobsLeft(platform), { timeout: 60_000, interval: 2_000 }).toBe(0);
       },
     );
   });

@@ -1,4 +1,4 @@
-/** The environments of a platform's processes: one process, or one per role on shared drivers. */
+/** The environments of a platform's processes: one process, or several on shared drivers. */
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,6 +13,12 @@ type RoleName = 'registry' | 'api' | 'worker' | 'proxy';
 /** The name of a process: its roles, as for `--roles`. A second process of a role has a 2 at the end. */
 export type ProcessName = 'registry,api,worker,proxy' | 'registry,api' | RoleName | `${RoleName}2`;
 
+/**
+ * What runs on the shared drivers unless a test says otherwise. A process takes almost a second of CPU time to start. A test
+ * that needs one process per role starts twins, too.
+ */
+const usual: readonly ProcessName[] = ['registry,api', 'worker', 'proxy'];
+
 export interface PlatformOptions {
   /** Without an engine, the platform's worker runs no backends. */
   readonly engine?: TestEngine | undefined;
@@ -20,7 +26,7 @@ export interface PlatformOptions {
   readonly drivers?: TestDrivers;
   /** On the shared drivers: starts a second process of every role, with a worker on this engine. */
   readonly twinsOn?: TestEngine | undefined;
-  /** On the shared drivers: starts only these processes. Default: one of every role. */
+  /** On the shared drivers: starts only these processes. Default: `usual`, or with twins one of every role. */
   readonly only?: readonly ProcessName[];
   /** Starts nodes of this platform, which is on the shared drivers, too: its store, API and registry are theirs. */
   readonly joins?: TestPlatform | undefined;
@@ -67,10 +73,10 @@ export async function environmentsOf(
     name,
     { ...shared, BERTH_DATA_FOLDER: join(place.dataFolder, name), ...more },
   ];
-  const firsts = [of('registry'), of('worker'), of('proxy'), of('api')];
-  const separate = [...firsts, ...(await twins(options, place, of))];
-  const wanted = options.only ?? (options.twinsOn ? separate : firsts).map(([name]) => name);
-  const kept = [of('registry,api'), ...separate].filter(([name]) => wanted.includes(name));
+  const separate = [of('registry'), of('worker'), of('proxy'), of('api'), ...(await twins(options, place, of))];
+  const joined: NamedEnvironment = of('registry,api');
+  const wanted = options.only ?? (options.twinsOn ? separate.map(([name]) => name) : usual);
+  const kept = [joined, ...separate].filter(([name]) => wanted.includes(name));
   return new Map(await Promise.all(kept.map(async (each) => await withClock(each, options.clocks?.[each[0]]))));
 }
 
