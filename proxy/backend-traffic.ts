@@ -67,9 +67,7 @@ export function carriedBy(socket: Socket): Carrier {
 const countedBytes = Symbol('The bytes of a connection that are counted already');
 
 /** A property is found faster than an entry of a map. */
-type CountedSocket = Socket & { [countedBytes]?: Pick<Carrier, 'receivedBytes' | 'sentBytes'> };
-
-const nothing = { receivedBytes: 0, sentBytes: 0 };
+type CountedSocket = Socket & { [countedBytes]?: { receivedBytes: number; sentBytes: number } };
 
 export class BackendTraffic implements AsyncDisposable {
   readonly #deps: Deps;
@@ -107,10 +105,11 @@ export class BackendTraffic implements AsyncDisposable {
 
   #count(backend: string, { socket, receivedBytes, sentBytes }: Carrier): Entry {
     const entry = this.#entryOf(backend);
-    const counted = (socket as CountedSocket)[countedBytes] ?? nothing;
+    const counted = ((socket as CountedSocket)[countedBytes] ??= { receivedBytes: 0, sentBytes: 0 });
     entry.receivedBytes += Math.max(0, receivedBytes - counted.receivedBytes);
     entry.sentBytes += Math.max(0, sentBytes - counted.sentBytes);
-    (socket as CountedSocket)[countedBytes] = { receivedBytes, sentBytes };
+    counted.receivedBytes = receivedBytes;
+    counted.sentBytes = sentBytes;
     return entry;
   }
 

@@ -77,10 +77,10 @@ export class Connections implements AsyncDisposable {
   /** Counts a connection to a backend as open, until the same number of calls of `end`. */
   begin(backend: string, node: string | undefined): void {
     const entry = this.#open.get(backend);
+    this.#total += 1;
     if (entry) entry.count += 1;
     else this.#open.set(backend, { count: 1, node: undefined });
-    this.#total += 1;
-    this.#locate(backend, node);
+    if (!entry || entry.node === undefined) this.#locate(backend, node);
   }
 
   /** Counts a connection to a backend as closed. */

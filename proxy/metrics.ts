@@ -48,6 +48,8 @@ export interface EndedRequest {
   /** Its trace, which is only looked for where it is needed. */
   trace(): string | undefined;
   readonly backend: string | undefined;
+  /** The service of the backend, if it was looked up before. */
+  readonly service?: string | undefined;
   readonly method: string | undefined;
   /** The status that the client received; `undefined` if there was no answer. */
   readonly status: number | undefined;
@@ -146,7 +148,7 @@ export class ProxyMetrics implements Disposable {
     const codeClass = codeClassOf(status);
     this.#counts[codeClass] = (this.#counts[codeClass] ?? 0) + 1;
     if (backend !== undefined && carrier) traffic.ended(backend, carrier);
-    const service = backend === undefined ? undefined : serviceOf(backend);
+    const service = request.service ?? (backend === undefined ? undefined : serviceOf(backend));
     if (service !== undefined) this.#services.observe(service, request, durationMs);
     if (!log.isLevelEnabled('info') || !this.#logged.includes(request)) return;
     const fields = { backend, method, status, error, sentBytes, receivedBytes, durationMs };

@@ -17,6 +17,7 @@ test('headers keep their order, and paths are those of the client', () => {
     lines: `${date}Location: /t/a\r\nX-A: b\r\nContent-Length: 2\r\n`,
     framing: { length: 2 },
     keepsAlive: true,
+    isLasting: true,
   });
 });
 

@@ -17,6 +17,8 @@ export interface AnswerHead {
   readonly framing: Framing;
   /** Whether the backend keeps its connection open after the answer. */
   readonly keepsAlive: boolean;
+  /** Whether the same head has the same lines at any time. */
+  readonly isLasting: boolean;
 }
 
 /** An answer that is not valid HTTP, or whose end is ambiguous. */
@@ -91,8 +93,8 @@ export function readAnswerHead(text: string, method: string, view: SessionView):
   const keepsAlive = framing !== 'until-close' && isKeptAlive(facts.connection, isFirstVersion);
   // An answer without content has no length.
   const own = status < 200 || status === 204 ? lines.replace(/^content-length:.*\r\n/im, '') : lines;
-  if (status < 200) return { end, status, lines: own, framing: 'none', keepsAlive };
-  return { end, status, lines: own + defaultLines(facts), framing, keepsAlive };
+  if (status < 200) return { end, status, lines: own, framing: 'none', keepsAlive, isLasting: false };
+  return { end, status, lines: own + defaultLines(facts), framing, keepsAlive, isLasting: facts.hasDate };
 }
 
 /** The lines for the client, without those of the connection. */

@@ -1,10 +1,9 @@
 /** The answer of a backend, on its way to the client. */
 import { maxInterimAnswers } from '../forward/answer-limits.ts';
 import { isForwardedInterim } from '../forward/interim.ts';
-import { reasonOf } from '../forward/relay.ts';
-import type { SessionView } from '../session-view.ts';
-import { InvalidAnswer, readAnswerHead } from './answer-head.ts';
-import type { AnswerHead, Framing } from './answer-head.ts';
+import { InvalidAnswer } from './answer-head.ts';
+import type { Framing } from './answer-head.ts';
+import type { AnswerHeads, ReadHead } from './answer-heads.ts';
 import { LengthBody, UnboundedBody, lastChunk } from './body.ts';
 import type { Body } from './body.ts';
 import { maxShortBytes } from './channel.ts';
@@ -20,15 +19,15 @@ const lineFeed = 10;
 
 const carriageReturn = 13;
 
-const keepAliveLines = 'Connection: keep-alive\r\nKeep-Alive: timeout=65\r\n';
-
 const nothing = Buffer.alloc(0);
 
-const closeLine = 'Connection: close\r\n';
+/** The end of a head. */
+const keepAliveEnd = 'Connection: keep-alive\r\nKeep-Alive: timeout=65\r\n\r\n';
+const closeEnd = 'Connection: close\r\n\r\n';
 
 export class Answer {
   readonly #request: PlainRequest;
-  readonly #view: SessionView;
+  readonly #heads: AnswerHeads;
   readonly #client: Channel;
   /** The beginning of a head whose end has not arrived. */
   #head: Buffer | undefined;
@@ -43,9 +42,9 @@ export class Answer {
   hasBegun = false;
   isComplete = false;
 
-  constructor(request: PlainRequest, view: SessionView, client: Channel) {
+  constructor(request: PlainRequest, heads: AnswerHeads, client: Channel) {
     this.#request = request;
-    this.#view = view;
+    this.#heads = heads;
     this.#client = client;
     this.#isLast = request.isLast;
   }
@@ -89,7 +88,7 @@ export class Answer {
       // A short body is sent in one text with the head.
       const textBytes = all.length <= maxShortBytes ? all.length : Math.min(endOfHead(all), maxHeadBytes);
       const text = all.toString('latin1', 0, textBytes);
-      const head = readAnswerHead(text, this.#request.method, this.#view);
+      const head = this.#heads.read(text, this.#request.method);
       if (!head) {
         this.#keepUnfinished(all);
         break;
@@ -108,20 +107,19 @@ export class Answer {
     this.#head = Buffer.from(bytes);
   }
 
-  #sendInterim({ status, lines }: AnswerHead): void {
+  #sendInterim({ status, text }: ReadHead): void {
     this.#interim += 1;
     if (status === 101) throw new InvalidAnswer('The backend switches protocols without being asked');
     if (this.#interim > maxInterimAnswers) throw new InvalidAnswer('The backend sends too many interim answers');
-    if (isForwardedInterim(status)) this.#client.write(`HTTP/1.1 ${status} ${reasonOf(status)}\r\n${lines}\r\n`);
+    if (isForwardedInterim(status)) this.#client.write(`${text}\r\n`);
   }
 
   /** Sends the head, with a short body in the same packet. Returns the bytes that are not sent yet. */
-  #sendHead({ end, status, lines, framing, keepsAlive }: AnswerHead, text: string, all: Buffer): Buffer {
+  #sendHead({ end, status, text: ours, framing, keepsAlive }: ReadHead, text: string, all: Buffer): Buffer {
     this.#keepsAlive = keepsAlive;
     this.status = status;
     const isChunked = framing === 'chunked' || framing === 'until-close';
-    const frame = `${isChunked ? 'Transfer-Encoding: chunked\r\n' : ''}${this.#isLast ? closeLine : keepAliveLines}`;
-    const head = `HTTP/1.1 ${status} ${reasonOf(status)}\r\n${lines}${frame}\r\n`;
+    const head = `${ours}${isChunked ? 'Transfer-Encoding: chunked\r\n' : ''}${this.#isLast ? closeEnd : keepAliveEnd}`;
     const restBytes = all.length - end;
     if (typeof framing === 'object' && framing.length === restBytes && text.length === all.length) {
       this.#client.write(head + text.slice(end));

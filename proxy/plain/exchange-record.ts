@@ -26,6 +26,7 @@ export class ExchangeRecord implements EndedRequest {
   readonly #sentBefore: number;
   readonly #receivedBefore: number;
   readonly backend: string;
+  readonly service: string | undefined;
   readonly startedMs: number;
   status: number | undefined;
   error: ProxyErrorCode | undefined;
@@ -36,6 +37,7 @@ export class ExchangeRecord implements EndedRequest {
     this.#client = client;
     this.#request = request;
     this.backend = target.backend;
+    this.service = target.service;
     this.startedMs = nowMs;
     this.#sentBefore = client.sentBytes;
     this.#receivedBefore = client.receivedBytes;

@@ -55,7 +55,7 @@ export class Exchange implements ChannelUser {
     this.#request = request;
     this.#target = target;
     this.#body = bodyOf(request.body);
-    this.#answer = new Answer(request, target.view, client.channel);
+    this.#answer = new Answer(request, target.answers, client.channel);
     this.#record = new ExchangeRecord(deps, client.channel, { request, target, nowMs });
   }
 

@@ -8,7 +8,7 @@ import type { PlainRequest } from './request-head.ts';
 /** The head of the last request of a connection. */
 export class RepeatedHead {
   #request: PlainRequest | undefined;
-  /** Method and blank. */
+  /** Method and target. */
   #start = '';
   /** What follows the target, to the end of the head. */
   #rest: Buffer = Buffer.alloc(0);
@@ -16,20 +16,23 @@ export class RepeatedHead {
   /** Keeps a plain request, and its head. */
   keep(request: PlainRequest, head: Buffer): void {
     this.#request = request;
-    this.#start = `${request.method} `;
-    this.#rest = Buffer.from(head.subarray(this.#start.length + request.target.length));
+    this.#start = `${request.method} ${request.target}`;
+    this.#rest = Buffer.from(head.subarray(this.#start.length));
   }
 
-  /** The request whose head the bytes are, if it differs from the last one in its target alone. */
+  /** The request whose head the bytes are, if it differs from the last one in its target at most: the last one, if it is the same. */
   read(bytes: Buffer): PlainRequest | undefined {
     const last = this.#request;
     const rest = this.#rest;
     const end = bytes.length - rest.length;
-    if (!last || end <= this.#start.length || bytes.compare(rest, 0, rest.length, end) !== 0) return undefined;
+    if (!last || end <= 0 || bytes.compare(rest, 0, rest.length, end) !== 0) return undefined;
     const start = bytes.toString('latin1', 0, end);
-    const target = start.slice(this.#start.length);
-    if (!start.startsWith(this.#start) || !isPlainTarget(target)) return undefined;
+    if (start === this.#start) return last;
     const { method, lines, checked, headers, body, isLast } = last;
-    return { method, target, lines, checked, headers, body, isLast };
+    const target = start.slice(method.length + 1);
+    if (!start.startsWith(method) || start[method.length] !== ' ' || !isPlainTarget(target)) return undefined;
+    this.#start = start;
+    this.#request = { method, target, lines, checked, headers, body, isLast };
+    return this.#request;
   }
 }

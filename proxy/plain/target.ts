@@ -5,16 +5,17 @@ import type { ConnectionUrl } from '../connection-url.ts';
 import type { Address, Lookup, Reachable } from '../lookup.ts';
 import { addedHeaders, forwardedValue } from '../request-headers.ts';
 import { sessionView } from '../session-view.ts';
-import type { SessionView } from '../session-view.ts';
+import { AnswerHeads } from './answer-heads.ts';
 import type { PlainRequest } from './request-head.ts';
 
 /** The backend of a request. */
 export interface Target {
   readonly backend: string;
+  readonly service: string | undefined;
   readonly address: Address;
-  readonly view: SessionView;
   /** The head for the backend. */
   readonly head: string;
+  readonly answers: AnswerHeads;
 }
 
 export interface TargetDeps {
@@ -34,12 +35,15 @@ interface Client {
 interface Session {
   readonly headers: PlainRequest['headers'];
   readonly reachable: Reachable;
-  readonly view: SessionView;
+  readonly service: string | undefined;
+  readonly answers: AnswerHeads;
   /** How their targets begin, and how much of that the backend does not see. */
   readonly start: string;
   readonly cut: number;
   /** Their head for the backend, after the request line. */
   readonly lines: string;
+  /** The last of them. */
+  last: { readonly request: PlainRequest; readonly target: Target } | undefined;
 }
 
 /** Finds the targets of the requests of one connection. Remembers the last session, because nearly all requests are for the same. */
@@ -82,7 +86,7 @@ export class Targets {
   }
 
   #targetOf(request: PlainRequest, url: ConnectionUrl, reachable: Reachable): Target | undefined {
-    const { secretFor, behindLoadBalancer } = this.#deps;
+    const { lookup, secretFor, behindLoadBalancer } = this.#deps;
     const { headers } = request;
     const { route, address } = reachable;
     const { token } = url;
@@ -98,12 +102,18 @@ export class Targets {
     // In one piece: joined texts would be copied part by part with each request.
     lines = Buffer.from(`${lines}connection: keep-alive\r\n\r\n`, 'latin1').toString('latin1');
     const start = `${view.prefix}/`;
-    this.#last = { headers, reachable, view, start, cut: view.prefix.length, lines };
+    const service = lookup.serviceOf(route.backend);
+    const answers = new AnswerHeads(view);
+    this.#last = { headers, reachable, service, answers, start, cut: view.prefix.length, lines, last: undefined };
     return targetIn(this.#last, request);
   }
 }
 
-function targetIn({ reachable, view, cut, lines }: Session, { method, target }: PlainRequest): Target {
-  const head = `${method} ${target.slice(cut)} HTTP/1.1\r\n${lines}`;
-  return { backend: reachable.route.backend, address: reachable.address, view, head };
+function targetIn(session: Session, request: PlainRequest): Target {
+  const { last, reachable, service, answers, cut, lines } = session;
+  if (last?.request === request) return last.target;
+  const head = `${request.method} ${request.target.slice(cut)} HTTP/1.1\r\n${lines}`;
+  const target = { backend: reachable.route.backend, service, address: reachable.address, head, answers };
+  session.last = { request, target };
+  return target;
 }
