@@ -16,7 +16,7 @@ export interface ReadHead extends Pick<AnswerHead, 'end' | 'status' | 'framing' 
 /** The head of an answer, as it was received, and what was read. */
 interface LastHead {
   readonly method: string;
-  readonly received: string;
+  readonly received: Buffer;
   readonly head: ReadHead;
 }
 
@@ -28,18 +28,22 @@ export class AnswerHeads {
     this.#view = view;
   }
 
-  /** Reads the head at the start of a text, as `readAnswerHead`. */
-  read(text: string, method: string): ReadHead | undefined {
+  /** Reads the head at the start of bytes, as `readAnswerHead`. It has no more bytes than `maxBytes`. */
+  read(bytes: Buffer, method: string, maxBytes: number): ReadHead | undefined {
     const last = this.#last;
-    if (last && last.method === method && text.startsWith(last.received)) return last.head;
-    const read = readAnswerHead(text, method, this.#view);
+    if (last && last.method === method && startsWith(bytes, last.received)) return last.head;
+    const read = readAnswerHead(bytes.toString('latin1', 0, maxBytes), method, this.#view);
     if (!read) return undefined;
     const { end, status, lines, framing, keepsAlive } = read;
     const head = { end, status, framing, keepsAlive, text: `HTTP/1.1 ${status} ${reasonOf(status)}\r\n${lines}` };
     if (!read.isLasting) return head;
     // In one piece: joined texts would be copied part by part with each answer, and keep the whole text in memory.
-    const kept = Buffer.from(text.slice(0, end) + head.text, 'latin1').toString('latin1');
-    this.#last = { method, received: kept.slice(0, end), head: { ...head, text: kept.slice(end) } };
+    const text = Buffer.from(head.text, 'latin1').toString('latin1');
+    this.#last = { method, received: Buffer.from(bytes.subarray(0, end)), head: { ...head, text } };
     return head;
   }
+}
+
+function startsWith(bytes: Buffer, start: Buffer): boolean {
+  return bytes.length >= start.length && bytes.compare(start, 0, start.length, 0, start.length) === 0;
 }

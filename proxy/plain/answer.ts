@@ -85,15 +85,13 @@ export class Answer {
     let all = this.#head ? Buffer.concat([this.#head, bytes]) : bytes;
     this.#head = undefined;
     while (all.length > 0) {
-      // A short body is sent in one text with the head.
       const textBytes = all.length <= maxShortBytes ? all.length : Math.min(endOfHead(all), maxHeadBytes);
-      const text = all.toString('latin1', 0, textBytes);
-      const head = this.#heads.read(text, this.#request.method);
+      const head = this.#heads.read(all, this.#request.method, textBytes);
       if (!head) {
         this.#keepUnfinished(all);
         break;
       }
-      if (head.status >= 200) return this.#sendHead(head, text, all);
+      if (head.status >= 200) return this.#sendHead(head, all);
       this.#sendInterim(head);
       all = all.subarray(head.end);
     }
@@ -115,14 +113,14 @@ export class Answer {
   }
 
   /** Sends the head, with a short body in the same packet. Returns the bytes that are not sent yet. */
-  #sendHead({ end, status, text: ours, framing, keepsAlive }: ReadHead, text: string, all: Buffer): Buffer {
+  #sendHead({ end, status, text, framing, keepsAlive }: ReadHead, all: Buffer): Buffer {
     this.#keepsAlive = keepsAlive;
     this.status = status;
     const isChunked = framing === 'chunked' || framing === 'until-close';
-    const head = `${ours}${isChunked ? 'Transfer-Encoding: chunked\r\n' : ''}${this.#isLast ? closeEnd : keepAliveEnd}`;
+    const head = `${text}${isChunked ? 'Transfer-Encoding: chunked\r\n' : ''}${this.#isLast ? closeEnd : keepAliveEnd}`;
     const restBytes = all.length - end;
-    if (typeof framing === 'object' && framing.length === restBytes && text.length === all.length) {
-      this.#client.write(head + text.slice(end));
+    if (typeof framing === 'object' && framing.length === restBytes && restBytes <= maxShortBytes) {
+      this.#client.write(head + all.toString('latin1', end));
       this.isComplete = true;
       return nothing;
     }

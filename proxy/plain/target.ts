@@ -65,8 +65,9 @@ export class Targets {
   of(request: PlainRequest, nowMs: number): Target | undefined | Promise<Target | undefined> {
     const { lookup, sessionDomain } = this.#deps;
     const last = this.#last;
-    if (last?.headers === request.headers && request.target.startsWith(last.start)) {
-      if (lookup.isCurrent(last.reachable, nowMs)) return targetIn(last, request);
+    if (last?.headers === request.headers && lookup.isCurrent(last.reachable, nowMs)) {
+      if (last.last?.request === request) return last.last.target;
+      if (request.target.startsWith(last.start)) return targetIn(last, request);
     }
     const { host } = request.headers;
     const url = parseConnectionUrl(request.target, { host, sessionDomain });
@@ -110,8 +111,7 @@ export class Targets {
 }
 
 function targetIn(session: Session, request: PlainRequest): Target {
-  const { last, reachable, service, answers, cut, lines } = session;
-  if (last?.request === request) return last.target;
+  const { reachable, service, answers, cut, lines } = session;
   const head = `${request.method} ${request.target.slice(cut)} HTTP/1.1\r\n${lines}`;
   const target = { backend: reachable.route.backend, service, address: reachable.address, head, answers };
   session.last = { request, target };
