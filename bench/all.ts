@@ -12,6 +12,7 @@ for (const name of [
   'routes.ts',
   'idle-websockets.ts',
   'isolation.ts',
+  'proxy-threads.ts',
 ]) {
   const child = spawn(process.execPath, [...process.execArgv, join(import.meta.dirname, name)], { stdio: 'inherit' });
   const forward = (signal: NodeJS.Signals) => void child.kill(signal);

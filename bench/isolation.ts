@@ -1,19 +1,23 @@
 /**
  * How much pushes, connects and a garbage collection delay sessions: the slowest percent of small answers through the proxy while the
  * platform is idle and while it works, with the proxy in a thread of its own and without. An argument sets the size of a push in MiB.
+ * The sessions have a core of their own, on which the proxy, a backend and this client run; all else has the other core. It takes two
+ * cores on which nothing else runs.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { runCommand } from '../setup/command.ts';
 import { connectReady } from '../test/kit/platform/api-client.ts';
 import { startEngine } from '../test/kit/engines/docker-engine.ts';
 import type { TestEngine } from '../test/kit/engines/docker-engine.ts';
-import { pushTestImage, testImage } from '../test/kit/engines/images.ts';
+import { pushTestImage } from '../test/kit/engines/images.ts';
+import { nodeImage } from '../test/kit/engines/node-image.ts';
 import { startPlatform } from '../test/kit/platform/platform.ts';
 import type { TestPlatform } from '../test/kit/platform/platform.ts';
 import type { LoadData } from './isolation-load.ts';
-import { pin } from './machine.ts';
+import { pin, pinThreads } from './machine.ts';
 import { median, quantile, sidesIn, table } from './measurements.ts';
 import type { Row } from './measurements.ts';
 import { RawConnection } from './raw-connection.ts';
@@ -27,6 +31,12 @@ const everyMs = 10;
 
 /** What works and what measures must not share a core, or the probe would measure its own wait. */
 const loadCore = 0;
+const sessionCore = 1;
+
+/** The names of threads that serve sessions, and that V8 lends to all threads of a process to collect their garbage. */
+const proxyThread = /^proxy-/;
+const mainThread = /^MainThread$/;
+const collectorThread = /^V8Worker$/;
 
 const pushMib = Number(process.argv[2] ?? 256);
 
@@ -43,7 +53,8 @@ interface Side {
 await using engine = await startEngine('stable');
 await using threaded = await startPlatform({ engine, settings: { BERTH_LOG_LEVEL: 'warn' } });
 await using shared = await startPlatform({ engine, settings: { BERTH_LOG_LEVEL: 'warn', BERTH_PROXY_THREADS: '0' } });
-const sides = { ours: await openSide(threaded, engine), peer: await openSide(shared, engine) };
+pin(process.pid, sessionCore);
+const sides = { ours: await openSide(threaded, proxyThread), peer: await openSide(shared, mainThread) };
 for (let round = 0; round < rounds; round += 1) {
   for (const name of sidesIn(round)) {
     const side = sides[name];
@@ -54,10 +65,25 @@ for (let round = 0; round < rounds; round += 1) {
 process.stdout.write(`${table([row('idle'), row('loaded'), ratioRow()])}\n`);
 for (const [name, { work }] of Object.entries(sides)) process.stdout.write(`${name}: ${JSON.stringify(work)}\n`);
 
-async function openSide(platform: TestPlatform, on: TestEngine): Promise<Side> {
-  await pushTestImage(on, platform, { image: await testImage('serve'), service: 'serve' });
+/** @param serving - the name of the thread with the proxy */
+async function openSide(platform: TestPlatform, serving: RegExp): Promise<Side> {
+  const folder = fileURLToPath(new URL('isolation-app', import.meta.url));
+  const image = await nodeImage({ tag: 'berth-bench/small:latest', folder, packages: [] });
+  await pushTestImage(engine, platform, { image, service: 'serve' });
   const { url } = await connectReady(platform, 'serve', { key: 'held' });
+  const { pid = 0 } = platform;
+  pin(pid, loadCore);
+  await pinThreads(pid, serving, `${sessionCore}`);
+  await pinThreads(pid, collectorThread, `${loadCore},${sessionCore}`);
+  await pinBackends(engine);
   return { platform, url, idle: [], loaded: [], work: { pushes: 0, connects: 0, collections: 0 } };
+}
+
+async function pinBackends({ host }: TestEngine): Promise<void> {
+  const docker = async (...args: string[]) => await runCommand('docker', args, { env: { DOCKER_HOST: host } });
+  for (const id of (await docker('ps', '--quiet')).split('\n').filter(Boolean)) {
+    pin(Number(await docker('inspect', '--format', '{{.State.Pid}}', id)), sessionCore);
+  }
 }
 
 /** The 99th percentile of small answers, in milliseconds. */
@@ -100,7 +126,7 @@ async function underLoad({ platform, url, work }: Side): Promise<number> {
 }
 
 function row(state: 'idle' | 'loaded'): Row {
-  const show = (values: readonly number[]) => `${median(values).toFixed(1)} ms`;
+  const show = (values: readonly number[]) => `${median(values).toFixed(2)} ms`;
   const ratio = median(sides.ours[state]) / median(sides.peer[state]);
   const what = `p99 of small answers, ${state}: thread of its own / shared thread`;
   return {
