@@ -17,7 +17,7 @@ import { nodeImage } from '../test/kit/engines/node-image.ts';
 import { startPlatform } from '../test/kit/platform/platform.ts';
 import type { TestPlatform } from '../test/kit/platform/platform.ts';
 import type { LoadData } from './isolation-load.ts';
-import { pin, pinThreads } from './machine.ts';
+import { pin, pinThreads, threadWaitSeconds } from './machine.ts';
 import { median, quantile, sidesIn, table } from './measurements.ts';
 import type { Row } from './measurements.ts';
 import { RawConnection } from './raw-connection.ts';
@@ -43,9 +43,13 @@ const pushMib = Number(process.argv[2] ?? 256);
 interface Side {
   readonly platform: TestPlatform;
   readonly url: string;
+  /** The name of the thread with the proxy. */
+  readonly serving: RegExp;
   /** The slowest percent, in milliseconds, of each round. */
   readonly idle: number[];
   readonly loaded: number[];
+  /** The share of the time in which that thread waited for its core, idle and loaded: what is not Berth's own delay. */
+  readonly waits: { readonly idle: number[]; readonly loaded: number[] };
   /** What the load did in all rounds. */
   readonly work: { pushes: number; connects: number; collections: number };
 }
@@ -58,12 +62,16 @@ const sides = { ours: await openSide(threaded, proxyThread), peer: await openSid
 for (let round = 0; round < rounds; round += 1) {
   for (const name of sidesIn(round)) {
     const side = sides[name];
-    side.idle.push(await probe(side.url));
+    side.idle.push(await probe(side, 'idle'));
     side.loaded.push(await underLoad(side));
   }
 }
 process.stdout.write(`${table([row('idle'), row('loaded'), ratioRow()])}\n`);
-for (const [name, { work }] of Object.entries(sides)) process.stdout.write(`${name}: ${JSON.stringify(work)}\n`);
+for (const [name, { work, waits }] of Object.entries(sides)) {
+  const share = (values: readonly number[]) => `${(100 * median(values)).toFixed(1)} %`;
+  const waited = `the proxy waits for its core ${share(waits.idle)} of the time idle, ${share(waits.loaded)} loaded`;
+  process.stdout.write(`${name}: ${JSON.stringify(work)}; ${waited}\n`);
+}
 
 /** @param serving - the name of the thread with the proxy */
 async function openSide(platform: TestPlatform, serving: RegExp): Promise<Side> {
@@ -76,7 +84,15 @@ async function openSide(platform: TestPlatform, serving: RegExp): Promise<Side> 
   await pinThreads(pid, serving, `${sessionCore}`);
   await pinThreads(pid, collectorThread, `${loadCore},${sessionCore}`);
   await pinBackends(engine);
-  return { platform, url, idle: [], loaded: [], work: { pushes: 0, connects: 0, collections: 0 } };
+  return {
+    platform,
+    url,
+    serving,
+    idle: [],
+    loaded: [],
+    waits: { idle: [], loaded: [] },
+    work: { pushes: 0, connects: 0, collections: 0 },
+  };
 }
 
 async function pinBackends({ host }: TestEngine): Promise<void> {
@@ -87,10 +103,12 @@ async function pinBackends({ host }: TestEngine): Promise<void> {
 }
 
 /** The 99th percentile of small answers, in milliseconds. */
-async function probe(url: string): Promise<number> {
+async function probe({ platform, url, serving, waits }: Side, state: 'idle' | 'loaded'): Promise<number> {
   const { hostname, port, pathname } = new URL(url);
   const head = `GET ${pathname} HTTP/1.1\r\nhost: ${hostname}:${port}\r\n\r\n`;
   const times: number[] = [];
+  const { pid = 0 } = platform;
+  const waitedBefore = await threadWaitSeconds(pid, serving);
   const until = performance.now() + probeMs;
   const ask = async () => {
     using connection = await RawConnection.open(hostname, Number(port));
@@ -102,10 +120,12 @@ async function probe(url: string): Promise<number> {
     }
   };
   await Promise.all(Array.from({ length: connections }, ask));
+  waits[state].push(((await threadWaitSeconds(pid, serving)) - waitedBefore) / (probeMs / 1_000));
   return quantile(times, 0.99);
 }
 
-async function underLoad({ platform, url, work }: Side): Promise<number> {
+async function underLoad(side: Side): Promise<number> {
+  const { platform, work } = side;
   const { account, token, apiUrl, registry, environment } = platform;
   const data: LoadData = { account, token, apiUrl, registry, environment, pushMib };
   const load = fork(fileURLToPath(new URL('isolation-load.ts', import.meta.url)), { serialization: 'advanced' });
@@ -115,7 +135,7 @@ async function underLoad({ platform, url, work }: Side): Promise<number> {
     // It has made what it pushes.
     await once(load, 'message');
     await delay(1_000);
-    const slowest = await probe(url);
+    const slowest = await probe(side, 'loaded');
     load.send('stop');
     const [did] = (await once(load, 'message')) as [Side['work']];
     for (const kind of ['pushes', 'connects', 'collections'] as const) work[kind] += did[kind];

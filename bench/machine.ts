@@ -18,6 +18,14 @@ export async function threadCpuSeconds(pid: number, name: RegExp): Promise<numbe
   );
 }
 
+/** How long the threads of a process whose name matches have waited for a core, in seconds (man 5 proc, schedstat). */
+export async function threadWaitSeconds(pid: number, name: RegExp): Promise<number> {
+  const texts = (await threadsOf(pid, name)).map(
+    async (id) => await readFile(`/proc/${pid}/task/${id}/schedstat`, 'utf8'),
+  );
+  return (await Promise.all(texts)).reduce((sum, text) => sum + Number(text.split(' ')[1]) / 1e9, 0);
+}
+
 /** man 5 proc, stat. */
 async function secondsIn(file: string): Promise<number> {
   const text = await readFile(file, 'utf8');

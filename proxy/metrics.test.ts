@@ -50,7 +50,8 @@ test('each request is logged in one line, without its token or path', async () =
   expect(ended()[0]).toMatchObject({ backend, method: 'PUT', status: 201 });
   expect(ended()[0]?.sentBytes).toBeGreaterThan(5000);
   expect(ended()[1]).toMatchObject({ method: 'GET', status: 410, error: 'gone' });
-  expect(ended()[2]).toMatchObject({ backend: tied.backend, status: 101 });
+  expect(ended()[2]).toMatchObject({ backend: tied.backend, method: 'GET', status: 101 });
+  expect(ended()[2]?.sentBytes).toBeGreaterThan(0);
   for (const secret of [token, unknown, tied.token, 'private']) expect(lines.join('')).not.toContain(secret);
 });
 

@@ -3,16 +3,20 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { openLog } from '../../core/log/log.ts';
+import { openDatabase } from '../../core/store/sqlite/database.mjs';
 import { loadConfig } from '../config/config.ts';
 import { allRoles } from '../config/roles.ts';
 import { openPlatform } from '../platform.ts';
 import type { Platform } from '../platform.ts';
 
 interface Opened {
+  /** The folder of its data. */
+  readonly folder: string;
   readonly platform: Platform;
   /** The threads of the proxy that were started, by name. */
   readonly threads: { readonly name: string; readonly worker: Worker }[];
@@ -37,7 +41,7 @@ async function open(settings: Readonly<Record<string, string>>, owned: AsyncDisp
   const lines: string[] = [];
   const log = openLog('fatal' as 'error', { write: (line) => void lines.push(line) });
   const platform = owned.use(await openPlatform({ config, log, roles: allRoles }));
-  return { platform, threads, lines };
+  return { folder: folder.path, platform, threads, lines };
 }
 
 /** The check of the proxy in `/readyz`. */
@@ -47,8 +51,9 @@ async function proxyCheck({ urls }: Platform): Promise<string | undefined> {
 }
 
 /** The answer of the proxy to a token that does not exist. */
-async function statusOfProxy({ urls }: Platform): Promise<number> {
-  return (await fetch(`${urls.proxy}/${'x'.repeat(43)}/`, { headers: { connection: 'close' } })).status;
+async function statusOfProxy({ urls }: Platform, headers: Readonly<Record<string, string>> = {}): Promise<number> {
+  const answer = await fetch(`${urls.proxy}/${'x'.repeat(43)}/`, { headers: { connection: 'close', ...headers } });
+  return answer.status;
 }
 
 test('a blocked main thread does not delay the proxy', async () => {
@@ -76,6 +81,21 @@ test('a blocked main thread does not delay the proxy', async () => {
   while (count < enough && Atomics.wait(answers, 0, count, 30_000) !== 'timed-out');
   await client.terminate();
   expect(count).toBeGreaterThanOrEqual(enough);
+});
+
+test('a disk that does not write does not delay the proxy, and heads may have 64 KiB', async () => {
+  await using owned = new AsyncDisposableStack();
+  const { platform, folder } = await open({}, owned);
+  // While another connection has the right to write, the store waits, as for a disk.
+  const blocker = openDatabase(join(folder, 'store', 'berth.db'));
+  owned.defer(() => blocker.close());
+  blocker.exec('BEGIN IMMEDIATE');
+  const kibibytes = async (count: number) => await statusOfProxy(platform, { cookie: 'x'.repeat(count * 1024) });
+  expect([await kibibytes(1), await kibibytes(15), await kibibytes(17), await kibibytes(62)]).toEqual(
+    Array.from({ length: 4 }, () => 410),
+  );
+  expect(await kibibytes(66)).toBe(431);
+  blocker.exec('ROLLBACK');
 });
 
 test('a thread that has ended is started again on its port; until then the process is not ready', async () => {

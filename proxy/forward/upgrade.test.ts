@@ -7,6 +7,7 @@ import { expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import type { RawData } from 'ws';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { collectStart } from '../../core/heap/collect-start.mjs';
 import { endedGraceMs } from './pools.ts';
 import {
   connected,
@@ -167,6 +168,23 @@ test.each([
   await until(() => program.sockets.size === 0);
   await until(() => fixture.reports.at(-1)?.[backend] === undefined);
   expect(fixture.reports.at(-1)).toEqual({});
+});
+
+test('an open WebSocket keeps nothing of its request in memory', async () => {
+  await using fixture = await openFixture();
+  await using echo = await startEcho();
+  const { token } = await spawnReady(fixture, echo);
+  const requests: WeakRef<object>[] = [];
+  fixture.server.on('upgrade', (request) => requests.push(new WeakRef(request)));
+  onceAsked((request) => requests.push(new WeakRef(request)));
+  const socket = await openSocket(fixture, token);
+  await until(() => {
+    collectStart();
+    return requests.every((request) => request.deref() === undefined);
+  });
+  expect(requests).toHaveLength(2);
+  expect(socket.readyState).toBe(WebSocket.OPEN);
+  socket.terminate();
 });
 
 test('the last bytes of a backend reach a slow client', async () => {
