@@ -41,7 +41,7 @@ async function aptGet(args: readonly string[], onLine?: (line: string) => void) 
 }
 
 /** Whether a package can be installed. apt-cache also lists names that only occur in the dependencies of other packages. */
-async function isKnown(name: string): Promise<boolean> {
+export async function isKnown(name: string): Promise<boolean> {
   const { code, stdout } = await tryCommand('apt-cache', ['policy', name], { env: environment });
   return code === 0 && /Candidate: (?!\(none\))/.test(stdout);
 }
