@@ -42,8 +42,8 @@ export class AccountLimiter {
   }
 
   /** The limits of an account. 0: no limit. */
-  async limitsOf(account: string): Promise<Required<AccountLimits>> {
-    return await this.#limits.get(account, async () => {
+  limitsOf(account: string): Promise<Required<AccountLimits>> {
+    return this.#limits.get(account, async () => {
       const own = (await this.#deps.store.get(accounts, account))?.limits;
       return { ...this.#deps.defaultLimits, ...own };
     });

@@ -1,5 +1,5 @@
 /** Records requests that change something. */
-import type { Request, Response } from 'express';
+import type { IncomingMessage } from 'node:http';
 import { allEndpoints } from '../contract/all-endpoints.ts';
 import { needsToken } from '../contract/endpoint.ts';
 import type { Endpoint } from '../contract/endpoint.ts';
@@ -36,21 +36,32 @@ interface AuditedCall {
   readonly parameters: unknown;
   readonly body: unknown;
   readonly caller: Caller;
-  readonly request: Request;
-  readonly response: Response;
+  readonly request: IncomingMessage;
 }
 
 /**
  * Runs the handler of a request, and records the request if it changes something. The record is written before, so that no change is
  * without one, and gets the status afterwards.
  */
-export async function audited<Result>(
+export function audited<Audited extends AuditedCall>(
   api: Api,
   endpoint: Endpoint,
-  call: AuditedCall,
-  handle: () => Promise<Result>,
-): Promise<Result> {
-  const record = await recordOf(api, endpoint, call);
+  call: Audited,
+  handle: (api: Api, call: Audited) => Promise<unknown>,
+): Promise<unknown> {
+  const action = namesOfEndpoints.get(endpoint);
+  if (endpoint.method === 'GET' || action === undefined || unrecorded.has(action)) return handle(api, call);
+  return recorded(api, endpoint, { action, call, handle: async () => await handle(api, call) });
+}
+
+interface Recorded {
+  readonly action: string;
+  readonly call: AuditedCall;
+  readonly handle: () => Promise<unknown>;
+}
+
+async function recorded(api: Api, endpoint: Endpoint, { action, call, handle }: Recorded): Promise<unknown> {
+  const record = await recordOf(api, endpoint, action, call);
   if (!record) return await handle();
   await api.store.insert(auditRecords, record);
   const complete = async (status: number, details?: object) =>
@@ -77,10 +88,9 @@ function imageIn(result: unknown): object {
 async function recordOf(
   api: Api,
   endpoint: Endpoint,
-  { parameters, body, caller, request, response }: AuditedCall,
+  action: string,
+  { parameters, body, caller, request }: AuditedCall,
 ): Promise<AuditRecord | undefined> {
-  const action = namesOfEndpoints.get(endpoint);
-  if (endpoint.method === 'GET' || action === undefined || unrecorded.has(action)) return undefined;
   const { permissions } = caller;
   const account = await accountOf(api, parameters as Readonly<Record<string, string>>, caller);
   // A request to an account that the caller is not in is refused, and is no business of that account.
@@ -96,7 +106,7 @@ async function recordOf(
     ...(isByToken && { token: publicTokenId({ id: permissions.token }) }),
     ...(!isByToken && email !== undefined && { user: email }),
     address: clientAddress(request, api.behindLoadBalancer),
-    request: requestId(request, response),
+    request: requestId(request),
   });
 }
 

@@ -1,7 +1,6 @@
 /** Streams the logs and metrics of backends, which their nodes have, to clients as fast as they read. */
 import { addAbortSignal } from 'node:stream';
-import type { IncomingMessage } from 'node:http';
-import type { Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { metricsRecord } from '../contract/backend.ts';
 import { logPosition, logRecord, backendStreamPath } from '../contract/backend-streams.ts';
 import type { BackendStreamRequest } from '../contract/backend-streams.ts';
@@ -17,8 +16,8 @@ import type { Api } from './dependencies.ts';
 import { presentStatus } from './present.ts';
 
 interface StreamRequest {
-  readonly request: Request;
-  readonly response: Response;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
   readonly signal: AbortSignal;
 }
 

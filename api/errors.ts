@@ -1,6 +1,6 @@
 /** Maps errors to responses. */
 import { randomUUID } from 'node:crypto';
-import type { ErrorRequestHandler } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ZodError } from 'zod';
 import { serviceErrors } from '../contract/errors.ts';
 import type { ServiceErrorCode } from '../contract/errors.ts';
@@ -17,26 +17,27 @@ import type { Api } from './dependencies.ts';
 /** How long a client should wait before it retries when a component is unavailable or overloaded. */
 const retryAfterSeconds = 2;
 
-/** Answers the errors of handlers. An unexpected error is logged with the ID of the request, and the response contains only the ID. */
-export function answerErrors({ log, openRequests }: Pick<Api, 'log' | 'openRequests'>): ErrorRequestHandler {
-  // Express recognises an error handler by its four parameters.
-  return async (error: unknown, request, response, _next) => {
-    const id = requestId(request, response);
-    const { code, message } = explain(error);
-    const { status } = serviceErrors[code];
-    if (status >= 500) log.error({ request: id, err: error }, 'Request failed');
-    if (response.headersSent) {
-      response.destroy();
-      return;
-    }
-    if (status === 401) response.setHeader('www-authenticate', 'Bearer');
-    if (status === 503 || status === 429) {
-      const known = error instanceof ApiError ? error.retryAfterSeconds : undefined;
-      response.setHeader('retry-after', known ?? retryAfterSeconds);
-    }
-    const answer = jsonAnswer(status, { error: { code, message, status, id } });
-    await answerEarly({ request, response }, answer, openRequests.closing);
-  };
+/** Answers a request that failed. An unexpected error is logged with the ID of the request, and the response contains only the ID. */
+export async function answerError(
+  { log, openRequests }: Pick<Api, 'log' | 'openRequests'>,
+  { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
+  error: unknown,
+): Promise<void> {
+  const id = requestId(request, response);
+  const { code, message } = explain(error);
+  const { status } = serviceErrors[code];
+  if (status >= 500) log.error({ request: id, err: error }, 'Request failed');
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  if (status === 401) response.setHeader('www-authenticate', 'Bearer');
+  if (status === 503 || status === 429) {
+    const known = error instanceof ApiError ? error.retryAfterSeconds : undefined;
+    response.setHeader('retry-after', known ?? retryAfterSeconds);
+  }
+  const answer = jsonAnswer(status, { error: { code, message, status, id } });
+  await answerEarly({ request, response }, answer, openRequests.closing);
 }
 
 /** Returns a function for the body of the answer to an invalid request. */
@@ -67,7 +68,7 @@ function explain(error: unknown): Explanation {
     const why = error.isFull ? 'The disk is full, try again when there is space' : undefined;
     return { code: 'Unavailable', message: why ?? 'The store cannot be reached, try again in a moment' };
   }
-  // Express cannot decode a part of the path. Its own message would contain that part, and so perhaps a token.
+  // A part of the path cannot be decoded. Express's own message would contain that part, and so perhaps a token.
   if (error instanceof URIError) return { code: 'BadRequest', message: 'The path: Not well-formed percent-encoding' };
   if (error instanceof BodyError) return { code: bodyProblems[error.code], message: error.message };
   return { code: 'InternalError', message: 'Internal error of the platform, report the request ID' };

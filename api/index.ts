@@ -31,7 +31,7 @@ const lookEveryMs = 5_000;
 
 export interface ApiComponent extends AsyncDisposable {
   /** Answers one request. */
-  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   /** Returns the body of the answer to an invalid request. */
   readonly explain: (problem: Unreadable) => object;
 }
@@ -69,10 +69,9 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     prefetch: (service, isMeant) => prefetcher.begin(service, isMeant),
     openRequests,
   };
-  const app = newApp(api, apiRoutes);
   const owned = opening.move();
   return {
-    handle: (request, response) => void app(request, response),
+    handle: newApp(api, apiRoutes),
     explain: explainUnreadable(deps.log),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -25,7 +25,7 @@ export class OpenRequests implements Disposable {
     if (response.destroyed) request.abort(clientGone);
     if (request.signal.aborted) return request.signal;
     this.#open.add(request);
-    response.once('close', () => {
+    response.on('close', () => {
       this.#open.delete(request);
       if (!response.writableFinished) request.abort(clientGone);
     });

@@ -20,7 +20,6 @@ import { serviceSettingsEndpoints } from './v2/service-settings.ts';
 import { serviceEndpoints } from './v2/services.ts';
 
 export const apiRoutes: readonly Mounted[] = [
-  // First, because connect is the most frequent request, and Express tries routes in order.
   ...serviceEndpoints,
   ...serviceSettingsEndpoints,
   ...backendEndpoints,

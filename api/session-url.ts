@@ -1,5 +1,5 @@
 /** Connection URLs, in the form that the client asks for, or else the service or the platform. */
-import type { RequestHandler } from 'express';
+import type { IncomingMessage } from 'node:http';
 import type { UrlForm } from '../contract/connect.ts';
 import { ApiError } from '../model/api-error.ts';
 import { readyPath } from '../model/ready-url.ts';
@@ -39,15 +39,16 @@ export function readyUrl(urls: PublicUrls, backend: string, address: SessionAddr
 }
 
 /**
- * Refuses requests to the API under the host of a session. Cookies hold for all ports of a host, so the application there could set
- * those of the API.
+ * Returns a function that refuses requests to the API under the host of a session. Cookies hold for all ports of a host, so the
+ * application there could set those of the API.
  *
- * @param sessions - the URL of sessions with hosts of their own
+ * @param sessions - the URL of sessions with hosts of their own, if there are any
  */
-export function refuseSessionHosts(sessions: string): RequestHandler {
+export function hostCheck(sessions: string | undefined): (request: IncomingMessage) => void {
+  if (sessions === undefined) return () => {};
   const domain = new URL(sessions.replace('*.', '')).hostname;
-  return ({ headers: { host = '' } }, _response, next) => {
-    if (tokenOfHost(host, domain) === undefined) return next();
+  return ({ headers: { host = '' } }) => {
+    if (tokenOfHost(host, domain) === undefined) return;
     throw new ApiError('MisdirectedRequest', 'The API has a host of its own, which is not that of a session');
   };
 }

@@ -10,8 +10,8 @@ export function assertWellFormed(input: unknown): void {
 function illFormedPath(value: unknown): string[] | undefined {
   if (typeof value === 'string') return value.isWellFormed() ? undefined : [];
   if (typeof value !== 'object' || value === null) return undefined;
-  for (const [name, item] of Object.entries(value)) {
-    const path = name.isWellFormed() ? illFormedPath(item) : [];
+  for (const name of Object.keys(value)) {
+    const path = name.isWellFormed() ? illFormedPath((value as Record<string, unknown>)[name]) : [];
     if (path) return [name, ...path];
   }
   return undefined;

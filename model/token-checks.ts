@@ -74,8 +74,8 @@ export class TokenChecks implements AsyncDisposable {
   }
 
   /** What a token allows, by the token's ID; `undefined` if it is not valid. Throws `StoreError`. */
-  async permissionsOf(id: string): Promise<Permissions | undefined> {
-    return await this.#remembered.get(id, async () => await this.#read(id));
+  permissionsOf(id: string): Promise<Permissions | undefined> {
+    return this.#remembered.get(id, async () => await this.#read(id));
   }
 
   /** To be called after a change of what tokens allow is in the store: of one token, or of a user or an account. */

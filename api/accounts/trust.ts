@@ -1,5 +1,5 @@
 /** Trust rules, and the exchange of ID tokens for deploy tokens. */
-import type { Request } from 'express';
+import type { IncomingMessage } from 'node:http';
 import { endpoints } from '../../contract/endpoints.ts';
 import type { TrustRuleObject } from '../../contract/trust.ts';
 import { clientAddress } from '../../core/http/client-address.ts';
@@ -62,7 +62,7 @@ export const trustEndpoints = [
  * `Unauthorized`, `Forbidden`, `Unavailable`, and `TooManyRequests` for one of too many invalid ID tokens of a network: deployments with
  * valid ones may share the network.
  */
-async function allowed(api: Api, request: Request, account: string, idToken: string) {
+async function allowed(api: Api, request: IncomingMessage, account: string, idToken: string) {
   try {
     const { claims, use } = await api.idTokens.verify(idToken, await api.store.now());
     const rule = await ruleFor(api, account, claims);
@@ -89,7 +89,7 @@ async function ruleFor(api: Api, account: string, claims: DeploymentClaims): Pro
   );
 }
 
-async function deploy(api: Api, request: Request, rule: TrustRule, claims: DeploymentClaims) {
+async function deploy(api: Api, request: IncomingMessage, rule: TrustRule, claims: DeploymentClaims) {
   const { account, scopes, services } = rule;
   const now = await api.store.now();
   const expiresAt = new Date(now.getTime() + rule.lifetimeSeconds * 1000);

@@ -24,14 +24,15 @@ export interface ConnectTarget {
 }
 
 /**
- * Connects to the backend that holds the key, or to a new backend. Throws `ApiError` with `ServiceNotFound`, `EnvironmentNotFound`,
+ * Connects to the backend that holds the key, or to a new backend. The client's signal is asked for only if the connect must wait,
+ * because making one costs as much as the reads of a connect. Throws `ApiError` with `ServiceNotFound`, `EnvironmentNotFound`,
  * `ImageNotFound`, `NoImage`, `KeyNotHeld`, `MountsDisabled` or `Unavailable`, and the signal's reason.
  */
 export async function connect(
   api: Api,
   target: ConnectTarget,
   request: ConnectRequest,
-  signal: AbortSignal,
+  client: { readonly signal: AbortSignal },
 ): Promise<Connection> {
   await api.limits.admitConnect(target.account);
   const service = await findService(api.store, serviceId(target.account, target.service));
@@ -41,15 +42,19 @@ export async function connect(
   const form = chosenForm(api, request.url_form, service.settings);
   if (request.key === undefined) return await spawn(api, { service, environment, request, older, form });
   const id = keyId(service.account, service.name, request.key);
-  const wait = new KeyWait(api.clock, signal);
-  for (;;) {
-    signal.throwIfAborted();
+  let wait: KeyWait | undefined;
+  for (let isFirst = true; ; isFirst = false) {
+    if (!isFirst) client.signal.throwIfAborted();
     const { key, holder, state, now } = await readKey(api, id);
     if (key && state === 'claiming') {
+      wait ??= new KeyWait(api.clock, client.signal);
       await wait.forClaim(key, now);
       continue;
     }
-    if (key && state === 'lapsed' && !(await wait.isLost(key))) continue;
+    if (key && state === 'lapsed') {
+      wait ??= new KeyWait(api.clock, client.signal);
+      if (!(await wait.isLost(key))) continue;
+    }
     if (state === 'held' && holder) {
       const connection = await join(api, holder, { request, form, now });
       if (connection) return connection;
@@ -92,10 +97,10 @@ async function join(
   const { id } = holder;
   // A backend that was touched within the last second needs no write, and so no second read.
   const isTouched = touch(holder, now) === holder;
-  const [backend, token] = await Promise.all([
-    isTouched ? holder : api.store.update(backends, id, (current) => touch(current, now)),
-    addRoute(api, routedTo(holder, request, form)),
-  ]);
+  const routed = routedTo(holder, request, form);
+  const [backend, token] = isTouched
+    ? [holder, await addRoute(api, routed, now)]
+    : await Promise.all([api.store.update(backends, id, (current) => touch(current, now)), addRoute(api, routed, now)]);
   return backend && !isEnding(backend) ? { backend, address: { token, form }, spawned: false } : undefined;
 }
 

@@ -18,10 +18,9 @@ export function routedTo(
 }
 
 /** Writes a route, unless an earlier connect wrote the same one, and returns its connection token. */
-export async function addRoute(api: Api, routed: RoutedUser): Promise<string> {
+export async function addRoute(api: Api, routed: RoutedUser, now: Date): Promise<string> {
   const token = api.tokenFor(tokenSource(routed));
   const route = newRoute(token, routed);
-  const now = await api.store.now();
   const known = await api.store.get(routes, route.id);
   if (known && movedRoute(known, route, now) === known) return token;
   let written = false;
@@ -37,7 +36,7 @@ export async function addRoute(api: Api, routed: RoutedUser): Promise<string> {
 
 /** Writes a route of a backend that has none yet, and returns its connection token. */
 export async function addFirstRoute(api: Api, routed: RoutedUser): Promise<string> {
-  if (routed.held) return await addRoute(api, routed);
+  if (routed.held) return await addRoute(api, routed, await api.store.now());
   const token = api.tokenFor(tokenSource(routed));
   await api.store.insert(routes, newRoute(token, routed));
   return token;

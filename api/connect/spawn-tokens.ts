@@ -1,5 +1,5 @@
 /** Spawn tokens: finds, creates and revokes them. Each use reads the store, so that a revoked token is refused at once. */
-import type { Request } from 'express';
+import type { IncomingMessage } from 'node:http';
 import type { EarliestSpawnRequest } from '../../contract/v1.ts';
 import type { Store } from '../../core/store/store.ts';
 import { hashToken } from '../../model/access-token.ts';
@@ -19,9 +19,9 @@ export async function findSpawnToken(store: Store, token: string): Promise<Spawn
   return found;
 }
 
-/** Returns the account of the spawn token in a request's path, with no scope. Throws `SpawnTokenNotFound` and `TooManyRequests`. */
-export async function authenticateSpawnToken(api: Api, request: Request): Promise<Caller> {
-  const found = await readSpawnToken(api.store, String(request.params['token']));
+/** Returns the account of a spawn token, with no scope. Throws `SpawnTokenNotFound` and `TooManyRequests`. */
+export async function authenticateSpawnToken(api: Api, request: IncomingMessage, token: string): Promise<Caller> {
+  const found = await readSpawnToken(api.store, token);
   if (!found) throw await failedCheck(api, request, notFound());
   const { account } = found;
   return {

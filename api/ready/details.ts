@@ -1,5 +1,5 @@
 /** What the page of a backend that has ended shows to those who may read its log. */
-import type { Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Backend } from '../../model/backend.ts';
 import { covers, permissionIn } from '../../model/permissions.ts';
 import { sessionPermissions } from '../access.ts';
@@ -24,7 +24,7 @@ export interface Details {
 export async function detailsFor(
   api: Api,
   backend: Backend,
-  { request, response }: { readonly request: Request; readonly response: Response },
+  { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
 ): Promise<Details | 'log-in' | undefined> {
   const permissions = await sessionPermissions(api, request);
   if (!permissions) return 'log-in';
@@ -45,7 +45,7 @@ function factsOf({ id, account, service, history }: Backend): [string, string][]
   return Object.entries(facts).flatMap(([name, value]) => (value == null ? [] : [[name, String(value)]]));
 }
 
-async function logOf(api: Api, backend: Backend, response: Response): Promise<string[] | undefined> {
+async function logOf(api: Api, backend: Backend, response: ServerResponse): Promise<string[] | undefined> {
   const ended = new AbortController();
   using _limit = api.clock.after(logTimeoutMs, () => ended.abort());
   response.once('close', () => ended.abort());

@@ -1,6 +1,6 @@
 /** The page that a browser shows until a backend is ready. It loads nothing from elsewhere, and works without scripts too. */
 import { createHash } from 'node:crypto';
-import type { Response } from 'express';
+import type { ServerResponse } from 'node:http';
 import { escapeHtml, htmlPage } from '../../core/http/page.ts';
 import type { Details } from './details.ts';
 import type { Progress } from './progress.ts';
@@ -89,7 +89,7 @@ export interface ReadyPage {
 }
 
 /** Sends the page. */
-export function sendPage(response: Response, status: number, page: ReadyPage): void {
+export function sendPage(response: ServerResponse, status: number, page: ReadyPage): void {
   response.writeHead(status, typeof page.details === 'object' ? memberHeaders : headers);
   response.end(pageOf(page));
 }

@@ -1,5 +1,7 @@
 /** Readiness pages: `/ready/{backend}/{token}/`, and beside it the stream of events that the page follows. */
-import type { Express, Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { parse as parseQuery } from 'node:querystring';
+import type { Express } from 'express';
 import { hashToken } from '../../model/access-token.ts';
 import { backends } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
@@ -36,8 +38,8 @@ export function mountReadyPage(app: Express, api: Api): void {
 }
 
 interface PageRequest {
-  readonly request: Request;
-  readonly response: Response;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
 }
 
 /** The page of a backend that was spawned through v1 or the earliest form, where its ID is enough to find it. */
@@ -49,7 +51,7 @@ export async function answerOlderReadyPage(api: Api, page: PageRequest, id: stri
 
 async function answerReadyPage(api: Api, page: PageRequest, backend: Backend, address: SessionAddress): Promise<void> {
   const { response } = page;
-  const url = urlBelow(connectionUrl(api.urls, address), page.request.query[pathParameter]);
+  const url = urlBelow(connectionUrl(api.urls, address), parseQuery(queryOf(page.request).slice(1))[pathParameter]);
   if (backend.status === 'ready') return redirect(response, url);
   const progress = progressOf(backend, api.pullProgresses.of(backend.id));
   const path = readyUrl(api.urls, backend.id, address).slice(api.urls.api.length);
@@ -63,17 +65,18 @@ async function answerReadyPage(api: Api, page: PageRequest, backend: Backend, ad
 }
 
 /** The query of a request, byte for byte. */
-function queryOf({ originalUrl }: Request): string {
-  const at = originalUrl.indexOf('?');
-  return at < 0 ? '' : originalUrl.slice(at);
+function queryOf({ url = '' }: IncomingMessage): string {
+  const at = url.indexOf('?');
+  return at < 0 ? '' : url.slice(at);
 }
 
-function redirect(response: Response, url: string): void {
-  response.setHeader('cache-control', 'no-store').redirect(303, url);
+function redirect(response: ServerResponse, url: string): void {
+  // The path of the application may have characters that a header must not have.
+  response.writeHead(303, { location: new URL(url).href, 'cache-control': 'no-store' }).end();
 }
 
 /** Streams what the page shows: an event after each change of the backend, and while its image is pulled. */
-async function streamProgress(api: Api, id: string, response: Response): Promise<void> {
+async function streamProgress(api: Api, id: string, response: ServerResponse): Promise<void> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   using stream = api.eventStreams.open(response);

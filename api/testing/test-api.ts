@@ -135,7 +135,7 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
       secretFor: (connectionToken) => `secret of ${connectionToken}`,
     }),
   );
-  server.on('request', component.handle);
+  server.on('request', (request, response) => void component.handle(request, response));
   return { store, bus, secret, notified, port, base, component, metrics: ports.metrics };
 }
 

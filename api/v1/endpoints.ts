@@ -24,13 +24,13 @@ const v1Events = statusEvents((history) =>
 );
 
 const spawnEndpoints = [
-  answer(v1Endpoints.spawn, async (api, { parameters, body, caller, signal }) => {
-    ownService(caller, parameters);
-    return await spawn(api, 'v1', { ...parameters, options: body }, signal);
+  answer(v1Endpoints.spawn, async (api, call) => {
+    ownService(call.caller, call.parameters);
+    return await spawn(api, 'v1', { ...call.parameters, options: call.body }, call);
   }),
-  answer(earliestEndpoints.spawn, async (api, { parameters, body, caller, signal }) => {
-    ownService(caller, parameters);
-    return await spawn(api, 'earliest', { ...parameters, options: body }, signal);
+  answer(earliestEndpoints.spawn, async (api, call) => {
+    ownService(call.caller, call.parameters);
+    return await spawn(api, 'earliest', { ...call.parameters, options: call.body }, call);
   }),
 ];
 
@@ -40,13 +40,14 @@ const spawnTokenEndpoints = [
     environmentOf(service, body.service_environment);
     return { token: await createSpawnToken(api, service, body) };
   }),
-  answer(earliestEndpoints.tokenSpawn, async (api, { parameters, body, signal }) => {
+  answer(earliestEndpoints.tokenSpawn, async (api, call) => {
+    const { parameters, body } = call;
     const token = await findSpawnToken(api.store, parameters.token);
     const options = spawnOptionsOf(token, api.spawnOptions);
     // What the owner of the token has set cannot be changed with it.
     const env = { ...body.env, ...options.env };
     const url_form = body.url_form ?? options.url_form;
-    return await spawn(api, 'earliest', { ...token, options: { ...options, env, url_form } }, signal);
+    return await spawn(api, 'earliest', { ...token, options: { ...options, env, url_form } }, call);
   }),
   answer(earliestEndpoints.revokeSpawnToken, async (api, { parameters, caller }) => {
     await revokeSpawnToken(api.store, caller, parameters.token);
@@ -76,11 +77,12 @@ function endpointsOf(generation: OlderGeneration, endpoints: Shared) {
     })),
     answer(endpoints.createService, createService),
     answer(endpoints.listServices, listServices),
-    answer(endpoints.fetch, async (api, { parameters, body, caller, signal }) => {
+    answer(endpoints.fetch, async (api, call) => {
+      const { parameters, body, caller } = call;
       ownService(caller, parameters);
       const target = { ...parameters, older: { generation } };
       const request = { key: body.lock, spawn: false, ...(body.url_form && { url_form: body.url_form }) };
-      return presentV1Connection(api, generation, await connect(api, target, request, signal));
+      return presentV1Connection(api, generation, await connect(api, target, request, call));
     }),
     answer(endpoints.backendStatus, async (api, { parameters }) =>
       presentV1State(currentV1State((await anyBackend(api.store, parameters.backend_name)).history)),
@@ -108,12 +110,12 @@ interface Spawn extends Pick<ConnectTarget, 'account' | 'service'> {
   readonly options: V1SpawnRequest & Pick<EarliestSpawnRequest, 'port' | 'require_bearer_token'>;
 }
 
-async function spawn(api: Api, generation: OlderGeneration, spawned: Spawn, signal: AbortSignal) {
+async function spawn(api: Api, generation: OlderGeneration, spawned: Spawn, client: { readonly signal: AbortSignal }) {
   const { account, service, options } = spawned;
   const { service_environment: environment, port, require_bearer_token: requiresBearerToken } = options;
   const older = { generation, port, requiresBearerToken };
   const target = { account, service, ...(environment !== undefined && { environment }), older };
-  return presentV1Connection(api, generation, await connect(api, target, connectRequestOf(options), signal));
+  return presentV1Connection(api, generation, await connect(api, target, connectRequestOf(options), client));
 }
 
 /** The request of v2 that means the same. */

@@ -1,5 +1,5 @@
 /** Images as archives, for users without Docker. The registry reads and writes the archives. */
-import type { Response } from 'express';
+import type { ServerResponse } from 'node:http';
 import { endpoints } from '../../contract/endpoints.ts';
 import { digestPattern, serviceName } from '../../contract/names.ts';
 import { ApiError } from '../../model/api-error.ts';
@@ -52,7 +52,7 @@ export const imageArchiveEndpoints = [
   }),
 ];
 
-async function send(archive: ImageArchive, response: Response, signal: AbortSignal): Promise<void> {
+async function send(archive: ImageArchive, response: ServerResponse, signal: AbortSignal): Promise<void> {
   response.socket?.setTimeout(idleMs);
   signal.addEventListener('abort', () => response.destroy(), { once: true });
   try {

@@ -25,13 +25,13 @@ import { presentConnection, presentEnvironment, presentImage, presentService } f
 import type { Api } from '../dependencies.ts';
 
 export const serviceEndpoints = [
-  answer(endpoints.connect, async (api, { parameters, body, caller, signal }) => {
-    ownService(caller, parameters);
-    return presentConnection(api, await connect(api, parameters, body, signal));
+  answer(endpoints.connect, async (api, call) => {
+    ownService(call.caller, call.parameters);
+    return presentConnection(api, await connect(api, call.parameters, call.body, call));
   }),
-  answer(endpoints.connectEnvironment, async (api, { parameters, body, caller, signal }) => {
-    ownService(caller, parameters);
-    return presentConnection(api, await connect(api, parameters, body, signal));
+  answer(endpoints.connectEnvironment, async (api, call) => {
+    ownService(call.caller, call.parameters);
+    return presentConnection(api, await connect(api, call.parameters, call.body, call));
   }),
   answer(endpoints.createService, createService),
   answer(endpoints.listServices, listServices),

@@ -26,18 +26,10 @@ export class RecentReads<T> {
   }
 
   /** What was read for a key a moment ago, else what `read` reads now. A failed reading is not remembered. */
-  async get(key: string, read: () => Promise<T>): Promise<T> {
+  get(key: string, read: () => Promise<T>): Promise<T> {
     const known = this.#reads.get(key);
-    if (known && performance.now() - known.atMs < this.#options.forMs) return await known.value;
-    const reading = this.#remember(key, read());
-    try {
-      const value = await reading.value;
-      if (this.#options.keeps?.(value) === false) this.#drop(key, reading);
-      return value;
-    } catch (error) {
-      this.#drop(key, reading);
-      throw error;
-    }
+    if (known && performance.now() - known.atMs < this.#options.forMs) return known.value;
+    return this.#read(key, read);
   }
 
   /** Remembers a value that was just written. */
@@ -51,6 +43,18 @@ export class RecentReads<T> {
 
   forgetAll(): void {
     this.#reads.clear();
+  }
+
+  async #read(key: string, read: () => Promise<T>): Promise<T> {
+    const reading = this.#remember(key, read());
+    try {
+      const value = await reading.value;
+      if (this.#options.keeps?.(value) === false) this.#drop(key, reading);
+      return value;
+    } catch (error) {
+      this.#drop(key, reading);
+      throw error;
+    }
   }
 
   #remember(key: string, value: Promise<T>): Read<T> {

@@ -62,13 +62,17 @@ export function newGatedServer(options: ServerOptions = {}, tls?: GateTls): Gate
   const wantsUpgrade = (request: IncomingMessage) =>
     handlers.upgrade !== undefined && (handlers.shouldUpgrade?.(request) ?? true);
   const hsts = tls?.hstsSeconds ? `max-age=${tls.hstsSeconds}` : undefined;
-  const handle = (request: IncomingMessage, response: ServerResponse) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
     if (hsts !== undefined) response.setHeader('strict-transport-security', hsts);
-    void answerFaults(
-      () => handlers.handle(request, response),
-      () => answerFault(response),
-    );
+    try {
+      await handlers.handle(request, response);
+    } catch (error) {
+      answerFault(response);
+      throw error;
+    }
   };
+  // As `answerFaults`, without functions for each request.
+  const handle = (request: IncomingMessage, response: ServerResponse) => void answer(request, response);
   const http2 = tls?.http2 && new tls.http2(handle, options.maxHeaderSize ?? defaultHeadBytes);
   const server = newServer(
     { ...options, shouldUpgradeCallback: wantsUpgrade },
@@ -159,8 +163,17 @@ const codes: Readonly<Record<string, Unreadable>> = {
 export function answerUnreadable(server: Server, bodyOf: (problem: Unreadable) => object | undefined): void {
   const answers = new WeakMap<Duplex, ServerResponse[]>();
   // Looks at the answers instead of listening to their events: more listeners would cause a warning.
-  const openOn = (socket: Duplex) => (answers.get(socket) ?? []).filter(({ writableFinished }) => !writableFinished);
-  server.on('request', ({ socket }, response) => answers.set(socket, [...openOn(socket), response]));
+  const openOn = (socket: Duplex) => {
+    const open = answers.get(socket) ?? [];
+    // They end in order.
+    while (open[0]?.writableFinished) open.shift();
+    return open;
+  };
+  server.on('request', ({ socket }, response) => {
+    const open = openOn(socket);
+    if (!answers.has(socket)) answers.set(socket, open);
+    open.push(response);
+  });
   const explain = (error: NodeJS.ErrnoException, socket: Duplex) => {
     // These bytes must not end up inside an answer that has begun.
     const isAnswering = openOn(socket).some(({ headersSent }) => headersSent);

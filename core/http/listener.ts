@@ -146,7 +146,8 @@ class OpenConnections implements FurtherConnections {
     }
     server.on('request', ({ socket }, response) => {
       this.count(socket, 1);
-      response.once('close', () => this.count(socket, -1));
+      // It closes once. A listener that removes itself would cost more than it does.
+      response.on('close', () => this.count(socket, -1));
     });
     // An upgraded connection is busy until it closes. A listener for upgrades changes how Node handles them, so there is none without need.
     if (server.listenerCount('upgrade') > 0) server.on('upgrade', (_request, socket) => this.count(socket, 1));

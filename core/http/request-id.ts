@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-const requestIds = new WeakMap<IncomingMessage, string>();
+const requestIdKey = Symbol('request ID');
 
-/** The ID of a request: made here, sent back as `x-request-id`, and in every log line about it. Never taken from the client. */
+interface Identified extends IncomingMessage {
+  [requestIdKey]?: string;
+}
+
+/** The ID of a request: made here, sent as the header `x-request-id`, and in every log line about it. Never taken from the client. */
 export function requestId(request: IncomingMessage, response?: ServerResponse): string {
-  let id = requestIds.get(request);
-  if (id === undefined) {
-    id = randomUUID();
-    requestIds.set(request, id);
-    if (response && !response.headersSent) response.setHeader('x-request-id', id);
-  }
+  const id = ((request as Identified)[requestIdKey] ??= randomUUID());
+  if (response && !response.headersSent) response.setHeader(requestIdHeader, id);
   return id;
 }
+
+/** The name of the header with the ID of a request. */
+export const requestIdHeader = 'x-request-id';

@@ -77,7 +77,7 @@ async function open() {
     }),
   );
   const server = newServer();
-  server.on('request', api.handle);
+  server.on('request', (request, response) => void api.handle(request, response));
   const { port } = opening.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 }));
   const token = await registry.addToken('acme', ['connect', 'push', 'deploy']);
   const post = async (path: string, body: object) =>

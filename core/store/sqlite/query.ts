@@ -86,6 +86,12 @@ export function tableSql(collection: AnyCollection): string {
   return `CREATE TABLE IF NOT EXISTS "${collection.name}" (id TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL, ${documentColumn} TEXT NOT NULL) STRICT`;
 }
 
+/** The statement that reads a document by its ID. */
+export function readSql(collection: string): string {
+  assertName(collectionPattern, collection);
+  return `SELECT version, ${documentColumn} FROM "${collection}" WHERE id = ?`;
+}
+
 /** The statements that create a collection's indexes, by index name. `id` comes last in each, so that the order is total. */
 export function indexSql(collection: AnyCollection): Map<string, string> {
   const statements = new Map<string, string>();

@@ -13,7 +13,7 @@ import type { AnyCollection } from '../query-plan.ts';
 import { dropBallast, loadBallast, makePrivate } from './files.ts';
 import { isFull } from './database.mjs';
 import { scanInBatches } from '../scan.ts';
-import { indexSql, querySql, tableSql } from './query.ts';
+import { indexSql, querySql, readSql, tableSql } from './query.ts';
 import { lockFolder } from './lock.ts';
 import { SqliteReader } from './reader.ts';
 import { connectSqliteWriter, openSqliteWriter } from './writer.ts';
@@ -126,6 +126,8 @@ class SqliteStore implements Store {
   readonly #reader: SqliteReader;
   readonly #writer: SqliteWriter;
   readonly #collections: ReadonlyMap<string, AnyCollection>;
+  /** For each collection, the statement that reads a document. */
+  readonly #reads: ReadonlyMap<string, string>;
   readonly #resources: AsyncDisposableStack;
   /** Changes of one document run one after another, so that they cause no conflicts with each other. */
   readonly #changes = new KeyedMutex();
@@ -136,6 +138,7 @@ class SqliteStore implements Store {
     this.#reader = parts.reader;
     this.#writer = parts.writer;
     this.#collections = new Map(parts.collections.map((collection) => [collection.name, collection]));
+    this.#reads = new Map(parts.collections.map(({ name }) => [name, readSql(name)]));
     this.#resources = parts.resources;
   }
 
@@ -246,9 +249,12 @@ class SqliteStore implements Store {
   }
 
   #read(collection: { name: string }, id: string): Row | undefined {
-    const { name } = this.#declared(collection.name);
-    const sql = `SELECT version, document FROM "${name}" WHERE id = ?`;
-    return reading(() => this.#reader.first(sql, id)) as Row | undefined;
+    const sql = this.#reads.get(this.#declared(collection.name).name) ?? '';
+    try {
+      return this.#reader.first(sql, id) as Row | undefined;
+    } catch (error) {
+      throw storeError(error);
+    }
   }
 
   #text(collection: { name: string }, id: string, document: StoredDocument): string {
