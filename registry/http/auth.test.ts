@@ -1,5 +1,5 @@
 import { SignJWT } from 'jose';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { accessTokens, hashToken, revoke } from '../../model/access-token.ts';
 import { RegistryGrants } from '../../model/registry-grant.ts';
@@ -256,14 +256,16 @@ test('no log line contains a secret', async () => {
 });
 
 test('a grant ends within a second after its access token was revoked', async () => {
+  // What is remembered of a token has an age by the machine's time.
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
   const token = await registry.addToken('acme', ['read']);
   const grant = await grantFor('scope=repository:acme/draw:pull', registry.basic('acme', token));
   const pull = async () => (await registry.send(`/v2/acme/draw/blobs/${digest}`, bearer(grant.token))).status;
   expect(await pull()).toBe(200);
   await registry.store.update(accessTokens, hashToken(token), (current) => revoke(current, new Date()));
-  const revokedMs = performance.now();
-  await expect.poll(pull, { interval: 20, timeout: 2000 }).toBe(401);
-  expect(performance.now() - revokedMs).toBeLessThan(1000);
+  vi.advanceTimersByTime(1_000);
+  expect(await pull()).toBe(401);
 });
 
 test('an access token that is limited to services sees no other repository', async () => {

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { MockInstance } from 'vitest';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { accessTokens, hashToken, revoke } from '../../model/access-token.ts';
 import { accounts, withMember } from '../../model/account.ts';
 import type { TokenChecks } from '../../model/token-checks.ts';
@@ -13,10 +14,11 @@ import type { Answer, TestRegistry } from '../../test/kit/registry/registry.ts';
 const uploads = '/v2/acme/draw/blobs/uploads/';
 const type = 'application/vnd.oci.image.manifest.v1+json';
 
+const clock = new ManualClock();
 let registry: TestRegistry;
 let watch: MockInstance<TokenChecks['watch']>;
 beforeAll(async () => {
-  registry = await openTestRegistry();
+  registry = await openTestRegistry({ tokenClock: clock });
   watch = vi.spyOn(registry.tokens, 'watch');
 });
 
@@ -71,9 +73,8 @@ describe.each(['a grant', 'a login'])('with %s', (by) => {
     const sending = trickle(method, path, authorization);
     await untilWatched();
     await registry.store.update(accessTokens, hashToken(token), (current) => revoke(current, new Date()));
-    const revokedMs = performance.now();
+    await clock.advance(1_000);
     await sending.done;
-    expect(performance.now() - revokedMs).toBeLessThan(1500);
     const answer = sending.answer();
     expect([answer?.status, answer?.code]).toEqual([401, 'DENIED']);
     expect(answer?.headers['www-authenticate']).toContain('Bearer realm=');

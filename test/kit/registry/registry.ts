@@ -46,6 +46,8 @@ export interface TestRegistryOptions {
   readonly drivers?: TestDrivers;
   /** Also the store's clock. */
   readonly clock?: Clock;
+  /** Of the checks of tokens. Default: the system clock, because a look twice a second is very often in the days that tests let pass. */
+  readonly tokenClock?: Clock;
   readonly gc?: Partial<GcSettings>;
   readonly publicUrl?: string;
   readonly limits?: Partial<RegistryLimits>;
@@ -85,8 +87,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   const hooked = <Port extends object>(port: Port) =>
     withFaults(beforeCall ? withPauses(port, beforeCall) : port, beforeWrite);
   const bus = options.bus ?? openInProcessBus({ log });
-  // Not the clock of the test: a watch looks twice a second, which is very often in the days that tests let pass.
-  const tokens = resources.use(new TokenChecks({ store, bus, clock: systemClock, log }));
+  const tokens = resources.use(new TokenChecks({ store, bus, clock: options.tokenClock ?? systemClock, log }));
   await tokens.listen();
   const shared = {
     bus,
