@@ -48,7 +48,8 @@ export default defineConfig({
           name: 'unit',
           include: filesOf('unit'),
           globalSetup: ['test/run/unit-folder.ts'],
-          maxWorkers: cores,
+          // Some tests wait, for a timer or for a thread.
+          maxWorkers: cores + 1,
           isolate: false,
           // Node runs the sources as they stand, and keeps their compiled code, which takes less than a transformation by Vite.
           experimental: { viteModuleRunner: false },

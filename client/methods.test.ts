@@ -5,6 +5,7 @@ import { becomeServing, digestOf, openTestApi } from '../api/testing/test-api.ts
 import type { TestApi } from '../api/testing/test-api.ts';
 import { openTestNode } from '../api/testing/test-node.ts';
 import { githubIssuer } from '../contract/trust.ts';
+import { backends, becomeTerminated } from '../model/backend.ts';
 import { addSetupCode } from '../model/setup.ts';
 import { endpoints } from './contract.ts';
 import { BerthClient, BerthError } from './index.ts';
@@ -105,7 +106,13 @@ test('backends', async () => {
   }
   // The node of this test has no metrics.
   await listed(berth.metrics(id, { signal: AbortSignal.timeout(200) })).catch(() => {});
-  await berth.stop(id);
+  const stopping = berth.stop(id);
+  // The answer comes once the node has begun, or a while later: this is what a node does.
+  await expect.poll(async () => (await api.store.get(backends, id))?.stop).toBeDefined();
+  await api.change(id, (backend) =>
+    becomeTerminated(backend, { kind: 'soft', reason: 'external', exitCode: 0 }, new Date()),
+  );
+  await stopping;
   const before = new Date(Date.now() + 60_000).toISOString();
   expect(await berth.stopBackends('acme/draw', { before, dry_run: true })).toMatchObject({ terminated_count: 0 });
 });

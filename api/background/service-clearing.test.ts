@@ -21,12 +21,7 @@ beforeEach(async () => void (api = await openTestApi()));
 afterEach(async () => await api[Symbol.asyncDispose]());
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
-  // Several passes.
-  const endMs = Date.now() + 20_000;
-  while (!(await holds())) {
-    if (Date.now() > endMs) throw new Error(`Never came true: ${holds.toString()}`);
-    await systemClock.sleep(10);
-  }
+  await expect.poll(holds, { interval: 10 }).toBe(true);
 }
 
 async function statusOf(id: string): Promise<string> {
@@ -176,7 +171,6 @@ describe('after a crash', () => {
     const { clearing, steering } = otherProcess(Date.now() + 120_000);
     await clearing.pass();
     expect(await api.store.get(services, 'acme/draw')).toBeDefined();
-    await api.post(`/v2/backend/${id}/terminate`);
     await api.change(id, (backend) => ({ ...backend, live: false, status: 'terminated' }));
     steering.nowMs = Date.now() + 30_000;
     await clearing.pass();

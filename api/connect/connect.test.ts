@@ -110,10 +110,10 @@ describe('connect', () => {
   test('while the holder is ending spawns a successor that waits for it, also through one that never started', async () => {
     const first = (await api.post(connectPath, { key: 'heir' })).body.backend_id as string;
     await api.change(first, becomeServing);
-    await api.post(`/v2/backend/${first}/terminate`);
+    await api.change(first, (current) => requestStop(current, 'soft', 'external', new Date()));
     const second = (await api.post(connectPath, { key: 'heir' })).body.backend_id as string;
     expect((await api.store.get(backends, second))?.waitsFor).toBe(first);
-    await api.post(`/v2/backend/${second}/terminate`);
+    await api.change(second, (current) => requestStop(current, 'soft', 'external', new Date()));
     const third = await api.post(connectPath, { key: 'heir' });
     expect((await api.store.get(backends, third.body.backend_id))?.waitsFor).toBe(first);
   });
