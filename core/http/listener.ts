@@ -121,7 +121,7 @@ async function drain(server: Server, connections: readonly FurtherConnections[],
  * connections without a first request, which browsers and Node's `fetch` open in advance.
  */
 class OpenConnections implements FurtherConnections {
-  readonly #busy = new Map<Duplex, number>();
+  readonly #busy = new Map<Duplex, { requests: number }>();
   /** With TLS, what is below the connections, also before the handshake. */
   readonly #below = new Set<Duplex>();
   #closeWhenIdle = false;
@@ -135,7 +135,7 @@ class OpenConnections implements FurtherConnections {
     };
     server.on(event, (socket: Socket) => {
       if (isHttp2(socket)) return;
-      busy.set(socket, 0);
+      busy.set(socket, { requests: 0 });
       socket.on('close', onClose);
     });
     if (event !== 'connection') {
@@ -165,8 +165,8 @@ class OpenConnections implements FurtherConnections {
 
   /** Adds to the open requests of a connection. */
   count(socket: Duplex, change: number): void {
-    const busy = (this.#busy.get(socket) ?? 0) + change;
-    if (this.#busy.has(socket)) this.#busy.set(socket, busy);
-    if (busy === 0 && this.#closeWhenIdle) socket.destroy();
+    const open = this.#busy.get(socket) ?? { requests: 0 };
+    open.requests += change;
+    if (open.requests === 0 && this.#closeWhenIdle) socket.destroy();
   }
 }

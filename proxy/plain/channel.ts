@@ -3,25 +3,12 @@ import type { Socket } from 'node:net';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import type { Address } from '../lookup.ts';
 import { keepAlive } from '../sockets.ts';
+import { ReadBuffer, sharedBuffer } from './read-buffer.ts';
 import { readByEvents, readInto } from './read-into.ts';
 import { flushSoon } from './write-batch.ts';
 
-/** As much as a socket usually returns at once. */
-const bufferBytes = 64 * 1024;
-
-/** All channels read into this buffer, one after the other, while they have little to read. */
-const sharedBuffer = Buffer.allocUnsafeSlow(bufferBytes);
-
-/** Below this, a read does not need a buffer of its own. */
-const littleBytes = bufferBytes / 4;
-
 /** What is written in one text with a head: above, it costs less to write the bytes apart. */
 export const maxShortBytes = 12 * 1024;
-
-/** Buffers of channels that had much to read. */
-const freeBuffers: Buffer[] = [];
-
-const maxFreeBuffers = 32;
 
 const nothing = Buffer.alloc(0);
 
@@ -45,10 +32,9 @@ export class Channel {
   sentBytes = 0;
   receivedBytes = 0;
   readonly #errorBoundary: ErrorBoundary;
-  #buffer: Buffer = sharedBuffer;
-  #lastBuffer: Buffer | undefined;
-  /** Whether bytes that were read stay valid until `resume`. */
-  #ownsBytes = false;
+  readonly #buffer = new ReadBuffer();
+  /** Whether it is read by events, each of which has bytes of its own. */
+  #isReadByEvents = false;
   #isReleased = false;
   /** Text that is written at the end of this turn, and what to do when it is. */
   #text = '';
@@ -58,8 +44,7 @@ export class Channel {
   private constructor(socket: Socket | Address, user: ChannelUser, errorBoundary: ErrorBoundary, isTunnel = false) {
     this.user = user;
     this.#errorBoundary = errorBoundary;
-    // Without a new buffer, Node reads into the last one, and need not look at it again.
-    const nextBuffer = () => (this.#buffer === this.#lastBuffer ? undefined : this.#buffer);
+    const nextBuffer = () => this.#buffer.next();
     const onRead = (length: number, buffer: Buffer) => this.#onRead(length, buffer);
     if ('port' in socket) {
       const { host, port } = socket;
@@ -68,7 +53,7 @@ export class Channel {
     } else {
       this.socket = socket;
       if (isTunnel || !readInto(socket, nextBuffer, onRead)) {
-        this.#ownsBytes = true;
+        this.#isReadByEvents = true;
         socket.on('data', this.#onData).resume();
       }
     }
@@ -142,7 +127,7 @@ export class Channel {
 
   /** Writes bytes that this channel has just read to another one, and reads on when they are written. */
   pass(bytes: Buffer, to: Channel): void {
-    to.writeBytes(this.#ownsBytes ? bytes : Buffer.from(bytes));
+    to.writeBytes(this.#isReadByEvents || this.#buffer.isOwn ? bytes : Buffer.from(bytes));
   }
 
   /** Stops reading until another channel has written everything. */
@@ -194,23 +179,9 @@ export class Channel {
 
   #onRead(length: number, buffer: Buffer): boolean {
     this.receivedBytes += length;
-    this.#lastBuffer = buffer;
-    const bytes = buffer.subarray(0, length);
-    this.#onBytes(bytes);
-    this.#chooseBuffer(length);
+    this.#onBytes(this.#buffer.read(length, buffer));
+    this.#buffer.fit(length, this.socket);
     return true;
-  }
-
-  /** A channel with much to read has its own buffer, from which the other side can write without a copy. */
-  #chooseBuffer(length: number): void {
-    if (length === bufferBytes && !this.#ownsBytes) {
-      this.#buffer = freeBuffers.pop() ?? Buffer.allocUnsafeSlow(bufferBytes);
-      this.#ownsBytes = true;
-    } else if (length < littleBytes && this.#buffer !== sharedBuffer && !this.socket.isPaused()) {
-      if (freeBuffers.length < maxFreeBuffers) freeBuffers.push(this.#buffer);
-      this.#buffer = sharedBuffer;
-      this.#ownsBytes = false;
-    }
   }
 
   #onBytes(bytes: Buffer): void {
