@@ -61,9 +61,16 @@ const mebibyte = 1024 * 1024;
 await using folder = await temporaryFolder();
 const upload = join(folder.path, 'upload.lua');
 await writeFile(upload, `wrk.method = "POST"\nwrk.body = string.rep("x", ${mebibyte})\n`);
+const countUp = join(folder.path, 'count-up.lua');
+await writeFile(
+  countUp,
+  'local n = 0\nfunction request() n = n + 1; return wrk.format("GET", wrk.path .. "?" .. n) end\n',
+);
 
 const kinds: Readonly<Record<string, Kind>> = {
   small: { what: '12-byte answers', path: 'small', aim: '>= 1.0' },
+  // Berth compares a request with the last one of its connection: here, no two are the same.
+  targets: { what: '12-byte answers, another URL each time', path: 'small', aim: '', script: countUp },
   browser: { what: 'headers of a browser', path: 'small', aim: '>= 1.0', headers: browserHeaders },
   medium: { what: '10 KiB', path: '10k', aim: '>= 0.95' },
   down: { what: '1 MiB down', path: '1m', aim: '>= 0.85' },
