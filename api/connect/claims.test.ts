@@ -51,6 +51,27 @@ async function keyOf(name: string) {
   return key;
 }
 
+test('a client that leaves in the middle of a connect leaves a backend that the next connect finds, with its job', async () => {
+  const reached = holdUp('insert', 'backends');
+  const client = new AbortController();
+  const asked = fetch(api.base + connectPath, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${api.token}`, 'content-type': 'application/json' },
+    body: '{"key":"abandoned"}',
+    signal: client.signal,
+  });
+  const goOn = await reached;
+  client.abort();
+  await expect(asked).rejects.toThrow('aborted');
+  goOn();
+  const { backend_id: id, spawned } = (await api.post(connectPath, { key: 'abandoned' })).body;
+  expect(spawned).toBe(false);
+  await expect.poll(() => api.notified).toContain(id);
+  const ofKey = { index: 'byService', equals: { account: 'acme', service: 'draw' } } as const;
+  const left = (await api.store.find(backends, ofKey)).filter(({ key }) => key === 'abandoned');
+  expect(left.map((backend) => backend.id)).toEqual([id]);
+});
+
 test('a claim without a backend blocks its key only until the claim expires', async () => {
   expect(claimMs).toBeLessThan(leaseMs / 5);
   beforeWrites.set(`insert ${backends.name}`, async () => {

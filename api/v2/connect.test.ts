@@ -63,6 +63,34 @@ describe('a connect request', () => {
     expect(answer.error.message).toContain(message);
   });
 
+  test.each(['a\u0000b', 'a\r\nb', '\u007F', '\u0085'])('refuses the key %j for its control character', async (key) => {
+    const { status, body } = await api.post(connectPath, { key });
+    expect([status, body.error.message]).toEqual([400, 'key: Control characters are not allowed']);
+  });
+
+  test('takes keys as they are: those that look alike are different keys, and none is a path', async () => {
+    const names = [
+      'cafe',
+      'caf\u00E9',
+      'cafe\u0301',
+      'c\u0430fe',
+      'cafe\u200F',
+      '\u202Eefac',
+      'CAFE',
+      'cafe ',
+      'a/b',
+      '../cafe',
+      '__proto__',
+    ];
+    const connectAll = async () =>
+      await Promise.all(names.map(async (key) => (await api.post(connectPath, { key })).body.backend_id as string));
+    const ids = await connectAll();
+    expect(new Set(ids).size).toBe(names.length);
+    expect(await connectAll()).toEqual(ids);
+    const keys = await Promise.all(ids.map(async (id) => (await api.store.get(backends, id))?.key));
+    expect(keys).toEqual(names);
+  });
+
   test('accepts a key of 128 characters in any language', async () => {
     expect((await api.post(connectPath, { key: '🚢'.repeat(128) })).status).toBe(200);
   });
