@@ -287,9 +287,9 @@ onAllEngines((setting) => {
     request.write((await readFile(file('saved.tar'))).subarray(0, 1_000_000));
     await once(request, 'drain');
     expect((await api(platform, `${ofAccount}/token/${id}/revoke`, { method: 'POST' })).status).toBe(200);
-    const revokedMs = performance.now();
     const [answer] = (await once(request, 'response')) as [IncomingMessage];
-    expect([answer.statusCode, performance.now() - revokedMs < 1500]).toEqual([401, true]);
+    // Without the watch of its right, the upload would go on until it is too slow, and then get another status.
+    expect(answer.statusCode).toBe(401);
     request.destroy();
     expect((await api(platform, imagesPath('revoked'))).status).toBe(404);
   });
