@@ -34,7 +34,7 @@ export function onAllDrivers(declare: (fixture: Fixture) => void): void {
 }
 
 /** Long, because test machines are busy. */
-export const waitMs = 20_000;
+export const waitMs = 60_000;
 
 /** A blob that the registry must still serve after each test. */
 const control = 'still here';

@@ -19,7 +19,7 @@ const readersOn = { embedded: 400, shared: 200 } as const;
 const allowedMiB = { embedded: 160, shared: 360 } as const;
 
 onAllDrivers((fixture) => {
-  test('hundreds of stalled readers cost little memory', { timeout: 120_000 }, async () => {
+  test('hundreds of stalled readers cost little memory', { timeout: 300_000 }, async () => {
     const drivers = fixture.drivers === 'embedded' ? 'embedded' : 'shared';
     const bytes = randomBytes(blobBytes);
     const { digest } = await fixture.blob('home/slow', bytes);
@@ -35,7 +35,7 @@ onAllDrivers((fixture) => {
     for (const reader of readers) reader.resetAndDestroy();
   });
 
-  test('hundreds of stalled downloads of an archive cost little memory', { timeout: 120_000 }, async () => {
+  test('hundreds of stalled downloads of an archive cost little memory', { timeout: 300_000 }, async () => {
     const drivers = fixture.drivers === 'embedded' ? 'embedded' : 'shared';
     const { pid, apiUrl, token } = fixture.platform;
     const layer = randomBytes(blobBytes);
@@ -59,7 +59,7 @@ describe.each(testDrivers().map((drivers) => ({ drivers, name: drivers === 'embe
   ({ drivers }) => {
     test(
       'many stalled readers are disconnected, few are not, and a slow reader never is',
-      { timeout: 120_000 },
+      { timeout: 300_000 },
       async () => {
         const clock = new ManualClock(new Date());
         await using registry = await openTestRegistry({ drivers, clock });

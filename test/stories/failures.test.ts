@@ -1,4 +1,4 @@
-// Takes about 30 s
+// Takes about 20 s
 /** Backends that do not start, or that fail. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
