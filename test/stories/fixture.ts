@@ -13,6 +13,7 @@ import type { TestDrivers } from '../kit/servers/drivers.ts';
 import { pushTestImage, testImage } from '../kit/engines/images.ts';
 import type { Behaviour } from '../kit/engines/images.ts';
 import { storeAndPull, storeTestImage } from '../kit/engines/stored-images.ts';
+import type { PlatformOptions } from '../kit/platform/environments.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
 import type { TestPlatform } from '../kit/platform/platform.ts';
 
@@ -85,10 +86,10 @@ export class Fixture implements AsyncDisposable {
   }
 
   static async open(
-    { engine, drivers, twinsOn }: Setting & { readonly twinsOn?: TestEngine },
+    setting: Setting & Pick<PlatformOptions, 'twinsOn' | 'only'>,
     settings: Readonly<Record<string, string>> = {},
   ): Promise<Fixture> {
-    return new Fixture(await startPlatform({ engine, drivers, twinsOn, settings }), engine);
+    return new Fixture(await startPlatform({ ...setting, settings }), setting.engine);
   }
 
   /** Pushes a test image as the service named for its behaviour, and returns its digest. Each variant is a different image. */

@@ -23,7 +23,7 @@ await describeOnMongo('A platform', open, (mongo) => {
 
   beforeAll(async () => {
     if (!engine || !shared) return;
-    fixture = await Fixture.open({ engine, drivers: { ...shared, mongodbUrl: mongo.url } });
+    fixture = await Fixture.open({ engine, drivers: { ...shared, mongodbUrl: mongo.url }, only: roles });
     await fixture.push('serve');
     await fixture.pushSample();
   });

@@ -15,7 +15,7 @@ export type ProcessName = 'registry,api,worker,proxy' | 'registry,api' | RoleNam
 
 /**
  * What runs on the shared drivers unless a test says otherwise. A process takes almost a second of CPU time to start. A test
- * that needs one process per role starts twins, too.
+ * that needs one process per role names them, or starts twins.
  */
 const usual: readonly ProcessName[] = ['registry,api', 'worker', 'proxy'];
 
