@@ -25,6 +25,8 @@ process.stdout.write(
   `${(each / 1024).toFixed(1)} KiB per idle WebSocket of ${count} (${before} to ${after} bytes); aim: 12 KB\n`,
 );
 for (const socket of sockets) socket.destroy();
+// An exit does not dispose.
+process.kill(proxy.pid);
 process.exit();
 
 /** Opens WebSockets through the proxy, and sends a message through each. */

@@ -22,7 +22,7 @@ import { median, quantile, sidesIn, table } from './measurements.ts';
 import type { Row } from './measurements.ts';
 import { RawConnection } from './raw-connection.ts';
 
-const rounds = 3;
+const rounds = Number(process.env['BENCH_ROUNDS'] ?? 3);
 const probeMs = 8_000;
 const connections = 8;
 

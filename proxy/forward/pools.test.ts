@@ -1,4 +1,6 @@
+import type { ServerResponse } from 'node:http';
 import { expect, test, vi } from 'vitest';
+import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { idleMs } from './pools.ts';
 import { openFixture, spawnReady, startMirror, startProgram, startRawProgram } from '../testing/fixture.ts';
 
@@ -35,6 +37,25 @@ test.each([
   expect(heads).toBe(status === 502 ? 2 : 3);
   // A second attempt does not listen beside the first one.
   expect(warnings).not.toHaveBeenCalled();
+});
+
+test('clients that ask at the same time again need no new connections', async () => {
+  // Time stands still: no connection is closed for being idle.
+  await using fixture = await openFixture({ path: 'plain', clock: new ManualClock(new Date()) });
+  const clients = 100;
+  const waiting: ServerResponse[] = [];
+  await using program = await startProgram((_request, response) => {
+    waiting.push(response);
+    if (waiting.length === clients) for (const each of waiting.splice(0)) each.end('ok');
+  });
+  const { token } = await spawnReady(fixture, program);
+  const all = async () => {
+    const answers = Array.from({ length: clients }, async () => (await fetch(`${fixture.url}/${token}/`)).text());
+    expect(await Promise.all(answers)).toEqual(Array.from({ length: clients }, () => 'ok'));
+  };
+  await all();
+  await all();
+  expect(program.connections()).toBe(clients);
 });
 
 test('a request that fails on a new connection is not retried', async () => {
