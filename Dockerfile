@@ -41,5 +41,5 @@ EXPOSE 7100 7101 7102 7104
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "--eval", "require('node:http').get({ port: process.env.BERTH_OPERATIONS_PORT || 7103, path: '/readyz' }, (answer) => process.exit(answer.statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]
 # A small young generation: see setup/run. Settings that hold passwords can come from a file, where `docker inspect` does not show them.
-ENTRYPOINT ["node", "--max-semi-space-size=4", "--env-file-if-exists=/run/secrets/berth.env", "main/berth.ts"]
+ENTRYPOINT ["node", "--max-semi-space-size=2", "--env-file-if-exists=/run/secrets/berth.env", "main/berth.ts"]
 CMD ["serve"]
