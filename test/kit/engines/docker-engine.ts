@@ -61,8 +61,9 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   const { number, bridge } = await createBridge();
   opening.defer(async () => await removeBridge(bridge));
   const host = `unix://${folder}/docker.sock`;
-  const start = async () => await startDaemon(kind, { folder, number, bridge, host, args });
-  let child = await start();
+  const start = async (more: readonly string[]) =>
+    await startDaemon(kind, { folder, bridge, host, args: [...args, ...more] });
+  let child = await start(['--default-address-pool', `base=10.232.${number * 4}.0/22,size=24`]);
   opening.defer(async () => {
     const bridges = await networkBridges(host);
     await stopDaemon(child);
@@ -76,7 +77,8 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
     await endDaemon(child, 'SIGKILL');
     // Its containerd ended with it, but may remain as a zombie, for which the engine would wait.
     await rm(containerdPid, { force: true });
-    child = await start();
+    // With a pool of addresses, an engine that has run before deletes `docker0`, which may be of the machine's own engine.
+    child = await start([]);
     await untilAnswers(child, host, join(folder, 'log'));
   };
   return {
@@ -93,16 +95,12 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
 
 interface Place {
   readonly folder: string;
-  readonly number: number;
   readonly bridge: string;
   readonly host: string;
   readonly args: readonly string[];
 }
 
-async function startDaemon(
-  kind: EngineKind,
-  { folder, number, bridge, host, args: more }: Place,
-): Promise<ChildProcess> {
+async function startDaemon(kind: EngineKind, { folder, bridge, host, args: more }: Place): Promise<ChildProcess> {
   const path = [process.env['PATH'] ?? '', '/usr/sbin', '/sbin'];
   if (kind === 'modern') path.unshift(join(modernFolder(), 'usr/bin'), join(modernFolder(), 'usr/sbin'));
   const dockerd = kind === 'modern' ? join(modernFolder(), 'usr/sbin/dockerd') : await findProgram('dockerd');
@@ -111,7 +109,6 @@ async function startDaemon(
   const args = ['--pdeathsig', 'TERM', dockerd ?? 'dockerd', '--data-root', join(folder, 'data')];
   args.push('--exec-root', join(folder, 'exec'), '--pidfile', join(folder, 'pid'), '--host', host, '--bridge', bridge);
   args.push('--containerd-namespace', bridge, '--containerd-plugins-namespace', `${bridge}-plugins`);
-  args.push('--default-address-pool', `base=10.232.${number * 4}.0/22,size=24`);
   args.push(...more);
   // In its own process group, so that Ctrl-C reaches only the tests, which then stop the engine.
   const stdio = ['ignore', log.fd, log.fd] as const;

@@ -1,0 +1,24 @@
+// Takes about 6 s
+/** Engines for tests, beside the engine that the machine may have. */
+import { expect, test } from 'vitest';
+import { findProgram, tryCommand } from '../../../setup/command.ts';
+import { startEngine, withoutFirewall } from './docker-engine.ts';
+import { testEngines } from './engines.ts';
+
+const canStart = testEngines().length > 0 && process.getuid?.() === 0 && (await findProgram('dockerd')) !== undefined;
+const why = canStart ? '' : ' (skipped: no Docker Engine can be started here)';
+
+/** The default bridge of an engine. */
+const bridge = 'docker0';
+
+test.skipIf(!canStart)(`an engine that restarts leaves the bridge of the machine's own engine${why}`, async () => {
+  await using stack = new AsyncDisposableStack();
+  const { code } = await tryCommand('ip', ['link', 'add', bridge, 'type', 'bridge']);
+  if (code === 0) stack.defer(async () => void (await tryCommand('ip', ['link', 'delete', bridge])));
+  const engines = await Promise.all(testEngines().map(async ({ kind }) => await startEngine(kind, withoutFirewall)));
+  for (const engine of engines) {
+    stack.use(engine);
+    await engine.restart();
+    expect(await tryCommand('ip', ['link', 'show', bridge])).toMatchObject({ code: 0 });
+  }
+});
