@@ -4,16 +4,15 @@
  * answers by processor time of the proxy's threads, and the share of the busier thread.
  */
 import { fileURLToPath } from 'node:url';
-import { runCommand } from '../setup/command.ts';
 import { startEngine } from '../test/kit/engines/docker-engine.ts';
 import { pushTestImage } from '../test/kit/engines/images.ts';
 import { nodeImage } from '../test/kit/engines/node-image.ts';
-import { proxyProgram } from '../test/kit/packages/proxy-programs.ts';
 import { connectReady } from '../test/kit/platform/api-client.ts';
 import { startPlatform } from '../test/kit/platform/platform.ts';
 import type { TestPlatform } from '../test/kit/platform/platform.ts';
 import { threadCpuSeconds } from './machine.ts';
 import { inTurn, median, pairsRow, table } from './measurements.ts';
+import { runWrk } from './wrk.ts';
 
 const rounds = Number(process.env['BENCH_ROUNDS'] ?? 7);
 const seconds = Number(process.env['BENCH_SECONDS'] ?? 3);
@@ -54,17 +53,11 @@ async function openSide(platform: TestPlatform): Promise<Side> {
 }
 
 async function perCpuSecond({ platform, url, busiest }: Side): Promise<number> {
-  const wrk = await proxyProgram('wrk');
-  if ('missing' in wrk) throw new Error(wrk.missing);
   const { pid = 0 } = platform;
   const before = await threadCpuSeconds(pid, proxyThreads);
-  const args = ['-t', '1', '-c', `${connections}`, '-d', `${seconds}s`, '--timeout', '30s', url];
-  const said = await runCommand(wrk.path, args, { env: wrk.env });
-  const problem = /(?:Socket errors|Non-2xx).*/.exec(said)?.[0];
-  if (problem !== undefined) throw new Error(problem);
-  const [, requests = ''] = /(\d+) requests in/.exec(said) ?? [];
+  const { requests } = await runWrk({ url, seconds, connections });
   const used = (await threadCpuSeconds(pid, proxyThreads)).map((after, i) => after - (before[i] ?? 0));
   const all = used.reduce((sum, each) => sum + each, 0);
   busiest.push(Math.max(...used) / all);
-  return Number(requests) / all;
+  return requests / all;
 }

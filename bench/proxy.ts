@@ -4,15 +4,14 @@
  */
 import { writeFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runCommand } from '../setup/command.ts';
 import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
-import { proxyProgram } from '../test/kit/packages/proxy-programs.ts';
 import { cpuSeconds, pin } from './machine.ts';
 import { median, pairsRow, table } from './measurements.ts';
 import type { Row } from './measurements.ts';
 import { openApplication, roundTrips } from './proxy-peers/application.ts';
 import { startBackend, startBerth, startConfigurableHttpProxy, startHaproxy, startNginx } from './proxy-peers/peers.ts';
 import type { Peer } from './proxy-peers/peers.ts';
+import { runWrk } from './wrk.ts';
 
 const proxyCore = 0;
 const loadCore = 1;
@@ -181,23 +180,19 @@ async function load({ peer, prefix, name }: Contestant, kind: Kind): Promise<Res
 
 /** Sends requests with wrk. */
 async function requestsOf(name: string, url: string, { headers = [], script, connections = 64, countsMiB }: Kind) {
-  const wrk = await proxyProgram('wrk');
-  if ('missing' in wrk) throw new Error(wrk.missing);
-  const options = ['-t', '1', '-c', `${connections}`, '-d', `${seconds}s`, '--timeout', '30s', '--latency'];
   const args = [
-    ...options,
+    '--latency',
     ...headers.flatMap((header) => ['-H', header]),
     ...(script === undefined ? [] : ['-s', script]),
   ];
-  const said = await runCommand('taskset', ['-c', `${loadCore}`, wrk.path, ...args, url], { env: wrk.env });
-  const problem = /(?:Socket errors|Non-2xx).*/.exec(said)?.[0];
-  if (problem !== undefined) throw new Error(`${name}: ${problem}`);
-  const [, requests = '', took = '', size = '', sizeUnit = ''] =
-    /(\d+) requests in ([\d.]+)s, ([\d.]+)([KMGT]?)B read/.exec(said) ?? [];
+  const { requests, said } = await runWrk({ url, seconds, connections, args, core: loadCore }).catch(
+    (cause: unknown) => {
+      throw new Error(`Cannot measure ${name}`, { cause });
+    },
+  );
+  const [, took = '', size = '', sizeUnit = ''] = /requests in ([\d.]+)s, ([\d.]+)([KMGT]?)B read/.exec(said) ?? [];
   const count =
-    countsMiB === true
-      ? Number(size) * ({ K: 1 / 1024, M: 1, G: 1024, T: 1024 * 1024 }[sizeUnit] ?? 0)
-      : Number(requests);
+    countsMiB === true ? Number(size) * ({ K: 1 / 1024, M: 1, G: 1024, T: 1024 * 1024 }[sizeUnit] ?? 0) : requests;
   const [, p99 = '', unit = 'ms'] = /99%\s+([\d.]+)(us|ms|s)/.exec(said) ?? [];
   const unitMs = { us: 0.001, ms: 1, s: 1000 }[unit] ?? 1;
   return { requests: count, took: Number(took), p99Ms: Number(p99) * unitMs };

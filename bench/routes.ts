@@ -5,15 +5,14 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runCommand } from '../setup/command.ts';
 import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
-import { proxyProgram } from '../test/kit/packages/proxy-programs.ts';
 import { cpuSeconds, pin } from './machine.ts';
 import { inTurn, median, pairsRow, table } from './measurements.ts';
 import type { Row } from './measurements.ts';
 import { openApplication } from './proxy-peers/application.ts';
 import { startBackend, startManyRoutes } from './proxy-peers/peers.ts';
 import type { ManyRoutes } from './proxy-peers/peers.ts';
+import { runWrk } from './wrk.ts';
 
 const proxyCore = 0;
 const loadCore = 1;
@@ -121,13 +120,7 @@ function changingRoute(tokensFile: string): string[] {
 
 /** Asks for small answers. Returns how many came. */
 async function ask(proxy: ManyRoutes, { path, threads }: Script): Promise<number> {
-  const wrk = await proxyProgram('wrk');
-  if ('missing' in wrk) throw new Error(wrk.missing);
-  const args = ['-t', `${threads}`, '-c', `${connections}`, '-d', `${seconds}s`, '--timeout', '30s', '-s', path];
   const url = `http://127.0.0.1:${proxy.port}/`;
-  const said = await runCommand('taskset', ['-c', `${loadCore}`, wrk.path, ...args, url], { env: wrk.env });
-  const problem = /(?:Socket errors|Non-2xx).*/.exec(said)?.[0];
-  if (problem !== undefined) throw new Error(problem);
-  const [, requests = ''] = /(\d+) requests in/.exec(said) ?? [];
-  return Number(requests);
+  const { requests } = await runWrk({ url, seconds, connections, threads, args: ['-s', path], core: loadCore });
+  return requests;
 }
