@@ -17,14 +17,7 @@ export class ErrorBoundary {
     callback: (...args: Args) => unknown,
     abort?: (...args: Args) => unknown,
   ): (...args: Args) => void {
-    const onError = (error: unknown, args: Args) => {
-      try {
-        abort?.(...args);
-        this.#log.error({ err: error }, 'A callback failed');
-      } catch {
-        // A failing log must not end the process.
-      }
-    };
+    const onError = (error: unknown, args: Args) => this.failed(error, () => abort?.(...args));
     return (...args) => {
       try {
         const result = callback(...args);
@@ -33,6 +26,16 @@ export class ErrorBoundary {
         onError(error, args);
       }
     };
+  }
+
+  /** For a callback that catches its errors itself: logs one, and `abort` ends the work that the callback belongs to. Never throws. */
+  failed(error: unknown, abort: () => unknown): void {
+    try {
+      abort();
+      this.#log.error({ err: error }, 'A callback failed');
+    } catch {
+      // A failing log must not end the process.
+    }
   }
 
   /** The clock, with this boundary around every action. */

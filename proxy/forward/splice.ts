@@ -173,10 +173,7 @@ export class Splice {
   }
 
   #fail(error: unknown): void {
-    const fail = () => {
-      throw error;
-    };
-    this.#owner.errorBoundary.wrap(fail, () => this.destroy())();
+    this.#owner.errorBoundary.failed(error, () => this.destroy());
   }
 }
 
