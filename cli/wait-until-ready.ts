@@ -4,7 +4,7 @@ import type { BackendStatus, BerthClient } from '../client/index.ts';
 import { safeText } from './output/safe-text.ts';
 import type { Session } from './session.ts';
 
-/** The worker looks at what a container listens on a few times a minute. */
+/** The worker first looks after a second at what a container listens on, and then less and less often. */
 const checkMs = 2000;
 
 /** Rejects with `BackendEnded` if the backend ends before it is ready, and with `TimedOut`. */

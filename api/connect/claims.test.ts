@@ -45,6 +45,16 @@ function holdUp(write: 'insert' | 'update', collection: string): Promise<() => v
   return reached;
 }
 
+/** Connects to a key, as a client that leaves when the signal aborts. */
+async function connectWhile(signal: AbortSignal, { base, token }: TestApi, key: string): Promise<Response> {
+  return await fetch(base + connectPath, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ key }),
+    signal,
+  });
+}
+
 async function keyOf(name: string) {
   const key = await api.store.get(keys, keyId('acme', 'draw', name));
   if (!key) throw new Error('There is no such key');
@@ -54,12 +64,7 @@ async function keyOf(name: string) {
 test('a client that leaves in the middle of a connect leaves a backend that the next connect finds, with its job', async () => {
   const reached = holdUp('insert', 'backends');
   const client = new AbortController();
-  const asked = fetch(api.base + connectPath, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${api.token}`, 'content-type': 'application/json' },
-    body: '{"key":"abandoned"}',
-    signal: client.signal,
-  });
+  const asked = connectWhile(client.signal, api, 'abandoned');
   const goOn = await reached;
   client.abort();
   await expect(asked).rejects.toThrow('aborted');
@@ -172,12 +177,7 @@ test('a connect that waits for a claim ends when its client disconnects', async 
   const id = keyId('acme', 'draw', 'claimed');
   await still.store.insert(keys, claimKey(undefined, id, 'unwritten', await still.store.now()));
   const client = new AbortController();
-  const asked = fetch(still.base + connectPath, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${still.token}`, 'content-type': 'application/json' },
-    body: '{"key":"claimed"}',
-    signal: client.signal,
-  });
+  const asked = connectWhile(client.signal, still, 'claimed');
   await expect.poll(() => sleeping).toBe(1);
   client.abort();
   await expect(asked).rejects.toThrow('aborted');

@@ -5,7 +5,7 @@ import type { AptPackages } from './apt-packages.ts';
 
 /**
  * Chromium without windows: the same engine, which takes a quarter of the CPU time, because nothing of the browser around the page
- * starts. Playwright uses it too, unless it is told otherwise.
+ * starts. Playwright runs the same program by default.
  */
 const headlessShell = 'chromium-headless-shell';
 
