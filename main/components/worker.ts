@@ -29,7 +29,14 @@ export async function startWorker(
       parts.use(await showPresence(deps.dataFolderId));
       const dataFolder = await dataFolderIdentity(deps);
       const engine = parts.use(
-        await openEngine({ ...(host !== undefined && { host }), node: nodeName, dataFolder, disguise, log }),
+        await openEngine({
+          ...(host !== undefined && { host }),
+          node: nodeName,
+          dataFolder,
+          openFilesLimit: config.openFilesLimit,
+          disguise,
+          log,
+        }),
       );
       const cpu = cpuDefault(config.defaultCpuPercent, engine.cpus);
       const worker = openWorker({ ...deps, queue, log, engine, settings: { ...settings, ...cpu } }).catch(

@@ -90,6 +90,13 @@ export const backendSettings = {
     defaultText: '`512`',
     help: 'The most processes and threads that a backend may have.',
   },
+  // Enough for any server, and bounded, so that one backend cannot use up the descriptors of its machine.
+  openFilesLimit: {
+    variable: 'BERTH_OPEN_FILES_LIMIT',
+    schema: whole({ min: 64, max: 1_048_576, or: 65_536 }),
+    defaultText: '`65536`',
+    help: 'The most files that each process of a backend may have open. A Docker Engine that may not raise its own limit so far, for example inside of a container, keeps its own; the worker learns that from a start that fails, and tries again.',
+  },
   capabilities: {
     variable: 'BERTH_CAPABILITIES',
     schema: wordList(

@@ -159,7 +159,7 @@ onAllEngines((setting) => {
   });
 
   test('the stop signal of the image ends it softly', async () => {
-    const script = 'trap "echo quit; exit 0" QUIT; httpd -p $PORT -h /tmp; while sleep 0.05; do :; done';
+    const script = 'trap "echo quit; exit 0" QUIT; httpd -p $PORT -h /tmp; sleep 86400 & wait';
     const session = await run('signal', base, { Cmd: ['/bin/sh', '-c', script], StopSignal: 'SIGQUIT' });
     await fixture.terminate(session);
     const statuses = await fixture.statusesUntil(session, 'terminated');

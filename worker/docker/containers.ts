@@ -93,9 +93,6 @@ export interface Containers {
  */
 const sharedMemoryShare = 0.5;
 
-/** Enough for any server, and bounded, so that one backend cannot use up the machine's descriptors. */
-const maxOpenFiles = 65_536;
-
 /** What the engine keeps of a container's output: enough to follow it, and bounded, so that it does not fill the disk. */
 const logLimits = { 'max-size': '10m', 'max-file': '2' };
 
@@ -105,6 +102,7 @@ interface ContainersOptions {
   readonly containerName: (backend: string) => string;
   readonly init: boolean;
   readonly diskLimit: DiskLimitKind;
+  readonly openFilesLimit: number;
   readonly dataFolder?: DataFolderIdentity | undefined;
 }
 
@@ -239,6 +237,7 @@ export class DockerContainers implements Containers {
 
   #hostConfig(spec: ContainerSpec): Docker.HostConfig {
     const storage = storageOptions(this.#diskLimit, spec.disk);
+    const { openFilesLimit } = this.#options;
     return {
       NetworkMode: this.#options.network,
       // Reaps zombies, and lets SIGTERM end a process that does not handle it.
@@ -254,7 +253,7 @@ export class DockerContainers implements Containers {
       ...(spec.memoryBytes !== undefined && { Memory: spec.memoryBytes, MemorySwap: spec.memoryBytes }),
       ...(spec.memoryBytes !== undefined && { ShmSize: Math.round(spec.memoryBytes * sharedMemoryShare) }),
       ...(spec.cpu && { CpuPeriod: spec.cpu.periodMicroseconds, CpuQuota: spec.cpu.quotaMicroseconds }),
-      ...(this.#limitsOpenFiles && { Ulimits: [{ Name: 'nofile', Soft: maxOpenFiles, Hard: maxOpenFiles }] }),
+      ...(this.#limitsOpenFiles && { Ulimits: [{ Name: 'nofile', Soft: openFilesLimit, Hard: openFilesLimit }] }),
       LogConfig: { Type: 'json-file', Config: logLimits },
       ...(spec.runtime !== undefined && { Runtime: spec.runtime }),
       ...(spec.dnsServers && { Dns: [...spec.dnsServers] }),

@@ -12,7 +12,8 @@ import type { TestPlatform } from '../testing/test-platform.ts';
 import type { ContainerSpec, Containers } from './containers.ts';
 import { openEngine } from './engine.ts';
 
-const log = silentLog();
+/** The limit is more than some engines may set. */
+const common = { openFilesLimit: 1_048_576, disguise, log: silentLog() };
 
 /** A server that describes itself as an engine does. */
 async function openPretender(version: object, info: object): Promise<AsyncDisposable & { host: string }> {
@@ -52,11 +53,11 @@ describe('openEngine', () => {
 
   it.each(refusals)('refuses %s with a message that says what to do', async (_what, version, info, sentence) => {
     await using pretender = await openPretender(version, info);
-    await expect(openEngine({ host: pretender.host, node: 'n', disguise, log })).rejects.toThrow(sentence);
+    await expect(openEngine({ ...common, host: pretender.host, node: 'n' })).rejects.toThrow(sentence);
   });
 
   it('reports that no engine answers', async () => {
-    await expect(openEngine({ host: 'unix:///no/such.sock', node: 'n', disguise, log })).rejects.toThrow(
+    await expect(openEngine({ ...common, host: 'unix:///no/such.sock', node: 'n' })).rejects.toThrow(
       'No Docker Engine answers at unix:///no/such.sock',
     );
   });
@@ -69,9 +70,9 @@ describe.skipIf(why !== undefined)(`containers ${why ?? ''}`, () => {
   let containers: Containers;
   let spec: ContainerSpec;
   beforeAll(async () => {
-    platform = await openTestPlatform();
+    platform = await openTestPlatform(undefined, { openFilesLimit: common.openFilesLimit });
     containers = platform.engine.engine.containers;
-    const digest = await platform.images.add('while :; do :; done');
+    const digest = await platform.images.add('exec sleep 86400');
     await platform.pull(digest);
     spec = {
       backend: newBackendId(),
@@ -126,7 +127,7 @@ describe.skipIf(why !== undefined)(`containers ${why ?? ''}`, () => {
     const { docker } = platform.engine;
     const before = await docker.getNetwork(`berth-${platform.node}`).inspect();
     const host = process.env['DOCKER_HOST'];
-    await using again = await openEngine({ ...(host !== undefined && { host }), node: platform.node, disguise, log });
+    await using again = await openEngine({ ...common, ...(host !== undefined && { host }), node: platform.node });
     expect(await docker.getNetwork(again.network.name).inspect()).toEqual(before);
     expect(again.network.addresses.assign()).not.toBe(spec.address);
   });

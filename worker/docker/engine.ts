@@ -62,6 +62,8 @@ export interface EngineOptions {
   readonly disguise: (backend: string) => string;
   /** Default: none; then leftovers of a node that was renamed are not found. */
   readonly dataFolder?: DataFolderIdentity | undefined;
+  /** The most open files of each process in a container. */
+  readonly openFilesLimit: number;
   readonly log: Log;
   /** The longest pause while an answer of the engine is due. Default: two minutes. */
   readonly silenceMs?: number;
@@ -115,6 +117,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       containerName,
       init: hasInit(version),
       diskLimit: diskLimitKind(info),
+      openFilesLimit: options.openFilesLimit,
       dataFolder,
     }),
     images: new DockerImages(docker, streaming),

@@ -8,13 +8,11 @@ import { hardStopBeforeMs, keyId, keys, leaseMs, renewEveryMs, softStopBeforeMs 
 import { nodeLeaseMs, nodes } from '../../model/node.ts';
 import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
 import type { PortCall } from '../../test/kit/ports/steered.ts';
-import { eventually, openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
+import { eventually, openTestPlatform, polite, stubborn, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import type { Worker } from '../worker.ts';
 
 const why = await whyNoTests();
-const polite = 'trap "exit 0" TERM; httpd -p $PORT; while sleep 0.02; do :; done';
-const stubborn = 'trap "" TERM; httpd -p $PORT; while sleep 0.02; do :; done';
 
 describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   let platform: TestPlatform;

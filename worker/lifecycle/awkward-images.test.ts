@@ -61,7 +61,7 @@ describe.skipIf(why !== undefined)(`awkward images on a real engine ${why ?? ''}
   });
 
   it.each([
-    ['UDP alone', sh('nc -u -l -p 8080 & while sleep 0.05; do :; done'), 'listens on no TCP port, expected 8080'],
+    ['UDP alone', sh('nc -u -l -p 8080 & exec sleep 86400'), 'listens on no TCP port, expected 8080'],
     [
       'another port',
       sh('exec httpd -f -p 3000'),

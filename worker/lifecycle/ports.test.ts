@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import type { Backend, BackendPlan } from '../../model/backend.ts';
 import { describeWorker, fetchText, openWorkerFixture } from '../testing/fixture.ts';
 import type { WorkerFixture } from '../testing/fixture.ts';
-import { eventually, openTestPlatform } from '../testing/test-platform.ts';
+import { eventually, openTestPlatform, wait } from '../testing/test-platform.ts';
 
 interface Spawned {
   readonly script: string;
@@ -122,7 +122,7 @@ await describeWorker('the stop signal of an image', (fixture) => {
     ['SIGRTMIN+3', '37'],
   ])('%s ends its container', async (StopSignal, trapped) => {
     const { platform } = fixture;
-    const script = `trap "exit 5" ${trapped}; trap "exit 6" TERM; httpd -h /tmp -p $PORT; while sleep 0.05; do :; done`;
+    const script = `trap "exit 5" ${trapped}; trap "exit 6" TERM; httpd -h /tmp -p $PORT; ${wait}`;
     for (const key of [undefined, `with ${StopSignal}`]) {
       const plan = key === undefined ? {} : await platform.claim(key);
       const id = await spawn(fixture, { script, plan, config: { StopSignal } });

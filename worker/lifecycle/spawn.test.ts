@@ -197,7 +197,7 @@ await describeWorker('the start of a backend', (fixture) => {
     const clock = new ManualClock(new Date());
     await using slow = await openWorkerFixture({ startTimeoutSeconds: 10 }, clock);
     const id = await slow.platform.schedule({
-      imageDigest: await slow.platform.images.add('while sleep 0.05; do :; done'),
+      imageDigest: await slow.platform.images.add('exec sleep 86400'),
     });
     await slow.platform.until(id, 'waiting');
     await clock.advance(8_000);
@@ -217,7 +217,7 @@ await describeWorker('the start of a backend', (fixture) => {
     const clock = new ManualClock(new Date());
     await using slow = await openWorkerFixture({ startTimeoutSeconds: 10 }, clock);
     const id = await slow.platform.schedule({
-      imageDigest: await slow.platform.images.add('while sleep 0.05; do :; done'),
+      imageDigest: await slow.platform.images.add('exec sleep 86400'),
     });
     await slow.platform.until(id, 'waiting');
     await clock.freeze(60_000);

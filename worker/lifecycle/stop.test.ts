@@ -4,10 +4,7 @@ import { expect, it } from 'vitest';
 import { connectionsOf } from '../../contract/messages.ts';
 import { backends, touch } from '../../model/backend.ts';
 import { describeWorker, isRemoved, leftBehind, statusesOf } from '../testing/fixture.ts';
-import { eventually, polite } from '../testing/test-platform.ts';
-
-/** Serves its folder, and ignores SIGTERM. */
-const stubborn = 'trap "" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
+import { eventually, polite, stubborn } from '../testing/test-platform.ts';
 
 await describeWorker('stopping a backend', (fixture) => {
   it('ends a backend at once while its image is being pulled', async () => {

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { proxyHeartbeat } from '../../contract/messages.ts';
 import { advance, assign, backends } from '../../model/backend.ts';
-import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
+import { eventually, openTestPlatform, polite, stubborn, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 
 const why = await whyNoTests();
@@ -110,7 +110,7 @@ describe.skipIf(why !== undefined)(`a restarted worker ${why ?? ''}`, () => {
 
   it('continues to wait for a port that is not open yet', async () => {
     const imageDigest = await platform.images.add(
-      'while ! test -e /www/go; do sleep 0.02; done; httpd -p $PORT; while sleep 1; do :; done',
+      'while ! test -e /www/go; do sleep 0.02; done; exec httpd -f -p $PORT',
     );
     const first = await platform.openWorker();
     const id = await platform.schedule({ imageDigest });
@@ -126,7 +126,7 @@ describe.skipIf(why !== undefined)(`a restarted worker ${why ?? ''}`, () => {
   it('continues a stop in progress', async () => {
     const first = await platform.openWorker({ settings: { stopGraceSeconds: 60 } });
     const id = await platform.schedule({
-      imageDigest: await platform.images.add('trap "" TERM; httpd -p $PORT; while sleep 0.05; do :; done'),
+      imageDigest: await platform.images.add(stubborn),
     });
     await platform.until(id, 'ready');
     await platform.stop(id, 'soft');
@@ -158,9 +158,8 @@ describe.skipIf(why !== undefined)(`a restarted worker ${why ?? ''}`, () => {
 
   it('does not let a backend finish whose key was assigned to another one, if the end of its lease is unknown', async () => {
     const first = await platform.openWorker({ settings: { stopGraceSeconds: 60 } });
-    const script = 'trap "" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
     const id = await platform.schedule({
-      imageDigest: await platform.images.add(script),
+      imageDigest: await platform.images.add(stubborn),
       ...(await platform.claim('k')),
     });
     await platform.until(id, 'ready');

@@ -5,12 +5,13 @@ import { silentLog } from '../../core/log/log.ts';
 import { openEngine } from '../docker/engine.ts';
 import type { Engine, EngineOptions } from '../docker/engine.ts';
 import { nodeLabel } from '../docker/labels.ts';
+import { possibleOpenFiles } from '../../test/kit/machine/open-files.ts';
 
 /** The socket of the engine for tests. */
 export const testEngineHost = process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock';
 
 /** What a test may choose of its engine. */
-export interface TestEngineOptions extends Pick<EngineOptions, 'silenceMs'> {
+export interface TestEngineOptions extends Partial<Pick<EngineOptions, 'silenceMs' | 'openFilesLimit'>> {
   /** An engine of the test itself, which it also inspects. */
   readonly own?: string;
 }
@@ -50,7 +51,8 @@ export async function openTestEngine(
   { own = testEngineHost, ...options }: TestEngineOptions = {},
 ): Promise<TestEngine> {
   const docker = connectTo(own);
-  const engine = await openEngine({ ...options, host: host ?? own, node, disguise, log: silentLog() });
+  const settings = { openFilesLimit: possibleOpenFiles(), ...options };
+  const engine = await openEngine({ ...settings, host: host ?? own, node, disguise, log: silentLog() });
   return {
     engine,
     docker,

@@ -34,8 +34,14 @@ import { staticBusybox } from '../../test/kit/packages/docker-packages.ts';
 import { TestImages } from './test-images.ts';
 import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
+/** The end of a script that waits: it takes no CPU time, and traps run at once. */
+export const wait = 'sleep 86400 & wait';
+
 /** A program for a backend: serves its folder, and exits on SIGTERM. */
-export const polite = 'trap "exit 0" TERM; httpd -p $PORT; while sleep 0.05; do :; done';
+export const polite = `trap "exit 0" TERM; httpd -p $PORT; ${wait}`;
+
+/** A program for a backend: serves its folder, and ignores SIGTERM. */
+export const stubborn = 'trap "" TERM; httpd -p $PORT; exec sleep 86400';
 
 export interface TestWorkerOptions {
   readonly settings?: Partial<WorkerSettings>;

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestEngine } from '../engines/docker-engine.ts';
+import { possibleOpenFiles } from '../machine/open-files.ts';
 import { freePorts } from '../machine/free-port.ts';
 import { shiftedClock } from '../machine/shifted-clock.ts';
 import type { TestDrivers } from '../servers/drivers.ts';
@@ -133,6 +134,7 @@ async function commonEnvironment({ engine, settings }: PlatformOptions, place: P
     BERTH_OPERATIONS_PORT: '0',
     // Platforms of tests come and go beside each other; the tests of the firewall turn it on.
     BERTH_FIREWALL: 'off',
+    BERTH_OPEN_FILES_LIMIT: String(possibleOpenFiles()),
     // No limit, because test machines may have little memory.
     BERTH_NODE_MEMORY_BYTES: '0',
     ...settings,
