@@ -23,7 +23,7 @@ export interface Route {
 
 export const routes: Collection<Route, 'byBackend' | 'byMove'> = {
   name: 'routes',
-  indexes: { byBackend: ['backend'], byMove: ['movedAt'] },
+  indexes: { byBackend: ['backend'], byMove: { fields: ['movedAt'], omitsNull: true } },
 };
 
 /** Routes stay for this long after their backend has ended, for the readiness page that says why it did not start. */

@@ -1,11 +1,22 @@
 /** Plans queries: validates them and makes them explicit, so that drivers only translate plans and cannot disagree. */
 import { StoreError } from './store.ts';
-import type { IndexValue } from './store.ts';
+import type { IndexFields, IndexValue, PartialIndex } from './store.ts';
 
 /** A collection without the type of its documents. */
 export interface AnyCollection {
   readonly name: string;
-  readonly indexes: Readonly<Record<string, readonly string[]>>;
+  readonly indexes: Readonly<Record<string, IndexFields | PartialIndex>>;
+}
+
+/** An index, of all documents if `omitsNull` is false. */
+export interface AnyIndex {
+  readonly fields: IndexFields;
+  readonly omitsNull: boolean;
+}
+
+/** An index, however it was declared. */
+export function indexOf(declared: IndexFields | PartialIndex): AnyIndex {
+  return 'omitsNull' in declared ? declared : { fields: declared, omitsNull: false };
 }
 
 /** A query without the type of its documents. */
@@ -46,8 +57,9 @@ export interface QueryPlan {
 export function planQuery(collection: AnyCollection, query: AnyQuery): QueryPlan {
   const refuse = (why: string) =>
     new StoreError('not-indexed', `Index "${query.index}" of "${collection.name}" cannot serve this query: ${why}`);
-  const fields = collection.indexes[query.index];
-  if (!fields) throw refuse('there is no such index');
+  const declared = collection.indexes[query.index];
+  if (!declared) throw refuse('there is no such index');
+  const { fields, omitsNull } = indexOf(declared);
   const { limit } = query;
   if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 0)) {
     throw new RangeError(`A limit is a count of documents, not ${limit}`);
@@ -55,6 +67,8 @@ export function planQuery(collection: AnyCollection, query: AnyQuery): QueryPlan
   const equals = planEquals(query, fields, refuse);
   const orderBy = fields.slice(equals.length);
   const range = planRange(query, orderBy[0] ?? 'id', refuse);
+  const hasFirst = equals[0] ? equals[0].value !== null : range !== undefined;
+  if (omitsNull && !hasFirst) throw refuse(`it has no document without "${fields[0]}", so name a value or a range`);
   return {
     equals,
     orderBy,
@@ -71,8 +85,8 @@ export function indexType(value: Exclude<IndexValue, null>): IndexType {
 
 /** Throws a `TypeError` if an indexed field of a document has a value that cannot be indexed. */
 export function assertIndexable(collection: AnyCollection, document: object): void {
-  for (const fields of Object.values(collection.indexes)) {
-    for (const field of fields) {
+  for (const declared of Object.values(collection.indexes)) {
+    for (const field of indexOf(declared).fields) {
       const value = (document as Record<string, unknown>)[field];
       if (typeof value !== 'object' || value === null || value instanceof Date) continue;
       throw new TypeError(`Field "${field}" of "${collection.name}" is indexed, so it cannot hold objects`);

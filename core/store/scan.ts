@@ -1,6 +1,6 @@
 /** Going through documents in batches. Between two batches nothing is held but a position: no cursor and no transaction. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { indexType } from './query-plan.ts';
+import { indexOf, indexType } from './query-plan.ts';
 import type { AnyCollection, IndexType } from './query-plan.ts';
 import type { Collection, IndexValue, Query, Scan, Store, StoredDocument } from './store.ts';
 
@@ -46,7 +46,7 @@ function* queriesAfter(
   last: StoredDocument,
 ) {
   const { index } = query;
-  const fields = indexes[index] ?? [];
+  const { fields } = indexOf(indexes[index] ?? []);
   const values = { ...last } as Readonly<Record<string, IndexValue | undefined>>;
   const fixed = Object.keys(query.equals ?? {}).length;
   for (let count = fields.length; count >= fixed; count -= 1) {

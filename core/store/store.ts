@@ -16,8 +16,21 @@ export interface StoredDocument {
 /** A collection of documents of one kind, with its indexes. */
 export interface Collection<T extends StoredDocument, Index extends string = string> {
   readonly name: string;
-  /** Top-level fields of each index, in order. An absent field counts as `null`. Indexes are not unique: only `id` is. */
-  readonly indexes: Readonly<Record<Index, readonly (keyof T & string)[]>>;
+  /** Indexes are not unique: only `id` is. */
+  readonly indexes: Readonly<Record<Index, IndexFields<keyof T & string> | PartialIndex<keyof T & string>>>;
+}
+
+/** Top-level fields, in order. An absent field counts as `null`. */
+export type IndexFields<Field extends string = string> = readonly Field[];
+
+/**
+ * An index of the documents whose value of its first field is not null. The other documents add nothing to it: for a field that few
+ * documents have, it stays small, and the insertion of the others does not write to it. A query names a value or a range of the first
+ * field.
+ */
+export interface PartialIndex<Field extends string = string> {
+  readonly fields: IndexFields<Field>;
+  readonly omitsNull: true;
 }
 
 /** A value that can be indexed. Their order: null, numbers, strings by their UTF-8 bytes, booleans, dates. */

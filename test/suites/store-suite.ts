@@ -1,7 +1,7 @@
 /** The suite that every store driver passes. */
 import { afterAll, describe, expect, test } from 'vitest';
 import type { AnyCollection } from '../../core/store/query-plan.ts';
-import type { Store } from '../../core/store/store.ts';
+import type { Collection, Store } from '../../core/store/store.ts';
 import { emptyStore } from '../kit/ports/empty-store.ts';
 import { describeContention, describeDocuments } from './store/documents.ts';
 import { describeQueries } from './store/queries.ts';
@@ -70,14 +70,30 @@ function describeClosing(create: () => Promise<StoreData>): void {
   test('finds by indexes that are declared later or changed', async () => {
     await using data = await create();
     {
-      const bare: AnyCollection = { name: 'things', indexes: { byRank: ['group'], byCount: ['count'] } };
+      const bare: AnyCollection = {
+        name: 'things',
+        indexes: { byRank: ['group'], byCount: ['count'], marked: ['mark', 'rank'] },
+      };
       await using store = await data.open([bare]);
-      await store.insert(things, { id: 'one', group: 'a', rank: 2 });
+      await store.insert(things, { id: 'one', group: 'a', rank: 2, mark: true });
       await store.insert(things, { id: 'two', group: 'b', rank: 1 });
     }
     await using store = await data.open(collections);
     const found = await store.find(things, { index: 'byRank' });
     expect(found.map(({ id }) => id)).toStrictEqual(['two', 'one']);
+    expect(await store.findIds(things, { index: 'marked', range: { after: null } })).toStrictEqual(['one']);
+  });
+
+  test('finds what a partial index omitted when it is declared as a whole one', async () => {
+    await using data = await create();
+    {
+      await using store = await data.open(collections);
+      await store.insert(things, { id: 'one', mark: true });
+      await store.insert(things, { id: 'two' });
+    }
+    const whole: Collection<Thing, 'marked'> = { name: 'things', indexes: { marked: ['mark', 'rank'] } };
+    await using store = await data.open([whole]);
+    expect(await store.findIds(whole, { index: 'marked' })).toStrictEqual(['two', 'one']);
   });
 
   test('finishes the calls it accepted before closing, and rejects later ones', async () => {

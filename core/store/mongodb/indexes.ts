@@ -1,15 +1,18 @@
+import { isDeepStrictEqual } from 'node:util';
 import { MongoServerError } from 'mongodb';
 import type { Collection, Db, Document } from 'mongodb';
 import type { Log } from '../../log/log.ts';
 import { serverHello } from './client.ts';
-import { indexKeys } from './query.ts';
-import type { AnyCollection } from '../query-plan.ts';
+import { indexKeys, partialFilter } from './query.ts';
+import type { MongoPartialFilter } from './query.ts';
+import { indexOf } from '../query-plan.ts';
+import type { AnyCollection, AnyIndex } from '../query-plan.ts';
 
 /** The name prefix of Berth's indexes. Other indexes, such as those for sharding, are not changed. */
 const ownPrefix = 'berth:';
 
 /** Options that would make an index incomplete, or change its order. */
-const foreignOptions = ['unique', 'sparse', 'partialFilterExpression', 'collation', 'expireAfterSeconds', 'hidden'];
+const foreignOptions = ['unique', 'sparse', 'collation', 'expireAfterSeconds', 'hidden'];
 
 /** In MongoDB's list of error codes: another process was faster. */
 const namespaceNotFound = 26;
@@ -21,7 +24,7 @@ export async function makeIndexes(db: Db, declared: readonly AnyCollection[], lo
   // Otherwise creating an index waits for every member of the replica set. A standalone server rejects the option.
   const quorum = setName !== undefined || msg === 'isdbgrid' ? { commitQuorum: 'majority' } : {};
   for (const { name, indexes } of declared) {
-    const wanted = new Map(Object.values(indexes).map(indexOf));
+    const wanted = new Map(Object.values(indexes).map((each) => specOf(indexOf(each))));
     const collection = db.collection(name);
     const found = await indexesOf(collection);
     for (const { name: index, key } of found.filter((each) => isOurs(each) && !isWanted(each, wanted))) {
@@ -43,12 +46,15 @@ type Keys = Readonly<Record<string, unknown>>;
 interface IndexSpec {
   readonly name: string;
   readonly key: Readonly<Record<string, 1>>;
+  readonly partialFilterExpression?: MongoPartialFilter;
 }
 
 /** Indexes over the same fields are one index in the database, even if they are declared under several names. */
-function indexOf(fields: readonly string[]): [string, IndexSpec] {
-  const key = indexKeys(fields);
-  return [keyText(key), { name: `${ownPrefix}${fields.join(',')}`, key }];
+function specOf(index: AnyIndex): [string, IndexSpec] {
+  const key = indexKeys(index.fields);
+  const filter = partialFilter(index);
+  const name = `${ownPrefix}${index.fields.join(',')}`;
+  return [keyText(key), { name, key, ...(filter && { partialFilterExpression: filter }) }];
 }
 
 async function indexesOf(collection: Collection): Promise<Document[]> {
@@ -65,7 +71,9 @@ function isOurs({ name }: Document): boolean {
 }
 
 function isWanted(index: Document, wanted: ReadonlyMap<string, IndexSpec>): boolean {
-  return wanted.has(keyText(index['key'] as Keys)) && !foreignOptions.some((option) => Boolean(index[option]));
+  const spec = wanted.get(keyText(index['key'] as Keys));
+  const hasFilter = isDeepStrictEqual(index['partialFilterExpression'], spec?.partialFilterExpression);
+  return spec !== undefined && hasFilter && !foreignOptions.some((option) => Boolean(index[option]));
 }
 
 /** Keys in order, because the order is significant. */

@@ -1,7 +1,7 @@
 import type { Filter, Sort } from 'mongodb';
 import type { MongoRecord } from './records.ts';
-import { planQuery } from '../query-plan.ts';
-import type { AnyCollection, AnyQuery, PlannedRange } from '../query-plan.ts';
+import { indexOf, planQuery } from '../query-plan.ts';
+import type { AnyCollection, AnyIndex, AnyQuery, PlannedRange } from '../query-plan.ts';
 
 /** A query for the MongoDB driver. */
 export interface MongoQuery {
@@ -28,7 +28,7 @@ export function mongoQuery(collection: AnyCollection, query: AnyQuery): MongoQue
   return {
     filter,
     sort: Object.fromEntries([...plan.orderBy.map(fieldPath), '_id'].map((path) => [path, direction])),
-    hint: indexKeys(collection.indexes[query.index] ?? []),
+    hint: indexKeys(indexOf(collection.indexes[query.index] ?? []).fields),
     ...(plan.limit !== undefined && { limit: plan.limit }),
   };
 }
@@ -37,6 +37,16 @@ export function mongoQuery(collection: AnyCollection, query: AnyQuery): MongoQue
 export function indexKeys(fields: readonly string[]): Record<string, 1> {
   return Object.fromEntries([...fields.map(fieldPath), '_id'].map((path) => [path, 1]));
 }
+
+/**
+ * Which documents a partial index contains. A comparison with a value, and `$ne: null`, imply it for the server's planner. A field that
+ * is null in so many words is in the index, too, which changes no result.
+ */
+export function partialFilter({ fields: [first = 'id'], omitsNull }: AnyIndex): MongoPartialFilter | undefined {
+  return omitsNull ? { [fieldPath(first)]: { $exists: true } } : undefined;
+}
+
+export type MongoPartialFilter = Readonly<Record<string, { readonly $exists: true }>>;
 
 function rangeFilter({ type, lower, upper }: PlannedRange): Record<string, unknown> {
   if (type === 'any') return { $ne: null };

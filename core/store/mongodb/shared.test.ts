@@ -74,6 +74,21 @@ await describeOnMongo('MongoDB, shared', testMongo, (mongo) => {
     expect(await declare({})).toStrictEqual(alwaysThere);
   });
 
+  test('A partial index replaces a whole one of the same fields, and the other way round', async () => {
+    await using database = mongo.newDatabase();
+    await using client = new MongoClient(database.url);
+    const declare = async (indexes: AnyCollection['indexes']) => {
+      await using _store = await openMongoStore({ ...database, collections: [{ name: 'things', indexes }], log });
+      const found = await client.db(database.database).collection('things').listIndexes().toArray();
+      return found.filter(({ name }) => name === 'berth:a,b').map((index) => index['partialFilterExpression']);
+    };
+    const partial = { byA: { fields: ['a', 'b'], omitsNull: true } } as const;
+    expect(await declare({ byA: ['a', 'b'] })).toStrictEqual([undefined]);
+    expect(await declare(partial)).toStrictEqual([{ 'document.a': { $exists: true } }]);
+    expect(await declare(partial)).toStrictEqual([{ 'document.a': { $exists: true } }]);
+    expect(await declare({ byA: ['a', 'b'] })).toStrictEqual([undefined]);
+  });
+
   test('What the URL says of durability and of whom to read from does not count', async () => {
     const url = new URL(mongo.url);
     url.search = 'w=1&journal=false&readConcernLevel=available&readPreference=nearest';

@@ -5,7 +5,11 @@ import { indexSql, querySql, tableSql } from './query.ts';
 
 const things: AnyCollection = {
   name: 'some-things',
-  indexes: { byAll: ['account', 'live', 'createdAt'], byId: ['account', 'id'] },
+  indexes: {
+    byAll: ['account', 'live', 'createdAt'],
+    byId: ['account', 'id'],
+    moved: { fields: ['movedAt', 'account'], omitsNull: true },
+  },
 };
 
 const queries: AnyQuery[] = [
@@ -22,6 +26,12 @@ const queries: AnyQuery[] = [
   { index: 'byAll', equals: { live: false, account: null }, range: { before: new Date(0) } },
   { index: 'byAll', equals: { account: 'a' }, range: { from: 1, to: 2 }, limit: 3 },
   { index: 'byId', equals: { account: 'a' }, range: { after: 'x' } },
+  { index: 'moved', range: { after: new Date(0) } },
+  { index: 'moved', range: { before: 1 } },
+  { index: 'moved', range: { after: null }, limit: 3 },
+  { index: 'moved', equals: { movedAt: 'a' } },
+  { index: 'moved', equals: { movedAt: new Date(0), account: null } },
+  { index: 'moved', equals: { movedAt: true }, range: { from: 'a' } },
 ];
 
 test.for(queries)('SQLite answers %o from the index, in order, without sorting', (query) => {

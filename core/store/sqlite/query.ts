@@ -5,7 +5,7 @@
  * a boolean is a blob of one byte, 0 or 1; a date is its text as a blob, which begins with a digit (0x30 to 0x39). So no
  * boolean equals a number, no date equals a string, and the order of types is that of MongoDB.
  */
-import { planQuery } from '../query-plan.ts';
+import { indexOf, planQuery } from '../query-plan.ts';
 import type { AnyCollection, AnyQuery, IndexType, PlannedRange } from '../query-plan.ts';
 import type { IndexValue } from '../store.ts';
 
@@ -95,10 +95,13 @@ export function readSql(collection: string): string {
 /** The statements that create a collection's indexes, by index name. `id` comes last in each, so that the order is total. */
 export function indexSql(collection: AnyCollection): Map<string, string> {
   const statements = new Map<string, string>();
-  for (const [index, fields] of Object.entries(collection.indexes)) {
+  for (const [index, declared] of Object.entries(collection.indexes)) {
+    const { fields, omitsNull } = indexOf(declared);
     const name = indexName(collection.name, index);
-    const columns = [...fields.map(fieldSql), 'id'].join(', ');
-    statements.set(name, `CREATE INDEX "${name}" ON "${collection.name}" (${columns})`);
+    const columns = [...fields.map(fieldSql), 'id'];
+    // The comparison with a value, which each query of a partial index has, implies this condition for the planner.
+    const condition = omitsNull ? ` WHERE ${columns[0]} IS NOT NULL` : '';
+    statements.set(name, `CREATE INDEX "${name}" ON "${collection.name}" (${columns.join(', ')})${condition}`);
   }
   return statements;
 }

@@ -1,11 +1,12 @@
+import { indexOf } from '../../../core/store/query-plan.ts';
 import type { AnyCollection } from '../../../core/store/query-plan.ts';
 import type { Collection, Store, StoredDocument } from '../../../core/store/store.ts';
 
-/** Deletes all documents of these collections, each of which has an index. */
+/** Deletes all documents of these collections, each of which has an index of all documents. */
 export async function emptyStore(store: Store, collections: readonly AnyCollection[]): Promise<void> {
   for (const declared of collections) {
     const collection = declared as Collection<StoredDocument>;
-    const [index = ''] = Object.keys(collection.indexes);
+    const [index = ''] = Object.entries(declared.indexes).find(([, each]) => !indexOf(each).omitsNull) ?? [];
     const documents = await store.find(collection, { index });
     await Promise.all(documents.map(async ({ id }) => await store.delete(collection, id)));
   }

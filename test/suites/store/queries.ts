@@ -118,6 +118,42 @@ export function describeQueries(storeTest: StoreTest): void {
     expect(await store.find(things, { index: 'byGroup', equals: { group: 'b' } })).toStrictEqual([]);
   });
 
+  storeTest('finds by a partial index what has its first field', async ({ store }) => {
+    const all = await fill(store);
+    const marked = all.map((thing) => ({ ...thing, id: `m${thing.id}`, mark: thing.rank }));
+    await Promise.all(marked.map((thing) => store.insert(things, thing)));
+    const withMark = idsOf(marked.filter(({ mark }) => mark !== null));
+    const find = async (query: Omit<Query<Thing, 'marked'>, 'index'>) => {
+      const found = idsOf(await store.find(things, { index: 'marked', ...query }));
+      expect(await store.findIds(things, { index: 'marked', ...query })).toStrictEqual(found);
+      return found;
+    };
+    expect(await find({ range: { after: null } })).toStrictEqual(withMark);
+    expect(await find({ range: { after: null }, order: 'descending', limit: 2 })).toStrictEqual(
+      withMark.toReversed().slice(0, 2),
+    );
+    const dates = idsOf(marked.filter(({ mark }) => mark instanceof Date));
+    expect(await find({ range: { from: new Date(-8.64e15) } })).toStrictEqual(dates);
+    for (const { id, mark } of marked) {
+      if (mark === null) continue;
+      expect(await find({ equals: { mark } })).toStrictEqual([id]);
+      expect(await find({ equals: { mark, rank: mark } })).toStrictEqual([id]);
+    }
+  });
+
+  storeTest('finds a document by a partial index while it has the field', async ({ store }) => {
+    const marked = async () => await store.findIds(things, { index: 'marked', range: { after: null } });
+    await store.insert(things, { id: 'one' });
+    expect(await marked()).toStrictEqual([]);
+    await store.update(things, 'one', (thing) => ({ ...thing, mark: 'x' }));
+    expect(await marked()).toStrictEqual(['one']);
+    await store.update(things, 'one', (thing) => ({ ...thing, mark: null }));
+    expect(await marked()).toStrictEqual([]);
+    await store.update(things, 'one', (thing) => ({ ...thing, mark: 1 }));
+    await store.update(things, 'one', ({ mark: _mark, ...thing }) => thing);
+    expect(await marked()).toStrictEqual([]);
+  });
+
   storeTest('rejects queries that its indexes cannot answer', async ({ store }) => {
     const unindexed = [
       { index: 'byColour' },
@@ -129,6 +165,9 @@ export function describeQueries(storeTest: StoreTest): void {
       { index: 'byRank', range: { from: null } },
       { index: 'byRank', range: { before: null } },
       { index: 'byRank', range: { from: 1, to: 'a' } },
+      { index: 'marked' },
+      { index: 'marked', equals: { mark: null } },
+      { index: 'marked', equals: { mark: null }, range: { after: 1 } },
     ];
     for (const query of unindexed) await expectCode(store.find(things, query as { index: 'byRank' }), 'not-indexed');
     const senseless = { index: 'byRank', range: { to: Number.POSITIVE_INFINITY } } as const;

@@ -6,7 +6,7 @@ import type { StoreData, StoreTest, Thing } from './things.ts';
 
 export function describeScans(storeTest: StoreTest, create: () => Promise<StoreData>): void {
   const all = { index: 'byRank' } as const;
-  const scanned = async (store: Store, scan: Scan<Thing, 'byGroup' | 'byRank'>) => {
+  const scanned = async (store: Store, scan: Scan<Thing, 'byGroup' | 'byRank' | 'marked'>) => {
     const ids: string[] = [];
     for await (const { id } of store.scan(things, scan)) ids.push(id);
     return ids;
@@ -20,11 +20,16 @@ export function describeScans(storeTest: StoreTest, create: () => Promise<StoreD
   storeTest('returns what a query finds, in the same order, for every batch size', async ({ store }) => {
     const groups = [null, 1, 'a', true];
     const documents = groups.flatMap((group, i) =>
-      [...inOrder, ...inOrder.slice(0, 8)].map((rank, j) => ({ id: `${i}-${j}`, group, rank })),
+      [...inOrder, ...inOrder.slice(0, 8)].map((rank, j) => ({
+        id: `${i}-${j}`,
+        group,
+        rank,
+        mark: j % 3 > 0 ? null : group,
+      })),
     );
     await Promise.all(documents.map((document) => store.insert(things, document)));
     await store.insert(things, { id: 'no fields' });
-    const queries: Omit<Scan<Thing, 'byGroup' | 'byRank'>, 'batchSize'>[] = [
+    const queries: Omit<Scan<Thing, 'byGroup' | 'byRank' | 'marked'>, 'batchSize'>[] = [
       { index: 'byGroup' },
       { index: 'byRank' },
       { index: 'byRank', range: { after: null } },
@@ -36,6 +41,9 @@ export function describeScans(storeTest: StoreTest, create: () => Promise<StoreD
       { index: 'byGroup', equals: { group: 'a', rank: '$' } },
       { index: 'byGroup', range: { from: 'a' } },
       { index: 'byGroup', equals: { group: 'absent' } },
+      { index: 'marked', range: { after: null } },
+      { index: 'marked', range: { from: 'a' } },
+      { index: 'marked', equals: { mark: 1 } },
     ];
     for (const query of queries) {
       const found = idsOf(await store.find(things, query));

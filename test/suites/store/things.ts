@@ -15,13 +15,15 @@ export interface Thing {
   readonly id: string;
   readonly group?: IndexValue;
   readonly rank?: IndexValue;
+  /** Few have it. */
+  readonly mark?: IndexValue;
   readonly count?: number;
   readonly content?: unknown;
 }
 
-export const things: Collection<Thing, 'byGroup' | 'byRank'> = {
+export const things: Collection<Thing, 'byGroup' | 'byRank' | 'marked'> = {
   name: 'things',
-  indexes: { byGroup: ['group', 'rank'], byRank: ['rank'] },
+  indexes: { byGroup: ['group', 'rank'], byRank: ['rank'], marked: { fields: ['mark', 'rank'], omitsNull: true } },
 };
 
 export const collections = [things, keys];
