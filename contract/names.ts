@@ -40,9 +40,6 @@ export const tagPattern = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;
 /** The digests that the registry accepts: sha256 and sha512 in lower-case hexadecimal. */
 export const digestPattern = /^(?:sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128})$/;
 
-/** Backend IDs are 12 characters of `a-z0-9`: 62 bits are enough for a readiness page that needs only the ID. */
-export const backendIdPattern = /^[a-z0-9]{12}$/;
-
 /** A tag or an image digest. */
 export const imageReference = z
   .string()

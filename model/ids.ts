@@ -2,12 +2,20 @@ import { randomInt } from 'node:crypto';
 
 const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789';
 
-/** 36^12 is 62 bits. */
-const backendIdLength = 12;
+/** 36^12 is 62 bits: enough for a readiness page that needs only the ID. */
+const randomLength = 12;
 
-/** A new backend ID. It is never reused: it has 62 random bits, and the store rejects a duplicate. */
-export function newBackendId(): string {
-  let id = '';
-  for (let i = 0; i < backendIdLength; i += 1) id += alphabet[randomInt(alphabet.length)];
+/** 36^6 seconds are 69 years. Then times begin again, which costs nothing: no code reads them. */
+const timeLength = 6;
+
+/**
+ * A new backend ID. It is never reused: it has 62 random bits, and the store rejects a duplicate. It begins with the time in seconds, so
+ * that the documents and routes of new backends are next to each other in every index by ID, however many old ones are stored. An ID
+ * reveals no more by it than the backend's status does, which needs the ID alone.
+ */
+export function newBackendId(now: Date = new Date()): string {
+  const seconds = Math.floor(now.getTime() / 1000) % 36 ** timeLength;
+  let id = seconds.toString(36).padStart(timeLength, '0');
+  for (let i = 0; i < randomLength; i += 1) id += alphabet[randomInt(alphabet.length)];
   return id;
 }

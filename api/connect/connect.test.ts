@@ -16,7 +16,7 @@ describe('connect', () => {
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('application/json');
     expect(body).toEqual({
-      backend_id: expect.stringMatching(/^[a-z0-9]{12}$/),
+      backend_id: expect.stringMatching(/^[a-z0-9]{18}$/),
       url: `https://sessions.example/${body.token}/`,
       token: expect.stringMatching(/^[\w-]{43}$/),
       secret_token: `secret of ${body.token}`,

@@ -60,7 +60,7 @@ export async function spawn(
   const now = await api.store.now();
   const imageDigest = await imageToSpawn(api, { service, environment, config, now });
   await api.limits.admitBackend(service.account);
-  const id = newBackendId();
+  const id = newBackendId(now);
   const key = claim && (await claimKey(api, claim, id, now));
   if (claim && key?.backend !== id) return undefined;
   const holds = key && request.key !== undefined && { key: request.key, fencingToken: key.fencingToken };

@@ -37,7 +37,7 @@ describe.each(forms)('$form', ({ prefix }) => {
     const { status, headers, body } = await api.post(spawnPath(prefix));
     expect([status, headers.get('content-type')]).toEqual([200, 'application/json']);
     expect(body).toEqual({
-      name: expect.stringMatching(/^[a-z0-9]{12}$/),
+      name: expect.stringMatching(/^[a-z0-9]{18}$/),
       url: expect.stringMatching(/^https:\/\/sessions\.example\/[\w-]{43}\/$/),
       ready_url: expect.any(String),
       status_url: `${api.base}${prefix}/backend/${body.name}/status`,

@@ -21,7 +21,7 @@ export function logsCommand(session: Session) {
         output.data({ id, line }, safeLogLine(line, output.colors.isColorSupported) || ' ');
       }
     });
-  return withExamples(command, 'logs 1a2b3c4d5e6f --follow', 'logs 1a2b3c4d5e6f --json');
+  return withExamples(command, 'logs tb7rq01a2b3c4d5e6f --follow', 'logs tb7rq01a2b3c4d5e6f --json');
 }
 
 export function metricsCommand(session: Session) {

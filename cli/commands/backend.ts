@@ -140,5 +140,5 @@ export function stopCommand(session: Session, name: string) {
         session.output.done({ backend, status }, `${safeText(backend)} is ${status}`);
       }
     });
-  return withExamples(command, `${name === 'stop' ? 'backend stop' : name} 1a2b3c4d5e6f --wait`);
+  return withExamples(command, `${name === 'stop' ? 'backend stop' : name} tb7rq01a2b3c4d5e6f --wait`);
 }

@@ -1,6 +1,6 @@
 /**
  * Documents in their collection, and the writes to them. Each write has an ID, which shows after a broken connection whether the
- * write happened, also on servers without retryable writes. Each write addresses one `_id`, so collections can be sharded by it.
+ * write happened, also on servers without retryable writes. Each write addresses one `_id`, so collections can be sharded by its hash.
  */
 import { ObjectId } from 'mongodb';
 import type { Collection, Condition } from 'mongodb';
