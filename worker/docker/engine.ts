@@ -1,7 +1,8 @@
 /** The Docker Engine of this node, as far as the worker needs it. Only this folder imports dockerode. */
-import { Agent } from 'node:http';
+import type { Agent } from 'node:http';
 import Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
+import { newEngineAgent } from './agent.ts';
 import { DockerContainers } from './containers.ts';
 import type { Containers } from './containers.ts';
 import { diskLimitKind } from './disk-limit.ts';
@@ -87,7 +88,7 @@ const oldestApi = { major: 1, minor: 41 };
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const host = options.host ?? defaultHost;
   using opening = new DisposableStack();
-  const agent = new Agent({ keepAlive: true });
+  const agent = newEngineAgent();
   opening.defer(() => agent.destroy());
   // The types lack the agent; dockerode passes it to each request.
   const connection: Docker.DockerOptions & { agent: Agent } = { ...connectionTo(host), agent };
