@@ -18,7 +18,7 @@ interface Row {
 
 const rows: readonly Row[] = [
   // Crosses components.
-  { project: 'e2e', path: /^test\/(?!kit\/|[^/]+$)/ },
+  { project: 'e2e', path: /^test\/(?!kit\/|run\/|[^/]+$)/ },
   // Runs containers.
   { project: 'docker', path: /^worker\//, imports: /\/testing\// },
   { project: 'docker', imports: /\/kit\/engines\/engines\.ts$/ },
