@@ -41,33 +41,65 @@ export async function apiRow(platform: TestPlatform, { what, method, path, body,
   });
   try {
     const [peerUrl] = (await once(createInterface(peer.stdout), 'line')) as [string];
-    const pinned = [platform.pid, peer.pid].every((pid) => pid !== undefined && pin(pid, serverCore));
-    pin(process.pid, loadCore);
-    const headers = { 'content-type': 'application/json', authorization: `Bearer ${platform.token}` };
-    const load = { method, headers, connections, requests, ...(body && { body: JSON.stringify(body) }) };
-    const side = (pid: number, url: string, cpuMicroseconds: number[]) => async () => {
-      const before = await cpuSeconds(pid);
-      const rate = await requestsPerSecond({ ...load, url });
-      cpuMicroseconds.push((((await cpuSeconds(pid)) - before) * 1e6) / requests);
-      return rate;
-    };
-    const cpu = { ours: [] as number[], peer: [] as number[] };
-    const pairs = await inTurn(
-      { warmUps, rounds },
-      side(platform.pid ?? 0, platform.apiUrl + path, cpu.ours),
-      side(peer.pid ?? 0, peerUrl, cpu.peer),
+    const ours = sideOf(platform, path);
+    return await serversRow(
+      { ours, peer: { ...ours, pid: peer.pid, url: peerUrl } },
+      { what: `${what} / Express that only answers`, method, body, aim },
     );
-    const show = (rates: readonly number[]) => `${median(rates).toFixed(0)}/s`;
-    const name = `${what} / Express that only answers${pinned ? ', one core' : ', not pinned'}`;
-    const row = pairsRow(name, pairs, { show, aim });
-    const [ours, theirs] = [cpu.ours, cpu.peer].map((values) => median(values.slice(warmUps))) as [number, number];
-    return {
-      ...row,
-      ours: `${row.ours}, ${ours.toFixed(0)} µs`,
-      peer: `${row.peer}, ${theirs.toFixed(0)} µs`,
-      ratio: `${row.ratio}, by CPU ${(theirs / ours).toFixed(2)} ×`,
-    };
   } finally {
     peer.kill();
   }
+}
+
+/** Measures a request to two platforms in turn. */
+export async function platformsRow(
+  { ours, peer }: { readonly ours: TestPlatform; readonly peer: TestPlatform },
+  { path, ...request }: ApiRequest,
+): Promise<Row> {
+  return await serversRow({ ours: sideOf(ours, path), peer: sideOf(peer, path) }, request);
+}
+
+interface Side {
+  readonly pid: number | undefined;
+  readonly url: string;
+  readonly token: string;
+}
+
+function sideOf({ pid, apiUrl, token }: TestPlatform, path: string): Side {
+  return { pid, url: apiUrl + path, token };
+}
+
+async function serversRow(
+  { ours, peer }: { readonly ours: Side; readonly peer: Side },
+  { what, method, body, aim }: Omit<ApiRequest, 'path' | 'body'> & { readonly body?: object | undefined },
+): Promise<Row> {
+  const pinned = [ours, peer].every(({ pid }) => pid !== undefined && pin(pid, serverCore));
+  pin(process.pid, loadCore);
+  const cpu = { ours: [] as number[], peer: [] as number[] };
+  const measured =
+    ({ pid = 0, url, token }: Side, cpuMicroseconds: number[]) =>
+    async () => {
+      const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+      const before = await cpuSeconds(pid);
+      const rate = await requestsPerSecond({
+        method,
+        url,
+        headers,
+        connections,
+        requests,
+        ...(body && { body: JSON.stringify(body) }),
+      });
+      cpuMicroseconds.push((((await cpuSeconds(pid)) - before) * 1e6) / requests);
+      return rate;
+    };
+  const pairs = await inTurn({ warmUps, rounds }, measured(ours, cpu.ours), measured(peer, cpu.peer));
+  const show = (rates: readonly number[]) => `${median(rates).toFixed(0)}/s`;
+  const row = pairsRow(`${what}${pinned ? ', one core' : ', not pinned'}`, pairs, { show, aim });
+  const [our, their] = [cpu.ours, cpu.peer].map((values) => median(values.slice(warmUps))) as [number, number];
+  return {
+    ...row,
+    ours: `${row.ours}, ${our.toFixed(0)} µs`,
+    peer: `${row.peer}, ${their.toFixed(0)} µs`,
+    ratio: `${row.ratio}, by CPU ${(their / our).toFixed(2)} ×`,
+  };
 }

@@ -13,7 +13,7 @@ import { backendPlan } from '../model/testing/backend-plan.ts';
 import { connect } from '../test/kit/platform/api-client.ts';
 import { startPlatform } from '../test/kit/platform/platform.ts';
 import type { TestPlatform } from '../test/kit/platform/platform.ts';
-import { apiRow } from './api-load.ts';
+import { apiRow, platformsRow } from './api-load.ts';
 import { table } from './measurements.ts';
 import type { Row } from './measurements.ts';
 import { pushEmptyImage, repositoryOf } from './raw-image.ts';
@@ -21,6 +21,9 @@ import { statusStreamRows } from './status-streams.ts';
 
 const endedBackends = 100_000;
 const routesPerBackend = 10;
+
+/** The ended backends were spawned one after another within less than the hour for which their routes stay. */
+const spawnedEveryMs = 30;
 
 /** Inserted at the same time: the store writes what comes together in one transaction. */
 const batch = 1_000;
@@ -33,7 +36,7 @@ const rows = [...(await statusStreamRows(platform, 'bench')), ...(await requestR
 await platform.stop();
 await fill(platform);
 await platform.restart();
-rows.push(...(await requestRows(platform, `, ${endedBackends} ended backends stored`)));
+rows.push(...(await requestRows(platform, `, ${endedBackends} ended backends stored`)), await fullStoreRow(platform));
 process.stdout.write(`${table(rows)}\n`);
 
 async function requestRows(on: TestPlatform, condition: string): Promise<Row[]> {
@@ -56,6 +59,21 @@ async function requestRows(on: TestPlatform, condition: string): Promise<Row[]> 
   ];
 }
 
+/** The costs of a full store, beside the other differences between two measurements of one platform. */
+async function fullStoreRow(full: TestPlatform): Promise<Row> {
+  await using empty = await startPlatform({ settings });
+  await pushEmptyImage(repositoryOf(empty, 'bench'));
+  return await platformsRow(
+    { ours: full, peer: empty },
+    {
+      what: `connect that spawns, ${endedBackends} ended backends stored / in an empty store`,
+      method: 'POST',
+      path: `/v2/service/${full.account}/bench/connect`,
+      aim: '≥ 0.9 ×',
+    },
+  );
+}
+
 /** Adds ended backends, each with routes, to the store of a platform that is stopped. */
 async function fill({ dataFolder, account }: TestPlatform): Promise<void> {
   const log = silentLog();
@@ -64,11 +82,12 @@ async function fill({ dataFolder, account }: TestPlatform): Promise<void> {
     collections: [...modelCollections],
     log,
   });
-  const now = new Date();
+  const endMs = Date.now();
   for (let done = 0; done < endedBackends; done += batch) {
     await Promise.all(
-      Array.from({ length: batch }, async () => {
-        const id = newBackendId();
+      Array.from({ length: batch }, async (_, i) => {
+        const now = new Date(endMs - (endedBackends - done - i) * spawnedEveryMs);
+        const id = newBackendId(now);
         const scheduled = newBackend(backendPlan({ id, account, service: 'bench' }), now);
         await store.insert(backends, becomeTerminated(scheduled, { kind: null, reason: null, exitCode: 0 }, now));
         for (let i = 0; i < routesPerBackend; i += 1)
