@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectPath, openTestApi } from './testing/test-api.ts';
 import type { TestApi } from './testing/test-api.ts';
@@ -46,11 +49,32 @@ test('an unknown path is 404 in JSON', async () => {
 test('another method of an existing path is refused with the methods that it supports', async () => {
   for (const [method, path, allow] of [
     ['DELETE', connectPath, 'POST'],
-    ['POST', '/v2/backend/abc/status', 'GET'],
-    ['PUT', '/v2/service/acme/draw/images', 'GET, POST'],
-    ['GET', '/token/abc/spawn', 'POST'],
+    ['POST', '/v2/backend/abc/status', 'GET, HEAD, OPTIONS'],
+    ['PUT', '/v2/service/acme/draw/images', 'GET, HEAD, POST'],
+    ['PUT', '/v2/service/acme/draw/images/', 'GET, HEAD, POST'],
+    ['GET', '/token/abc/spawn', 'OPTIONS, POST'],
   ] as const) {
     const { status, headers, body } = await api.call(method, path);
     expect([status, headers.get('allow'), body.error.code]).toEqual([405, allow, 'MethodNotAllowed']);
   }
+});
+
+describe('a target with a host', () => {
+  const ask = async (target: string) => {
+    const headers = { authorization: `Bearer ${api.token}`, host: 'other.example' };
+    const client = request({ port: api.port, path: target, headers, agent: false }).end();
+    const [response] = (await once(client, 'response')) as [IncomingMessage];
+    response.resume();
+    return response.statusCode;
+  };
+
+  test.each([
+    ['an endpoint', 'http://api.example/v2/service/acme/draw/backends?limit=1', 200],
+    ['a page', 'HTTP://api.example/openapi.json', 200],
+    ['no endpoint', 'http://api.example/v2/nothing', 404],
+    ['a user', 'http://user@api.example/v2/service/acme/draw', 400],
+    ['another scheme', 'ftp://api.example/v2/service/acme/draw', 400],
+  ])('names %s: %s', async (_what, target, status) => {
+    expect(await ask(target)).toBe(status);
+  });
 });

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import express from 'express';
 import type { Express, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Endpoint } from '../contract/endpoint.ts';
+import { useTargetsHost } from '../core/http/absolute-form.ts';
 import { sendJson } from '../core/http/json.ts';
 import { PathTable } from '../core/http/path-table.ts';
 import { requestId, requestIdHeader } from '../core/http/request-id.ts';
@@ -57,12 +58,14 @@ export function newApp(
   mounted: readonly Mounted[],
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const endpoints = endpointTable(mounted);
-  const pages = newPages(api, mounted);
+  const pages = newPages(api, mounted, endpoints);
   const measure = requestMeter(api.log, api.metrics);
   const assertHost = hostCheck(api.urls.sessions);
   return async (request, response) => {
     const measured = measure(request, response);
     try {
+      if (!useTargetsHost(request))
+        throw new ApiError('BadRequest', 'Send the path of an endpoint, or its URL without a user');
       assertHost(request);
       const { path, query } = splitTarget(request.url ?? '');
       const found = endpoints.find(request.method ?? '', path);
@@ -99,11 +102,15 @@ function endpointTable(mounted: readonly Mounted[]): PathTable<Row> {
 }
 
 /** Pages, and the answer to requests that nothing else answers. */
-export function newPages(api: Api, mounted: readonly Mounted[]): Express {
+export function newPages(
+  api: Api,
+  mounted: readonly Mounted[],
+  endpoints: Pick<PathTable<unknown>, 'methods'>,
+): Express {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple').set('strict routing', false);
   for (const each of mounted) if ('mount' in each) each.mount(app, api);
-  app.use(refuseUnknown(mounted));
+  app.use(refuseUnknown(endpoints));
   // Express recognises an error handler by its four parameters.
   app.use(async (error: unknown, request: Request, response: Response, _next: NextFunction) => {
     await answerError(api, { request, response }, error);
@@ -112,28 +119,17 @@ export function newPages(api: Api, mounted: readonly Mounted[]): Express {
 }
 
 /** Refuses what no endpoint handles: with 405 if the path exists with another method. */
-function refuseUnknown(mounted: readonly Mounted[]): RequestHandler {
-  const endpoints = mounted.flatMap((each) => ('endpoint' in each ? each.endpoint : []));
-  const patterns = endpoints.map(({ method, path }) => ({ method, pattern: patternOf(path) }));
+function refuseUnknown(endpoints: Pick<PathTable<unknown>, 'methods'>): RequestHandler {
   return ({ method, path }, response) => {
-    const allowed = patterns.flatMap((each) => (each.pattern.test(path) ? each.method : []));
-    if (allowed.length === 0) throw new ApiError('NotFound', `There is no ${method} ${path}`);
-    const methods = [...new Set(allowed)].join(', ');
-    response.setHeader('allow', methods);
-    throw new ApiError('MethodNotAllowed', `This path does not support ${method}, send ${methods}`);
+    const methods = endpoints.methods(path);
+    if (methods.length === 0) throw new ApiError('NotFound', `There is no ${method} ${path}`);
+    response.setHeader('allow', methods.join(', '));
+    throw new ApiError('MethodNotAllowed', `This path does not support ${method}, only ${methods.join(', ')}`);
   };
 }
 
-function patternOf(path: string): RegExp {
-  return new RegExp(`^${path.replaceAll('.', String.raw`\.`).replaceAll(/\{\w+\}/g, '[^/]+')}/?$`);
-}
-
-/** The path and the query of a request's target. A target with a scheme and a host, as clients send it to proxies, means the same. */
+/** The path and the query of a request's target. */
 function splitTarget(target: string): { readonly path: string; readonly query: string } {
-  if (!target.startsWith('/') && URL.canParse(target)) {
-    const { pathname, search } = new URL(target);
-    return { path: pathname, query: search.slice(1) };
-  }
   const at = target.indexOf('?');
   return at < 0 ? { path: target, query: '' } : { path: target.slice(0, at), query: target.slice(at + 1) };
 }

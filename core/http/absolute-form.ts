@@ -25,7 +25,7 @@ export function parseAbsoluteForm(target: string): AbsoluteTarget | 'invalid' | 
 
 /**
  * Turns a request with an absolute target into what it means: the target names the host, and the `Host` header is ignored (RFC 9112,
- * section 3.2.2). A server must accept such requests, and the backend receives an ordinary one.
+ * section 3.2.2). A server must accept such requests; what handles them, and a backend that they are forwarded to, sees ordinary ones.
  *
  * @returns whether the request can be served
  */

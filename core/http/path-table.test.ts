@@ -43,3 +43,14 @@ test('a parameter that is not well encoded is an error', () => {
   expect(() => table.find('GET', '/service/%zz')).toThrow(URIError);
   expect(() => table.find('GET', '/service/%ff')).toThrow(URIError);
 });
+
+test.each([
+  ['/service/acme', ['GET', 'HEAD', 'POST']],
+  ['/service/acme/', ['GET', 'HEAD', 'POST']],
+  ['/service/acme/%zz', ['GET', 'HEAD']],
+  ['/', ['GET', 'HEAD']],
+  ['/service', []],
+  ['/service//draw', []],
+])('the methods of %s are %j', (path, methods) => {
+  expect(table.methods(path)).toEqual(methods);
+});

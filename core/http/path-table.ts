@@ -32,12 +32,27 @@ export class PathTable<Value> {
    * encoded.
    */
   find(method: string, path: string): FoundPath<Value> | undefined {
-    const segments = path.split('/');
-    if (segments.at(-1) === '' && segments.at(-2) !== '') segments.pop();
-    const rows = this.#rows.get(method === 'HEAD' ? 'GET' : method)?.[segments.length];
-    const row = rows?.find((each) => isMatch(each.segments, segments));
+    const segments = segmentsOf(path);
+    const row = this.#row(method === 'HEAD' ? 'GET' : method, segments);
     return row && { value: row.value, parameters: parametersOf(row.segments, segments) };
   }
+
+  /** The methods that are answered at a path, for the header `Allow`; none if there is no such path. */
+  methods(path: string): string[] {
+    const segments = segmentsOf(path);
+    const methods = [...this.#rows.keys()].filter((method) => this.#row(method, segments));
+    return methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method)).toSorted();
+  }
+
+  #row(method: string, segments: readonly string[]): Row<Value> | undefined {
+    return this.#rows.get(method)?.[segments.length]?.find((row) => isMatch(row.segments, segments));
+  }
+}
+
+function segmentsOf(path: string): string[] {
+  const segments = path.split('/');
+  if (segments.at(-1) === '' && segments.at(-2) !== '') segments.pop();
+  return segments;
 }
 
 function segmentOf(text: string): Segment {

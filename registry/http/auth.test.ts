@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
@@ -44,6 +47,21 @@ test('/v2/ answers a challenge; on every other request the challenge names the s
   expect(push.headers['www-authenticate']).toBe(`${realm},scope="repository:acme/draw:pull,push"`);
   const mount = await registry.send(`/v2/acme/b/blobs/uploads/?mount=${digest}&from=acme/draw`, { method: 'POST' });
   expect(mount.headers['www-authenticate']).toContain('scope="repository:acme/b:pull,push repository:acme/draw:pull"');
+});
+
+test('a target that names the host means the same, and its host is that of the challenge', async () => {
+  const [host = '', port] = registry.host.split(':');
+  const client = request({
+    host,
+    port,
+    path: 'http://registry.example/v2/',
+    headers: { host: 'other.example' },
+    agent: false,
+  });
+  const [answer] = (await once(client.end(), 'response')) as [IncomingMessage];
+  answer.resume();
+  const realm = 'Bearer realm="http://registry.example/token",service="berth-registry"';
+  expect([answer.statusCode, answer.headers['www-authenticate']]).toEqual([401, realm]);
 });
 
 test('a client requests a grant with its credentials and pulls with it', async () => {
