@@ -8,6 +8,7 @@ import type { EventStreams } from '../core/http/sse.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
+import type { PasswordHashes } from '../core/secret/password-hash.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import type { SecretBox } from '../core/secret/secret-box.ts';
 import type { Store } from '../core/store/store.ts';
@@ -108,6 +109,7 @@ export interface ApiDependencies {
   /** Authenticates this process to the gateways of nodes. */
   readonly secret: PlatformSecret;
   readonly tokens: TokenChecks;
+  readonly passwords: PasswordHashes;
   /** Whether a load balancer in front sets `X-Forwarded-For`. */
   readonly behindLoadBalancer: boolean;
   /** The URLs of the issuers whose ID tokens trust rules may name. */

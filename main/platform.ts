@@ -8,6 +8,7 @@ import type { Bus } from '../core/bus/bus.ts';
 import type { Log } from '../core/log/log.ts';
 import { openMetrics } from '../core/metrics/metrics.ts';
 import type { Queue } from '../core/queue/queue.ts';
+import { PasswordHashes, recommendedCosts } from '../core/secret/password-hash.ts';
 import type { Config } from './config/config.ts';
 import { openListeners, urlsOf } from './process/listeners.ts';
 import type { PlatformUrls } from './process/listeners.ts';
@@ -147,8 +148,9 @@ async function ensureFirstPeople({
   config,
 }: ComponentDeps): Promise<{ account?: FirstAccount; setupCode?: SetupCode | undefined }> {
   const account = await ensureFirstAccount(store, config.account, folder);
+  const passwords = new PasswordHashes(recommendedCosts);
   const { adminEmail: email, adminPasswordFile: passwordFile } = config;
-  const setupCode = await ensureFirstAdmin({ store, folder, account: account.name, email, passwordFile });
+  const setupCode = await ensureFirstAdmin({ store, passwords, folder, account: account.name, email, passwordFile });
   return { account, setupCode };
 }
 

@@ -1,7 +1,6 @@
 /** Log-ins with a password: limited across processes, and the same for users that do not exist. */
 import type { IncomingMessage } from 'node:http';
 import { scopes } from '../../contract/scopes.ts';
-import { hashPassword, isPassword } from '../../core/secret/password-hash.ts';
 import {
   accessTokenDocument,
   accessTokens,
@@ -39,7 +38,7 @@ export async function checkPassword(
   const id = userId(given.email);
   return await limitedForUser(api, request, id, async () => {
     const user = await api.store.get(users, id);
-    const isRight = await isPassword(given.password, user?.passwordHash);
+    const isRight = await api.passwords.matches(given.password, user?.passwordHash);
     if (user && isRight && !user.disabledAt) return user;
     throw new ApiError('Unauthorized', 'The e-mail address or the password is wrong');
   });
@@ -77,7 +76,7 @@ export async function setPassword(
   const now = await api.store.now();
   const before = await api.store.get(users, id);
   if (before) check(before, now);
-  const hash = await hashPassword(newPassword);
+  const hash = await api.passwords.hash(newPassword);
   const user = await api.store.update(users, id, (current) => {
     check(current, now);
     return withPassword(current, hash, now);

@@ -1,7 +1,6 @@
 /** Passwords: set-up, invitations, and the log-ins of browsers. */
 import type { IncomingMessage } from 'node:http';
 import { endpoints } from '../../contract/endpoints.ts';
-import { hashPassword } from '../../core/secret/password-hash.ts';
 import { publicTokenId } from '../../model/access-token.ts';
 import { ApiError } from '../../model/api-error.ts';
 import { setUp } from '../../model/setup.ts';
@@ -48,7 +47,7 @@ interface SetUp {
 export async function setUpWith(api: Api, request: IncomingMessage, given: SetUp): Promise<void> {
   const { code, user_email: email, password } = given;
   await limitedByNetwork(api, request, 'set-up', async () => {
-    await setUp(api.store, code, { email, passwordHash: await hashPassword(password) });
+    await setUp(api.store, code, { email, passwordHash: await api.passwords.hash(password) });
   });
   await api.tokens.publishChange();
 }

@@ -9,6 +9,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';
 import { openInProcessQueue } from '../../core/queue/in-process.ts';
 import { JobHandlers } from '../../core/queue/queue.ts';
+import { PasswordHashes } from '../../core/secret/password-hash.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import type { Store } from '../../core/store/store.ts';
@@ -27,6 +28,9 @@ import { spawnRules } from './spawn-rules.ts';
 import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 const log = silentLog();
+
+/** The lowest costs that argon2 has: with those of the platform, each password takes 160 ms of a core. */
+const lowestCosts = { memory: 8, passes: 1, parallelism: 1 };
 
 /** The path of a connect request to the service that exists from the start. */
 export const connectPath = '/v2/service/acme/draw/connect';
@@ -113,7 +117,8 @@ async function openComponent(parts: AsyncDisposableStack, options: TestApiOption
   const secret = new PlatformSecret(Buffer.alloc(32, 1));
   const tokens = parts.use(new TokenChecks({ store, bus, clock, log }));
   await tokens.listen();
-  const ports = { store, queue, bus, clock, log, metrics: openMetrics(), secret, tokens };
+  const passwords = new PasswordHashes(lowestCosts);
+  const ports = { store, queue, bus, clock, log, metrics: openMetrics(), secret, tokens, passwords };
   const component = parts.use(
     await openApi({
       ...ports,

@@ -3,56 +3,68 @@ import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { Semaphore } from '../async/semaphore.ts';
 
+/** What argon2id spends on a hash: KiB of memory, passes over it, and lanes. */
+export interface PasswordCosts {
+  readonly memory: number;
+  readonly passes: number;
+  readonly parallelism: number;
+}
+
 /**
  * The second recommendation of RFC 9106, for machines with little memory: 64 MiB, three passes, four lanes. It is above the minimum of
  * OWASP (19 MiB, two passes) and takes about 160 ms of one core.
  */
-const parameters = { memory: 64 * 1024, passes: 3, parallelism: 4 } as const;
+export const recommendedCosts: PasswordCosts = { memory: 64 * 1024, passes: 3, parallelism: 4 };
 
 const saltBytes = 16;
 const hashBytes = 32;
-
-/** Each hash holds 64 MiB and a core: more at a time would let log-ins take the machine from sessions. */
-const hashing = new Semaphore(2);
 
 const hashPattern = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
 const argon2Async = promisify(argon2);
 
-/** A new hash of a password, as a text of the PHC format. */
-export async function hashPassword(password: string): Promise<string> {
-  const salt = randomBytes(saltBytes);
-  const hash = await derive(password, { ...parameters, salt, length: hashBytes });
-  const { memory, passes, parallelism } = parameters;
-  return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(hash)}`;
-}
+/** Hashes passwords with the given costs, two at a time. */
+export class PasswordHashes {
+  readonly #costs: PasswordCosts;
+  /** Each hash holds 64 MiB and a core: more at a time would let log-ins take the machine from sessions. */
+  readonly #running = new Semaphore(2);
 
-/** Whether a password belongs to a hash. Without a hash it takes the same time, and the answer is no. */
-export async function isPassword(password: string, hash: string | undefined): Promise<boolean> {
-  const [, memory, passes, parallelism, salt = '', expected = ''] = hashPattern.exec(hash ?? '') ?? [];
-  if (memory === undefined) {
-    await hashPassword(password);
-    return false;
+  constructor(costs: PasswordCosts) {
+    this.#costs = costs;
   }
-  const wanted = Buffer.from(expected, 'base64');
-  const costs = { memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) };
-  const given = await derive(password, { ...costs, salt: Buffer.from(salt, 'base64'), length: wanted.length });
-  return timingSafeEqual(given, wanted);
+
+  /** A new hash of a password, as a text of the PHC format. */
+  async hash(password: string): Promise<string> {
+    const salt = randomBytes(saltBytes);
+    const hash = await this.#derive(password, { ...this.#costs, salt, length: hashBytes });
+    const { memory, passes, parallelism } = this.#costs;
+    return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(hash)}`;
+  }
+
+  /** Whether a password belongs to a hash. Without a hash it takes the same time, and the answer is no. */
+  async matches(password: string, hash: string | undefined): Promise<boolean> {
+    const [, memory, passes, parallelism, salt = '', expected = ''] = hashPattern.exec(hash ?? '') ?? [];
+    if (memory === undefined) {
+      await this.hash(password);
+      return false;
+    }
+    const wanted = Buffer.from(expected, 'base64');
+    const costs = { memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) };
+    const given = await this.#derive(password, { ...costs, salt: Buffer.from(salt, 'base64'), length: wanted.length });
+    return timingSafeEqual(given, wanted);
+  }
+
+  async #derive(password: string, { salt, length, ...costs }: Derivation): Promise<Buffer> {
+    using _permit = await this.#running.acquire();
+    // The same characters may be typed as different code points, depending on the keyboard (NIST SP 800-63B).
+    const message = Buffer.from(password.normalize('NFKC'));
+    return await argon2Async('argon2id', { message, nonce: salt, tagLength: length, ...costs });
+  }
 }
 
-interface Derivation {
-  readonly memory: number;
-  readonly passes: number;
-  readonly parallelism: number;
+interface Derivation extends PasswordCosts {
   readonly salt: Buffer;
   readonly length: number;
-}
-
-async function derive(password: string, { salt, length, ...costs }: Derivation): Promise<Buffer> {
-  using _permit = await hashing.acquire();
-  // The same characters may be typed as different code points, depending on the keyboard (NIST SP 800-63B).
-  const message = Buffer.from(password.normalize('NFKC'));
-  return await argon2Async('argon2id', { message, nonce: salt, tagLength: length, ...costs });
 }
 
 function unpadded(bytes: Buffer): string {

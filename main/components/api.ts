@@ -1,6 +1,7 @@
 import { githubIssuer } from '../../contract/trust.ts';
 import { openApi } from '../../api/index.ts';
 import type { ApiComponent } from '../../api/index.ts';
+import { PasswordHashes, recommendedCosts } from '../../core/secret/password-hash.ts';
 import type { Queue } from '../../core/queue/queue.ts';
 import { purgeRepository } from '../../registry/index.ts';
 import type { ImageArchives } from '../../registry/index.ts';
@@ -26,6 +27,7 @@ export async function startApi(
   return await openApi({
     ...deps,
     queue,
+    passwords: new PasswordHashes(recommendedCosts),
     behindLoadBalancer: config.behindLoadBalancer,
     invalidTokensPerMinute: config.invalidTokensPerMinute,
     oidcIssuers: config.oidcIssuers.length > 0 ? config.oidcIssuers : [githubIssuer],

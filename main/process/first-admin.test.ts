@@ -1,7 +1,7 @@
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { isPassword } from '../../core/secret/password-hash.ts';
+import { PasswordHashes } from '../../core/secret/password-hash.ts';
 import type { Store } from '../../core/store/store.ts';
 import { accounts, roleIn } from '../../model/account.ts';
 import { setUp } from '../../model/setup.ts';
@@ -9,6 +9,8 @@ import { users } from '../../model/user.ts';
 import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { ensureFirstAdmin } from './first-admin.ts';
 import { openTestStore } from '../../test/kit/ports/test-store.ts';
+
+const passwords = new PasswordHashes({ memory: 8, passes: 1, parallelism: 1 });
 
 let owned: AsyncDisposableStack;
 let store: Store;
@@ -22,7 +24,14 @@ beforeEach(async () => {
 afterEach(async () => await owned.disposeAsync());
 
 async function start(email?: string) {
-  return await ensureFirstAdmin({ store, folder, account: 'home', email, passwordFile: join(folder, 'password') });
+  return await ensureFirstAdmin({
+    store,
+    passwords,
+    folder,
+    account: 'home',
+    email,
+    passwordFile: join(folder, 'password'),
+  });
 }
 
 test('a start without an administrator writes a set-up code that only its owner can read, the same each time', async () => {
@@ -57,7 +66,7 @@ test('the configuration creates an administrator, whose password it does not cha
   await writeFile(join(folder, 'password'), 'first good password\n');
   expect(await start('Root@example.com')).toBeUndefined();
   const { passwordHash } = (await store.get(users, 'root@example.com')) ?? {};
-  expect(await isPassword('first good password', passwordHash)).toBe(true);
+  expect(await passwords.matches('first good password', passwordHash)).toBe(true);
   await writeFile(join(folder, 'password'), 'second good password');
   await start('root@example.com');
   expect((await store.get(users, 'root@example.com'))?.passwordHash).toBe(passwordHash);

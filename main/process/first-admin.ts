@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { password as passwordRule } from '../../contract/people.ts';
 import { ConfigError } from '../../core/config/settings.ts';
 import { writeDurably } from '../../core/files/durable.ts';
-import { hashPassword } from '../../core/secret/password-hash.ts';
+import type { PasswordHashes } from '../../core/secret/password-hash.ts';
 import type { Store } from '../../core/store/store.ts';
 import { addSetupCode, ensureAdministrator, finishSetup, hasAdministrator, newSetupCode } from '../../model/setup.ts';
 import { userId, users } from '../../model/user.ts';
@@ -12,6 +12,7 @@ import { textOf } from './data-folder.ts';
 
 export interface FirstAdminOptions {
   readonly store: Store;
+  readonly passwords: PasswordHashes;
   /** The data folder. */
   readonly folder: string;
   /** The account that the administrator becomes owner of. */
@@ -36,7 +37,7 @@ export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<Setu
   const file = join(folder, 'setup-code');
   await finishSetup(store);
   if (email !== undefined && (await store.get(users, userId(email)))?.isAdmin !== true) {
-    const passwordHash = await hashPassword(await readPassword(options.passwordFile));
+    const passwordHash = await options.passwords.hash(await readPassword(options.passwordFile));
     await ensureAdministrator(store, { email, passwordHash }, account);
   }
   if (await hasAdministrator(store)) {

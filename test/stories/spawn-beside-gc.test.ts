@@ -10,6 +10,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import { openInProcessQueue } from '../../core/queue/in-process.ts';
+import { PasswordHashes, recommendedCosts } from '../../core/secret/password-hash.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { backends } from '../../model/backend.ts';
 import { services } from '../../model/service.ts';
@@ -61,6 +62,7 @@ async function open() {
       queue: opening.use(openInProcessQueue({ clock, log })),
       bus: opening.use(openInProcessBus({ log })),
       tokens: registry.tokens,
+      passwords: new PasswordHashes(recommendedCosts),
       log,
       metrics: openMetrics(),
       archives: undefined,

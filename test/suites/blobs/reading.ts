@@ -80,11 +80,11 @@ export function describeReading(blobsTest: BlobsTest): void {
   });
 
   blobsTest('copies to many streams at once, some of which fail, and mixes nothing up', async ({ blobs }) => {
-    const contents = Array.from({ length: 12 }, () => randomBytes(largeBytes));
+    const contents = Array.from({ length: 6 }, () => randomBytes(largeBytes));
     const digests = await Promise.all(contents.map(async (bytes) => await publish(blobs, bytes)));
     const copies = digests.flatMap((digest, index) => [
       { digest, index, breaksAt: Infinity },
-      { digest, index, breaksAt: index * 1e5 },
+      { digest, index, breaksAt: index * 2e5 },
     ]);
     await Promise.all(
       copies.map(async ({ digest, index, breaksAt }) => {
