@@ -6,6 +6,7 @@ import type { TestApi } from '../api/testing/test-api.ts';
 import { openTestNode } from '../api/testing/test-node.ts';
 import { becomeTerminated } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
+import { skipWaits } from '../test/kit/machine/skipped-waits.ts';
 import { BerthClient, BerthError } from './index.ts';
 
 let parts: AsyncDisposableStack;
@@ -202,7 +203,9 @@ describe('logs', () => {
       else response.end(asked === 2 ? record(0) : '');
     };
     const { berth } = clientWhoseStreams();
+    const waits = skipWaits(2_000);
     expect((await listed(berth.logs(backend))).map(({ line }) => line)).toEqual(['line 0']);
+    expect(waits).toHaveLength(1);
   });
 });
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { ManualClock } from '../core/clock/manual-clock.ts';
 import { openLog } from '../core/log/log.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
@@ -56,14 +57,18 @@ test('each request is logged in one line, without its token or path', async () =
 });
 
 test('metrics: requests by class, open connections, hold times', async () => {
-  await using fixture = await openFixture();
+  const clock = new ManualClock(new Date());
+  await using fixture = await openFixture({ clock });
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   await using program = await startProgram((_request, response) => {
     void released.then(() => response.end());
   });
   const { token, backend } = await spawn(fixture);
   const answers = [fetch(`${fixture.url}/${token}/`), fetch(`${fixture.url}/${token}/`)];
-  await until(() => fixture.reports.some((open) => open[backend] === 2));
+  await until(async () => {
+    await clock.advance(1_000);
+    return fixture.reports.some((open) => open[backend] === 2);
+  });
   expect(await fixture.metrics.metrics()).toMatch(/^berth_proxy_open_connections 2$/m);
   await makeReady(fixture, backend, program);
   release();

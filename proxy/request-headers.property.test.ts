@@ -67,7 +67,7 @@ function sent(rawHeaders: string[], prefix: string): OutgoingHeaders {
 }
 
 const random = new Random(4);
-const requests = Array.from({ length: 5_000 }, () =>
+const requests = Array.from({ length: 1_500 }, () =>
   Array.from({ length: random.below(8) }, () => {
     const name = random.pick(names);
     return [name, random.pick(special[name] ?? values)];

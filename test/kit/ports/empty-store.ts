@@ -4,10 +4,12 @@ import type { Collection, Store, StoredDocument } from '../../../core/store/stor
 
 /** Deletes all documents of these collections, each of which has an index of all documents. */
 export async function emptyStore(store: Store, collections: readonly AnyCollection[]): Promise<void> {
-  for (const declared of collections) {
-    const collection = declared as Collection<StoredDocument>;
-    const [index = ''] = Object.entries(declared.indexes).find(([, each]) => !indexOf(each).omitsNull) ?? [];
-    const documents = await store.find(collection, { index });
-    await Promise.all(documents.map(async ({ id }) => await store.delete(collection, id)));
-  }
+  await Promise.all(
+    collections.map(async (declared) => {
+      const collection = declared as Collection<StoredDocument>;
+      const [index = ''] = Object.entries(declared.indexes).find(([, each]) => !indexOf(each).omitsNull) ?? [];
+      const documents = await store.find(collection, { index });
+      await Promise.all(documents.map(async ({ id }) => await store.delete(collection, id)));
+    }),
+  );
 }

@@ -66,7 +66,7 @@ export function describeHashing(blobsTest: BlobsTest): void {
   });
 
   blobsTest('hashes many uploads at once, whose appends alternate, and mixes nothing up', async ({ blobs }) => {
-    const contents = Array.from({ length: 12 }, () => randomBytes(1_500_000));
+    const contents = Array.from({ length: 6 }, () => randomBytes(1_500_000));
     await Promise.all(
       contents.map(async (bytes, index) => {
         const uploadId = `upload-${index}`;
