@@ -53,6 +53,7 @@ describe.skipIf(!engine)(`a platform that was frozen for ${freezeMs / 1000} seco
         const again = await fixture.connect('pad', { key: 'room' });
         const isShared = allDrivers[i] !== 'embedded';
         expect([again.spawned, again.backend_id === keyed.backend_id]).toEqual([isShared, !isShared]);
+        await fixture.statusesUntil(again, 'ready');
         await delay(passesMs);
         for (const session of [...keyless, again]) {
           expect((await fixture.backend(session)).statuses.at(-1)).toMatchObject({ status: 'ready' });

@@ -258,6 +258,6 @@ export async function eventually<T>(ask: () => Promise<T | undefined>): Promise<
     const answer = await ask();
     if (answer !== undefined) return answer;
     if (Date.now() > deadline) throw new Error('The expected condition was not met in time');
-    await systemClock.sleep(5);
+    await systemClock.sleep(20);
   }
 }
