@@ -1,10 +1,11 @@
 /** Opens the data folder and the drivers of the four ports. The one place that chooses drivers. */
-import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import type { MessagePort } from 'node:worker_threads';
 import { BlobsError } from '../core/blobs/blobs.ts';
 import type { Blobs } from '../core/blobs/blobs.ts';
 import type { Bus } from '../core/bus/bus.ts';
 import { openInProcessBus } from '../core/bus/in-process.ts';
+import type { SharedBus } from '../core/bus/in-process.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { systemClock } from '../core/clock/system-clock.ts';
 import { ConfigError } from '../core/config/settings.ts';
@@ -62,8 +63,8 @@ export interface ComponentDeps extends ThreadDeps {
 /** The drivers of a process that its threads open together. Those that other processes could open, too, are not in it. */
 export interface DriverShare {
   readonly store: SqliteShare | undefined;
-  /** The name of the bus. */
-  readonly bus: string | undefined;
+  /** A port to the bus. It must be transferred to the thread, as that of the store. */
+  readonly bus: MessagePort | undefined;
 }
 
 /** The part that stores data, which is all that a command needs. */
@@ -111,8 +112,7 @@ export async function openDrivers(
   const folder = await openDataFolder(config.dataFolder, config.secretFile);
   const storage = await openStorage({ config, log, folder: folder.path, isPulledFrom: roles.has('registry') }, opening);
   const { store } = storage;
-  const busName = config.bus === 'process' ? randomUUID() : undefined;
-  const bus = opening.use(await openBus(config, log, busName));
+  const bus = opening.use(await openBus(config, log));
   const { TokenChecks } = await import('../model/token-checks.ts');
   const { RegistryGrants } = await import('../model/registry-grant.ts');
   return {
@@ -122,7 +122,10 @@ export async function openDrivers(
     tokens: opening.use(new TokenChecks({ store, bus, clock: systemClock, log })),
     grants: new RegistryGrants(folder.secret),
     tokenFor: folder.secret.deriver('connection tokens'),
-    shareDrivers: () => ({ store: 'share' in store ? store.share() : undefined, bus: busName }),
+    shareDrivers: () => ({
+      store: 'share' in store ? store.share() : undefined,
+      bus: 'connect' in bus ? bus.connect() : undefined,
+    }),
   };
 }
 
@@ -197,9 +200,9 @@ export async function openQueue({ config, log }: ComponentDeps): Promise<Queue> 
   return await openBullQueue({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });
 }
 
-/** @param name - of a bus within the process, which its threads open together */
-async function openBus(config: Config, log: Log, name: string | undefined): Promise<Bus> {
-  if (config.bus === 'process') return openInProcessBus({ log, ...(name !== undefined && { name }) });
+/** @param port - to the bus within this process, in another thread than the first */
+async function openBus(config: Config, log: Log, port?: MessagePort): Promise<Bus | SharedBus> {
+  if (config.bus === 'process') return openInProcessBus({ log, ...(port && { port }) });
   const { openRedisBus } = await import('../core/bus/redis.ts');
   return await openRedisBus({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });
 }

@@ -1,6 +1,6 @@
 /** The proxy's own errors: thrown as `ProxyError`, answered with a page for browsers and with JSON for other clients. */
-import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { STATUS_CODES } from '../core/http/node-http.ts';
 import { proxyErrorHeader, proxyErrors } from '../contract/proxy-errors.ts';
 import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
 import { escapeHtml, htmlPage } from '../core/http/page.ts';

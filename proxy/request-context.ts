@@ -1,8 +1,8 @@
 /** A request at the proxy, plain or asking for an upgrade, until its response or its upgraded connection has ended. */
-import { ServerResponse } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { ServerResponse } from '../core/http/node-http.ts';
 import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
 import type { ErrorBoundary } from '../core/log/error-boundary.ts';
 import { hasBody } from './headers.ts';

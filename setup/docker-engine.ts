@@ -1,5 +1,5 @@
 /** Finds a Docker Engine for this machine's worker. If there is none, installs and starts one. */
-import { request } from 'node:http';
+import { request } from '../core/http/node-http.ts';
 import { findProgram, tryCommand } from './command.ts';
 import { installWithApt } from './apt.ts';
 import { startDockerEngine } from './docker-daemon.ts';

@@ -7,7 +7,6 @@ import { statusObject } from '../contract/backend.ts';
 export interface Caller {
   readonly apiUrl: string;
   readonly token: string;
-  readonly signal?: AbortSignal;
 }
 
 /** A ready backend listens already, so its first answer should take milliseconds. */
@@ -30,11 +29,10 @@ export async function connect(caller: Caller, service: string, request: ConnectR
 
 /** Follows the status stream of a backend until it is ready, and calls `onStatus` with each status. Throws if it ends earlier. */
 export async function untilReady(
-  caller: Caller,
   session: ConnectResponse,
   onStatus: (status: string) => void = () => {},
 ): Promise<void> {
-  const answer = await fetch(`${session.status_url}/stream`, { signal: caller.signal ?? null });
+  const answer = await fetch(`${session.status_url}/stream`);
   if (!answer.ok || !answer.body) throw new Error(await problemOf(answer));
   let text = '';
   for await (const chunk of answer.body.pipeThrough(new TextDecoderStream())) {
@@ -52,19 +50,17 @@ export async function untilReady(
 }
 
 /** Requests the page at a connection URL, as a browser would. */
-export async function fetchPage(url: string, signal?: AbortSignal): Promise<void> {
-  const timeout = AbortSignal.timeout(firstAnswerTimeoutMs);
-  const answer = await fetch(url, { signal: signal ? AbortSignal.any([timeout, signal]) : timeout });
+export async function fetchPage(url: string): Promise<void> {
+  const answer = await fetch(url, { signal: AbortSignal.timeout(firstAnswerTimeoutMs) });
   await answer.arrayBuffer();
   if (!answer.ok) throw new Error(`${answer.status} from the session's URL (${answer.headers.get('x-berth-error')})`);
 }
 
-async function call({ apiUrl, token, signal }: Caller, method: string, path: string, body?: unknown) {
+async function call({ apiUrl, token }: Caller, method: string, path: string, body?: unknown) {
   return await fetch(`${apiUrl}${path}`, {
     method,
     headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
     ...(body !== undefined && { body: JSON.stringify(body) }),
-    signal: signal ?? null,
   });
 }
 

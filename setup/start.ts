@@ -2,24 +2,16 @@
  * The program of `npm start`: prepares a Docker Engine, opens the whole platform in this process, and pushes and connects to the
  * sample application. Runs until it receives a stop signal.
  */
-import { readFile } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openLog } from '../core/log/log.ts';
 import { loadConfig } from '../main/config/config.ts';
-import type { Config } from '../main/config/config.ts';
 import { openWholePlatform } from '../main/platform.ts';
-import type { WholePlatform } from '../main/platform.ts';
 import { runProgram, signalExitCode, sizeThreadPool, stopSignal } from '../main/process/program.ts';
-import { runCommand } from './command.ts';
 import { ensureDockerEngine } from './docker-engine.ts';
-import type { DockerEngine } from './docker-engine.ts';
-import { connect, ensureService, fetchPage, untilReady } from './first-session.ts';
-import { sampleKey, sampleService, summaryForPeople, summaryForPrograms } from './summary.ts';
-import type { Result, SampleUrls } from './summary.ts';
+import { startSample } from './sample.ts';
+import { summaryForPeople, summaryForPrograms } from './summary.ts';
 import { openTerminal } from './terminal.ts';
-import type { Terminal } from './terminal.ts';
 
 const usage = `Usage: npm start [-- OPTIONS], or berth start [OPTIONS]
 
@@ -31,9 +23,6 @@ as root, Docker Engine. Configuration comes from the environment, see docs/confi
   --no-install   do not install packages on this machine
   --help         print this text
 `;
-
-/** Runs in a separate process, so that the memory for packing a hundred megabytes is freed with it. */
-const pushSample = join(import.meta.dirname, 'push-sample.ts');
 
 sizeThreadPool(process.env);
 process.exitCode = await main(process.argv.slice(2), process.env);
@@ -108,47 +97,3 @@ function sessionDomain({ BERTH_LISTEN_HOST: host, BERTH_PROXY_URL: proxyUrl }: N
 }
 
 const loopback: ReadonlySet<string> = new Set(['127.0.0.1', '::1', 'localhost']);
-
-interface SampleOptions {
-  readonly platform: WholePlatform;
-  readonly config: Config;
-  readonly engine: DockerEngine;
-  readonly terminal: Terminal;
-  readonly signal: AbortSignal;
-}
-
-/** Starts the sample application. Returns the problem if it cannot be started; the platform runs without it. */
-async function startSample(options: SampleOptions): Promise<Result['sample']> {
-  const { platform, engine } = options;
-  if (!engine.running) return { problem: engine.reason };
-  if (!platform.worker.running) return { problem: platform.worker.reason };
-  if (engine.noClient !== undefined) return { problem: engine.noClient };
-  try {
-    return await pushAndConnect(options, engine.host);
-  } catch (error) {
-    return {
-      problem: `The sample application did not start: ${error instanceof Error ? error.message : String(error)}`,
-    };
-  }
-}
-
-async function pushAndConnect(options: SampleOptions, dockerHost: string): Promise<SampleUrls> {
-  const { platform, config, terminal, signal } = options;
-  const { urls, account } = platform;
-  const caller = { apiUrl: urls.api, token: (await readFile(account.tokenFile, 'utf8')).trim(), signal };
-  await ensureService(caller, account.name, sampleService);
-  await terminal.during('Packing and pushing the sample application', async (onStep) => {
-    const target = `${urls.registry}/${account.name}/${sampleService}:latest`;
-    const args = [pushSample, target, account.name, account.tokenFile];
-    await runCommand(process.execPath, args, { env: { DOCKER_HOST: dockerHost }, onLine: onStep, signal });
-  });
-  return await terminal.during('Starting its first session', async (onStatus) => {
-    const mount = config.mountFolder === 'off' ? {} : { spawn: { executable: { mount: true as const } } };
-    const session = await connect(caller, `${account.name}/${sampleService}`, { key: sampleKey, ...mount });
-    await untilReady(caller, session, onStatus);
-    // Some systems do not resolve names below `localhost`, apart from browsers: the path form works everywhere.
-    const plainUrl = `${urls.proxy}/${session.token}/`;
-    await fetchPage(plainUrl, signal);
-    return { url: session.url, plainUrl };
-  });
-}

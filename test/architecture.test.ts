@@ -120,6 +120,14 @@ test('each vendor library is imported only by its folder', () => {
   expect(violations).toEqual([]);
 });
 
+test('threads load no client for `fetch`, which takes 13 MB in each', () => {
+  // Both load it, the second one with the first message that it receives.
+  const loading = /^import (?!type )[^;]*? from 'node:http';|\bnew BroadcastChannel\(/m;
+  const parts = ['core', 'model', ...components, 'main', 'setup'];
+  const found = sources.filter((file) => parts.includes(folderOf(file)));
+  expect(found.filter((file) => loading.test(readFileSync(join(root, file), 'utf8')))).toEqual([]);
+});
+
 test('only the entry points of processes read the environment', () => {
   const readers = sources.filter((file) => /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8')));
   expect(

@@ -1,7 +1,7 @@
-import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { STATUS_CODES } from './node-http.ts';
 import type { Http2Connections } from './http2/http2-connections.ts';
 import { connectionEvent, countRequest, isHttp2, newServer } from './listener.ts';
 import type { FurtherConnections } from './listener.ts';

@@ -1,11 +1,11 @@
 /** Opening and closing an HTTP server in order. */
-import { createServer } from 'node:http';
 import type { Server, ServerOptions } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Server as TlsServer } from 'node:tls';
 import type { TLSSocket } from 'node:tls';
+import { createServer } from './node-http.ts';
 import type { SecureContexts } from '../tls/secure-contexts.ts';
 
 export interface ListenOptions {

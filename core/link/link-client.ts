@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { request as send } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { connect as secure } from 'node:tls';
 import type { TLSSocket } from 'node:tls';
+import { request as send } from '../http/node-http.ts';
 import { linkIdentity, linkKey, linkSocketTerms, linkTerms } from './link-terms.ts';
 import type { PlatformSecret } from '../secret/platform-secret.ts';
 

@@ -1,10 +1,10 @@
 /** Runs a task in the running platform, or in this process if no platform runs. */
-import { request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
+import { request } from '../../core/http/node-http.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { ConfigError } from '../../core/config/settings.ts';
 import { taskPath } from '../../core/http/operations.ts';

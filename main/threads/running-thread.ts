@@ -25,7 +25,7 @@ export class RunningThread implements AsyncDisposable {
     this.#clock = clock;
     this.#worker = new Worker(new URL('proxy-thread.ts', import.meta.url), {
       workerData: data,
-      transferList: data.share.store ? [data.share.store.port] : [],
+      transferList: [data.share.store?.port, data.share.bus].filter((port) => port !== undefined),
       name: data.name,
       // A thread does not accept all options of its process (for example those of a test runner), and needs none.
       execArgv: [],

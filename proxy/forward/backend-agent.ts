@@ -1,7 +1,7 @@
-import { Agent } from 'node:http';
 import type { AgentOptions, ClientRequestArgs } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { Agent } from '../../core/http/node-http.ts';
 
 /** Makes a connection to the agent's backend. */
 export type Dial = (signal: AbortSignal) => Promise<Socket>;

@@ -1,10 +1,10 @@
 /** Connects to backends: directly if this process reaches their address, otherwise through the gateway of their node. */
 import { once } from 'node:events';
-import { request as send } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
+import { request as send } from '../../core/http/node-http.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
 import { linkConnect } from '../../core/link/link-client.ts';

@@ -1,6 +1,6 @@
-import { STATUS_CODES } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
+import { STATUS_CODES } from '../../core/http/node-http.ts';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import type { SessionView } from '../session-view.ts';
 import { forwardedTrailers, responseHeaders, withReferrerPolicy } from '../response-headers.ts';

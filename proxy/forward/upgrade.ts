@@ -2,10 +2,10 @@
  * Forwards WebSockets and other upgrades. http-proxy-3 is not used here: it supports only WebSockets, buffers a rejection without
  * a limit, and does not disconnect from the backend if the client disconnects before the answer.
  */
-import { request as send } from 'node:http';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { request as send } from '../../core/http/node-http.ts';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, unreachableError } from '../errors.ts';
 import { responseHeaders } from '../response-headers.ts';

@@ -1,6 +1,6 @@
 /** The connections to the engine. */
-import { Agent } from 'node:http';
 import { inspect } from 'node:util';
+import { Agent } from '../../core/http/node-http.ts';
 
 /** Keeps connections open between requests. */
 export function newEngineAgent(): Agent {

@@ -1,5 +1,5 @@
 /** What a service may ask of its backends before they count as ready, beyond an open port. */
-import { request } from 'node:http';
+import { request } from '../../core/http/node-http.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { portHelperTarget } from '../docker/containers.ts';
 import type { Containers } from '../docker/containers.ts';

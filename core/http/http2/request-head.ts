@@ -1,6 +1,6 @@
 /** The head of an HTTP/2 request, as a server for HTTP/1.1 would have read it. */
-import { METHODS } from 'node:http';
 import type { IncomingHttpHeaders } from 'node:http';
+import { METHODS } from '../node-http.ts';
 
 export interface RequestHead {
   readonly method: string;

@@ -1,0 +1,77 @@
+/**
+ * The sample application of `npm start`. A process of its own pushes it and starts its first session, and frees its memory with its
+ * end: packing the image takes a hundred megabytes, and Node's client for `fetch` stays in a process that has used it.
+ */
+import { join } from 'node:path';
+import type { Config } from '../main/config/config.ts';
+import type { WholePlatform } from '../main/platform.ts';
+import { tryCommand } from './command.ts';
+import type { DockerEngine } from './docker-engine.ts';
+import type { Result, SampleUrls } from './summary.ts';
+import type { Terminal } from './terminal.ts';
+
+const program = join(import.meta.dirname, 'sample-program.ts');
+
+/** What the program is asked for. */
+export interface SampleTask {
+  readonly apiUrl: string;
+  readonly registry: string;
+  readonly proxyUrl: string;
+  readonly account: string;
+  readonly tokenFile: string;
+  readonly dockerHost: string;
+  /** Whether its sessions have a folder on this machine. */
+  readonly isMounted: boolean;
+}
+
+/** A line that the program prints: what it does, or at its end the URLs. */
+export type SampleLine = { readonly step: string } | { readonly urls: SampleUrls };
+
+interface SampleOptions {
+  readonly platform: WholePlatform;
+  readonly config: Config;
+  readonly engine: DockerEngine;
+  readonly terminal: Terminal;
+  readonly signal: AbortSignal;
+}
+
+/** Starts the sample application. Returns the problem if it cannot be started; the platform runs without it. */
+export async function startSample(options: SampleOptions): Promise<Result['sample']> {
+  const { platform, engine } = options;
+  if (!engine.running) return { problem: engine.reason };
+  if (!platform.worker.running) return { problem: platform.worker.reason };
+  if (engine.noClient !== undefined) return { problem: engine.noClient };
+  try {
+    return await pushAndConnect(options, engine.host);
+  } catch (error) {
+    return {
+      problem: `The sample application did not start: ${error instanceof Error ? error.message : String(error)}`,
+    };
+  }
+}
+
+async function pushAndConnect(
+  { platform: { urls, account }, config, terminal, signal }: SampleOptions,
+  dockerHost: string,
+): Promise<SampleUrls> {
+  const task: SampleTask = {
+    apiUrl: urls.api,
+    registry: urls.registry,
+    proxyUrl: urls.proxy,
+    account: account.name,
+    tokenFile: account.tokenFile,
+    dockerHost,
+    isMounted: config.mountFolder !== 'off',
+  };
+  return await terminal.during('Pushing the sample application and starting its first session', async (onStep) => {
+    let sample: SampleUrls | undefined;
+    const onLine = (text: string) => {
+      const line = JSON.parse(text) as SampleLine;
+      if ('step' in line) onStep(line.step);
+      else sample = line.urls;
+    };
+    const { code, stderr } = await tryCommand(process.execPath, [program, JSON.stringify(task)], { onLine, signal });
+    if (code !== 0 || !sample) throw new Error(stderr.trim() || `its program ended with ${code}`);
+    return sample;
+  });
+}
