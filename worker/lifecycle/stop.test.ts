@@ -1,8 +1,6 @@
-// Takes about 30 s
+// Takes about 15 s
 // Runs on every engine
 import { expect, it } from 'vitest';
-import { connectionsOf } from '../../contract/messages.ts';
-import { backends, touch } from '../../model/backend.ts';
 import { describeWorker, isRemoved, leftBehind, statusesOf } from '../testing/fixture.ts';
 import { eventually, polite, stubborn } from '../testing/test-platform.ts';
 
@@ -21,14 +19,14 @@ await describeWorker('stopping a backend', (fixture) => {
     expect(ended.history.at(-1)).toMatchObject({ exitCode: null, terminationReason: 'external' });
   });
 
-  it('records the exit code of a container that exits by itself', async () => {
+  it.concurrent('records the exit code of a container that exits by itself', async () => {
     const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add('exit 3') });
     const ended = await fixture.platform.until(id, 'terminated');
     expect(ended.history.at(-1)).toMatchObject({ terminationKind: null, terminationReason: null, exitCode: 3 });
     expect(await fixture.platform.until(id, 'terminated')).toMatchObject({ live: false });
   });
 
-  it('makes a soft stop hard on request, and after the grace time', async () => {
+  it.concurrent('makes a soft stop hard on request, and after the grace time', async () => {
     const imageDigest = await fixture.platform.images.add(stubborn);
     const [asked, patient] = await Promise.all([
       fixture.platform.schedule({ imageDigest }),
@@ -50,14 +48,7 @@ await describeWorker('stopping a backend', (fixture) => {
     }
   });
 
-  it('carries out a stop without a job', async () => {
-    const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) });
-    await fixture.platform.until(id, 'ready');
-    await fixture.platform.stop(id, 'soft', false);
-    expect((await fixture.platform.until(id, 'terminated')).history.at(-1)).toMatchObject({ terminationKind: 'soft' });
-  });
-
-  it('ends a backend in the middle of its start', async () => {
+  it.concurrent('ends a backend in the middle of its start', async () => {
     const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) });
     await fixture.platform.until(id, 'starting');
     await fixture.platform.stop(id, 'hard');
@@ -66,15 +57,7 @@ await describeWorker('stopping a backend', (fixture) => {
     await eventually(() => isRemoved(fixture.platform, id));
   });
 
-  it('stops a backend that another component has ended', async () => {
-    const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) });
-    await fixture.platform.until(id, 'ready');
-    await fixture.platform.declareLost(id);
-    await eventually(() => isRemoved(fixture.platform, id));
-    expect((await statusesOf(fixture.platform, id)).slice(5)).toEqual(['terminated']);
-  });
-
-  it('ends a backend for memory, even if only a child process was killed', async () => {
+  it.concurrent('ends a backend for memory, even if only a child process was killed', async () => {
     const id = await fixture.platform.schedule({
       imageDigest: await fixture.platform.images.add(
         'httpd -p $PORT; sleep 0.3; (tail /dev/zero); while sleep 1; do :; done',
@@ -90,7 +73,7 @@ await describeWorker('stopping a backend', (fixture) => {
     });
   });
 
-  it('ends a backend whose CPU time is used up, and records its peak memory usage', async () => {
+  it.concurrent('ends a backend whose CPU time is used up, and records its peak memory usage', async () => {
     const id = await fixture.platform.schedule({
       imageDigest: await fixture.platform.images.add('httpd -p $PORT; while :; do :; done'),
       limits: { cpuTimeSeconds: 1, cpuPeriodPercent: 60 },
@@ -99,46 +82,6 @@ await describeWorker('stopping a backend', (fixture) => {
     expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'external' });
     expect(ended.history.at(-1)?.failure).toBe('Used up its 1 seconds of CPU time');
     expect(ended.peakMemoryBytes).toBeGreaterThan(50_000);
-  });
-
-  it('sweeps an idle backend, but none that is connected or just touched, and none while no proxy reports', async () => {
-    const imageDigest = await fixture.platform.images.add(polite);
-    const [idle, connected, touched] = await Promise.all(
-      [0, 1, 2].map(() => fixture.platform.schedule({ imageDigest, maxIdleSeconds: 2 })),
-    );
-    if (!idle || !connected || !touched) throw new Error('unreachable');
-    await Promise.all([idle, connected, touched].map((id) => fixture.platform.until(id, 'ready')));
-    const readyAt = (await fixture.platform.get(idle)).readyAt?.getTime() ?? 0;
-    // No proxy has reported yet: no backend is swept, however long that lasts.
-    await eventually(async () => (Date.now() - readyAt > 3_500 ? true : undefined));
-    expect((await fixture.platform.get(idle)).status).toBe('ready');
-    const heardAt = Date.now();
-    const { node = '' } = await fixture.platform.get(connected);
-    const report = { proxy: 'p', isWhole: true, open: { [connected]: 1, elsewhere: 1 } };
-    const beat = () => fixture.platform.bus.publish(connectionsOf(node), report);
-    await beat();
-    const ended = await eventually(async () => {
-      await beat();
-      await fixture.platform.store.update(backends, touched, (backend) => touch(backend, new Date()));
-      const backend = await fixture.platform.get(idle);
-      return backend.live ? undefined : backend;
-    });
-    const sweptAt = ended.history.find(({ status }) => status === 'terminating')?.time.getTime() ?? 0;
-    expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'swept', terminationKind: 'soft' });
-    expect(sweptAt - heardAt).toBeGreaterThanOrEqual(2_000);
-    expect(sweptAt - heardAt).toBeLessThan(3_500);
-    expect((await fixture.platform.get(connected)).status).toBe('ready');
-    expect((await fixture.platform.get(touched)).status).toBe('ready');
-    await Promise.all([fixture.platform.end(connected), fixture.platform.end(touched)]);
-  });
-
-  it('sweeps a backend at its lifetime limit', async () => {
-    const id = await fixture.platform.schedule({
-      imageDigest: await fixture.platform.images.add(polite),
-      lifetimeLimitSeconds: 1,
-    });
-    const ended = await fixture.platform.until(id, 'terminated');
-    expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'swept', lastStatus: 'ready' });
   });
 
   it('leaves nothing behind', async () => {
