@@ -2,11 +2,12 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry/registry.ts';
-import type { Answer } from '../kit/registry/registry.ts';
-import { onAllDrivers, statusAndCode, waitMs } from './fixture.ts';
+import { sha256 } from '../../kit/registry/registry.ts';
+import type { Answer } from '../../kit/registry/registry.ts';
+import { statusAndCode, waitMs } from '../fixture.ts';
+import type { Fixture } from '../fixture.ts';
 
-onAllDrivers((fixture) => {
+export function declareUploads(fixture: Fixture): void {
   const head = (method: string, path: string, ...headers: string[]) =>
     `${[`${method} ${path} HTTP/1.1`, 'host: registry', `authorization: ${fixture.authorization}`, ...headers].join('\r\n')}\r\n\r\n`;
 
@@ -155,7 +156,7 @@ onAllDrivers((fixture) => {
       }),
     );
   });
-});
+}
 
 /** A request that has sent the word "first", and is not finished. */
 class SlowWriter {

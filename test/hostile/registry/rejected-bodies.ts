@@ -1,13 +1,13 @@
 /** Clients that continue to send a body after it was rejected. */
 import { expect, test } from 'vitest';
-import { onAllDrivers } from './fixture.ts';
+import type { Fixture } from '../fixture.ts';
 
 const chunkOf = (bytes: Buffer) =>
   Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]);
 
 const part = Buffer.from('--cut\r\nContent-Disposition: form-data; name="archive"; filename="x"\r\n\r\n');
 
-onAllDrivers((fixture) => {
+export function declareRejectedBodies(fixture: Fixture): void {
   test.each([
     ['manifest', 'PUT /v2/home/none/manifests/v1', 'application/vnd.oci.image.manifest.v1+json', 413],
     ['archive', 'POST /v2/service/home/none/images', 'application/x-tar', 400],
@@ -32,4 +32,4 @@ onAllDrivers((fixture) => {
       expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*connection: close[^]*"message":"[^]*}$`, 'i'));
     },
   );
-});
+}

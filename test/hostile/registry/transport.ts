@@ -1,11 +1,12 @@
 /** Other protocols, forged Host headers, pipelined requests. */
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers, statusAndCode, waitMs } from './fixture.ts';
+import { sha256 } from '../../kit/registry/registry.ts';
+import { statusAndCode, waitMs } from '../fixture.ts';
+import type { Fixture } from '../fixture.ts';
 
 const control = `/v2/home/control/blobs/${sha256('still here')}`;
 
-onAllDrivers((fixture) => {
+export function declareTransport(fixture: Fixture): void {
   test('TLS, noise and half a request are rejected', async () => {
     for (const bytes of [
       Buffer.from('16030100b9010000b50303', 'hex'),
@@ -92,4 +93,4 @@ onAllDrivers((fixture) => {
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
     }
   });
-});
+}

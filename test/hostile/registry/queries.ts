@@ -1,11 +1,12 @@
 /** Query parameters that are lists, objects, extreme numbers, or text with line breaks. */
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers, statusAndCode } from './fixture.ts';
+import { sha256 } from '../../kit/registry/registry.ts';
+import { statusAndCode } from '../fixture.ts';
+import type { Fixture } from '../fixture.ts';
 
 const digest = sha256('still here');
 
-onAllDrivers((fixture) => {
+export function declareQueries(fixture: Fixture): void {
   const image = { schemaVersion: 2, mediaType: 'application/vnd.oci.image.manifest.v1+json', layers: [] };
 
   test('a repeated parameter is rejected, and an object as a parameter is ignored', async () => {
@@ -85,4 +86,4 @@ onAllDrivers((fixture) => {
       expect([tag, answer.status, answer.code]).toEqual([tag, 400, 'MANIFEST_INVALID']);
     }
   });
-});
+}

@@ -1,9 +1,9 @@
 /** Manifests that are built to exhaust or mislead their readers. */
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry/registry.ts';
-import type { Answer } from '../kit/registry/registry.ts';
-import { onAllDrivers } from './fixture.ts';
+import { sha256 } from '../../kit/registry/registry.ts';
+import type { Answer } from '../../kit/registry/registry.ts';
+import type { Fixture } from '../fixture.ts';
 
 const imageType = 'application/vnd.oci.image.manifest.v1+json';
 const indexType = 'application/vnd.oci.image.index.v1+json';
@@ -65,7 +65,7 @@ const refused: Record<string, () => string | Uint8Array> = {
     JSON.stringify({ schemaVersion: 2, mediaType: indexType, manifests: Array.from({ length: 100_000 }, () => ({})) }),
 };
 
-onAllDrivers((fixture) => {
+export function declareManifests(fixture: Fixture): void {
   const put = async (reference: string, body: string | Uint8Array | Readable, type = imageType): Promise<Answer> =>
     await fixture.send(`/v2/home/hostile/manifests/${reference}`, {
       method: 'PUT',
@@ -145,4 +145,4 @@ onAllDrivers((fixture) => {
     endless.destroy();
     expect(sent).toBeLessThan(64 * 1024 * 1024);
   });
-});
+}

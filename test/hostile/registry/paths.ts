@@ -1,11 +1,12 @@
 /** Names, digests and session IDs that try to reach other content. Sent on raw sockets, because HTTP clients normalize paths. */
 import { expect, test } from 'vitest';
-import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers, statusAndCode } from './fixture.ts';
+import { sha256 } from '../../kit/registry/registry.ts';
+import { statusAndCode } from '../fixture.ts';
+import type { Fixture } from '../fixture.ts';
 
 const digest = sha256('still here');
 
-onAllDrivers((fixture) => {
+export function declarePaths(fixture: Fixture): void {
   test('rejects path traversal, encoded separators and overlong names', async () => {
     const attempts: [string, number, string][] = [
       [`/v2/..%2f..%2fetc/blobs/${digest}`, 400, 'NAME_INVALID'],
@@ -57,4 +58,4 @@ onAllDrivers((fixture) => {
     }
     expect((await fixture.send(location, { method: 'DELETE' })).status).toBe(204);
   });
-});
+}
