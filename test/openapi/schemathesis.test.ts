@@ -64,7 +64,7 @@ describe.skipIf(!python)(`schemathesis${python === undefined ? ' (skipped: it is
     );
     const config = join(folder, 'schemathesis.toml');
     await writeFile(config, `[parameters]\n${lines.join('\n')}\n${rules}`);
-    const flags = '--max-examples 5 --request-timeout 10 --generation-deterministic --warnings off'.split(' ');
+    const flags = '--max-examples 3 --request-timeout 10 --generation-deterministic --warnings off'.split(' ');
     const access = ['--header', `Authorization: Bearer ${platform.token}`];
     const program = ['-m', 'schemathesis.cli', '--no-color', '--config-file', config, 'run'];
     const args = [...program, `${platform.apiUrl}/openapi.json`, ...access, ...flags, ...options];

@@ -1,4 +1,3 @@
-// Runs on every engine
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { request as send } from 'node:http';

@@ -1,10 +1,11 @@
-// Takes about 25 s
+// Takes about 15 s
 // Runs on every engine
 /** Images that do not fit: each gets either a port that is reached, or a sentence that says what to change. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { whyNotStarted } from '../../model/start-failure.ts';
 import { fetchText, openWorkerFixture } from '../testing/fixture.ts';
 import type { OwnedWorkerFixture } from '../testing/fixture.ts';
+import { onFirstEngine } from '../testing/test-engine.ts';
 import { whyNoTests } from '../testing/test-platform.ts';
 
 const why = await whyNoTests();
@@ -27,12 +28,14 @@ describe.skipIf(why !== undefined)(`awkward images on a real engine ${why ?? ''}
   }
 
   it.each<[string, Config, RegExp | string]>([
-    [
-      'ends at once',
-      sh('exit 0'),
-      'The container exited with code 0 before it was ready: its command must run a server until it is stopped.',
-    ],
-    ['fails at once', sh('exit 3'), 'The container exited with code 3 before it was ready.'],
+    ...onFirstEngine<[string, Config, string]>([
+      [
+        'ends at once',
+        sh('exit 0'),
+        'The container exited with code 0 before it was ready: its command must run a server until it is stopped.',
+      ],
+      ['fails at once', sh('exit 3'), 'The container exited with code 3 before it was ready.'],
+    ]),
     ['has no command', { Cmd: [] }, 'The image names no program to run: add CMD or ENTRYPOINT to its Dockerfile'],
     [
       'names a program that it lacks',
@@ -60,19 +63,21 @@ describe.skipIf(why !== undefined)(`awkward images on a real engine ${why ?? ''}
     );
   });
 
-  it.each([
-    ['UDP alone', sh('nc -u -l -p 8080 & exec sleep 86400'), 'listens on no TCP port, expected 8080'],
-    [
-      'another port',
-      sh('exec httpd -f -p 3000'),
-      "listens on 3000, expected 8080: set the service's port to 3000, or let the application listen on $PORT",
-    ],
-    [
-      'two other ports',
-      sh('httpd -p 3000; exec httpd -f -p 9229'),
-      "listens on 3000 and 9229, expected 8080: set the service's port to the right one, or let the application listen on $PORT",
-    ],
-  ])('an image that listens on %s waits, and its backend says why', async (_what, config, words) => {
+  it.each(
+    onFirstEngine<[string, Config, string]>([
+      ['UDP alone', sh('nc -u -l -p 8080 & exec sleep 86400'), 'listens on no TCP port, expected 8080'],
+      [
+        'another port',
+        sh('exec httpd -f -p 3000'),
+        "listens on 3000, expected 8080: set the service's port to 3000, or let the application listen on $PORT",
+      ],
+      [
+        'two other ports',
+        sh('httpd -p 3000; exec httpd -f -p 9229'),
+        "listens on 3000 and 9229, expected 8080: set the service's port to the right one, or let the application listen on $PORT",
+      ],
+    ]),
+  )('an image that listens on %s waits, and its backend says why', async (_what, config, words) => {
     const { platform } = fixture;
     const id = await schedule(config);
     // It may open its ports one after another.

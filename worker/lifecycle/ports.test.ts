@@ -1,9 +1,10 @@
-// Takes about 20 s
+// Takes about 15 s
 // Runs on every engine
 import { expect, it } from 'vitest';
 import type { Backend, BackendPlan } from '../../model/backend.ts';
 import { describeWorker, fetchText, openWorkerFixture } from '../testing/fixture.ts';
 import type { WorkerFixture } from '../testing/fixture.ts';
+import { onFirstEngine } from '../testing/test-engine.ts';
 import { eventually, openTestPlatform, wait } from '../testing/test-platform.ts';
 
 interface Spawned {
@@ -38,20 +39,34 @@ await describeWorker('the port of a backend', (fixture) => {
     return { port: address?.port, variables: variables.split('\n') };
   };
 
-  it.each([
-    ['is 8080 without a setting', { script: 'exec httpd -f -h /tmp -p $PORT' }, 8080, 8080],
+  it.each<[what: string, spawned: Spawned, port: number, told: number]>([
+    ...onFirstEngine<[string, Spawned, number, number]>([
+      ['is 8080 without a setting', { script: 'exec httpd -f -h /tmp -p $PORT' }, 8080, 8080],
+      [
+        'is what the image exposes if it reads PORT',
+        { script: 'exec httpd -f -h /tmp -p $PORT', exposed: [80] },
+        80,
+        80,
+      ],
+      [
+        'is 8080 if the exposed port stays closed',
+        { script: 'exec httpd -f -h /tmp -p 8080', exposed: [9000] },
+        8080,
+        9000,
+      ],
+      [
+        'is the configured one, whatever the image exposes',
+        { script: 'exec httpd -f -h /tmp -p $PORT', exposed: [80], plan: { port: 3000 } },
+        3000,
+        3000,
+      ],
+      ['is reached on localhost, too', { script: 'exec httpd -f -h /tmp -p 127.0.0.1:$PORT' }, 8080, 8080],
+    ]),
     [
       'is the only port that the image exposes',
       { script: 'exec httpd -f -h /tmp -p 8123', exposed: [8123] },
       8123,
       8123,
-    ],
-    ['is what the image exposes if it reads PORT', { script: 'exec httpd -f -h /tmp -p $PORT', exposed: [80] }, 80, 80],
-    [
-      'is 8080 if the exposed port stays closed',
-      { script: 'exec httpd -f -h /tmp -p 8080', exposed: [9000] },
-      8080,
-      9000,
     ],
     [
       'is 8080 if the image exposes several',
@@ -59,13 +74,6 @@ await describeWorker('the port of a backend', (fixture) => {
       8080,
       8080,
     ],
-    [
-      'is the configured one, whatever the image exposes',
-      { script: 'exec httpd -f -h /tmp -p $PORT', exposed: [80], plan: { port: 3000 } },
-      3000,
-      3000,
-    ],
-    ['is reached on localhost, too', { script: 'exec httpd -f -h /tmp -p 127.0.0.1:$PORT' }, 8080, 8080],
     [
       'is reached on localhost if the image exposes it, and by the profile "root-less"',
       {
@@ -76,7 +84,7 @@ await describeWorker('the port of a backend', (fixture) => {
       80,
       80,
     ],
-  ] as const)('%s', async (_what, spawned, port, told) => {
+  ])('%s', async (_what, spawned, port, told) => {
     const { port: found, variables } = await ready(spawned);
     expect(found).toBe(port);
     expect(variables).toContain(`PORT=${told}`);

@@ -5,6 +5,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { openEngine } from '../docker/engine.ts';
 import type { Engine, EngineOptions } from '../docker/engine.ts';
 import { nodeLabel } from '../docker/labels.ts';
+import { testEngines } from '../../test/kit/engines/engines.ts';
 import { possibleOpenFiles } from '../../test/kit/machine/open-files.ts';
 
 /** The socket of the engine for tests. */
@@ -14,6 +15,12 @@ export const testEngineHost = process.env['DOCKER_HOST'] ?? 'unix:///var/run/doc
 export interface TestEngineOptions extends Partial<Pick<EngineOptions, 'silenceMs' | 'openFilesLimit'>> {
   /** An engine of the test itself, which it also inspects. */
   readonly own?: string;
+}
+
+/** Cases that do not depend on the engine, for `it.each`: they run on the first one only. */
+export function onFirstEngine<Case>(cases: readonly Case[]): readonly Case[] {
+  const [first] = testEngines();
+  return first === undefined || first.host === testEngineHost ? cases : [];
 }
 
 /** Why tests cannot use an engine here, or `undefined` if they can. */

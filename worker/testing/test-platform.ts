@@ -251,9 +251,9 @@ export class TestPlatform implements AsyncDisposable {
   }
 }
 
-/** Repeats a query until it returns a value, for at most half a minute. */
+/** Repeats a query until it returns a value, for at most a minute: on a busy machine, ten tests start containers at a time. */
 export async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
-  const deadline = Date.now() + 30_000;
+  const deadline = Date.now() + 60_000;
   for (;;) {
     const answer = await ask();
     if (answer !== undefined) return answer;

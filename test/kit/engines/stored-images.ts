@@ -2,7 +2,7 @@
  * Test images in a platform's registry, pushed by this process. An engine would compress every layer again for each registry, which for
  * the sample application takes four seconds of CPU time.
  */
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
@@ -12,6 +12,7 @@ import { runCommand } from '../../../setup/command.ts';
 import { packImage } from '../../../setup/image.ts';
 import type { Image } from '../../../setup/image.ts';
 import { temporaryFolder } from '../machine/temporary-folder.ts';
+import { cached } from '../packages/cached.ts';
 import { contentOf, RegistryClient } from '../platform/registry-client.ts';
 import type { Content } from '../platform/registry-client.ts';
 import type { TestEngine } from './docker-engine.ts';
@@ -21,6 +22,9 @@ interface Blobs {
   readonly config: Content;
   readonly layers: readonly Content[];
 }
+
+/** Node.js itself is larger, and takes more than a second to compress. */
+const minKeptBytes = 16 * 1024 * 1024;
 
 /** Compressed layers by the names of their archives, and images by what they consist of. */
 const compressed = new Map<string, Promise<Content>>();
@@ -95,7 +99,19 @@ async function pack(image: Image): Promise<Blobs> {
 async function compress(name: string, layer: Buffer): Promise<Content> {
   const known = compressed.get(name);
   if (known) return await known;
-  const compressing = promisify(gzip)(layer, { level: 1 }).then(contentOf);
+  const compressing = (layer.length < minKeptBytes ? zip(layer) : zipOnce(name, layer)).then(contentOf);
   compressed.set(name, compressing);
   return await compressing;
+}
+
+/** Compresses a layer, unless another process or an earlier run has. Its name contains its digest. */
+async function zipOnce(name: string, layer: Buffer): Promise<Buffer> {
+  const folder = await cached(`compressed-${name}`, async (making) => {
+    await writeFile(join(making, 'layer.gz'), await zip(layer));
+  });
+  return await readFile(join(folder, 'layer.gz'));
+}
+
+async function zip(layer: Buffer): Promise<Buffer> {
+  return await promisify(gzip)(layer, { level: 1 });
 }
