@@ -48,16 +48,21 @@ const v2Events = statusEvents((history) => history.map((entry, id) => ({ id, dat
 
 /**
  * Streams the statuses of a backend: its history (from `Last-Event-ID` on, if the client sends it), then each new status until
- * `terminated`. An event's ID is its position in the history.
+ * `terminated`. An event's ID is its position in the history. A client that has all events of a backend that has ended gets 204, after
+ * which browsers do not connect again.
  */
 export async function streamStatuses(
   api: Api,
-  backend: string,
+  { id: backend, live, history: known }: Backend,
   { request, response, signal }: StreamRequest,
   eventsOf: StatusEvents = v2Events,
 ): Promise<void> {
-  using stream = api.eventStreams.open(response);
   let last = lastEventId(request.headers['last-event-id']) ?? -1;
+  if (!live && last >= (eventsOf(known).at(-1)?.id ?? 0)) {
+    response.writeHead(204).end();
+    return;
+  }
+  using stream = api.eventStreams.open(response);
   for await (const { history } of api.watch.follow(backend, signal)) {
     for (const { id, data } of eventsOf(history)) {
       if (id <= last) continue;
@@ -124,22 +129,20 @@ interface BackendStream {
 
 async function streamFromNode(api: Api, source: BackendStream, { response, signal }: StreamRequest): Promise<void> {
   const { backend, wanted, eventOf } = source;
+  const ask = async ({ node, live }: Backend) => {
+    const isOver = wanted.about === 'metrics' && !live;
+    return node === undefined || isOver ? undefined : await askNode(api, node, wanted, signal);
+  };
+  // Before the stream opens, so that a failure is an error response.
+  let answer = hasStarted(backend) ? await ask(backend) : undefined;
+  using stream = api.eventStreams.open(response);
   try {
-    const ask = async ({ node, live }: Backend) => {
-      const isOver = wanted.about === 'metrics' && !live;
-      return node === undefined || isOver ? undefined : await askNode(api, node, wanted, signal);
-    };
-    // Before the stream opens, so that a failure is an error response.
-    let answer = hasStarted(backend) ? await ask(backend) : undefined;
-    using stream = api.eventStreams.open(response);
     if (!hasStarted(backend) && !wanted.storedOnly) answer = await ask(await untilStarted(api, backend, signal));
     if (answer) await relay(answer, stream, eventOf, signal);
-    stream.end();
   } catch (error) {
     if (!signal.aborted) throw error;
-    if (response.headersSent) response.end();
-    else signal.throwIfAborted();
   }
+  stream.end();
 }
 
 async function relay(

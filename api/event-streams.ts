@@ -4,11 +4,10 @@ import { EventStreams } from '../core/http/sse.ts';
 import type { ApiDependencies } from './dependencies.ts';
 
 /** The event streams of the API: a stream whose client does not read is dropped, logged and counted. */
-export function openEventStreams({
-  clock,
-  log,
-  metrics,
-}: Pick<ApiDependencies, 'clock' | 'log' | 'metrics'>): EventStreams {
+export function openEventStreams(
+  { clock, log, metrics }: Pick<ApiDependencies, 'clock' | 'log' | 'metrics'>,
+  closing: AbortSignal,
+): EventStreams {
   const dropped = new Counter({
     name: 'berth_api_dropped_streams_total',
     help: 'Event streams that the API dropped because their clients did not read, by reason: stalled, behind, crowded',
@@ -17,6 +16,7 @@ export function openEventStreams({
   });
   return new EventStreams({
     clock,
+    closing,
     onDrop: ({ req: request }, reason) => {
       dropped.inc({ reason });
       log.info({ request: requestId(request), reason }, 'Dropped an event stream whose client does not read');

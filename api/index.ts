@@ -53,7 +53,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     watch,
     pullProgresses,
     bodies: new JsonBodies(deps.clock),
-    eventStreams: openEventStreams(deps),
+    eventStreams: openEventStreams(deps, openRequests.closing),
     idTokens: new IdTokens(deps.oidcIssuers, deps.urls.api),
     limits: new AccountLimiter({ ...deps, defaultLimits: deps.accountLimits }),
     cliLogins: await openCliLoginWatch(deps, opening),

@@ -221,3 +221,12 @@ test('metrics arrive until the backend has ended', async () => {
   }
   expect(seen).toEqual([metrics]);
 });
+
+test('a stream that continues after the last status of a backend that has ended is complete', async () => {
+  const { berth, opened } = clientWhoseStreams();
+  const id = await started();
+  await api.change(id, ended);
+  const after = String((await listed(berth.statuses(id))).length - 1);
+  expect(await listed(berth.statuses(id, { after }))).toEqual([]);
+  expect(opened).toEqual([null, after]);
+});

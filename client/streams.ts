@@ -25,6 +25,9 @@ interface FollowedStream<Name extends EndpointName> extends StreamOptions {
 /** The server sends a comment every 15 s, so a connection that is silent for three times as long is dead. */
 const silenceMs = 45_000;
 
+/** The client has every event: so the server answers a position that is the last one. */
+const allReceived = 204;
+
 /** Follows an event stream until it is complete. */
 export async function* followEvents<Name extends EndpointName>(
   transport: Transport,
@@ -42,6 +45,7 @@ export async function* followEvents<Name extends EndpointName>(
       const headers = { ...request.headers, accept: 'text/event-stream', ...position };
       const response = await transport.send({ ...request, headers }, limit.signal);
       failures = 0;
+      if (response.status === allReceived) return;
       for await (const piece of piecesOf(response, limit)) {
         for (const event of parser.parse(piece)) {
           hadEvents = true;

@@ -31,6 +31,8 @@ export interface Endpoint<Path extends string = string, Body = unknown, Query = 
   /** The body of a successful answer; for a stream, each of its events. */
   readonly answer: ZodType;
   readonly stream: boolean;
+  /** Whether a client that connects again, and has every event of the stream, gets 204, after which browsers do not connect any more. */
+  readonly endsWith204: boolean;
   /** Whether clients of the stream must ask for `text/event-stream`. */
   readonly mustAcceptStream: boolean;
   /** Whether the answer is a page for browsers instead of JSON. */
@@ -49,7 +51,7 @@ const noFields = z.strictObject({});
 
 type NoFields = z.infer<typeof noFields>;
 
-type Optional = 'body' | 'query' | 'stream' | 'mustAcceptStream' | 'page' | 'archive' | 'status';
+type Optional = 'body' | 'query' | 'stream' | 'endsWith204' | 'mustAcceptStream' | 'page' | 'archive' | 'status';
 
 type EndpointDetails<Body, Query> = Partial<Pick<Endpoint<string, Body, Query>, Optional>> &
   Pick<Endpoint, 'summary' | 'access' | 'answer' | 'errors'>;
@@ -89,6 +91,7 @@ function endpoint<Path extends string, Body, Query>(
     body: noFields as unknown as ZodType<Body>,
     query: noFields as unknown as ZodType<Query>,
     stream: false,
+    endsWith204: false,
     mustAcceptStream: false,
     page: false,
     archive: 'none',

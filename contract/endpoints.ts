@@ -83,6 +83,7 @@ export const endpoints = {
     access: 'none',
     answer: statusObject,
     stream: true,
+    endsWith204: true,
     errors: ['BackendNotFound'],
   }),
   backend: get('/v2/backend/{backend_id}', {

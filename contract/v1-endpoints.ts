@@ -86,6 +86,7 @@ const statusStream = get('/backend/{backend_name}/status/stream', {
   access: 'none',
   answer: v1StatusObject,
   stream: true,
+  endsWith204: true,
   errors: ['BackendNotFound'],
 });
 

@@ -92,6 +92,7 @@ function operation(name: string, endpoint: Endpoint): ZodOpenApiOperationObject 
     ...(isPost && { requestBody: requestBody(endpoint) }),
     responses: {
       [endpoint.status]: { description: 'Done', content: { [type]: { schema: endpoint.answer } } },
+      ...(endpoint.endsWith204 && { 204: { description: 'The client has every event, as its `Last-Event-ID` says' } }),
       ...(endpoint.page && pageResponses),
       ...refusals(endpoint),
     },

@@ -859,6 +859,8 @@ var EventParser = class EventParser {
 /** Event streams that survive broken connections: a stream that breaks is reopened after its last event. */
 /** The server sends a comment every 15 s, so a connection that is silent for three times as long is dead. */
 const silenceMs = 45e3;
+/** The client has every event: so the server answers a position that is the last one. */
+const allReceived = 204;
 /** Follows an event stream until it is complete. */
 async function* followEvents(transport, { name, input, isComplete, signal, after }) {
 	const request = transport.prepare(name, input);
@@ -880,6 +882,7 @@ async function* followEvents(transport, { name, input, isComplete, signal, after
 				headers
 			}, limit.signal);
 			failures = 0;
+			if (response.status === allReceived) return;
 			for await (const piece of piecesOf(response, limit)) for (const event of parser.parse(piece)) {
 				hadEvents = true;
 				yield event;

@@ -88,8 +88,8 @@ function endpointsOf(generation: OlderGeneration, endpoints: Shared) {
       presentV1State(currentV1State((await anyBackend(api.store, parameters.backend_name)).history)),
     ),
     answer(endpoints.statusStream, async (api, { parameters, request, response, signal }) => {
-      const { id } = await anyBackend(api.store, parameters.backend_name);
-      await streamStatuses(api, id, { request, response, signal }, v1Events);
+      const backend = await anyBackend(api.store, parameters.backend_name);
+      await streamStatuses(api, backend, { request, response, signal }, v1Events);
     }),
     answer(endpoints.logs, async (api, { parameters, caller, request, response, signal }) => {
       const backend = await visibleBackend(api.store, caller, parameters.backend_name);

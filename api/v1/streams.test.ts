@@ -50,6 +50,8 @@ test.each(forms)('$form streams each state once, and ends with the backend', asy
   const seen = replayed[1]?.id;
   const resumed = await api.call('GET', path, { headers: { ...streamHeaders, 'last-event-id': String(seen) } });
   expect(eventsOf(resumed.body)).toEqual(replayed.slice(2));
+  const last = { ...streamHeaders, 'last-event-id': String(replayed.at(-1)?.id) };
+  expect((await api.call('GET', path, { headers: last })).status).toBe(204);
 });
 
 test('the earliest form streams to clients that ask for an event stream, and v1 to all', async () => {

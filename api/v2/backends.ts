@@ -15,8 +15,7 @@ export const backendEndpoints = [
     presentCurrentStatus(await anyBackend(api.store, parameters.backend_id)),
   ),
   answer(endpoints.backendStatusStream, async (api, { parameters, request, response, signal }) => {
-    const { id } = await anyBackend(api.store, parameters.backend_id);
-    await streamStatuses(api, id, { request, response, signal });
+    await streamStatuses(api, await anyBackend(api.store, parameters.backend_id), { request, response, signal });
   }),
   answer(endpoints.backend, async (api, { parameters, caller }) =>
     presentBackend(await visibleBackend(api.store, caller, parameters.backend_id)),

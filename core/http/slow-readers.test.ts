@@ -30,7 +30,12 @@ async function serve(
   send: (stream: EventStream, response: ServerResponse) => Promise<void>,
   limits: { maxAllWaitingBytes?: number } = {},
 ): Promise<string> {
-  const streams = new EventStreams({ clock, onDrop: (_response, reason) => void drops.push(reason), ...limits });
+  const streams = new EventStreams({
+    clock,
+    closing: new AbortController().signal,
+    onDrop: (_response, reason) => void drops.push(reason),
+    ...limits,
+  });
   const server = createServer((_request, response) => void send(streams.open(response), response));
   const path = join(owned.use(await temporaryFolder()).path, 'socket');
   server.listen(path);

@@ -12,7 +12,7 @@ import type { EventStream } from './sse.ts';
 async function exchange(clock: ManualClock, act: (stream: EventStream, response: ServerResponse) => Promise<void>) {
   const server = newServer();
   await using listener = await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 });
-  const streams = new EventStreams({ clock, onDrop: () => {} });
+  const streams = new EventStreams({ clock, closing: new AbortController().signal, onDrop: () => {} });
   const acting = once(server, 'request').then(async ([, response]: ServerResponse[]) => {
     if (!response) return;
     using stream = streams.open(response);

@@ -6,6 +6,9 @@ import type { Clock } from '../clock/clock.ts';
 /** How long a browser waits before it reconnects. */
 const retryMs = 2_000;
 
+/** How long a client waits that is told to connect again: each for another time, so that not all of them come at once. */
+const reconnectMs = { least: 500, most: 2_500 };
+
 /** Shorter than the idle time-outs of common proxies (30 to 60 s). */
 const commentEveryMs = 15_000;
 
@@ -31,12 +34,14 @@ export interface EventStream extends Disposable {
   send(id: number | string, data: string): void;
   /** Resolves when the client has received most of what was sent. Rejects when the signal aborts. */
   drained(signal: AbortSignal): Promise<void>;
-  /** Ends the response. */
+  /** Ends the response. If the process closes, tells the client to connect again, which leads it to another process. */
   end(): void;
 }
 
 interface EventStreamsDeps {
   readonly clock: Clock;
+  /** Aborts when the process closes. */
+  readonly closing: AbortSignal;
   /** Called when a stream was dropped. */
   readonly onDrop: (response: ServerResponse, reason: DropReason) => void;
   /** Replaces the limit of the platform in tests. */
@@ -55,7 +60,7 @@ export class EventStreams {
 
   /** Begins an event stream on a response. Dispose it when the client disconnects. */
   open(response: ServerResponse): EventStream {
-    const { clock } = this.#deps;
+    const { clock, closing } = this.#deps;
     response.writeHead(200, {
       'content-type': 'text/event-stream',
       'cache-control': 'no-store',
@@ -77,7 +82,10 @@ export class EventStreams {
       drained: async (signal) => {
         if (response.writableNeedDrain) await once(response, 'drain', { signal });
       },
-      end: () => response.end(),
+      end: () => {
+        if (closing.aborted) stream.write(`retry: ${newReconnectMs()}\n\n`);
+        response.end();
+      },
       [Symbol.dispose]: () => {
         comments[Symbol.dispose]();
         this.#close(stream);
@@ -151,6 +159,11 @@ class OpenStream {
     this.#unsentWrites -= 1;
     this.readAtMs = this.#clock.now().getTime();
   };
+}
+
+function newReconnectMs(): number {
+  const { least, most } = reconnectMs;
+  return Math.round(least + Math.random() * (most - least));
 }
 
 /** The position after which a stream continues, or `undefined` if it starts from the beginning. */

@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BerthClient } from '../../client/index.ts';
 import { echo, openEcho } from '../kit/platform/echo.ts';
 import { onAllDrivers, Fixture, onlyIf } from './fixture.ts';
 
@@ -69,12 +70,22 @@ onAllDrivers((setting) => {
     expect((await fetch(connection.url)).status).toBe(410);
   });
 
-  test('stopped in order: it restarts with all backends and keys', async () => {
+  test('stopped in order: it restarts with all backends and keys, and clients of streams connect again', async () => {
     const connection = await fixture.connectReady('serve', { key: 'through' });
+    const { apiUrl: url, token } = fixture.platform;
+    const followed: string[] = [];
+    const following = (async () => {
+      const statuses = new BerthClient({ url, token, retries: 1_000 }).statuses(connection.backend_id);
+      for await (const { status } of statuses) followed.push(status);
+    })();
+    await expect.poll(() => followed).toContain('ready');
     expect(await fixture.platform.stop()).toBe(0);
     await fixture.platform.restart();
     expect((await fetch(connection.url)).status).toBe(200);
     expect((await fixture.connect('serve', { key: 'through' })).spawned).toBe(false);
+    await fixture.terminate(connection);
+    await following;
+    expect(followed).toEqual((await fixture.backend(connection)).statuses.map(({ status }) => status));
   });
 
   test.for(onlyIf(setting.drivers === 'embedded'))(
