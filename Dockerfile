@@ -17,8 +17,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm install --no-save --omit=dev --ignore-scripts --cache /tmp/npm && rm -r /tmp/npm node_modules/swagger-ui-dist/*.map
 COPY . .
 # Compiling what a process loads takes longer than anything else at its start, so it is done here, drivers included.
-RUN NODE_COMPILE_CACHE=/app/.compiled node --eval "Promise.all(['main/platform', 'main/components/registry', 'main/components/api', 'main/components/worker', 'main/components/proxy', 'main/commands/collect', 'main/commands/quota', 'core/store/mongodb/mongodb', 'core/blobs/gridfs/gridfs', 'core/queue/bullmq', 'core/bus/redis'].map((name) => import('/app/' + name + '.ts')))" \
- && NODE_COMPILE_CACHE=/app/.compiled node main/berth.ts --help && NODE_COMPILE_CACHE=/app/.compiled sh bin/berth --help \
+RUN NODE_COMPILE_CACHE=/app/.compiled node setup/compile.mjs && NODE_COMPILE_CACHE=/app/.compiled sh bin/berth --help \
  && rm -r .berth \
  && mkdir /data
 

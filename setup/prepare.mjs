@@ -1,11 +1,12 @@
 /**
  * Prepares the project's folder: installs the dependencies of package-lock.json, and a Node.js that can run TypeScript if the
  * host's cannot. Plain JavaScript without dependencies, because it runs before either is installed, and on Node.js 18, too.
- * If nothing is missing, it prints nothing and takes milliseconds.
+ * For a program that runs long, it also compiles the sources if they have changed. If nothing is missing, it prints nothing and takes
+ * milliseconds.
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -15,6 +16,16 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const modules = join(root, 'node_modules');
 const stampFile = join(modules, '.berth-stamp');
 const lockFolder = join(root, '.berth', 'setup.lock');
+const compileCache = process.env.NODE_COMPILE_CACHE || join(modules, '.cache', 'compile');
+
+/** What setup/run runs after this. */
+const program = process.argv[2];
+
+/** The programs that run long, and should take little memory. */
+const longRunning = ['setup/start.ts', 'main/berth.ts', 'test/run.ts'];
+
+/** The folders of what they load. */
+const sourceFolders = ['contract', 'core', 'model', 'registry', 'api', 'worker', 'proxy', 'main', 'setup'];
 
 /** Set in the image, which has no development dependencies. */
 const isProduction = process.env.NODE_ENV === 'production';
@@ -56,6 +67,7 @@ let runningNpm;
 
 try {
   if (!isReady()) await withLock(makeReady);
+  if (longRunning.includes(program) && !isCompiled()) await compile();
 } catch (error) {
   if (!(error instanceof SetupProblem)) throw error;
   process.stderr.write(`${error.message}\n`);
@@ -71,7 +83,6 @@ async function makeReady() {
   if (isReady()) return;
   rmSync(stampFile, { force: true });
   if (!modulesFitLock() || !hasNode()) await install();
-  warmCompileCache();
   writeFileSync(stampFile, wantedStamp());
 }
 
@@ -99,11 +110,33 @@ async function install() {
   }
 }
 
-/** Compiles the sources into the cache, so that the first start is as fast as later ones. Failures do not matter. */
-function warmCompileCache() {
+/** Compiles the sources in a process of its own. Failures do not matter: each program compiles what is missing. */
+async function compile() {
   const node = hasHostNode() ? process.execPath : join(modules, '.bin', 'node');
-  const env = { NODE_COMPILE_CACHE: join(modules, '.cache', 'compile'), ...process.env };
-  spawnSync(node, [join(root, 'setup/start.ts'), '--help'], { env, stdio: 'ignore' });
+  const env = { ...process.env, NODE_COMPILE_CACHE: compileCache };
+  const slow = setTimeout(() => process.stderr.write('Compiling the sources …\n'), 1_000);
+  const child = spawn(node, [join(root, 'setup/compile.mjs')], { env, stdio: 'ignore' });
+  await new Promise((resolve) => child.once('error', resolve).once('close', resolve));
+  clearTimeout(slow);
+}
+
+/** Whether the sources have not changed since they were compiled, here and for the Node.js that runs them. */
+function isCompiled() {
+  const stamp = join(compileCache, 'berth-compiled');
+  const version = hasHostNode() ? process.version : `v${suppliedVersion()}`;
+  if (readText(stamp) !== `${version} ${join(root, 'setup')}`) return false;
+  const { mtimeMs } = statSync(stamp);
+  return sourceFolders.every((folder) => isOlder(join(root, folder), mtimeMs));
+}
+
+/** Whether all sources in a folder are older than a time. The folder of a source that was added or renamed is newer, too. */
+function isOlder(folder, timeMs) {
+  if (statSync(folder).mtimeMs > timeMs) return false;
+  return readdirSync(folder, { withFileTypes: true }).every((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return isOlder(path, timeMs);
+    return !/\.(?:ts|mjs)$/.test(path) || path.endsWith('.test.ts') || statSync(path).mtimeMs <= timeMs;
+  });
 }
 
 /** The npm package with Node.js for this machine. The builds need glibc, so there is none for Alpine. */
