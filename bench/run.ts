@@ -4,7 +4,7 @@ import { startEngine } from '../test/kit/engines/docker-engine.ts';
 import { connectToReady } from './connect-to-ready.ts';
 import { table } from './measurements.ts';
 import { heldKey } from './held-key.ts';
-import { idleMemory } from './memory.ts';
+import { idleMemory, idleStarts } from './memory.ts';
 import { initStart } from './init-start.ts';
 
 await using engine = await startEngine('stable');
@@ -13,6 +13,7 @@ const rows = [
   await connectToReady(platform, engine),
   await heldKey(platform),
   await idleMemory(platform),
+  ...(await idleStarts(engine)),
   await initStart(),
 ];
 process.stdout.write(`${table(rows)}\n`);

@@ -18,6 +18,8 @@ const parts = [
   'main/threads/proxy-thread.ts',
   'main/commands/collect.ts',
   'main/commands/quota.ts',
+  'model/token-checks.ts',
+  'model/registry-grant.ts',
   'core/hash/hash-threads.ts',
   'core/hash/hash-thread.mjs',
   'core/store/sqlite/writer-thread.mjs',

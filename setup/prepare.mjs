@@ -67,7 +67,8 @@ let runningNpm;
 
 try {
   if (!isReady()) await withLock(makeReady);
-  if (longRunning.includes(program) && !isCompiled()) await compile();
+  // The image has compiled sources, and cannot be written.
+  if (longRunning.includes(program) && !isProduction && !isCompiled()) await compile();
 } catch (error) {
   if (!(error instanceof SetupProblem)) throw error;
   process.stderr.write(`${error.message}\n`);

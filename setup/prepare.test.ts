@@ -1,7 +1,7 @@
 // Takes about 3 s
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -49,6 +49,30 @@ test('installs again when the lock file has changed, not when npm was run manual
   await cp(join(folder, 'package-lock.json'), join(folder, 'node_modules/.package-lock.json'));
   expect((await run(['hello.ts'])).code).toBe(0);
   expect(await calls()).toBe(2);
+});
+
+test('compiles the sources before a program that runs long, again when one has changed, and not for others', async () => {
+  for (const name of ['contract', 'core', 'model', 'registry', 'api', 'worker', 'proxy', 'main'])
+    await mkdir(join(folder, name));
+  await cp(join(folder, 'hello.ts'), join(folder, 'main/berth.ts'));
+  const stamp = `${process.version} ${join(folder, 'setup')}`;
+  const compiler = `import { appendFileSync, writeFileSync } from 'node:fs';
+    appendFileSync('compiled', 'x');
+    writeFileSync(process.env.NODE_COMPILE_CACHE + '/berth-compiled', '${stamp}');`;
+  await writeFile(join(folder, 'setup/compile.mjs'), compiler);
+  const compiled = async () => (await readFile(join(folder, 'compiled'), 'utf8').catch(() => '')).length;
+  await mkdir(join(folder, 'node_modules/.cache/compile'), { recursive: true });
+  await run(['hello.ts']);
+  expect(await compiled()).toBe(0);
+  expect((await run(['main/berth.ts', 'a'])).stdout).toBe('a\n');
+  await run(['main/berth.ts']);
+  expect(await compiled()).toBe(1);
+  const later = new Date(Date.now() + 10_000);
+  await utimes(join(folder, 'main/berth.ts'), later, later);
+  await run(['hello.ts']);
+  expect(await compiled()).toBe(1);
+  await run(['main/berth.ts']);
+  expect(await compiled()).toBe(2);
 });
 
 test('of several processes at once, one installs and the others wait', async () => {

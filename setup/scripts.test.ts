@@ -1,4 +1,4 @@
-// Takes about 4 s
+// Takes about 7 s
 /** The commands by which people and process managers start Berth. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -35,8 +35,9 @@ function endGroup(leader: number | undefined): void {
   }
 }
 
-function start(program: string, args: readonly string[], cwd: string): ChildProcess {
-  const child = spawn(program, args, { cwd, env: environment(), detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+function start(program: string, args: readonly string[], cwd: string, more: NodeJS.ProcessEnv = {}): ChildProcess {
+  const env = { ...environment(), ...more };
+  const child = spawn(program, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   started.push(child);
   return child;
 }
@@ -80,11 +81,31 @@ test('without a Docker Engine, npm start first prints what to do about it, and i
   await closed;
   // On a busy machine, lines of progress precede it.
   expect(said).toMatch(
-    /^(?:(?:Opening|✓ Opening) .*\n)*\s*No session could be started. No Docker Engine answers at DOCKER_HOST .*: start it there/,
+    /^(?:(?:Compiling|Opening|✓ Opening) .*\n)*\s*No session could be started. No Docker Engine answers at DOCKER_HOST .*: start it there/,
   );
   expect(said).not.toContain('{');
   expect(said).toContain(`in ${tokenFile}`);
   expect(said).not.toContain((await readFile(tokenFile, 'utf8')).trim());
+});
+
+test('a first start finds all sources compiled, by a process before it', async () => {
+  const child = start(berth, ['start', '--json'], folder, {
+    NODE_COMPILE_CACHE: join(folder, 'cache'),
+    NODE_DEBUG_NATIVE: 'COMPILE_CACHE',
+  });
+  let said = '';
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+  await announced(child);
+  const closed = once(child, 'close');
+  child.kill('SIGTERM');
+  await closed;
+  // setup/compile.mjs lists what programs import when they need it.
+  const sources = (what: RegExp) =>
+    Array.from(said.matchAll(what), ([, file = '']) => file.replace(/^.*\/main\//, 'main/'));
+  expect(sources(/no transpile cache for StrippedTypeScript (\S+)/g)).toEqual([]);
+  expect(sources(/retrieving transpile cache for StrippedTypeScript (\S+?)\.\.\.success/g)).toContain(
+    'main/platform.ts',
+  );
 });
 
 test('every npm script that starts Berth, its tests or its benchmarks replaces its shell with exec', async () => {
