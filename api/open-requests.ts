@@ -27,7 +27,8 @@ export class OpenRequests implements Disposable {
     this.#open.add(request);
     response.on('close', () => {
       this.#open.delete(request);
-      if (!response.writableFinished) request.abort(clientGone);
+      // The stream that a HEAD request asks about has ended for its client with the head.
+      if (!response.writableFinished || response.req.method === 'HEAD') request.abort(clientGone);
     });
     return request.signal;
   }

@@ -85,3 +85,19 @@ test.each(forms)('a backend that does not exist has no state in $form', async ({
     expect([status, body.error.code]).toEqual([404, 'BackendNotFound']);
   }
 });
+
+test('a HEAD request gets the head of a stream that goes on', async () => {
+  await using api = await openTestApi();
+  const id = await spawned(api);
+  const headers = { ...streamHeaders, authorization: `Bearer ${api.token}` };
+  const streams = [
+    `/v2/backend/${id}/status/stream`,
+    `/v1/backend/${id}/status/stream`,
+    `/backend/${id}/status/stream`,
+  ];
+  for (const path of [...streams, `/v2/backend/${id}/logs/stream`, `/v1/backend/${id}/logs`]) {
+    const head = await api.call('HEAD', path, { headers });
+    expect([path, head.status, head.headers.get('content-type')]).toEqual([path, 200, 'text/event-stream']);
+  }
+  expect((await fetch(`${api.base}/v2/backend/nope/status/stream`, { method: 'HEAD' })).status).toBe(404);
+});

@@ -58,7 +58,7 @@ export class EventStreams {
     this.#deps = deps;
   }
 
-  /** Begins an event stream on a response. Dispose it when the client disconnects. */
+  /** Begins an event stream on a response, or answers with its head to a HEAD request. Dispose it when the client disconnects. */
   open(response: ServerResponse): EventStream {
     const { clock, closing } = this.#deps;
     response.writeHead(200, {
@@ -66,6 +66,7 @@ export class EventStreams {
       'cache-control': 'no-store',
       'x-accel-buffering': 'no',
     });
+    if (response.req.method === 'HEAD') response.end();
     const stream = new OpenStream(response, clock);
     this.#open.add(stream);
     this.#check ??= clock.every(checkEveryMs, () => this.#dropSlow());
@@ -150,6 +151,7 @@ class OpenStream {
   }
 
   write(text: string): void {
+    if (this.response.writableEnded) return;
     if (this.#unsentWrites === 0) this.readAtMs = this.#clock.now().getTime();
     this.#unsentWrites += 1;
     this.response.write(text, this.#onSent);
