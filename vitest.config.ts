@@ -28,6 +28,7 @@ function waiting(name: string, include: string[], { env = {}, isolate = false }:
       sequence: { groupOrder: 1 },
       hookTimeout: 120_000,
       testTimeout: 120_000,
+      expect: { poll: { timeout: 60_000 } },
     },
   };
 }

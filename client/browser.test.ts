@@ -1,4 +1,3 @@
-// Takes about 8 s
 /** The built client in a page: from the server of the API, and from another origin. */
 import { execFile } from 'node:child_process';
 import { createServer, request } from 'node:http';

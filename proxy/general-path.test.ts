@@ -1,4 +1,4 @@
-// Takes about 20 s
+// Takes about 30 s
 // Runs in a process of its own
 /** Plain requests on the general path: it handles what is not plain, so the same must hold there. */
 import { useGeneralPath } from './testing/fixture.ts';

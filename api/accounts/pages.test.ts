@@ -1,4 +1,3 @@
-// Takes about 12 s
 /** The pages for logging in, and what a session can do, in a browser. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -1,4 +1,4 @@
-// Takes about 9 s
+// Takes about 15 s
 // Runs in a process of its own
 /** Runs the tests of directly connected backends for backends behind a gateway. */
 import { vi } from 'vitest';

@@ -1,3 +1,4 @@
+// Takes about 15 s
 /** Every route of the API × every kind of caller. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addAdmin, addUser, logIn, ownPage } from '../../api/testing/people.ts';

@@ -1,4 +1,4 @@
-// Takes about 20 s
+// Takes about 30 s
 /** What all commands of the command line have in common, tried with the published bundle as a process, where no platform is needed. */
 import { chmod, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';

@@ -1,3 +1,4 @@
+// Takes about 15 s
 /** The registry with buildah, which builds images without an engine, with a choice of compression. */
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';

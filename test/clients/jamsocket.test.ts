@@ -1,4 +1,4 @@
-// Takes about 70 s
+// Takes about 40 s
 /**
  * Every command of the published `jamsocket` command line, against a platform on a real engine. Except `dev`: it runs a platform of its
  * own, from an image of Docker Hub.

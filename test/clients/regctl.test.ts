@@ -1,3 +1,4 @@
+// Takes about 10 s
 /** The registry with regctl (regclient). */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Takes about 90 s
+// Takes about 40 s
 /** docker-compose.yml, started on a real engine: the main job works, and sessions survive the replacement of every process. */
 import { request } from 'node:https';
 import type { IncomingMessage } from 'node:http';

@@ -1,4 +1,4 @@
-// Takes about 10 s
+// Takes about 15 s
 /** The registry on a disk that is really full: a file system of a few megabytes. */
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// Takes about 40 s
+// Takes about 85 s
 /** The platform is killed (kill -9) during pushes and garbage collections: acknowledged images exist, and no image is incomplete. */
 import { describe, expect, test } from 'vitest';
 import { runBerth } from '../kit/platform/berth-command.ts';

@@ -1,4 +1,4 @@
-// Takes about 10 s
+// Takes about 25 s
 import { createHash, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

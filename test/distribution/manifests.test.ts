@@ -1,4 +1,3 @@
-// Takes about 15 s
 /** end-7: pushes of manifests of every kind, which are stored byte for byte. */
 import { expect, test } from 'vitest';
 import { sha256, sha512 } from '../kit/registry/registry.ts';

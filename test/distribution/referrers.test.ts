@@ -1,3 +1,4 @@
+// Takes about 10 s
 /** end-12, and the subject of end-7: the referrers of a manifest. */
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';

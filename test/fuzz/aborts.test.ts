@@ -1,4 +1,4 @@
-// Takes about 25 s
+// Takes about 55 s
 /**
  * Clients and backends that disconnect at every byte of every scenario, and backends that send malformed responses: the process
  * keeps running, other sessions stay open, and aborted requests leave nothing counted.

@@ -1,4 +1,4 @@
-// Takes about 25 s
+// Takes about 60 s
 /** Clients that request a large blob and do not read it: each may hold a connection, but not the registry's memory. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,4 +1,3 @@
-// Takes about 15 s
 /**
  * Streams of requests that parsers may read differently, through the proxy, nginx and haproxy: what reaches a backend through the proxy
  * is what reaches it through both of the others, or through one of them if the other one refuses it.

@@ -1,4 +1,4 @@
-// Takes about 65 s
+// Takes about 20 s
 /** A backend from the earliest form of the API, through to its container; settings of services, and their end. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { api, eventStream } from '../kit/platform/api-client.ts';

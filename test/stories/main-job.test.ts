@@ -1,4 +1,4 @@
-// Takes about 40 s
+// Takes about 25 s
 /** The main job, end to end: push, connect, traffic through the URL, one container per key. */
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,4 +1,3 @@
-// Takes about 20 s
 /** What people see in a browser: from the first administrator to the sample application, and to the log of one that fails. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// Takes about 10 s
 /** The data folder of a platform is deleted and created anew: the next start removes what belonged to the old one. */
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

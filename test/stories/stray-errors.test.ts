@@ -1,4 +1,3 @@
-// Takes about 10 s
 /** An uncaught error ends no session, and is logged and counted. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { echo, openEcho } from '../kit/platform/echo.ts';

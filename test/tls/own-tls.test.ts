@@ -1,4 +1,3 @@
-// Takes about 25 s
 /** A platform that speaks TLS itself: API, registry and sessions, from certificates that are replaced while it runs. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';

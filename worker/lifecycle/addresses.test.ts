@@ -1,4 +1,4 @@
-// Takes about 10 s
+// Takes about 15 s
 import { expect, it } from 'vitest';
 import { formatAddress, parseAddress } from '../docker/subnets.ts';
 import { describeWorker, leftBehind, openWorkerFixture } from '../testing/fixture.ts';

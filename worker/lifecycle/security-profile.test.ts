@@ -1,4 +1,3 @@
-// Takes about 15 s
 // Runs on every engine
 import { expect, it } from 'vitest';
 import type { BackendPlan } from '../../model/backend.ts';

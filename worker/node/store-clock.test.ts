@@ -1,3 +1,4 @@
+// Takes about 10 s
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';

@@ -1,3 +1,4 @@
+// Takes about 10 s
 import { MongoClient } from 'mongodb';
 import { describeOnMongo } from '../../../test/kit/servers/mongodb-tests.ts';
 import { testMongo } from '../../../test/kit/servers/mongodb.ts';
