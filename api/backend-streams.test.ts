@@ -106,9 +106,9 @@ test('the stream of a backend that has not started waits, that of one that never
   expect(await textOf(waiting)).toContain('data: line 0');
   await api.store.delete(backends, 'one');
   await insert();
-  const hopeless = textOf(await open());
+  const never = textOf(await open());
   await api.change('one', ended);
-  expect(await hopeless).toBe('retry: 2000\n\n');
+  expect(await never).toBe('retry: 2000\n\n');
   expect(asked).toHaveLength(1);
 });
 

@@ -1,4 +1,4 @@
-/** Parses requests to endpoints: who calls, then what they ask for. */
+/** Parses requests to endpoints: the caller, then the parameters and the body. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import { needsToken } from '../contract/endpoint.ts';

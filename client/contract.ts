@@ -234,7 +234,7 @@ export type ServiceSettingsChange = {
   /** The networks that backends may open connections to. Default: `open` */
   egress?: Egress | null | undefined;
   url_form?: 'host' | 'path' | null | undefined;
-  /** Environment variables of each backend, shown to everyone who may read the service */
+  /** Environment variables of each backend, shown to each user that may read the service */
   env?: {
     [name: string]: string | null;
   } | undefined;

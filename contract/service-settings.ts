@@ -51,7 +51,7 @@ export const serviceSettingsChange = z
       .optional(),
     url_form: urlForm.nullable().optional(),
     env: variableChanges
-      .meta({ description: 'Environment variables of each backend, shown to everyone who may read the service' })
+      .meta({ description: 'Environment variables of each backend, shown to each user that may read the service' })
       .optional(),
     secrets: variableChanges
       .meta({ description: 'Environment variables of each backend that are stored encrypted and never shown again' })

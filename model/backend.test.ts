@@ -152,7 +152,7 @@ describe('a life', () => {
     expect(ended.live).toBe(false);
   });
 
-  test('times never fall, whatever the clocks of those who write say', () => {
+  test('times never decrease, whatever the clocks of the writers say', () => {
     const moves: ((backend: Backend, now: Date) => Backend)[] = [
       (backend, now) => advance(backend, 'loading', now),
       (backend, now) => becomeReady(backend, address, now),

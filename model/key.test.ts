@@ -73,7 +73,7 @@ describe('a key', () => {
   });
 });
 
-describe('who stands behind a key', () => {
+describe('the holder of a key', () => {
   const running = backend((fresh) => assign(fresh, 'node-1'));
 
   test.each([

@@ -1977,7 +1977,7 @@ function buildFailed() {
 // action/rollout/log-lines.ts
 /** Enough for a stack trace. */
 const maxLines = 50;
-/** Logs are at hand, or not at all. */
+/** Logs arrive within seconds, or not at all. */
 const timeoutMs$1 = 1e4;
 /** The last lines; instead of them why they cannot be read, since the deployment has failed for another reason. */
 async function lastLogLines(client, backend) {

@@ -4,7 +4,7 @@ import type { BerthClient } from '../../client/index.ts';
 /** Enough for a stack trace. */
 const maxLines = 50;
 
-/** Logs are at hand, or not at all. */
+/** Logs arrive within seconds, or not at all. */
 const timeoutMs = 10_000;
 
 /** The last lines; instead of them why they cannot be read, since the deployment has failed for another reason. */

@@ -20,7 +20,7 @@ export interface Details {
   readonly log: readonly string[] | undefined;
 }
 
-/** `log-in` where nobody is logged in: the page then offers that. `undefined` for users that may not read the log. */
+/** `log-in` if no user is logged in: the page then offers a log-in. `undefined` for users that may not read the log. */
 export async function detailsFor(
   api: Api,
   backend: Backend,

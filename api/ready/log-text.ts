@@ -1,7 +1,7 @@
 /** Lines of a container's log as text that a page can show. */
 import { stripVTControlCharacters } from 'node:util';
 
-/** Longer lines are cut: nobody reads them on a page. */
+/** Longer lines are cut, because a page becomes unreadable with them. */
 const maxLineCharacters = 2000;
 
 /** Control characters except the tab, and those that change the direction of text or are invisible. */

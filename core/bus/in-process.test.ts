@@ -17,7 +17,7 @@ describeBus('In the threads of a process', async () => {
 
 const topic = { name: 'counted', message: z.strictObject({ count: z.int() }) };
 
-/** A thread that has opened the bus, listens, and publishes each number that it hears, plus a hundred. */
+/** A thread that has opened the bus, listens, and publishes each number that it receives, plus a hundred. */
 const thread = `
   const { parentPort, workerData } = require('node:worker_threads');
   (async () => {

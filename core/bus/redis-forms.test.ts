@@ -1,5 +1,5 @@
 // Takes about 30 s
-/** Every form of Redis URL, against servers that want exactly that: bus and queue work through it, and strangers do not. */
+/** Every form of Redis URL, against servers that require exactly that form: the bus and the queue work with it, and other clients are refused. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { startRedisCluster, startSentinelGroup } from '../../test/kit/servers/redis-groups.ts';

@@ -12,10 +12,7 @@ import { openRedisBus } from './redis.ts';
 const problem = await redisProblem();
 const hasRedis = problem === undefined || Boolean(process.env['REDIS_URL']);
 const counted: Topic<{ count: number }> = { name: 'counted', message: z.strictObject({ count: z.int() }) };
-const soon = { interval: 10, timeout: 15_000 };
-
-/** A second of grace, and plenty for a busy machine: the tests distinguish an end from none. */
-const boundedMs = 15_000;
+const soon = { interval: 10, timeout: 60_000 };
 
 describe.skipIf(!hasRedis)(`Redis${hasRedis ? '' : ` (skipped: ${problem})`}`, () => {
   let redis: Awaited<ReturnType<typeof openTestRedis>>;
@@ -27,7 +24,7 @@ describe.skipIf(!hasRedis)(`Redis${hasRedis ? '' : ` (skipped: ${problem})`}`, (
 describe.skipIf(problem !== undefined)(
   `A Redis of our own${problem === undefined ? '' : ` (skipped: ${problem})`}`,
   () => {
-    test('tells other processes', async () => {
+    test('publishes to other processes', async () => {
       await using redis = await startRedis();
       await using here = await openRedisBus({ url: redis.url, log: silentLog() });
       await using there = await openRedisBus({ url: redis.url, log: silentLog() });
@@ -43,7 +40,7 @@ describe.skipIf(problem !== undefined)(
       ]);
     });
 
-    test('lets go of a channel when the last one leaves', async () => {
+    test('unsubscribes from a channel when its last subscriber leaves', async () => {
       await using redis = await startRedis();
       await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
       const first = await bus.subscribe(counted, () => {});
@@ -66,16 +63,14 @@ describe.skipIf(problem !== undefined)(
       expect(messages()).toStrictEqual(['Dropped a malformed bus message', 'Dropped a malformed bus message']);
     });
 
-    test('loses messages without delay during an outage of Redis, and restores its subscriptions afterwards', async () => {
+    test('loses messages during an outage of Redis without waiting for its end, and restores its subscriptions afterwards', async () => {
       await using redis = await startRedis();
       const { log, messages } = collectLog();
       await using bus = await openRedisBus({ url: redis.url, log });
       const received = await listen(bus);
       for (let round = 1; round <= 2; round += 1) {
         await redis.stop();
-        const beganMs = performance.now();
         await Promise.all(Array.from({ length: 1_000 }, () => bus.publish(counted, { count: 0 })));
-        expect(performance.now() - beganMs).toBeLessThan(boundedMs);
         await expect(bus.ping()).rejects.toThrow(/^Redis (?:is unavailable|did not answer: the connection is lost)/);
         const late: number[] = [];
         await bus.subscribe(counted, ({ count }) => void late.push(count));
@@ -86,7 +81,7 @@ describe.skipIf(problem !== undefined)(
         await bus.ping();
       }
       expect(messages().filter((message) => message === 'Bus messages are being lost')).toHaveLength(2);
-      // One connection tells, one listens.
+      // One connection publishes, one subscribes.
       expect(messages().filter((message) => message === 'Redis is unavailable')).toHaveLength(4);
       expect(messages().filter((message) => message === 'Redis is available again')).toHaveLength(4);
     });
@@ -105,10 +100,9 @@ describe.skipIf(problem !== undefined)(
       await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
       const received = await listen(bus);
       await redis.freeze();
-      const beganMs = performance.now();
+      // Both end while Redis is still frozen.
       await bus.publish(counted, { count: 0 });
       await expect(bus.ping()).rejects.toThrow('Redis');
-      expect(performance.now() - beganMs).toBeLessThan(2 * boundedMs);
       redis.thaw();
       await expect.poll(async () => await publishAndSee(bus, received, 5), soon).toBe(true);
     });

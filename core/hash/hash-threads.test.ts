@@ -25,7 +25,7 @@ test.each([0, 1, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 3 * mib + 17])(
     ] as const) {
       const hash = threads.begin(algorithm);
       for (let at = 0; at < size; at += step) {
-        // Some with memory to themselves, some in the midst of others.
+        // Some parts have a buffer of their own, others share one.
         const part = bytes.subarray(at, at + step);
         await hash.update(at % 2 === 0 ? new Uint8Array(part) : part);
       }

@@ -119,7 +119,7 @@ test('one that sends without end reads the answer, and is cut', async () => {
   expect(server.receivedBytes).toBeLessThan(9 * 1024 * 1024);
 });
 
-test('a client that goes silent is not waited for when the process ends', async () => {
+test('a client that sends nothing more is not waited for when the process ends', async () => {
   const closing = new AbortController();
   await using server = await openServer(closing.signal);
   const client = await openClient(server.port);

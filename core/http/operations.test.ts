@@ -12,7 +12,7 @@ import { operationsHandler } from './operations.ts';
 
 const token = 'a-token-of-32-characters-or-more';
 
-/** An address of this machine that is not its loopback: who asks there looks like another machine. */
+/** An address of this machine that is not its loopback: a request to it looks like one from another machine. */
 const outside = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
@@ -51,7 +51,7 @@ test('requests from the same machine get all details', async () => {
 });
 
 test.skipIf(outside === undefined)(
-  'from elsewhere a stranger learns whether it is ready, and nothing else',
+  'a client on another machine without the token learns only whether it is ready',
   async () => {
     const from = outside ?? '';
     expect(await ask(from, '/healthz')).toEqual({ status: 200, text: '{"status":"ok"}' });

@@ -1,4 +1,4 @@
-/** The listener for those who operate the platform: is the process alive, can it work, how does it do. */
+/** The listener for operators: whether the process is alive, whether it is ready, and its metrics. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIPv4 } from 'node:net';
@@ -21,9 +21,9 @@ export interface Operations {
 }
 
 /**
- * Answers `/healthz` (the process lives), `/readyz` (all checks hold), `/metrics` (Prometheus text), and does tasks for those
- * who have the platform's secret. Strangers on other machines hear of the first two whether they hold, and nothing else. On its
- * own machine it answers to its own names alone: a page in a browser there must not read it by a name of its own.
+ * Answers `/healthz` (the process is alive), `/readyz` (all checks pass), `/metrics` (Prometheus text), and runs tasks for clients
+ * that have the platform's secret. A client on another machine without the token gets only the status of the first two. On its own
+ * machine, it answers only requests for its own host names: a page in a browser there must not read it under another name.
  */
 export function operationsHandler(
   operations: Operations,

@@ -101,7 +101,7 @@ test('a read that waits for the client ends when it is disposed', async () => {
   client.destroy();
 });
 
-test('is empty when all was read before', async () => {
+test('yields nothing when the body was read before', async () => {
   const client = open();
   const request = await received(client);
   client.end('gone');

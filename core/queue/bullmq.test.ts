@@ -96,7 +96,8 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
   });
 
   test('wakes another consumer at once for a job that was interrupted', async () => {
-    await using queue = await open();
+    // Without the notification, the job would wait until its lock expires, which is after the end of the test.
+    await using queue = await open({ lockMs: 600_000, stalledCheckMs: 600_000 });
     const begun = Promise.withResolvers<void>();
     const interrupted = new JobHandlers().on(work, async (_, signal) => {
       begun.resolve();
@@ -109,10 +110,8 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
     await queue.add('hall', work, { part: 2 }, { id: 'b' });
     await expect.poll(() => parts, soon).toStrictEqual([2]);
-    const leftMs = performance.now();
     await leaving[Symbol.asyncDispose]();
     await expect.poll(() => parts, soon).toStrictEqual([2, 1]);
-    expect(performance.now() - leftMs).toBeLessThan(8_000);
   });
 
   test('counts no failure when a job is interrupted, however often', async () => {

@@ -33,7 +33,7 @@ test('the time is the server’s, and one question serves for some seconds', asy
   expect(state.asked).toBe(2);
 });
 
-test('those who ask at the same time share a question', async () => {
+test('callers at the same time share one question', async () => {
   const { state, time } = world();
   await Promise.all([time.now(), time.now(), time.now()]);
   expect(state.asked).toBe(1);

@@ -71,7 +71,7 @@ describe('Files', () => {
     await blobs.createUpload('one');
     await unlink(join(folder.path, 'uploads/one'));
     const zeros = Buffer.alloc(1 << 20);
-    // It takes everything and keeps nothing, so it cannot be synced.
+    // It accepts every write and keeps nothing, so it cannot be synced.
     await symlink('/dev/null', join(folder.path, 'uploads/one'));
     const append = blobs.appendUpload('one', 0, bytesOf(...Array.from({ length: 20 }, () => zeros)));
     await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'unavailable' });
@@ -130,7 +130,7 @@ describe('Files', () => {
     await blobs.publishUpload('one', digest);
     const openFiles = async () => (await readdir('/proc/self/fd')).length;
     const before = await openFiles();
-    // No disk at hand fails to order.
+    // No disk here can be made to fail.
     await using file = await open('/dev/null');
     const stat = vi.spyOn(Object.getPrototypeOf(file) as FileHandle, 'stat');
     stat.mockRejectedValueOnce(Object.assign(new Error('EIO: i/o error, fstat'), { errno: -5, code: 'EIO' }));

@@ -18,7 +18,7 @@ function manualServer(limits: { atOnce: number; size: number }) {
 
 const turn = async () => await new Promise((resolve) => setImmediate(resolve));
 
-test('who asks in one turn goes together, and everyone gets their own answer', async () => {
+test('requests of one turn of the event loop form a batch, and each gets its own answer', async () => {
   const { batches, asked } = manualServer({ atOnce: 1, size: 10 });
   const answers = [1, 2, 3].map(async (request) => await batches.ask(request));
   await turn();
@@ -27,7 +27,7 @@ test('who asks in one turn goes together, and everyone gets their own answer', a
   expect(await Promise.all(answers)).toStrictEqual([2, 4, 6]);
 });
 
-test('no more batches are under way than may be, and those who wait go together', async () => {
+test('no more batches are in progress than the limit, and requests that wait form one batch', async () => {
   const { batches, asked } = manualServer({ atOnce: 2, size: 10 });
   const answers: Promise<number>[] = [];
   for (const request of [1, 2, 3, 4]) {

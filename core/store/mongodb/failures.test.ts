@@ -1,5 +1,5 @@
 // Takes about 30 s
-/** A database that is away, hangs, or whose answers are lost. */
+/** A database that is unavailable, hangs, or whose answers are lost. */
 import { expect, test } from 'vitest';
 import { openRelay } from '../../../test/kit/servers/mongodb-relay.ts';
 import { describeOnMongo } from '../../../test/kit/servers/mongodb-tests.ts';
@@ -18,12 +18,6 @@ const collections = [things];
 const log = silentLog();
 const add = (thing: Thing) => ({ ...thing, count: thing.count + 1 });
 
-/** Selecting a server takes 3 s at most; a busy machine some more. */
-const awayMs = 9_000;
-
-/** What hangs is given up after 10 s, and a read is tried twice. */
-const hangingMs = 40_000;
-
 await describeOnMongo('MongoDB, failing', stoppableMongo, (mongo) => {
   const everything = (store: Store): Record<string, () => Promise<unknown>> => ({
     ping: async () => await store.ping(),
@@ -37,18 +31,17 @@ await describeOnMongo('MongoDB, failing', stoppableMongo, (mongo) => {
   });
 
   test(
-    'A store says within seconds that its server is away, and goes on when it is back',
+    'A store reports an unavailable server while it is unavailable, and works when it is back',
     { timeout: 120_000 },
     async () => {
       await using database = mongo.newDatabase();
       await using store = await openMongoStore({ ...database, collections, log });
       await store.insert(things, { id: 'one', count: 1 });
       await mongo.stop();
-      const begun = performance.now();
       const { now: _now, ...asking } = everything(store);
+      // All of them end before the server is back.
       await Promise.all(Object.values(asking).map(async (ask) => await expectUnavailable(ask())));
       await expectUnavailable(openMongoStore({ ...database, collections, log }));
-      expect(performance.now() - begun).toBeLessThan(2 * awayMs);
       await mongo.start();
       await expect.poll(async () => await store.get(things, 'one'), { timeout: 30_000 }).toBeDefined();
       for (const [name, ask] of Object.entries(everything(store))) {
@@ -70,19 +63,18 @@ await describeOnMongo('MongoDB, failing', stoppableMongo, (mongo) => {
     expect(await store.get(things, 'two')).toBeDefined();
   });
 
-  test('A server that hangs is given up, and used again when it is awake', { timeout: 120_000 }, async () => {
+  test('Operations on a server that hangs fail, and work when it answers again', { timeout: 120_000 }, async () => {
     await using database = mongo.newDatabase();
     await using store = await openMongoStore({ ...database, collections, log });
     await store.insert(things, { id: 'one', count: 1 });
     const thaw = await mongo.freeze();
     try {
-      const begun = performance.now();
+      // All of them end while the server still hangs.
       await Promise.all([
         expectUnavailable(store.get(things, 'one')),
         expectUnavailable(store.update(things, 'one', add)),
         expectUnavailable(store.insert(things, { id: 'two', count: 1 })),
       ]);
-      expect(performance.now() - begun).toBeLessThan(hangingMs);
     } finally {
       thaw();
     }

@@ -59,7 +59,7 @@ test('when the writing thread dies, what waits for it is refused, and so is all 
   await again.insert(things, { id: 'late' });
 });
 
-test('a folder, or a file, that is no data is refused, and not locked for ever', async () => {
+test('a folder or file that is not a database is refused, and stays unlocked', async () => {
   await using folder = await temporaryFolder();
   await expect(open('/dev/null/data')).rejects.toMatchObject({ name: 'StoreError', code: 'unavailable' });
   await writeFile(

@@ -5,7 +5,7 @@ import { temporaryFolder } from '../../../test/kit/machine/temporary-folder.ts';
 import { lockFolder } from './lock.ts';
 import { StoreError } from '../store.ts';
 
-test('a lock is had once, also within a process, and says who has it', async () => {
+test('a folder can be locked once, also within a process, and the error names the holder', async () => {
   await using folder = await temporaryFolder();
   const lock = lockFolder(folder.path);
   const refusal = thrownBy(() => lockFolder(folder.path));
