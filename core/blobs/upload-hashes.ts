@@ -18,10 +18,13 @@ const purgeEveryMs = 60_000;
 export class UploadHashes implements Disposable {
   readonly #threads: HashThreads;
   readonly #kept: LRUCache<string, UploadHash>;
-  readonly #timer: Disposable;
+  readonly #clock: Clock;
+  /** Removes idle hashes, while there are hashes. */
+  #timer: Disposable | undefined;
 
   constructor(threads: HashThreads, clock: Clock) {
     this.#threads = threads;
+    this.#clock = clock;
     this.#kept = new LRUCache({
       max: maxHashes,
       ttl: maxIdleMs,
@@ -31,7 +34,6 @@ export class UploadHashes implements Disposable {
         if (reason !== 'delete') hash[Symbol.dispose]();
       },
     });
-    this.#timer = clock.every(purgeEveryMs, () => void this.#kept.purgeStale());
   }
 
   /**
@@ -42,11 +44,11 @@ export class UploadHashes implements Disposable {
     const hash = this.#take(key, algorithm);
     try {
       const result = await action(hash);
-      this.#kept.set(key, hash);
+      this.#keep(key, hash);
       return result;
     } catch (error) {
       if (error instanceof BlobsError) hash[Symbol.dispose]();
-      else this.#kept.set(key, hash);
+      else this.#keep(key, hash);
       throw error;
     }
   }
@@ -58,8 +60,23 @@ export class UploadHashes implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#timer[Symbol.dispose]();
+    this.#stopPurging();
     this.#kept.clear();
+  }
+
+  #keep(key: string, hash: UploadHash): void {
+    this.#kept.set(key, hash);
+    this.#timer ??= this.#clock.every(purgeEveryMs, () => this.#purge());
+  }
+
+  #purge(): void {
+    this.#kept.purgeStale();
+    if (this.#kept.size === 0) this.#stopPurging();
+  }
+
+  #stopPurging(): void {
+    this.#timer?.[Symbol.dispose]();
+    this.#timer = undefined;
   }
 
   #take(key: string, algorithm: HashAlgorithm): UploadHash {

@@ -16,10 +16,12 @@ const idleMs = 30_000;
 /** The hash threads of a process, started on demand. Disposing ends them; their hashes fail. */
 export class HashThreads implements AsyncDisposable {
   readonly #threads = new Set<HashThread>();
-  readonly #idle: Disposable;
+  readonly #clock: Clock;
+  /** Ends idle threads, while there are threads. */
+  #idle: Disposable | undefined;
 
   constructor(clock: Clock) {
-    this.#idle = clock.every(idleMs, () => void this.#endIdle());
+    this.#clock = clock;
   }
 
   /** How many threads are running. */
@@ -32,7 +34,7 @@ export class HashThreads implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#idle[Symbol.dispose]();
+    this.#stopLooking();
     await Promise.all(Array.from(this.#threads, async (thread) => await thread[Symbol.asyncDispose]()));
   }
 
@@ -41,6 +43,7 @@ export class HashThreads implements AsyncDisposable {
     if (best && (best.hashes === 0 || this.#threads.size >= maxThreads)) return best;
     const thread: HashThread = new HashThread(() => this.#threads.delete(thread));
     this.#threads.add(thread);
+    this.#idle ??= this.#clock.every(idleMs, () => void this.#endIdle());
     return thread;
   }
 
@@ -49,6 +52,12 @@ export class HashThreads implements AsyncDisposable {
     const unused = [...this.#threads].filter((thread) => thread.isUnused());
     // Removed at once, so that no new hash starts on a thread that ends.
     for (const thread of unused) this.#threads.delete(thread);
+    if (this.#threads.size === 0) this.#stopLooking();
     await Promise.all(unused.map(async (thread) => await thread[Symbol.asyncDispose]()));
+  }
+
+  #stopLooking(): void {
+    this.#idle?.[Symbol.dispose]();
+    this.#idle = undefined;
   }
 }

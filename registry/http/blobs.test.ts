@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { HashThreads } from '../../core/hash/hash-threads.ts';
 import { openTestRegistry, pushBlob, sha256, sha512 } from '../../test/kit/registry/registry.ts';
 import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 
@@ -139,24 +140,25 @@ test('two requests cannot write to one upload at the same time, or finish it twi
 
 test('an upload that is cancelled or idle for ten minutes occupies no hash thread', async () => {
   const clock = new ManualClock(new Date());
-  await using clocked = await openTestRegistry({ clock });
+  await using hashing = new HashThreads(clock);
+  await using clocked = await openTestRegistry({ clock, hashing });
   const bytes = randomBytes(300_000);
   const sendPart = async () => {
     const begun = await clocked.as(uploads, { method: 'POST' });
     const location = String(begun.headers.location);
     expect((await clocked.as(location, { method: 'PATCH', body: Readable.from([bytes]) })).status).toBe(202);
-    expect(clocked.hashing.count).toBe(1);
+    expect(hashing.count).toBe(1);
     return location;
   };
   const cancelled = await sendPart();
   expect((await clocked.as(cancelled, { method: 'DELETE' })).status).toBe(204);
   await clock.advance(90_000);
-  expect(clocked.hashing.count).toBe(0);
+  expect(hashing.count).toBe(0);
   const idle = await sendPart();
   await clock.advance(540_000);
-  expect(clocked.hashing.count).toBe(1);
+  expect(hashing.count).toBe(1);
   await clock.advance(180_000);
-  expect(clocked.hashing.count).toBe(0);
+  expect(hashing.count).toBe(0);
   expect((await clocked.as(`${idle}?digest=${sha256(bytes)}`, { method: 'PUT' })).status).toBe(201);
 });
 

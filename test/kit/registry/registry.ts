@@ -7,7 +7,7 @@ import type { Bus } from '../../../core/bus/bus.ts';
 import { openInProcessBus } from '../../../core/bus/in-process.ts';
 import { systemClock } from '../../../core/clock/system-clock.ts';
 import type { Clock } from '../../../core/clock/clock.ts';
-import { HashThreads } from '../../../core/hash/hash-threads.ts';
+import type { HashThreads } from '../../../core/hash/hash-threads.ts';
 import { listen, newServer } from '../../../core/http/listener.ts';
 import { openLog } from '../../../core/log/log.ts';
 import { openMetrics } from '../../../core/metrics/metrics.ts';
@@ -23,6 +23,7 @@ import type { GcSettings, Registry, RegistryLimits } from '../../../registry/ind
 import { defaultGcSettings } from '../../../registry/testing/gc-settings.ts';
 import type { TestDrivers } from '../servers/drivers.ts';
 import { steered } from '../ports/steered.ts';
+import { hashing as sharedHashing } from './hashing.ts';
 import { openRegistryPorts } from './registry-ports.ts';
 
 export interface Sent {
@@ -48,6 +49,8 @@ export interface TestRegistryOptions {
   readonly clock?: Clock;
   /** Of the checks of tokens. Default: the system clock, because a look twice a second is very often in the days that tests let pass. */
   readonly tokenClock?: Clock;
+  /** Default: threads that all registries of the process share, because starting one takes 30 ms of a core. */
+  readonly hashing?: HashThreads;
   readonly gc?: Partial<GcSettings>;
   readonly publicUrl?: string;
   readonly limits?: Partial<RegistryLimits>;
@@ -75,7 +78,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   const logLines: string[] = [];
   const log = openLog('info', { write: (line) => void logLines.push(line) });
   const { clock = systemClock, publicUrl, beforeCall } = options;
-  const hashing = resources.use(new HashThreads(clock));
+  const { hashing = sharedHashing } = options;
   const ports = await openRegistryPorts(options, { log, clock, hashing }, resources);
   const [first] = ports;
   const { blobs, folder } = first;
@@ -133,7 +136,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     folder,
     grants,
     tokens,
-    hashing: shared.hashing,
+    hashing,
     metrics,
     logLines,
     port,
