@@ -1,5 +1,4 @@
 /** Connections to backends that carry one plain request after the other, in a pool for each backend. */
-import { once } from 'node:events';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { connectLimitMs } from '../forward/dial.ts';
@@ -39,6 +38,14 @@ export class BackendConnection implements ChannelUser {
     this.channel.user = unused;
     this.channel.destroy();
   }
+}
+
+/** A connection that is being opened. */
+export interface Opening {
+  /** Rejects as `Dialer.dial`. */
+  readonly opened: Promise<BackendConnection>;
+  /** Ends it, unless it is open. */
+  cancel(): void;
 }
 
 /** The connections to one backend. */
@@ -81,21 +88,9 @@ export class BackendConnections implements Disposable {
     }
   }
 
-  /** Connects to a backend. Rejects as `Dialer.dial`. */
-  async connect(to: Dialled, signal: AbortSignal): Promise<BackendConnection> {
-    const { dialer, errorBoundary } = this.#deps;
-    const channel = dialer.isDirect(to.address)
-      ? await this.#connectDirectly(to, signal)
-      : Channel.ofTunnel(await dialer.dial(to, signal), unused, errorBoundary);
-    const pool = this.#pools.get(to.backend) ?? { idle: [], open: new Set(), hasEnded: false };
-    this.#pools.set(to.backend, pool);
-    const connection = new BackendConnection(channel, pool);
-    pool.open.add(connection);
-    channel.socket.once('close', () => {
-      pool.open.delete(connection);
-      if (pool.open.size === 0 && this.#pools.get(to.backend) === pool) this.#pools.delete(to.backend);
-    });
-    return connection;
+  /** Opens a connection to a backend. */
+  open(to: Dialled): Opening {
+    return this.#deps.dialer.isDirect(to.address) ? this.#openDirectly(to) : this.#openTunnel(to);
   }
 
   /** Keeps a connection whose answer has ended for the next request. */
@@ -128,19 +123,46 @@ export class BackendConnections implements Disposable {
     this.#pools.clear();
   }
 
-  async #connectDirectly({ address }: Dialled, signal: AbortSignal): Promise<Channel> {
+  /** Without promises and signals for each step: a page load opens many connections at once, each of which delays all others. */
+  #openDirectly(to: Dialled): Opening {
     const { clock, errorBoundary } = this.#deps;
-    signal.throwIfAborted();
-    const channel = Channel.to(address, unused, errorBoundary);
+    const { promise: opened, resolve, reject } = Promise.withResolvers<BackendConnection>();
+    const waiting: ChannelUser = {
+      ...unused,
+      onClose: (error) => {
+        limit[Symbol.dispose]();
+        reject(error ?? new Error('The connect was cancelled'));
+      },
+    };
+    const channel = Channel.to(to.address, waiting, errorBoundary);
     const late = () => channel.socket.destroy(new Error('The backend does not accept the connection'));
-    using _limit = clock.after(connectLimitMs, late);
-    try {
-      await once(channel.socket, 'connect', { signal });
-      return channel;
-    } catch (error) {
-      channel.destroy();
-      throw error;
-    }
+    const limit = clock.after(connectLimitMs, late);
+    channel.socket.once('connect', () => {
+      limit[Symbol.dispose]();
+      resolve(this.#pooled(to, channel));
+    });
+    return { opened, cancel: () => void (channel.user === waiting && channel.destroy()) };
+  }
+
+  #openTunnel(to: Dialled): Opening {
+    const { dialer, errorBoundary } = this.#deps;
+    const cancelling = new AbortController();
+    const open = async () => {
+      return this.#pooled(to, Channel.ofTunnel(await dialer.dial(to, cancelling.signal), unused, errorBoundary));
+    };
+    return { opened: open(), cancel: () => cancelling.abort(new Error('The connect was cancelled')) };
+  }
+
+  #pooled(to: Dialled, channel: Channel): BackendConnection {
+    const pool = this.#pools.get(to.backend) ?? { idle: [], open: new Set(), hasEnded: false };
+    this.#pools.set(to.backend, pool);
+    const connection = new BackendConnection(channel, pool);
+    pool.open.add(connection);
+    channel.socket.once('close', () => {
+      pool.open.delete(connection);
+      if (pool.open.size === 0 && this.#pools.get(to.backend) === pool) this.#pools.delete(to.backend);
+    });
+    return connection;
   }
 
   #closeIdle(): void {

@@ -3,7 +3,7 @@ import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, asProxyError, unreachableError } from '../errors.ts';
 import type { Lookup } from '../lookup.ts';
 import { Answer } from './answer.ts';
-import type { BackendConnection, BackendConnections } from './backend-connections.ts';
+import type { BackendConnection, BackendConnections, Opening } from './backend-connections.ts';
 import { LengthBody, MalformedBody, noBody } from './body.ts';
 import type { Body } from './body.ts';
 import { ChunkedBody } from './chunked-body.ts';
@@ -30,8 +30,6 @@ export interface PlainExchange {
 
 const nothing = Buffer.alloc(0);
 
-const ended = new Error('The request has ended');
-
 /** It uses the connection of the backend. The client's connection reports to it what the client does. */
 export class Exchange implements ChannelUser {
   readonly #deps: ExchangeDeps;
@@ -41,8 +39,8 @@ export class Exchange implements ChannelUser {
   readonly #body: Body;
   readonly #answer: Answer;
   readonly #record: ExchangeRecord;
-  /** Ends the connect to the backend. */
-  #connecting: AbortController | undefined;
+  /** The connection to the backend that is being opened. */
+  #opening: Opening | undefined;
   #backend: BackendConnection | undefined;
   /** The part of the body that arrived with the head, until the head is sent. */
   #early: Buffer = nothing;
@@ -79,7 +77,7 @@ export class Exchange implements ChannelUser {
       this.#send(pooled, parts);
       return used;
     }
-    this.#early = Buffer.concat(parts);
+    if (parts.length > 0) this.#early = Buffer.concat(parts);
     if (this.wantsBody) this.#client.channel.pause();
     void this.#connect();
     return used;
@@ -96,7 +94,7 @@ export class Exchange implements ChannelUser {
 
   /** Ends everything, because the client has disconnected or the proxy closes. */
   abort(): void {
-    this.#connecting?.abort(ended);
+    this.#opening?.cancel();
     if (this.#backend) this.#backend.discard();
     this.#finish();
   }
@@ -107,7 +105,7 @@ export class Exchange implements ChannelUser {
     } catch (error) {
       if (!(error instanceof MalformedBody)) throw error;
       if (this.#backend) this.#backend.discard();
-      this.#connecting?.abort(ended);
+      this.#opening?.cancel();
       if (this.hasAnswered) this.#client.channel.destroy();
       else this.#client.refuseBody();
       this.#finish();
@@ -117,9 +115,9 @@ export class Exchange implements ChannelUser {
 
   async #connect(): Promise<void> {
     const { channel } = this.#client;
-    this.#connecting = new AbortController();
     try {
-      const connection = await this.#deps.backends.connect(this.#target, this.#connecting.signal);
+      this.#opening = this.#deps.backends.open(this.#target);
+      const connection = await this.#opening.opened;
       if (this.#isOver) {
         connection.discard();
         return;

@@ -25,11 +25,11 @@ test('a head that differs in its target alone has the headers of the one before 
 
 test('a head that is the same as the last one is the same request', () => {
   const reader = new HeadReader();
-  const [, second, third, fourth] = ['a', 'b', 'b', 'a'].map((target) =>
+  const [initial, second, third, fourth] = ['a', 'b', 'b', 'a'].map((target) =>
     reader.read(Buffer.from(`GET /${target} HTTP/1.1\r\n${headers}`)),
   );
   expect(third).toBe(second);
-  expect(fourth).toMatchObject({ target: '/a' });
+  expect(fourth).toBe(initial);
 });
 
 test.each([

@@ -5,34 +5,43 @@
 import { isPlainTarget } from './request-head.ts';
 import type { PlainRequest } from './request-head.ts';
 
-/** The head of the last request of a connection. */
+/** The head that was read last on a connection. */
 export class RepeatedHead {
+  #head: Buffer | undefined;
   #request: PlainRequest | undefined;
-  /** Method and target. */
-  #start = '';
-  /** What follows the target, to the end of the head. */
-  #rest: Buffer = Buffer.alloc(0);
+  /** Where its target ends. What follows is the same in every head that repeats it. */
+  #targetEnd = 0;
+  /** The last request that repeated it, with another target. */
+  #last: PlainRequest | undefined;
 
   /** Keeps a plain request, and its head. */
   keep(request: PlainRequest, head: Buffer): void {
     this.#request = request;
-    this.#start = `${request.method} ${request.target}`;
-    this.#rest = Buffer.from(head.subarray(this.#start.length));
+    this.#head = Buffer.from(head);
+    this.#targetEnd = request.method.length + 1 + request.target.length;
+    this.#last = undefined;
   }
 
-  /** The request whose head the bytes are, if it differs from the last one in its target at most: the last one, if it is the same. */
+  /** The request whose head the bytes are, if it differs from the kept one in its target at most. The same bytes are the same request. */
   read(bytes: Buffer): PlainRequest | undefined {
-    const last = this.#request;
-    const rest = this.#rest;
-    const end = bytes.length - rest.length;
-    if (!last || end <= 0 || bytes.compare(rest, 0, rest.length, end) !== 0) return undefined;
-    const start = bytes.toString('latin1', 0, end);
-    if (start === this.#start) return last;
-    const { method, lines, checked, headers, body, isLast } = last;
+    const head = this.#head;
+    if (!head || !this.#request) return undefined;
+    if (bytes.length === head.length && bytes.equals(head)) return this.#request;
+    const end = bytes.length - head.length + this.#targetEnd;
+    if (end <= 0 || bytes.compare(head, this.#targetEnd, head.length, end) !== 0) return undefined;
+    return this.#withTarget(bytes.toString('latin1', 0, end), this.#request);
+  }
+
+  /** The kept request with another target. `start`: method and target. */
+  #withTarget(
+    start: string,
+    { method, lines, checked, headers, body, isLast }: PlainRequest,
+  ): PlainRequest | undefined {
+    if (!start.startsWith(method) || start[method.length] !== ' ') return undefined;
     const target = start.slice(method.length + 1);
-    if (!start.startsWith(method) || start[method.length] !== ' ' || !isPlainTarget(target)) return undefined;
-    this.#start = start;
-    this.#request = { method, target, lines, checked, headers, body, isLast };
-    return this.#request;
+    if (this.#last?.target === target) return this.#last;
+    if (!isPlainTarget(target)) return undefined;
+    this.#last = { method, target, lines, checked, headers, body, isLast };
+    return this.#last;
   }
 }
