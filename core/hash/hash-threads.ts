@@ -10,8 +10,8 @@ import { HashThread } from './running-thread.ts';
 /** More threads would wait for the main thread, which receives the bytes. */
 const maxThreads = Math.min(4, availableParallelism());
 
-/** A thread takes some megabytes, so it ends after this time without use. */
-const idleMs = 30_000;
+/** A thread takes some megabytes, and 20 ms to start: it ends after this time without use, or twice of it at the latest. */
+const idleMs = 5000;
 
 /** The hash threads of a process, started on demand. Disposing ends them; their hashes fail. */
 export class HashThreads implements AsyncDisposable {
