@@ -1,6 +1,6 @@
 /**
- * Compiles what Berth loads into Node's compile cache (NODE_COMPILE_CACHE), and notes when. A start that finds its sources there takes half of the CPU
- * time and 30 MB less memory: what strips types and compiles stays in the process that has used it.
+ * Compiles what Berth loads into Node's compile cache (NODE_COMPILE_CACHE), and notes when. A start that finds its sources there takes
+ * half of the CPU time and 30 MB less memory: what strips types and compiles stays in the process that has used it.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, utimesSync, writeFileSync } from 'node:fs';

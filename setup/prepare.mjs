@@ -6,7 +6,18 @@
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -113,12 +124,24 @@ async function install() {
 
 /** Compiles the sources in a process of its own. Failures do not matter: each program compiles what is missing. */
 async function compile() {
+  if (!canWriteCache()) return;
   const node = hasHostNode() ? process.execPath : join(modules, '.bin', 'node');
   const env = { ...process.env, NODE_COMPILE_CACHE: compileCache };
   const slow = setTimeout(() => process.stderr.write('Compiling the sources …\n'), 1_000);
   const child = spawn(node, [join(root, 'setup/compile.mjs')], { env, stdio: 'ignore' });
   await new Promise((resolve) => child.once('error', resolve).once('close', resolve));
   clearTimeout(slow);
+}
+
+/** Whether the compiled sources can be kept: not if another user owns the folder. */
+function canWriteCache() {
+  try {
+    mkdirSync(compileCache, { recursive: true });
+    accessSync(compileCache, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Whether the sources have not changed since they were compiled, here and for the Node.js that runs them. */

@@ -21,6 +21,7 @@ export class UploadHashes implements Disposable {
   readonly #clock: Clock;
   /** Removes idle hashes, while there are hashes. */
   #timer: Disposable | undefined;
+  #isClosed = false;
 
   constructor(threads: HashThreads, clock: Clock) {
     this.#threads = threads;
@@ -60,11 +61,17 @@ export class UploadHashes implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#isClosed = true;
     this.#stopPurging();
+    for (const hash of this.#kept.values()) hash[Symbol.dispose]();
     this.#kept.clear();
   }
 
   #keep(key: string, hash: UploadHash): void {
+    if (this.#isClosed) {
+      hash[Symbol.dispose]();
+      return;
+    }
     this.#kept.set(key, hash);
     this.#timer ??= this.#clock.every(purgeEveryMs, () => this.#purge());
   }
