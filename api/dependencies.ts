@@ -118,7 +118,7 @@ export interface ApiDependencies {
   readonly invalidTokensPerMinute: number;
   /** For accounts without limits of their own. 0: no limit. */
   readonly accountLimits: Required<AccountLimits>;
-  /** Derives a connection token from a text (`tokenSource`). */
+  /** Derives a connection token from a text (`connectionToken`). */
   readonly tokenFor: (source: string) => string;
   /** The secret token of a connection token. */
   readonly secretFor: (connectionToken: string) => string;

@@ -5,8 +5,8 @@ const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789';
 /** 36^12 is 62 bits: enough for a readiness page that needs only the ID. */
 const randomLength = 12;
 
-/** 36^6 seconds are 69 years. Then times begin again, which costs nothing: no code reads them. */
-const timeLength = 6;
+/** How many characters of a backend ID are its time. 36^6 seconds are 69 years. Then times begin again, which costs nothing: no code reads them. */
+export const idTimeLength = 6;
 
 /**
  * A new backend ID. It is never reused: it has 62 random bits, and the store rejects a duplicate. It begins with the time in seconds, so
@@ -14,8 +14,8 @@ const timeLength = 6;
  * reveals no more by it than the backend's status does, which needs the ID alone.
  */
 export function newBackendId(now: Date = new Date()): string {
-  const seconds = Math.floor(now.getTime() / 1000) % 36 ** timeLength;
-  let id = seconds.toString(36).padStart(timeLength, '0');
+  const seconds = Math.floor(now.getTime() / 1000) % 36 ** idTimeLength;
+  let id = seconds.toString(36).padStart(idTimeLength, '0');
   for (let i = 0; i < randomLength; i += 1) id += alphabet[randomInt(alphabet.length)];
   return id;
 }

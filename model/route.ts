@@ -3,10 +3,11 @@ import { asciiJson } from '../contract/connect.ts';
 import type { Collection } from '../core/store/store.ts';
 import { hashToken } from './access-token.ts';
 import type { Backend } from './backend.ts';
+import { idTimeLength } from './ids.ts';
 import { serviceId } from './service.ts';
 
 export interface Route {
-  /** SHA-256 of the connection token, in hexadecimal. */
+  /** Of its connection token: `routeId`. */
   readonly id: string;
   readonly backend: string;
   /** The value of `x-verified-username`. */
@@ -29,7 +30,7 @@ export const routes: Collection<Route, 'byBackend' | 'byMove'> = {
 /** Routes stay for this long after their backend has ended, for the readiness page that says why it did not start. */
 export const endedRouteMs = 60 * 60 * 1000;
 
-/** The form of a connection token: 256 bits in base64url. */
+/** The form of a connection token: base64url of as many characters as 256 bits have. */
 export const connectionTokenPattern = /^[A-Za-z0-9_-]{43}$/;
 
 /** The backend of a route, and the user for its headers. */
@@ -64,7 +65,7 @@ export function heldKeyOf({
 /** The route of a connection token. */
 export function newRoute(token: string, { backend, user, auth, bearerHash, held }: RoutedUser): Route {
   return {
-    id: hashToken(token),
+    id: routeId(token),
     backend,
     ...(user !== undefined && { user }),
     ...(auth !== undefined && { userData: asciiJson(auth) }),
@@ -83,11 +84,28 @@ export function movedRoute(current: Route | undefined, route: Route, now: Date):
 }
 
 /**
+ * The ID of the route of a connection token: its first characters, which are no secret in most tokens, and its SHA-256 in hexadecimal. So
+ * new routes are next to each other, however many old ones are stored.
+ */
+export function routeId(token: string): string {
+  return token.slice(0, idTimeLength) + hashToken(token);
+}
+
+/**
+ * Derives the connection token of a route. It begins with the time in the ID of its backend, unless it outlives its backend; the other 220
+ * bits cannot be guessed.
+ */
+export function connectionToken(derive: (source: string) => string, routed: RoutedUser): string {
+  const token = derive(tokenSource(routed));
+  return routed.held ? token : routed.backend.slice(0, idTimeLength) + token.slice(idTimeLength);
+}
+
+/**
  * What a connection token is derived from: all that its route holds. A connect that asks for the same route returns the same token,
  * so that a backend has as many routes as it has different users, however often and however long they connect. The token of a held
  * key outlives its backend: the next holder gets the same tokens for the same users, and with them their origins.
  */
-export function tokenSource({ backend, user, auth, held }: RoutedUser): string {
+function tokenSource({ backend, user, auth, held }: RoutedUser): string {
   const from = held ? [held.service, held.key] : [backend];
   return JSON.stringify([...from, user ?? null, auth ?? null]);
 }

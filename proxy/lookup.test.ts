@@ -2,9 +2,8 @@
 import { expect, test, vi } from 'vitest';
 import { routeMoved } from '../contract/messages.ts';
 import { ManualClock } from '../core/clock/manual-clock.ts';
-import { newRoute, routes } from '../model/route.ts';
+import { newRoute, routeId, routes } from '../model/route.ts';
 import { labelOfToken } from '../model/session-host.ts';
-import { hashToken } from '../model/access-token.ts';
 import { Lookup, trustMs } from './lookup.ts';
 import { exchangeBytes, makeEnded, openFixture, spawnReady, startMirror, until } from './testing/fixture.ts';
 import type { Fixture } from './testing/fixture.ts';
@@ -80,8 +79,8 @@ test('a route that moves while it is read is not remembered as it was', async ()
   const lookup = new Lookup({ store, clock: new ManualClock(), onGone: () => {} });
   const early = lookup.route(before.token);
   await until(() => reads.length === 1);
-  await fixture.store.update(routes, hashToken(before.token), (route) => ({ ...route, backend: after.backend }));
-  lookup.forgetRoute(hashToken(before.token));
+  await fixture.store.update(routes, routeId(before.token), (route) => ({ ...route, backend: after.backend }));
+  lookup.forgetRoute(routeId(before.token));
   const late = lookup.route(before.token);
   await until(() => reads.length === 2);
   for (const finish of reads) finish();

@@ -3,12 +3,11 @@ import { newLruCache } from '../core/async/lru-cache.ts';
 import { withTimeout } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Store } from '../core/store/store.ts';
-import { hashToken } from '../model/access-token.ts';
 import { backends, isEnding } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { nodes } from '../model/node.ts';
 import type { NodeGateway } from '../model/node.ts';
-import { routes } from '../model/route.ts';
+import { routeId, routes } from '../model/route.ts';
 import type { Route } from '../model/route.ts';
 import { ProxyError, goneError } from './errors.ts';
 import { RememberedReads } from './remembered-reads.ts';
@@ -119,7 +118,7 @@ export class Lookup {
 
   /** Reads the route of a connection token. */
   async refreshRoute(token: string): Promise<Route | undefined> {
-    const id = hashToken(token);
+    const id = routeId(token);
     // A read in progress may have begun before the change that the caller looks for.
     this.#routes.forget(id);
     return await this.#routes.read(id);
@@ -192,7 +191,7 @@ export class Lookup {
   #idOf(token: string): string {
     const known = this.#ids.get(token);
     if (known !== undefined) return known;
-    const id = hashToken(token);
+    const id = routeId(token);
     this.#ids.set(token, id);
     return id;
   }

@@ -2,11 +2,10 @@
 /** Routes and locations are never older than a second, whatever the bus loses, and cost no reads while nothing changes. */
 import { expect, test, vi } from 'vitest';
 import { ManualClock } from '../core/clock/manual-clock.ts';
-import { hashToken } from '../model/access-token.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { newBackendId } from '../model/ids.ts';
-import { movedRoute, newRoute, routes } from '../model/route.ts';
+import { movedRoute, newRoute, routeId, routes } from '../model/route.ts';
 import { maxKeptMs, trustMs } from './lookup.ts';
 import { lookEveryMs, maxChanges } from './missed-changes.ts';
 import { makeEnded, openFixture, spawnReady, startMirror, until } from './testing/fixture.ts';
@@ -79,7 +78,7 @@ test('without a message, a route that has moved leads to its new backend after a
   await using mirror = await startMirror();
   const { token, backend } = await spawnReady(fixture, mirror);
   const held = (fencingToken: number) => ({ service: 'acme/draw', key: 'room', fencingToken });
-  await fixture.store.update(routes, hashToken(token), () => newRoute(token, { backend, held: held(1) }));
+  await fixture.store.update(routes, routeId(token), () => newRoute(token, { backend, held: held(1) }));
   expect(await status(fixture, token)).toBe(200);
   await pass(fixture, clock, 2 * trustMs);
   const next = newRoute(token, { backend: newBackendId(), held: held(2) });

@@ -4,7 +4,7 @@
  */
 import type { ConnectRequest, UrlForm } from '../../contract/connect.ts';
 import type { Backend, BackendPlan } from '../../model/backend.ts';
-import { tokenSource } from '../../model/route.ts';
+import { connectionToken } from '../../model/route.ts';
 import type { Api } from '../dependencies.ts';
 import { connectionUrl } from '../session-url.ts';
 import { addFirstRoute, routedTo } from './routes.ts';
@@ -23,7 +23,7 @@ export function baseUrlVariables(
   spawned: Spawned,
 ): Readonly<Record<string, string>> {
   if (urls.sessions === undefined) return {};
-  const token = tokenFor(tokenSource(routedTo(spawned, {}, 'host')));
+  const token = connectionToken(tokenFor, routedTo(spawned, {}, 'host'));
   const url = connectionUrl(urls, { token, form: 'host' });
   const unset = variables.filter((name) => !Object.hasOwn(spawned.env ?? {}, name));
   return Object.fromEntries(unset.map((name) => [name, url]));

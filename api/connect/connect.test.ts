@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { backends, becomeTerminated, requestStop, sweepIdle } from '../../model/backend.ts';
-import { hashToken } from '../../model/access-token.ts';
 import type { Backend } from '../../model/backend.ts';
-import { routes } from '../../model/route.ts';
+import { routeId, routes } from '../../model/route.ts';
 import { becomeServing, connectPath, digestOf, openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
 
@@ -50,7 +49,7 @@ describe('connect', () => {
     expect(new Set([first, ...more].map(({ body }) => body.token)).size).toBe(1);
     const backend = first.body.backend_id;
     const stored = await api.store.find(routes, { index: 'byBackend', equals: { backend } });
-    expect(stored).toEqual([{ id: hashToken(first.body.token), backend }]);
+    expect(stored).toEqual([{ id: routeId(first.body.token), backend }]);
   });
 
   test('of the same user, repeated and concurrent, returns the same token and keeps one route', async () => {
@@ -60,7 +59,7 @@ describe('connect', () => {
     expect(new Set([first, ...more].map(({ body }) => body.token)).size).toBe(1);
     const backend = first.body.backend_id;
     const stored = await api.store.find(routes, { index: 'byBackend', equals: { backend } });
-    expect(stored).toEqual([{ id: hashToken(first.body.token), backend, user: 'ada', userData: '{"role":"editor"}' }]);
+    expect(stored).toEqual([{ id: routeId(first.body.token), backend, user: 'ada', userData: '{"role":"editor"}' }]);
   });
 
   test('of the same user to another backend returns another token', async () => {

@@ -4,7 +4,7 @@ import type { UrlForm } from '../../contract/connect.ts';
 import type { OlderGeneration } from '../../contract/generations.ts';
 import { hashToken } from '../../model/access-token.ts';
 import type { Backend, BackendPlan } from '../../model/backend.ts';
-import { tokenSource } from '../../model/route.ts';
+import { connectionToken } from '../../model/route.ts';
 import type { Api } from '../dependencies.ts';
 import { connectionUrl } from '../session-url.ts';
 import type { SessionAddress } from '../../model/ready-url.ts';
@@ -56,5 +56,5 @@ export function commonAddress(
   backend: Pick<Backend, 'id' | 'account' | 'service' | 'key' | 'fencingToken' | 'urlForm'>,
 ): SessionAddress {
   const form = backend.urlForm ?? 'path';
-  return { token: tokenFor(tokenSource(routedTo(backend, {}, form))), form };
+  return { token: connectionToken(tokenFor, routedTo(backend, {}, form)), form };
 }

@@ -3,7 +3,7 @@ import type { ConnectRequest, UrlForm } from '../../contract/connect.ts';
 import { routeMoved } from '../../contract/messages.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import type { Backend } from '../../model/backend.ts';
-import { heldKeyOf, movedRoute, newRoute, routes, tokenSource } from '../../model/route.ts';
+import { connectionToken, heldKeyOf, movedRoute, newRoute, routes } from '../../model/route.ts';
 import type { RoutedUser } from '../../model/route.ts';
 import type { Api } from '../dependencies.ts';
 
@@ -19,7 +19,7 @@ export function routedTo(
 
 /** Writes a route, unless an earlier connect wrote the same one, and returns its connection token. */
 export async function addRoute(api: Api, routed: RoutedUser, now: Date): Promise<string> {
-  const token = api.tokenFor(tokenSource(routed));
+  const token = connectionToken(api.tokenFor, routed);
   const route = newRoute(token, routed);
   const known = await api.store.get(routes, route.id);
   if (known && movedRoute(known, route, now) === known) return token;
@@ -37,7 +37,7 @@ export async function addRoute(api: Api, routed: RoutedUser, now: Date): Promise
 /** Writes a route of a backend that has none yet, and returns its connection token. */
 export async function addFirstRoute(api: Api, routed: RoutedUser): Promise<string> {
   if (routed.held) return await addRoute(api, routed, await api.store.now());
-  const token = api.tokenFor(tokenSource(routed));
+  const token = connectionToken(api.tokenFor, routed);
   await api.store.insert(routes, newRoute(token, routed));
   return token;
 }

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { hashToken } from '../../model/access-token.ts';
 import { backends, becomeTerminated } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { ContainerEnv } from '../../model/container-env.ts';
 import { routeMoved } from '../../contract/messages.ts';
-import { routes } from '../../model/route.ts';
+import { routeId, routes } from '../../model/route.ts';
 import { services } from '../../model/service.ts';
 import { labelOfToken } from '../../model/session-host.ts';
 import { steered } from '../../test/kit/ports/steered.ts';
@@ -50,7 +49,7 @@ async function end(id: string): Promise<void> {
 }
 
 async function routeOf({ token }: { token: string }) {
-  return await api.store.get(routes, hashToken(token));
+  return await api.store.get(routes, routeId(token));
 }
 
 async function variablesOf(id: string): Promise<Readonly<Record<string, string>>> {
@@ -109,7 +108,7 @@ describe('the host of a session with a key', () => {
   test('is the same for the same user and auth, also on the next backend', async () => {
     const request = { key: 'stable', user: 'ada', auth: { role: 'editor' } };
     const first = await connect(request);
-    expect(moved).toContain(hashToken(first.token));
+    expect(moved).toContain(routeId(first.token));
     moved.length = 0;
     expect((await connect(request)).url).toBe(first.url);
     expect(moved).toEqual([]);
@@ -117,7 +116,7 @@ describe('the host of a session with a key', () => {
     const next = await connect(request);
     expect([next.url, next.spawned, next.backend_id === first.backend_id]).toEqual([first.url, true, false]);
     expect((await routeOf(next))?.backend).toBe(next.backend_id);
-    expect(moved).toContain(hashToken(first.token));
+    expect(moved).toContain(routeId(first.token));
   });
 
   test('costs a connect to a held key nothing: the store is asked for the same as with a path', async () => {

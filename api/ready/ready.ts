@@ -2,10 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import type { Express } from 'express';
-import { hashToken } from '../../model/access-token.ts';
 import { backends } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
-import { connectionTokenPattern, routes } from '../../model/route.ts';
+import { connectionTokenPattern, routeId, routes } from '../../model/route.ts';
 import { pathParameter, urlBelow } from '../../model/ready-url.ts';
 import { tokenOfLabel } from '../../model/session-host.ts';
 import type { Api } from '../dependencies.ts';
@@ -105,6 +104,6 @@ function addressOf(session: string): SessionAddress | undefined {
 
 /** The backend to which a connection URL leads. A host URL may lead to a later holder of its key. */
 async function backendOf(api: Api, { token }: SessionAddress): Promise<Backend | undefined> {
-  const route = await api.store.get(routes, hashToken(token));
+  const route = await api.store.get(routes, routeId(token));
   return route && (await api.store.get(backends, route.backend));
 }

@@ -3,7 +3,7 @@ import { backends } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { ContainerEnv } from '../../model/container-env.ts';
 import { hashToken } from '../../model/access-token.ts';
-import { routes } from '../../model/route.ts';
+import { routeId, routes } from '../../model/route.ts';
 import { becomeServing, digestOf, openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
 
@@ -199,7 +199,7 @@ describe('variables that the platform sets', () => {
     const { name, url } = (await api.post(spawnPath(''))).body;
     const token = url.split('/').at(-2);
     expect(JSON.stringify(await backendOf(name))).not.toContain(token);
-    expect(await api.store.get(routes, hashToken(token))).toMatchObject({ backend: name });
+    expect(await api.store.get(routes, routeId(token))).toMatchObject({ backend: name });
   });
 });
 
@@ -223,7 +223,7 @@ describe('the earliest form only', () => {
     const fromV2 = (await api.post('/v2/service/acme/draw/connect', { key: 'guarded', user: 'ada' })).body;
     expect([fromV1.bearer_token, fromV2.bearer_token]).toEqual([body.bearer_token, body.bearer_token]);
     for (const { url } of [body, fromV1, fromV2]) {
-      expect((await api.store.get(routes, hashToken(url.split('/').at(-2))))?.bearerHash).toBe(hash);
+      expect((await api.store.get(routes, routeId(url.split('/').at(-2))))?.bearerHash).toBe(hash);
     }
     expect((await api.post(spawnPath(''), { require_bearer_token: false })).body).not.toHaveProperty('bearer_token');
   });

@@ -10,7 +10,7 @@ import { freePort } from '../../test/kit/machine/free-port.ts';
 import { cached } from '../../test/kit/packages/cached.ts';
 import { proxyProgram } from '../../test/kit/packages/proxy-programs.ts';
 import type { ProxyProgram } from '../../test/kit/packages/proxy-programs.ts';
-import { haproxySettings, nginxBackendSettings, nginxSettings } from './settings.ts';
+import { haproxySettings, haproxyUsers, nginxBackendSettings, nginxSettings } from './settings.ts';
 
 /** A server that runs. */
 export interface Peer extends AsyncDisposable {
@@ -46,7 +46,9 @@ export async function startNginx(folder: string, work: Work): Promise<Peer> {
 export async function startHaproxy(folder: string, work: Work): Promise<Peer> {
   const port = await freePort();
   await mkdir(folder, { recursive: true });
-  return await startProgram('haproxy', folder, haproxySettings({ ...work, port }), port);
+  const users = join(folder, 'users');
+  await writeFile(users, haproxyUsers(work.token));
+  return await startProgram('haproxy', folder, haproxySettings({ ...work, port, users }), port);
 }
 
 /** Starts Berth's proxy alone, with a store and bus of its own. */

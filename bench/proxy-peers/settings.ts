@@ -1,4 +1,4 @@
-/** The settings of nginx and haproxy: tuned for speed, with the same work as Berth's proxy. */
+/** The settings of nginx and haproxy: tuned for speed, with the same work as Berth's proxy: the token of a request is looked up. */
 
 interface Settings {
   readonly port: number;
@@ -19,16 +19,31 @@ const commonNginx = (folder: string) => [
   ),
   'keepalive_requests 100000000;',
   'client_max_body_size 0;',
+  'map_hash_bucket_size 128;',
   'map $http_upgrade $connection_upgrade { default upgrade; "" ""; }',
 ];
 
-/** A reverse proxy with connections to the backend that are kept. Bodies are streamed, as Berth does. */
+/** How many tokens nginx and haproxy know, in a hash table and in a tree: the number hardly matters to either. */
+const knownTokens = 1_000;
+
+/** The tokens of a table, ours among them. */
+function table(token: string, value: string): string[] {
+  return Array.from(
+    { length: knownTokens },
+    (_, i) => `${i === 0 ? token : `${i}`.padEnd(token.length, '-')} ${value}`,
+  );
+}
+
+/** A reverse proxy with connections to the backend that are kept, which looks up tokens. Bodies are streamed, as Berth does. */
 export function nginxSettings({ folder, port, token, backendPort }: Settings & { readonly folder: string }): string {
   return [
     ...commonNginx(folder),
+    `map $token $backend { ${table(token, 'backend;').join(' ')} }`,
+    `map $token $username { ${table(token, 'user;').join(' ')} }`,
+    `map $token $secret { ${table(token, 'secret;').join(' ')} }`,
     `upstream backend { server 127.0.0.1:${backendPort}; keepalive 256; keepalive_requests 100000000; }`,
-    `server { listen 127.0.0.1:${port} backlog=4096; location /${token}/ {`,
-    'proxy_pass http://backend/;',
+    `server { listen 127.0.0.1:${port} backlog=4096; location ~ "^/(?<token>[\\w-]{43})(?<rest>/.*)$" {`,
+    'proxy_pass http://$backend$rest$is_args$args;',
     'proxy_http_version 1.1;',
     'proxy_request_buffering off;',
     'proxy_max_temp_file_size 0;',
@@ -38,10 +53,10 @@ export function nginxSettings({ folder, port, token, backendPort }: Settings & {
     'proxy_set_header X-Forwarded-For $remote_addr;',
     'proxy_set_header X-Forwarded-Proto $scheme;',
     'proxy_set_header X-Forwarded-Host $http_host;',
-    `proxy_set_header X-Forwarded-Prefix /${token};`,
-    'proxy_set_header X-Verified-Username user;',
+    'proxy_set_header X-Forwarded-Prefix /$token;',
+    'proxy_set_header X-Verified-Username $username;',
     'proxy_set_header X-Verified-User-Data "";',
-    'proxy_set_header X-Verified-Secret secret;',
+    'proxy_set_header X-Verified-Secret $secret;',
     'add_header Referrer-Policy same-origin;',
     '} } }',
     '',
@@ -77,12 +92,13 @@ export function nginxBackendSettings({
   ].join('\n');
 }
 
-export function haproxySettings({ port, token, backendPort }: Settings): string {
+/** It looks up tokens in the file `users`, in memory. */
+export function haproxySettings({ port, backendPort, users }: Settings & { readonly users: string }): string {
   const set = [
     'x-forwarded-proto http',
     'x-forwarded-host %[req.hdr(host)]',
-    `x-forwarded-prefix /${token}`,
-    'x-verified-username user',
+    'x-forwarded-prefix /%[var(txn.token)]',
+    `x-verified-username %[var(txn.token),map_str(${users})]`,
     'x-verified-secret secret',
   ];
   return [
@@ -102,12 +118,18 @@ export function haproxySettings({ port, token, backendPort }: Settings): string 
     'frontend main',
     `  bind 127.0.0.1:${port} backlog 4096`,
     '  http-request del-header x-verified- -m beg',
+    '  http-request set-var(txn.token) path,field(2,/)',
     ...set.map((header) => `  http-request set-header ${header}`),
-    `  http-request replace-path /${token}/(.*) /\\1`,
+    '  http-request replace-path /[^/]+/(.*) /\\1',
     '  http-response set-header referrer-policy same-origin',
     '  default_backend backend',
     'backend backend',
     `  server backend 127.0.0.1:${backendPort} pool-max-conn 256`,
     '',
   ].join('\n');
+}
+
+/** The file `users` of haproxy. */
+export function haproxyUsers(token: string): string {
+  return `${table(token, 'user').join('\n')}\n`;
 }
