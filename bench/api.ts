@@ -3,6 +3,7 @@
  * requests with a store full of ended backends. Spawns need no engine: no worker takes the backends, which stay scheduled.
  */
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { silentLog } from '../core/log/log.ts';
 import { openSqliteStore } from '../core/store/sqlite/sqlite.ts';
 import { backends, becomeTerminated, newBackend } from '../model/backend.ts';
@@ -31,6 +32,8 @@ const batch = 1_000;
 const settings = { BERTH_LOG_LEVEL: 'warn' };
 await using platform = await startPlatform({ settings });
 await pushEmptyImage(repositoryOf(platform, 'bench'));
+// When the garbage of the start has been collected, as in a platform that runs for long.
+await delay(25_000);
 // First, because a heap that grew under load stays large.
 const rows = [...(await statusStreamRows(platform, 'bench')), ...(await requestRows(platform, ''))];
 await platform.stop();

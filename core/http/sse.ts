@@ -67,6 +67,8 @@ export class EventStreams {
       'x-accel-buffering': 'no',
     });
     if (response.req.method === 'HEAD') response.end();
+    // Drops a body that the client sends. Otherwise Node does it when the stream ends, often for thousands of streams at once.
+    response.req.resume();
     const stream = new OpenStream(response, clock);
     this.#open.add(stream);
     this.#check ??= clock.every(checkEveryMs, () => this.#dropSlow());
