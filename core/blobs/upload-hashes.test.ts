@@ -4,7 +4,7 @@ import { HashThreads } from '../hash/hash-threads.ts';
 import type { UploadHash } from './upload-hash.ts';
 import { UploadHashes } from './upload-hashes.ts';
 
-test('closing ends all hashes, and those that are in use afterwards', async () => {
+test('closing discards all hashes, and those in use as soon as their use ends', async () => {
   await using threads = new HashThreads(systemClock);
   const hashes = new UploadHashes(threads, systemClock);
   const used: UploadHash[] = [];

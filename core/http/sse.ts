@@ -6,7 +6,7 @@ import type { Clock } from '../clock/clock.ts';
 /** How long a browser waits before it reconnects. */
 const retryMs = 2_000;
 
-/** How long a client waits that is told to connect again: each for another time, so that not all of them come at once. */
+/** When the process closes, each client waits for a random time in this range before it connects again, so that not all connect at once. */
 const reconnectMs = { least: 500, most: 2_500 };
 
 /** Shorter than the idle time-outs of common proxies (30 to 60 s). */
@@ -34,7 +34,7 @@ export interface EventStream extends Disposable {
   send(id: number | string, data: string): void;
   /** Resolves when the client has received most of what was sent. Rejects when the signal aborts. */
   drained(signal: AbortSignal): Promise<void>;
-  /** Ends the response. If the process closes, tells the client to connect again, which leads it to another process. */
+  /** Ends the response. If the process closes, sends the time after which the client connects again, to another process. */
   end(): void;
 }
 
