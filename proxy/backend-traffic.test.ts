@@ -181,5 +181,6 @@ describe('the store', () => {
       await until(areAllStored);
       return (await counts()).length > 1;
     });
+    expect(await counts()).toHaveLength(2);
   });
 });
