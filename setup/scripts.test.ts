@@ -100,12 +100,10 @@ test('a first start finds all sources compiled, by a process before it', async (
   child.kill('SIGTERM');
   await closed;
   // setup/compile.mjs lists what programs import when they need it.
-  const sources = (what: RegExp) =>
-    Array.from(said.matchAll(what), ([, file = '']) => file.replace(/^.*\/main\//, 'main/'));
-  expect(sources(/no transpile cache for StrippedTypeScript (\S+)/g)).toEqual([]);
-  expect(sources(/retrieving transpile cache for StrippedTypeScript (\S+?)\.\.\.success/g)).toContain(
-    'main/platform.ts',
-  );
+  expect(said.match(/no transpile cache for StrippedTypeScript \S+/g)).toBeNull();
+  // Threads write at the same time, so that a line may have another one in it. A start loads more than 200 sources.
+  const found = said.match(/retrieving transpile cache for StrippedTypeScript \S+/g);
+  expect(found?.length).toBeGreaterThan(200);
 });
 
 test('every npm script that starts Berth, its tests or its benchmarks replaces its shell with exec', async () => {
