@@ -40,9 +40,7 @@ export async function checkRegistry(session: Session): Promise<string> {
 
 async function repositoryOf(session: Session, service: string): Promise<Repository> {
   const client = await session.client();
-  const [account = '', name = ''] = service.split('/');
-  const path = { account, service: name };
-  const { imageName } = await client.call('imageName', { path }, { signal: session.signal });
+  const imageName = await client.imageName(service, { signal: session.signal });
   const registry = imageName.slice(0, imageName.indexOf('/'));
   return { url: `${await schemeOf(session, registry)}//${registry}`, name: service };
 }

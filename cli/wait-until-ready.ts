@@ -1,7 +1,6 @@
 /** A wait for a backend that says meanwhile why its container does not answer. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BackendStatus, BerthClient } from '../client/index.ts';
-import { safeText } from './output/safe-text.ts';
 import type { Session } from './session.ts';
 
 /** The worker first looks after a second at what a container listens on, and then less and less often. */
@@ -38,7 +37,7 @@ async function warnOfProblems(
       await delay(checkMs, undefined, { signal });
       const { status, problem } = await client.status(backend, { signal });
       if (status !== 'waiting' || problem === undefined || problem === shown) continue;
-      output.warning(safeText(problem));
+      output.warning(problem);
       shown = problem;
     }
   } catch {

@@ -16,9 +16,7 @@ import type {
   TrustRule,
   TrustRuleRequest,
 } from './contract.ts';
-import { pagesOf } from './pages.ts';
-import type { ListOptions } from './pages.ts';
-import type { Transport } from './transport.ts';
+import type { ListOptions, Transport } from './transport.ts';
 
 export class Accounts {
   readonly #transport: Transport;
@@ -28,11 +26,8 @@ export class Accounts {
   }
 
   /** The accounts that the token is valid for; for an administrator who has logged in, all accounts. */
-  list(options: ListOptions = {}): AsyncGenerator<Account, void, undefined> {
-    return pagesOf(options, async (query, send) => {
-      const answer = await this.#transport.json('listAccounts', { path: undefined, query }, send);
-      return { items: answer.accounts, next: answer.next_cursor };
-    });
+  list(options?: ListOptions): AsyncGenerator<Account, void, undefined> {
+    return this.#transport.list('listAccounts', 'accounts', { path: undefined }, options);
   }
 
   async create(account: CreateAccountRequest, options?: CallOptions): Promise<void> {
@@ -65,19 +60,13 @@ export class Accounts {
   }
 
   /** What was changed in an account, newest first. */
-  audit(account: string, options: ListOptions = {}): AsyncGenerator<AuditRecord, void, undefined> {
-    return pagesOf(options, async (query, send) => {
-      const answer = await this.#transport.json('accountAudit', { path: { account }, query }, send);
-      return { items: answer.records, next: answer.next_cursor };
-    });
+  audit(account: string, options?: ListOptions): AsyncGenerator<AuditRecord, void, undefined> {
+    return this.#transport.list('accountAudit', 'records', { path: { account } }, options);
   }
 
   /** What was changed outside of accounts (users, accounts, log-ins), newest first. */
-  platformAudit(options: ListOptions = {}): AsyncGenerator<AuditRecord, void, undefined> {
-    return pagesOf(options, async (query, send) => {
-      const answer = await this.#transport.json('platformAudit', { path: undefined, query }, send);
-      return { items: answer.records, next: answer.next_cursor };
-    });
+  platformAudit(options?: ListOptions): AsyncGenerator<AuditRecord, void, undefined> {
+    return this.#transport.list('platformAudit', 'records', { path: undefined }, options);
   }
 }
 
@@ -90,11 +79,8 @@ export class AccessTokens {
   }
 
   /** The tokens of an account, newest first: all for an owner, those that act for the caller otherwise. */
-  list(account: string, options: ListOptions = {}): AsyncGenerator<AccessToken, void, undefined> {
-    return pagesOf(options, async (query, send) => {
-      const answer = await this.#transport.json('listTokens', { path: { account }, query }, send);
-      return { items: answer.tokens, next: answer.next_cursor };
-    });
+  list(account: string, options?: ListOptions): AsyncGenerator<AccessToken, void, undefined> {
+    return this.#transport.list('listTokens', 'tokens', { path: { account } }, options);
   }
 
   /** Creates a token, which may allow no more than the caller may do. Only this response has the token itself. */
@@ -117,11 +103,8 @@ export class TrustRules {
     this.#transport = transport;
   }
 
-  list(account: string, options: ListOptions = {}): AsyncGenerator<TrustRule, void, undefined> {
-    return pagesOf(options, async (query, send) => {
-      const answer = await this.#transport.json('listTrustRules', { path: { account }, query }, send);
-      return { items: answer.rules, next: answer.next_cursor };
-    });
+  list(account: string, options?: ListOptions): AsyncGenerator<TrustRule, void, undefined> {
+    return this.#transport.list('listTrustRules', 'rules', { path: { account } }, options);
   }
 
   async create(account: string, rule: TrustRuleRequest, options?: CallOptions): Promise<TrustRule> {

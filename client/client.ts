@@ -22,14 +22,12 @@ import type {
 } from './contract.ts';
 import { servicePath } from './names.ts';
 import { Nodes } from './nodes.ts';
-import { pagesOf } from './pages.ts';
-import type { ListOptions } from './pages.ts';
 import { LogIns, Users } from './people.ts';
 import { Environments, Settings, SpawnTokens } from './services.ts';
 import { followEvents } from './streams.ts';
 import type { StreamOptions } from './streams.ts';
 import { Transport } from './transport.ts';
-import type { CallInput, EndpointName, SendOptions, TransportOptions } from './transport.ts';
+import type { CallInput, EndpointName, ListOptions, SendOptions, TransportOptions } from './transport.ts';
 
 export interface EnvironmentOptions extends CallOptions {
   /** Default: `default`. */
@@ -159,27 +157,18 @@ export class BerthClient {
     options: ListOptions & { readonly start?: Date; readonly end?: Date } = {},
   ): AsyncGenerator<BackendListItem, void, undefined> {
     const path = servicePath(service);
-    const times = { start: options.start?.toISOString(), end: options.end?.toISOString() };
-    return pagesOf(options, async (page, send) => {
-      const answer = await this.#transport.json('serviceBackends', { path, query: { ...times, ...page } }, send);
-      return { items: answer.backends, next: answer.next_cursor };
-    });
+    const query = { start: options.start?.toISOString(), end: options.end?.toISOString() };
+    return this.#transport.list('serviceBackends', 'backends', { path, query }, options);
   }
 
   /** The running backends of an account, newest first. */
-  runningBackends(account: string, options: ListOptions = {}): AsyncGenerator<RunningBackend, void, undefined> {
-    return pagesOf(options, async (query, send) => {
-      const answer = await this.#transport.json('accountBackends', { path: { account }, query }, send);
-      return { items: answer.running_backends, next: answer.next_cursor };
-    });
+  runningBackends(account: string, options?: ListOptions): AsyncGenerator<RunningBackend, void, undefined> {
+    return this.#transport.list('accountBackends', 'running_backends', { path: { account } }, options);
   }
 
   /** The names of an account's services, without the account. */
-  services(account: string, options: ListOptions = {}): AsyncGenerator<string, void, undefined> {
-    return pagesOf(options, async (query, send) => {
-      const answer = await this.#transport.json('listServices', { path: { account }, query }, send);
-      return { items: answer.services, next: answer.next_cursor };
-    });
+  services(account: string, options?: ListOptions): AsyncGenerator<string, void, undefined> {
+    return this.#transport.list('listServices', 'services', { path: { account } }, options);
   }
 
   /** A service and its environments. */
@@ -204,12 +193,8 @@ export class BerthClient {
   }
 
   /** The images of a service, newest first. */
-  images(service: string, options: ListOptions = {}): AsyncGenerator<Image, void, undefined> {
-    const path = servicePath(service);
-    return pagesOf(options, async (query, send) => {
-      const answer = await this.#transport.json('serviceImages', { path, query }, send);
-      return { items: answer.images, next: answer.next_cursor };
-    });
+  images(service: string, options?: ListOptions): AsyncGenerator<Image, void, undefined> {
+    return this.#transport.list('serviceImages', 'images', { path: servicePath(service) }, options);
   }
 
   /** Sets the image that new backends run by default: a tag or a digest. */

@@ -11,6 +11,11 @@ export type { LogIns, Users } from './people.ts';
 export type { Environments, Settings, SpawnTokens } from './services.ts';
 export { BerthError } from './errors.ts';
 export type { BerthErrorDetails, ClientErrorCode } from './errors.ts';
-export type { ListOptions } from './pages.ts';
 export type { StreamOptions } from './streams.ts';
-export type { CallInput, EndpointName, SendOptions, TransportOptions as ClientOptions } from './transport.ts';
+export type {
+  CallInput,
+  EndpointName,
+  ListOptions,
+  SendOptions,
+  TransportOptions as ClientOptions,
+} from './transport.ts';

@@ -15,9 +15,7 @@ import type {
   UpdateUserRequest,
   User,
 } from './contract.ts';
-import { pagesOf } from './pages.ts';
-import type { ListOptions } from './pages.ts';
-import type { Transport } from './transport.ts';
+import type { ListOptions, Transport } from './transport.ts';
 
 /** Users. Only administrators who have logged in may manage them. */
 export class Users {
@@ -28,11 +26,8 @@ export class Users {
   }
 
   /** The users of the platform, oldest first. */
-  list(options: ListOptions = {}): AsyncGenerator<User, void, undefined> {
-    return pagesOf(options, async (query, send) => {
-      const answer = await this.#transport.json('listUsers', { path: undefined, query }, send);
-      return { items: answer.users, next: answer.next_cursor };
-    });
+  list(options?: ListOptions): AsyncGenerator<User, void, undefined> {
+    return this.#transport.list('listUsers', 'users', { path: undefined }, options);
   }
 
   /** Creates a user, who sets a password with the invitation. Only this response has it. */
@@ -81,11 +76,8 @@ export class LogIns {
   }
 
   /** The log-ins of the caller that have not ended, newest first. */
-  list(options: ListOptions = {}): AsyncGenerator<LogIn, void, undefined> {
-    return pagesOf(options, async (query, send) => {
-      const answer = await this.#transport.json('listLogIns', { path: undefined, query }, send);
-      return { items: answer.log_ins, next: answer.next_cursor };
-    });
+  list(options?: ListOptions): AsyncGenerator<LogIn, void, undefined> {
+    return this.#transport.list('listLogIns', 'log_ins', { path: undefined }, options);
   }
 
   /** Ends all log-ins of the caller but this one. */

@@ -45,6 +45,23 @@ export interface SendOptions {
   readonly onLost?: (() => void) | undefined;
 }
 
+export interface ListOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** How long one attempt to get a page may take. Default: that of the client. */
+  readonly timeoutMs?: number | undefined;
+  /** The most items on a page: a small page arrives sooner, large pages need fewer requests. Default: that of the server. */
+  readonly pageSize?: number | undefined;
+}
+
+/** Endpoints that answer with a page of a list, and with the cursor of the next page. */
+type ListName = {
+  [Name in EndpointName]: 'next_cursor' extends keyof Endpoints[Name]['answer'] ? Name : never;
+}[EndpointName];
+
+type Answer<Name extends EndpointName> = Endpoints[Name]['answer'];
+
+type Item<Items> = Items extends readonly (infer T)[] ? T : never;
+
 export interface PreparedRequest {
   readonly url: string;
   readonly method: string;
@@ -99,6 +116,22 @@ export class Transport {
         limit.end();
       }
     }
+  }
+
+  /** All items of a list, which its pages have in `field`. Each page is requested when the items before it are consumed. */
+  async *list<Name extends ListName, Field extends keyof Answer<Name>>(
+    name: Name,
+    field: Field,
+    { path, query }: CallInput<Name>,
+    { pageSize, signal, timeoutMs }: ListOptions = {},
+  ): AsyncGenerator<Item<Answer<Name>[Field]>, void, undefined> {
+    let cursor: string | undefined;
+    do {
+      const input = { path, query: { ...query, limit: pageSize, cursor } } as CallInput<Name>;
+      const page: Answer<Name> = await this.json(name, input, { signal, timeoutMs });
+      yield* page[field] as Item<Answer<Name>[Field]>[];
+      cursor = page.next_cursor;
+    } while (cursor !== undefined);
   }
 
   /** A request to an endpoint, ready to be sent. Throws `TypeError` for a name that cannot stand in a path. */

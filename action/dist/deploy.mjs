@@ -86,22 +86,6 @@ async function sendIdempotent(transport, name, input, { signal, timeoutMs } = {}
 		repeatable: true
 	});
 }
-// client/pages.ts
-/** All items of a list. Each page is requested when the items before it are consumed. */
-async function* pagesOf({ pageSize, signal, timeoutMs }, readPage) {
-	let cursor;
-	do {
-		const { items, next } = await readPage({
-			limit: pageSize,
-			cursor
-		}, {
-			signal,
-			timeoutMs
-		});
-		yield* items;
-		cursor = next;
-	} while (cursor !== void 0);
-}
 // client/accounts.ts
 /** Accounts: their members, limits, access tokens, trust rules and audit. */
 var Accounts = class {
@@ -110,17 +94,8 @@ var Accounts = class {
 		this.#transport = transport;
 	}
 	/** The accounts that the token is valid for; for an administrator who has logged in, all accounts. */
-	list(options = {}) {
-		return pagesOf(options, async (query, send) => {
-			const answer = await this.#transport.json("listAccounts", {
-				path: void 0,
-				query
-			}, send);
-			return {
-				items: answer.accounts,
-				next: answer.next_cursor
-			};
-		});
+	list(options) {
+		return this.#transport.list("listAccounts", "accounts", { path: void 0 }, options);
 	}
 	async create(account, options) {
 		const input = {
@@ -164,30 +139,12 @@ var Accounts = class {
 		}, options);
 	}
 	/** What was changed in an account, newest first. */
-	audit(account, options = {}) {
-		return pagesOf(options, async (query, send) => {
-			const answer = await this.#transport.json("accountAudit", {
-				path: { account },
-				query
-			}, send);
-			return {
-				items: answer.records,
-				next: answer.next_cursor
-			};
-		});
+	audit(account, options) {
+		return this.#transport.list("accountAudit", "records", { path: { account } }, options);
 	}
 	/** What was changed outside of accounts (users, accounts, log-ins), newest first. */
-	platformAudit(options = {}) {
-		return pagesOf(options, async (query, send) => {
-			const answer = await this.#transport.json("platformAudit", {
-				path: void 0,
-				query
-			}, send);
-			return {
-				items: answer.records,
-				next: answer.next_cursor
-			};
-		});
+	platformAudit(options) {
+		return this.#transport.list("platformAudit", "records", { path: void 0 }, options);
 	}
 };
 /** Access tokens of accounts. */
@@ -197,17 +154,8 @@ var AccessTokens = class {
 		this.#transport = transport;
 	}
 	/** The tokens of an account, newest first: all for an owner, those that act for the caller otherwise. */
-	list(account, options = {}) {
-		return pagesOf(options, async (query, send) => {
-			const answer = await this.#transport.json("listTokens", {
-				path: { account },
-				query
-			}, send);
-			return {
-				items: answer.tokens,
-				next: answer.next_cursor
-			};
-		});
+	list(account, options) {
+		return this.#transport.list("listTokens", "tokens", { path: { account } }, options);
 	}
 	/** Creates a token, which may allow no more than the caller may do. Only this response has the token itself. */
 	async create(account, token, options) {
@@ -234,17 +182,8 @@ var TrustRules = class {
 	constructor(transport) {
 		this.#transport = transport;
 	}
-	list(account, options = {}) {
-		return pagesOf(options, async (query, send) => {
-			const answer = await this.#transport.json("listTrustRules", {
-				path: { account },
-				query
-			}, send);
-			return {
-				items: answer.rules,
-				next: answer.next_cursor
-			};
-		});
+	list(account, options) {
+		return this.#transport.list("listTrustRules", "rules", { path: { account } }, options);
 	}
 	async create(account, rule, options) {
 		return await this.#transport.json("createTrustRule", {
@@ -679,6 +618,26 @@ var Transport = class {
 			}
 		}
 	}
+	/** All items of a list, which its pages have in `field`. Each page is requested when the items before it are consumed. */
+	async *list(name, field, { path, query }, { pageSize, signal, timeoutMs } = {}) {
+		let cursor;
+		do {
+			const input = {
+				path,
+				query: {
+					...query,
+					limit: pageSize,
+					cursor
+				}
+			};
+			const page = await this.json(name, input, {
+				signal,
+				timeoutMs
+			});
+			yield* page[field];
+			cursor = page.next_cursor;
+		} while (cursor !== void 0);
+	}
 	/** A request to an endpoint, ready to be sent. Throws `TypeError` for a name that cannot stand in a path. */
 	prepare(name, { path, query, body }) {
 		const { method, needsToken, path: template } = endpoints[name];
@@ -1045,17 +1004,8 @@ var Users = class {
 		this.#transport = transport;
 	}
 	/** The users of the platform, oldest first. */
-	list(options = {}) {
-		return pagesOf(options, async (query, send) => {
-			const answer = await this.#transport.json("listUsers", {
-				path: void 0,
-				query
-			}, send);
-			return {
-				items: answer.users,
-				next: answer.next_cursor
-			};
-		});
+	list(options) {
+		return this.#transport.list("listUsers", "users", { path: void 0 }, options);
 	}
 	/** Creates a user, who sets a password with the invitation. Only this response has it. */
 	async create(user, options) {
@@ -1112,17 +1062,8 @@ var LogIns = class {
 		});
 	}
 	/** The log-ins of the caller that have not ended, newest first. */
-	list(options = {}) {
-		return pagesOf(options, async (query, send) => {
-			const answer = await this.#transport.json("listLogIns", {
-				path: void 0,
-				query
-			}, send);
-			return {
-				items: answer.log_ins,
-				next: answer.next_cursor
-			};
-		});
+	list(options) {
+		return this.#transport.list("listLogIns", "log_ins", { path: void 0 }, options);
 	}
 	/** Ends all log-ins of the caller but this one. */
 	async logOutOthers(options) {
@@ -1362,49 +1303,22 @@ var BerthClient = class {
 	/** The backends of a service, newest first; `start` and `end` limit the time of their creation. */
 	backends(service, options = {}) {
 		const path = servicePath(service);
-		const times = {
+		const query = {
 			start: options.start?.toISOString(),
 			end: options.end?.toISOString()
 		};
-		return pagesOf(options, async (page, send) => {
-			const answer = await this.#transport.json("serviceBackends", {
-				path,
-				query: {
-					...times,
-					...page
-				}
-			}, send);
-			return {
-				items: answer.backends,
-				next: answer.next_cursor
-			};
-		});
+		return this.#transport.list("serviceBackends", "backends", {
+			path,
+			query
+		}, options);
 	}
 	/** The running backends of an account, newest first. */
-	runningBackends(account, options = {}) {
-		return pagesOf(options, async (query, send) => {
-			const answer = await this.#transport.json("accountBackends", {
-				path: { account },
-				query
-			}, send);
-			return {
-				items: answer.running_backends,
-				next: answer.next_cursor
-			};
-		});
+	runningBackends(account, options) {
+		return this.#transport.list("accountBackends", "running_backends", { path: { account } }, options);
 	}
 	/** The names of an account's services, without the account. */
-	services(account, options = {}) {
-		return pagesOf(options, async (query, send) => {
-			const answer = await this.#transport.json("listServices", {
-				path: { account },
-				query
-			}, send);
-			return {
-				items: answer.services,
-				next: answer.next_cursor
-			};
-		});
+	services(account, options) {
+		return this.#transport.list("listServices", "services", { path: { account } }, options);
 	}
 	/** A service and its environments. */
 	async service(service, options) {
@@ -1434,18 +1348,8 @@ var BerthClient = class {
 		});
 	}
 	/** The images of a service, newest first. */
-	images(service, options = {}) {
-		const path = servicePath(service);
-		return pagesOf(options, async (query, send) => {
-			const answer = await this.#transport.json("serviceImages", {
-				path,
-				query
-			}, send);
-			return {
-				items: answer.images,
-				next: answer.next_cursor
-			};
-		});
+	images(service, options) {
+		return this.#transport.list("serviceImages", "images", { path: servicePath(service) }, options);
 	}
 	/** Sets the image that new backends run by default: a tag or a digest. */
 	async setImage(service, image, { environment, signal, timeoutMs } = {}) {

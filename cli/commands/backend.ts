@@ -4,7 +4,6 @@ import type { Backend, BackendListItem, BackendStatus, RunningBackend } from '..
 import { duration, positive } from '../arguments.ts';
 import { collect } from '../collect.ts';
 import { withExamples } from '../examples.ts';
-import { safeText } from '../output/safe-text.ts';
 import { fields, table } from '../output/table.ts';
 import { ago } from '../output/time-text.ts';
 import type { Session } from '../session.ts';
@@ -137,7 +136,7 @@ export function stopCommand(session: Session, name: string) {
         const { status } = wait
           ? await client.waitUntilTerminated(backend, { signal: session.signal })
           : { status: force ? 'hard-terminating' : 'terminating' };
-        session.output.done({ backend, status }, `${safeText(backend)} is ${status}`);
+        session.output.done({ backend, status }, `${backend} is ${status}`);
       }
     });
   return withExamples(command, `${name === 'stop' ? 'backend stop' : name} tb7rq01a2b3c4d5e6f --wait`);

@@ -3,7 +3,6 @@ import { Command } from '@commander-js/extra-typings';
 import { confirmDeletion } from '../confirm.ts';
 import { usageError } from '../errors.ts';
 import { withExamples } from '../examples.ts';
-import { safeText } from '../output/safe-text.ts';
 import type { Session } from '../session.ts';
 import { environmentsTable, useImageCommand } from './service.ts';
 
@@ -26,12 +25,7 @@ function listCommand(session: Session) {
     .argument('<service>', 'SERVICE or ACCOUNT/SERVICE')
     .action(async (name) => {
       const client = await session.client();
-      const [account = '', service = ''] = (await session.service(name)).split('/');
-      const { environments } = await client.call(
-        'environments',
-        { path: { account, service } },
-        { signal: session.signal },
-      );
+      const environments = await client.environments.list(await session.service(name), { signal: session.signal });
       session.output.data(environments, environmentsTable(environments));
     });
 }
@@ -45,15 +39,15 @@ function createCommand(session: Session) {
     .option('-c, --cluster <name>', 'where new backends run (default: the default cluster)')
     .action(async (given, { image, cluster }) => {
       const client = await session.client();
-      const { account, service, environment: name } = await environmentPath(session, given);
-      const body = {
+      const { service, environment: name } = await namedEnvironment(session, given);
+      const environment = {
         name,
         ...(image !== undefined && { image_tag: image }),
         ...(cluster !== undefined && { cluster }),
       };
-      await client.call('createEnvironment', { path: { account, service }, body }, { signal: session.signal });
-      const full = `${account}/${service}/${name}`;
-      session.output.done({ environment: full }, `Created the environment ${safeText(full)}`);
+      await client.environments.create(service, environment, { signal: session.signal });
+      const full = `${service}/${name}`;
+      session.output.done({ environment: full }, `Created the environment ${full}`);
     });
   return withExamples(command, 'environment create draw/staging --image v2');
 }
@@ -66,17 +60,16 @@ function deleteCommand(session: Session) {
     .option('-y, --yes', 'do not ask')
     .action(async (given, { yes = false }) => {
       const client = await session.client();
-      const path = await environmentPath(session, given);
-      const full = `${path.account}/${path.service}/${path.environment}`;
-      await confirmDeletion(session, { what: `This deletes the environment ${full}.`, name: path.environment, yes });
-      await client.call('deleteEnvironment', { path, body: undefined }, { signal: session.signal });
-      session.output.done({ environment: full, deleted: true }, `Deleted the environment ${safeText(full)}`);
+      const { service, environment } = await namedEnvironment(session, given);
+      const full = `${service}/${environment}`;
+      await confirmDeletion(session, { what: `This deletes the environment ${full}.`, name: environment, yes });
+      await client.environments.delete(service, environment, { signal: session.signal });
+      session.output.done({ environment: full, deleted: true }, `Deleted the environment ${full}`);
     });
 }
 
-async function environmentPath(session: Session, given: string) {
-  const { service: full, environment } = await session.serviceAndEnvironment(given);
+async function namedEnvironment(session: Session, given: string) {
+  const { service, environment } = await session.serviceAndEnvironment(given);
   if (environment === undefined) throw usageError(`"${given}" names no environment, use SERVICE/ENVIRONMENT`);
-  const [account = '', service = ''] = full.split('/');
-  return { account, service, environment };
+  return { service, environment };
 }

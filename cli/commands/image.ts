@@ -13,7 +13,6 @@ import { CliError, exitCodes } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import { loadArchive } from '../push/docker.ts';
 import { Progress } from '../output/progress.ts';
-import { safeText } from '../output/safe-text.ts';
 import { table } from '../output/table.ts';
 import { ago } from '../output/time-text.ts';
 import { deleteImage } from '../registry.ts';
@@ -76,7 +75,7 @@ function removeCommand(session: Session) {
       const { digest } = await findImage(session, client, { service, reference });
       await confirmDeletion(session, { what: `This deletes the image ${digest} of ${service}.`, name: reference, yes });
       await deleteImage(session, service, digest);
-      session.output.done({ service, digest, deleted: true }, `Deleted ${digest} of ${safeText(service)}`);
+      session.output.done({ service, digest, deleted: true }, `Deleted ${digest} of ${service}`);
     });
   return withExamples(command, 'image rm draw v1', 'image rm draw sha256:4f5a… --yes');
 }

@@ -9,7 +9,6 @@ import type { Login } from '../config/file.ts';
 import { CliError, exitCodes, usageError } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import { openInBrowser } from '../open-in-browser.ts';
-import { safeText } from '../output/safe-text.ts';
 import { accountNames, newClient } from '../session.ts';
 import type { Session } from '../session.ts';
 
@@ -58,7 +57,7 @@ async function login(session: Session, options: LoginOptions): Promise<void> {
   const logins = await readLogins(session.loginsPath);
   const stored: Login = { ...login, ...(account !== undefined && { account }) };
   await writeLogins(session.loginsPath, { current: host, hosts: { ...logins.hosts, [host]: stored } });
-  const as = safeText(account ?? login.user ?? 'an administrator');
+  const as = account ?? login.user ?? 'an administrator';
   session.output.done({ host, account: account ?? null, user: login.user ?? null }, `Logged in to ${host} as ${as}`);
   if (session.io.env['BERTH_TOKEN'])
     session.output.warning('BERTH_TOKEN is set: commands use it instead of this log-in');
@@ -78,7 +77,7 @@ async function browserLogin(session: Session, host: string, mayOpen: boolean): P
   if (!prompts.canAsk) {
     throw usageError('There is no terminal to ask for the code of the page', 'Use --token-stdin with an access token');
   }
-  const { token } = await client.call('beginCliLogin', { path: undefined, body: undefined }, { signal });
+  const { token } = await client.logIns.beginCli({ signal });
   const page = `${host}/cli-login/${token}`;
   output.message(`Open this page, and confirm the log-in:\n\n  ${page}\n`);
   if (mayOpen) await openInBrowser(page, session.io.env);
@@ -100,12 +99,11 @@ async function completed({ prompts, output, signal }: Session, client: BerthClie
       validate: (given) => (/^\s*\d[\d\s]*$/.test(given) ? undefined : 'The code has six digits'),
     });
     try {
-      const body = { code: code.replaceAll(/\s/g, '') };
-      const made = await client.call('completeCliLogin', { path: { token }, body }, { signal });
+      const made = await client.logIns.completeCli(token, code.replaceAll(/\s/g, ''), { signal });
       return { token: made.token, user: made.user_email, session: made.uuid };
     } catch (error) {
       if (!(error instanceof BerthError && error.code === 'Forbidden')) throw error;
-      output.warning(safeText(error.message));
+      output.warning(error.message);
     }
   }
 }
@@ -143,7 +141,7 @@ async function logout(session: Session): Promise<void> {
     ...(current !== undefined && current !== host && { current }),
     hosts: others,
   });
-  if (problem) session.output.warning(`The platform has not ended the log-in: ${safeText(problem.message)}`);
+  if (problem) session.output.warning(`The platform has not ended the log-in: ${problem.message}`);
   session.output.done({ host, logged_out: true }, `Logged out of ${host}`);
 }
 
@@ -151,7 +149,7 @@ async function logout(session: Session): Promise<void> {
 async function ended(session: Session, host: string, { token, session: uuid }: Login): Promise<Error | undefined> {
   if (uuid === undefined) return undefined;
   try {
-    await newClient(host, token).call('logOut', { path: { uuid } }, { signal: session.signal });
+    await newClient(host, token).logIns.logOut(uuid, { signal: session.signal });
     return undefined;
   } catch (error) {
     if (error instanceof BerthError && error.status !== 401 && error.status !== 404) return error;

@@ -1,7 +1,6 @@
 /** `berth node`. */
 import { Command } from '@commander-js/extra-typings';
 import { withExamples } from '../examples.ts';
-import { safeText } from '../output/safe-text.ts';
 import { table } from '../output/table.ts';
 import { ago } from '../output/time-text.ts';
 import type { Session } from '../session.ts';
@@ -47,7 +46,7 @@ function drainCommand(session: Session) {
     .action(async (node) => {
       const client = await session.client();
       await client.nodes.drain(node, { signal: session.signal });
-      session.output.done({ node, drained: true }, `${safeText(node)} accepts no new backends`);
+      session.output.done({ node, drained: true }, `${node} accepts no new backends`);
     });
   return withExamples(command, 'node drain machine-2');
 }
@@ -60,6 +59,6 @@ function undrainCommand(session: Session) {
     .action(async (node) => {
       const client = await session.client();
       await client.nodes.undrain(node, { signal: session.signal });
-      session.output.done({ node, drained: false }, `${safeText(node)} accepts new backends`);
+      session.output.done({ node, drained: false }, `${node} accepts new backends`);
     });
 }

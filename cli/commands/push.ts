@@ -143,19 +143,15 @@ async function pushFromArchive(
 /** The name of a service's images in the registry. Creates the service if it may. */
 async function imageName(session: Session, service: string, mayCreate: boolean): Promise<string> {
   const client = await session.client();
-  const [account = '', name = ''] = service.split('/');
-  const read = async () => {
-    const path = { account, service: name };
-    return (await client.call('imageName', { path }, { signal: session.signal })).imageName;
-  };
+  const { signal } = session;
   try {
-    return await read();
+    return await client.imageName(service, { signal });
   } catch (error) {
     if (!(error instanceof BerthError && error.code === 'ServiceNotFound')) throw error;
     await allowCreation(session, service, mayCreate);
-    await client.createService(service, { signal: session.signal });
+    await client.createService(service, { signal });
     session.output.message(`Created the service ${safeText(service)}`);
-    return await read();
+    return await client.imageName(service, { signal });
   }
 }
 

@@ -3,7 +3,6 @@ import { Command } from '@commander-js/extra-typings';
 import type { Image } from '../../client/index.ts';
 import { CliError, exitCodes } from '../errors.ts';
 import { withExamples } from '../examples.ts';
-import { safeText } from '../output/safe-text.ts';
 import type { Session } from '../session.ts';
 
 export function rollbackCommand(session: Session) {
@@ -41,9 +40,7 @@ async function rollBack(session: Session, name: string): Promise<void> {
   await client.setImage(service, to.digest, { environment: environmentName, signal });
   output.done(
     { service, environment: environmentName, from: from.digest, to: to.digest },
-    safeText(
-      `New backends of ${service}/${environmentName} run ${to.digest}, pushed ${to.upload_time}, and no more ${from.digest}`,
-    ),
+    `New backends of ${service}/${environmentName} run ${to.digest}, pushed ${to.upload_time}, and no more ${from.digest}`,
   );
 }
 

@@ -45,7 +45,7 @@ function createCommand(session: Session) {
       const client = await session.client();
       const service = await session.service(name);
       await client.createService(service, { signal: session.signal });
-      session.output.done({ service }, `Created the service ${safeText(service)}`);
+      session.output.done({ service }, `Created the service ${service}`);
     });
 }
 
@@ -101,14 +101,13 @@ function deleteCommand(session: Session) {
     .action(async (given, { yes = false }) => {
       const client = await session.client();
       const service = await session.service(given);
-      const [account = '', name = ''] = service.split('/');
+      const name = service.slice(service.indexOf('/') + 1);
       // A service that does not exist needs no consent.
       await client.service(service, { signal: session.signal });
       const what = `This deletes the service ${service}, stops its backends and deletes its images.`;
       await confirmDeletion(session, { what, name, yes });
-      const path = { account, service: name };
-      await client.call('deleteService', { path, body: undefined }, { signal: session.signal });
-      session.output.done({ service, deleted: true }, `Deleted the service ${safeText(service)}`);
+      await client.deleteService(service, { signal: session.signal });
+      session.output.done({ service, deleted: true }, `Deleted the service ${service}`);
     });
   return withExamples(command, 'service delete draw', 'service delete draw --yes');
 }
@@ -130,7 +129,7 @@ export function useImageCommand(session: Session) {
       await client.setImage(service, image, { environment, signal: session.signal });
       session.output.done(
         { service, environment, image },
-        `New backends of ${safeText(`${service}/${environment}`)} run ${safeText(image)}`,
+        `New backends of ${`${service}/${environment}`} run ${image}`,
       );
     });
   return withExamples(command, 'service use-image draw v2', 'service use-image draw/staging sha256:4f5a…');

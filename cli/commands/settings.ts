@@ -57,25 +57,19 @@ export function settingsCommand(session: Session) {
 async function settings(session: Session, name: string, options: SettingsOptions): Promise<void> {
   const { signal, output } = session;
   const client = await session.client();
-  const [account = '', service = ''] = (await session.service(name)).split('/');
-  const path = { account, service };
+  const service = await session.service(name);
   const change = await changeOf(session, options);
-  if (Object.keys(change).length > 0) {
-    const body = change as ServiceSettingsChange;
-    await client.call('changeServiceSettings', { path, body }, { signal, repeatable: true });
-  }
-  if (options.public !== undefined) {
-    await client.call('setVisibility', { path, body: { public: options.public } }, { signal, repeatable: true });
-  }
-  const [current, visibility] = await Promise.all([
-    client.call('serviceSettings', { path }, { signal }),
-    client.call('visibility', { path }, { signal }),
+  if (Object.keys(change).length > 0) await client.settings.change(service, change, { signal });
+  if (options.public !== undefined) await client.settings.setPublic(service, options.public, { signal });
+  const [current, isPublic] = await Promise.all([
+    client.settings.get(service, { signal }),
+    client.settings.isPublic(service, { signal }),
   ]);
-  output.data({ ...current, public: visibility.public }, settingsText(current, visibility.public));
+  output.data({ ...current, public: isPublic }, settingsText(current, isPublic));
 }
 
 /** A request with the changes. Settings that this version does not know can be set by their names, too. */
-async function changeOf(session: Session, options: SettingsOptions): Promise<Record<string, unknown>> {
+async function changeOf(session: Session, options: SettingsOptions): Promise<ServiceSettingsChange> {
   const unset = Object.fromEntries((options.unset ?? []).map((name) => [name, null]));
   const deleted = (names: readonly string[] = []) => Object.fromEntries(names.map((name) => [name, null]));
   const env = { ...options.env, ...deleted(options.unsetEnv) };

@@ -1,7 +1,6 @@
 /** `berth service stop-all`. */
 import { Command } from '@commander-js/extra-typings';
 import { withExamples } from '../examples.ts';
-import { safeText } from '../output/safe-text.ts';
 import type { Session } from '../session.ts';
 
 export function stopAllCommand(session: Session) {
@@ -16,16 +15,14 @@ export function stopAllCommand(session: Session) {
     .action(async (name, { dryRun = false, force = false, before }) => {
       const client = await session.client();
       const service = await session.service(name);
-      const [account = '', serviceName = ''] = service.split('/');
-      const body = { before: before ?? new Date().toISOString(), dry_run: dryRun, hard: force };
-      const path = { account, service: serviceName };
-      const answer = await client.call('terminateBackends', { path, body }, { signal: session.signal });
+      const wanted = { before: before ?? new Date().toISOString(), dry_run: dryRun, hard: force };
+      const answer = await client.stopBackends(service, wanted, { signal: session.signal });
       const { backend_count: running, terminated_count: stopped } = answer;
       session.output.done(
         { service, backend_count: running, stopped_count: stopped, dry_run: dryRun },
         dryRun
-          ? `${counted(running)} of ${safeText(service)} would be stopped`
-          : `${counted(stopped)} of ${safeText(service)} ${stopped === 1 ? 'is' : 'are'} stopping`,
+          ? `${counted(running)} of ${service} would be stopped`
+          : `${counted(stopped)} of ${service} ${stopped === 1 ? 'is' : 'are'} stopping`,
       );
     });
   return withExamples(command, 'service stop-all draw --dry-run', 'service stop-all draw');

@@ -2,7 +2,7 @@
 import { Command } from '@commander-js/extra-typings';
 import type { AccessToken } from '../../client/index.ts';
 import { duration, several } from '../arguments.ts';
-import { allPages, collect } from '../collect.ts';
+import { collect } from '../collect.ts';
 import { usageError } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import { safeText } from '../output/safe-text.ts';
@@ -33,14 +33,13 @@ function createCommand(session: Session) {
     .option('--expires <duration>', 'for how long it is valid, such as 30d (default: until it is revoked)', duration)
     .action(async (name, { scope, service, expires }) => {
       const client = await session.client();
-      const body = {
+      const wanted = {
         name,
         scopes: scopesOf(scope),
         ...(service && { services: service }),
         ...(expires !== undefined && { expires_in_seconds: expires }),
       };
-      const path = { account: await session.account() };
-      const created = await client.call('createToken', { path, body }, { signal: session.signal });
+      const created = await client.tokens.create(await session.account(), wanted, { signal: session.signal });
       session.output.data(created, created.token);
       session.output.message(`Created the token ${safeText(created.id)}. It is shown this once`);
     });
@@ -66,13 +65,7 @@ function listCommand(session: Session) {
     .description('Lists the access tokens of the account, newest first, without their secrets.')
     .action(async () => {
       const client = await session.client();
-      const path = { account: await session.account() };
-      const tokens = await collect(
-        allPages<AccessToken>(async (cursor) => {
-          const page = await client.call('listTokens', { path, query: { cursor } }, { signal: session.signal });
-          return { items: page.tokens, next: page.next_cursor };
-        }),
-      );
+      const tokens = await collect(client.tokens.list(await session.account(), { signal: session.signal }));
       session.output.data(tokens, tokensTable(tokens));
     });
 }
@@ -99,8 +92,7 @@ function revokeCommand(session: Session) {
     .argument('<id>', 'the ID of a token, from "berth token list"')
     .action(async (id) => {
       const client = await session.client();
-      const path = { account: await session.account(), token_id: id };
-      await client.call('revokeToken', { path, body: undefined }, { signal: session.signal });
-      session.output.done({ id, revoked: true }, `Revoked the token ${safeText(id)}`);
+      await client.tokens.revoke(await session.account(), id, { signal: session.signal });
+      session.output.done({ id, revoked: true }, `Revoked the token ${id}`);
     });
 }

@@ -43,7 +43,7 @@ export class Output {
     else if (text !== '') this.#stdout.write(`${text}\n`);
   }
 
-  /** Prints a message for the person. */
+  /** Prints a message for the person, which must be safe for a terminal. */
   message(text: string): void {
     this.#stderr.write(`${text}\n`);
   }
@@ -51,11 +51,11 @@ export class Output {
   /** Prints a result of which the data is `value`; without `--json` the sentence is a message, since scripts have the exit code. */
   done(value: unknown, sentence: string): void {
     if (this.json) this.data(value, '');
-    else this.message(sentence);
+    else this.message(safeText(sentence));
   }
 
   warning(text: string): void {
-    this.message(`${this.messageColors.yellow('Warning:')} ${text}`);
+    this.message(`${this.messageColors.yellow('Warning:')} ${safeText(text)}`);
   }
 
   error({ exitCode: _exitCode, ...report }: ErrorReport): void {

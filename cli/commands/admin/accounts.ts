@@ -3,8 +3,7 @@ import { Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { nonNegative } from '../../arguments.ts';
 import { withExamples } from '../../examples.ts';
 import { fields, table } from '../../output/table.ts';
-import { safeText } from '../../output/safe-text.ts';
-import { allPages, collect } from '../../collect.ts';
+import { collect } from '../../collect.ts';
 import type { Session } from '../../session.ts';
 
 export function accountCommand(session: Session) {
@@ -22,9 +21,9 @@ function createCommand(session: Session) {
     .option('--owner <email>', 'the user that becomes owner (default: you)')
     .action(async (name, { owner }) => {
       const client = await session.client();
-      const body = { name, ...(owner !== undefined && { owner_email: owner }) };
-      await client.call('createAccount', { path: undefined, body }, { signal: session.signal });
-      session.output.done({ account: name }, `Created the account ${safeText(name)}`);
+      const account = { name, ...(owner !== undefined && { owner_email: owner }) };
+      await client.accounts.create(account, { signal: session.signal });
+      session.output.done({ account: name }, `Created the account ${name}`);
     });
   return withExamples(command, 'admin account create acme --owner ada@example.com');
 }
@@ -36,16 +35,7 @@ function listCommand(session: Session) {
     .description('Lists the accounts that the log-in is valid for; for an administrator, all accounts.')
     .action(async () => {
       const client = await session.client();
-      const accounts = await collect(
-        allPages(async (cursor) => {
-          const page = await client.call(
-            'listAccounts',
-            { path: undefined, query: { cursor } },
-            { signal: session.signal },
-          );
-          return { items: page.accounts, next: page.next_cursor };
-        }),
-      );
+      const accounts = await collect(client.accounts.list({ signal: session.signal }));
       session.output.data(
         accounts,
         table(
@@ -67,15 +57,14 @@ export function limitsCommand(session: Session) {
     .option('--running-backends <count>', 'a number; none: no limit; default: the limit of every account', limit)
     .action(async (name, { connectsPerSecond, runningBackends }) => {
       const client = await session.client();
-      const path = { account: name ?? (await session.account()) };
-      const body = {
+      const account = name ?? (await session.account());
+      const change = {
         ...(connectsPerSecond !== undefined && { connects_per_second: connectsPerSecond }),
         ...(runningBackends !== undefined && { running_backends: runningBackends }),
       };
       const { signal } = session;
-      if (Object.keys(body).length > 0)
-        await client.call('setAccountLimits', { path, body }, { signal, repeatable: true });
-      const limits = await client.call('accountLimits', { path }, { signal });
+      if (Object.keys(change).length > 0) await client.accounts.setLimits(account, change, { signal });
+      const limits = await client.accounts.limits(account, { signal });
       session.output.data(
         limits,
         fields(Object.fromEntries(Object.entries(limits).map(([key, value]) => [key, value === 0 ? 'none' : value]))),

@@ -2,7 +2,6 @@
 import { Command } from '@commander-js/extra-typings';
 import type { AuditRecord } from '../../../client/index.ts';
 import { positive } from '../../arguments.ts';
-import { allPages } from '../../collect.ts';
 import { withExamples } from '../../examples.ts';
 import { safeJson, safeText } from '../../output/safe-text.ts';
 import type { Session } from '../../session.ts';
@@ -29,16 +28,9 @@ export function auditCommand(session: Session) {
 }
 
 async function records(session: Session, platform: boolean, pageSize: number): Promise<AsyncGenerator<AuditRecord>> {
-  const client = await session.client();
-  const { signal } = session;
-  const account = platform ? '' : await session.account();
-  return allPages(async (cursor) => {
-    const query = { cursor, limit: pageSize };
-    const page = platform
-      ? await client.call('platformAudit', { path: undefined, query }, { signal })
-      : await client.call('accountAudit', { path: { account }, query }, { signal });
-    return { items: page.records, next: page.next_cursor };
-  });
+  const { accounts } = await session.client();
+  const options = { pageSize, signal: session.signal };
+  return platform ? accounts.platformAudit(options) : accounts.audit(await session.account(), options);
 }
 
 function recordText({ time, action, details, user_email, token_id, address, status }: AuditRecord): string {

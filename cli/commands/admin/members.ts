@@ -1,7 +1,6 @@
 /** `berth admin member`. */
 import { Argument, Command } from '@commander-js/extra-typings';
 import { withExamples } from '../../examples.ts';
-import { safeText } from '../../output/safe-text.ts';
 import { table } from '../../output/table.ts';
 import { ago } from '../../output/time-text.ts';
 import type { Session } from '../../session.ts';
@@ -23,8 +22,7 @@ function listCommand(session: Session) {
     .description('Lists the members of the account.')
     .action(async () => {
       const client = await session.client();
-      const path = { account: await session.account() };
-      const { members } = await client.call('listMembers', { path }, { signal: session.signal });
+      const members = await client.accounts.members(await session.account(), { signal: session.signal });
       const rows = members.map((each) => [each.user_email, each.role, ago(each.added_at)]);
       session.output.data(members, table(['E-MAIL', 'ROLE', 'ADDED'], rows));
     });
@@ -40,9 +38,9 @@ function setCommand(session: Session) {
     .action(async (email, role) => {
       const client = await session.client();
       const account = await session.account();
-      const body = { user_email: email, role };
-      await client.call('setMember', { path: { account }, body }, { signal: session.signal, repeatable: true });
-      session.output.done({ account, ...body }, safeText(`${email} is ${role} of ${account}`));
+      const member = { user_email: email, role };
+      await client.accounts.setMember(account, member, { signal: session.signal });
+      session.output.done({ account, ...member }, `${email} is ${role} of ${account}`);
     });
   return withExamples(command, 'admin member set ada@example.com member --account acme');
 }
@@ -56,11 +54,10 @@ function removeCommand(session: Session) {
     .action(async (email) => {
       const client = await session.client();
       const account = await session.account();
-      const path = { account, user_email: email };
-      await client.call('removeMember', { path, body: undefined }, { signal: session.signal });
+      await client.accounts.removeMember(account, email, { signal: session.signal });
       session.output.done(
         { account, user_email: email, removed: true },
-        safeText(`${email} is no member of ${account} any more`),
+        `${email} is no member of ${account} any more`,
       );
     });
 }

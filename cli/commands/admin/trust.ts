@@ -1,10 +1,8 @@
 /** `berth admin trust`. */
 import { Command } from '@commander-js/extra-typings';
-import type { TrustRule } from '../../../client/index.ts';
 import { duration, several } from '../../arguments.ts';
-import { allPages, collect } from '../../collect.ts';
+import { collect } from '../../collect.ts';
 import { withExamples } from '../../examples.ts';
-import { safeText } from '../../output/safe-text.ts';
 import { table } from '../../output/table.ts';
 import type { Session } from '../../session.ts';
 
@@ -30,7 +28,7 @@ function createCommand(session: Session) {
     .option('--issuer <url>', "the issuer of ID tokens (default: GitHub's)")
     .action(async (repository, { branch, environment, service, lifetime, issuer }) => {
       const client = await session.client();
-      const body = {
+      const wanted = {
         repository,
         ...(branch !== undefined && { branch }),
         ...(environment !== undefined && { environment }),
@@ -38,9 +36,8 @@ function createCommand(session: Session) {
         ...(lifetime !== undefined && { lifetime_seconds: lifetime }),
         ...(issuer !== undefined && { issuer }),
       };
-      const path = { account: await session.account() };
-      const rule = await client.call('createTrustRule', { path, body }, { signal: session.signal });
-      session.output.done(rule, `Created the trust rule ${safeText(rule.id)}`);
+      const rule = await client.trustRules.create(await session.account(), wanted, { signal: session.signal });
+      session.output.done(rule, `Created the trust rule ${rule.id}`);
     });
   return withExamples(command, 'admin trust create acme/draw --branch main --service draw');
 }
@@ -52,13 +49,7 @@ function listCommand(session: Session) {
     .description('Lists the trust rules of the account, newest first.')
     .action(async () => {
       const client = await session.client();
-      const path = { account: await session.account() };
-      const rules = await collect(
-        allPages<TrustRule>(async (cursor) => {
-          const page = await client.call('listTrustRules', { path, query: { cursor } }, { signal: session.signal });
-          return { items: page.rules, next: page.next_cursor };
-        }),
-      );
+      const rules = await collect(client.trustRules.list(await session.account(), { signal: session.signal }));
       const rows = rules.map((each) => [
         each.id,
         each.repository,
@@ -79,8 +70,7 @@ function deleteCommand(session: Session) {
     .argument('<id>', 'the ID of a rule, from "berth admin trust list"')
     .action(async (id) => {
       const client = await session.client();
-      const path = { account: await session.account(), rule_id: id };
-      await client.call('deleteTrustRule', { path, body: undefined }, { signal: session.signal });
-      session.output.done({ id, deleted: true }, `Deleted the trust rule ${safeText(id)}`);
+      await client.trustRules.delete(await session.account(), id, { signal: session.signal });
+      session.output.done({ id, deleted: true }, `Deleted the trust rule ${id}`);
     });
 }

@@ -6,7 +6,7 @@ import { withExamples } from '../../examples.ts';
 import { safeText } from '../../output/safe-text.ts';
 import { table } from '../../output/table.ts';
 import { ago } from '../../output/time-text.ts';
-import { allPages, collect } from '../../collect.ts';
+import { collect } from '../../collect.ts';
 import type { Session } from '../../session.ts';
 
 export function userCommand(session: Session) {
@@ -26,8 +26,8 @@ function createCommand(session: Session) {
     .option('--admin', 'make the user an administrator')
     .action(async (email, { admin }) => {
       const client = await session.client();
-      const body = { user_email: email, ...(admin && { is_admin: true }) };
-      printInvitation(session, await client.call('createUser', { path: undefined, body }, { signal: session.signal }));
+      const user = { user_email: email, ...(admin && { is_admin: true }) };
+      printInvitation(session, await client.users.create(user, { signal: session.signal }));
     });
   return withExamples(command, 'admin user create ada@example.com');
 }
@@ -39,8 +39,7 @@ function inviteCommand(session: Session) {
     .argument('<email>', 'the e-mail address')
     .action(async (email) => {
       const client = await session.client();
-      const path = { user_email: email };
-      printInvitation(session, await client.call('inviteUser', { path, body: undefined }, { signal: session.signal }));
+      printInvitation(session, await client.users.invite(email, { signal: session.signal }));
     });
 }
 
@@ -58,16 +57,7 @@ function listCommand(session: Session) {
     .description('Lists the users of the platform, oldest first.')
     .action(async () => {
       const client = await session.client();
-      const users = await collect(
-        allPages(async (cursor) => {
-          const page = await client.call(
-            'listUsers',
-            { path: undefined, query: { cursor } },
-            { signal: session.signal },
-          );
-          return { items: page.users, next: page.next_cursor };
-        }),
-      );
+      const users = await collect(client.users.list({ signal: session.signal }));
       const rows = users.map((user) => [
         user.user_email,
         user.is_admin ? 'administrator' : 'user',
@@ -92,9 +82,9 @@ function updateCommand(session: Session) {
       const disabled = disable ? true : enable ? false : undefined;
       if (admin === undefined && disabled === undefined) throw usageError('Say what to change, see --help');
       const client = await session.client();
-      const body = { ...(admin !== undefined && { is_admin: admin }), ...(disabled !== undefined && { disabled }) };
-      await client.call('updateUser', { path: { user_email: email }, body }, { signal: session.signal });
-      session.output.done({ user_email: email, ...body }, `Changed the user ${safeText(email)}`);
+      const change = { ...(admin !== undefined && { is_admin: admin }), ...(disabled !== undefined && { disabled }) };
+      await client.users.update(email, change, { signal: session.signal });
+      session.output.done({ user_email: email, ...change }, `Changed the user ${email}`);
     });
   return withExamples(command, 'admin user update ada@example.com --disable');
 }
