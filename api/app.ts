@@ -16,8 +16,14 @@ import { requestMeter } from './metrics.ts';
 import type { Api } from './dependencies.ts';
 import { hostCheck } from './session-url.ts';
 
-/** Handles a call. The result is sent as JSON; the handler of a stream writes the response itself and returns nothing. */
+/**
+ * Handles a call. The result is sent as JSON, or `ok` if there is none; the handler of a stream, page or archive writes the response itself
+ * and returns nothing.
+ */
 export type Handler<Path extends string, Body, Query> = (api: Api, call: Call<Path, Body, Query>) => Promise<unknown>;
+
+/** The answer to a change that has nothing else to report: `ok` of the contract. */
+const nothingElse = { status: 'ok' };
 
 /** An endpoint with its handler. */
 export interface MountedEndpoint {
@@ -47,7 +53,8 @@ export function answer<Path extends string, Body, Query>(
       if (isOpen) for (const [name, value] of Object.entries(everyOrigin)) request.response.setHeader(name, value);
       const call = await parseCall(api, endpoint, request);
       const result = await audited(api, endpoint, call, handler);
-      if (isJson) sendJson(call.response, endpoint.status, result, { [requestIdHeader]: requestId(call.request) });
+      if (isJson)
+        sendJson(call.response, endpoint.status, result ?? nothingElse, { [requestIdHeader]: requestId(call.request) });
     },
   };
 }

@@ -18,17 +18,16 @@ export const nodeRoutes = [
   }),
   answer(endpoints.drainNode, async (api, { parameters }) => {
     const now = await api.store.now();
-    return await change(api, parameters.node, (node) => drained(node, now));
+    await change(api, parameters.node, (node) => drained(node, now));
   }),
   answer(endpoints.undrainNode, async (api, { parameters }) => await change(api, parameters.node, undrained)),
 ];
 
 /** Writes the change, then notifies the node's worker, which would otherwise notice it with its next heartbeat. */
-async function change(api: Api, id: string, changed: (node: Node) => Node): Promise<{ status: 'ok' }> {
+async function change(api: Api, id: string, changed: (node: Node) => Node): Promise<void> {
   const node = await api.store.update(nodes, id, changed);
   if (!node) throw new ApiError('NodeNotFound', `There is no node "${id}"`);
   await api.bus.publish(nodeDrainChanged, { node: id });
-  return { status: 'ok' };
 }
 
 async function presentNode(api: Api, node: Node, now: Date): Promise<NodeObject> {

@@ -1,6 +1,6 @@
 /** The endpoints about accounts: their tokens, people and rules. */
 import { z } from 'zod';
-import { get, ok, post } from './endpoint.ts';
+import { get, post } from './endpoint.ts';
 import { pageFields, pageQuery } from './pages.ts';
 import {
   accountObject,
@@ -47,21 +47,18 @@ export const accountEndpoints = {
   revokeToken: post('/v2/account/{account}/token/{token_id}/revoke', {
     summary: 'Revoke an access token: within a second, no process accepts it, and its open streams end',
     access: 'manage',
-    answer: ok,
     errors: ['AccountNotFound', 'TokenNotFound'],
   }),
   setUp: post('/v2/setup', {
     summary: 'Create the first administrator with the set-up code that the first start has printed',
     access: 'proof',
     body: setUpRequest,
-    answer: ok,
     errors: ['Forbidden', 'TooManyRequests'],
   }),
   acceptInvitation: post('/v2/invitation', {
     summary: 'Set the password of a user with the code of an invitation',
     access: 'proof',
     body: invitationRequest,
-    answer: ok,
     errors: ['Forbidden', 'TooManyRequests'],
   }),
   logIn: post('/v2/session', {
@@ -74,7 +71,6 @@ export const accountEndpoints = {
   logOut: post('/user-session/{uuid}/delete', {
     summary: 'End a log-in of the caller, of a browser or a command line',
     access: 'login',
-    answer: ok,
     errors: ['TokenNotFound'],
   }),
   listLogIns: get('/v2/user/logins', {
@@ -87,14 +83,12 @@ export const accountEndpoints = {
   logOutOthers: post('/v2/user/logins/end-others', {
     summary: 'End all log-ins of the caller but the one that sends the request',
     access: 'login',
-    answer: ok,
     errors: [],
   }),
   changePassword: post('/v2/user/password', {
     summary: 'Change the password of the caller, which ends all log-ins',
     access: 'login',
     body: changePasswordRequest,
-    answer: ok,
     errors: ['TooManyRequests'],
   }),
   createUser: post('/v2/user', {
@@ -123,7 +117,6 @@ export const accountEndpoints = {
     summary: 'Make a user an administrator or not, lock a user out or let the user in again',
     access: 'admin',
     body: updateUserRequest,
-    answer: ok,
     errors: ['UserNotFound', 'LastAdministrator'],
   }),
   createAccount: post('/v2/account', {
@@ -131,7 +124,6 @@ export const accountEndpoints = {
     access: 'admin',
     body: createAccountRequest,
     status: 201,
-    answer: ok,
     errors: ['AccountExists', 'UserNotFound'],
   }),
   listAccounts: get('/v2/accounts', {
@@ -151,13 +143,11 @@ export const accountEndpoints = {
     summary: 'Add a user to an account, or change the role',
     access: 'owner',
     body: memberRequest,
-    answer: ok,
     errors: ['AccountNotFound', 'UserNotFound', 'LastOwner'],
   }),
   removeMember: post('/v2/account/{account}/member/{user_email}/remove', {
     summary: 'Remove a user from an account: tokens of the user stop working there within a second',
     access: 'owner',
-    answer: ok,
     errors: ['AccountNotFound', 'UserNotFound', 'LastOwner'],
   }),
   beginCliLogin: post('/cli-login', {
@@ -190,7 +180,6 @@ export const accountEndpoints = {
     summary: 'Limit how often an account may connect, and how many backends it may run',
     access: 'admin',
     body: limitsRequest,
-    answer: ok,
     errors: ['AccountNotFound'],
   }),
   accountAudit: get('/v2/account/{account}/audit', {
@@ -226,7 +215,6 @@ export const accountEndpoints = {
   deleteTrustRule: post('/v2/account/{account}/trust/{rule_id}/delete', {
     summary: 'Delete a trust rule; deploy tokens that it has issued expire by themselves',
     access: 'owner',
-    answer: ok,
     errors: ['AccountNotFound', 'TrustRuleNotFound'],
   }),
   exchangeIdToken: post('/v2/account/{account}/oidc-token', {

@@ -28,7 +28,7 @@ export interface Endpoint<Path extends string = string, Body = unknown, Query = 
   /** If every field is optional, an empty or missing body is accepted, too. */
   readonly body: ZodType<Body>;
   readonly query: ZodType<Query>;
-  /** The body of a successful answer; for a stream, each of its events. */
+  /** The body of a successful answer; for a stream, each of its events. Default: `ok`. */
   readonly answer: ZodType;
   readonly stream: boolean;
   /** Whether a client that connects again, and has every event of the stream, gets 204, after which browsers do not connect any more. */
@@ -51,10 +51,10 @@ const noFields = z.strictObject({});
 
 type NoFields = z.infer<typeof noFields>;
 
-type Optional = 'body' | 'query' | 'stream' | 'endsWith204' | 'mustAcceptStream' | 'page' | 'archive' | 'status';
+type Required = 'summary' | 'access' | 'errors';
 
-type EndpointDetails<Body, Query> = Partial<Pick<Endpoint<string, Body, Query>, Optional>> &
-  Pick<Endpoint, 'summary' | 'access' | 'answer' | 'errors'>;
+type EndpointDetails<Body, Query> = Pick<Endpoint, Required> &
+  Partial<Omit<Endpoint<string, Body, Query>, Required | 'method' | 'path'>>;
 
 /** An endpoint that reads. */
 export function get<const Path extends string, Query = NoFields>(
@@ -90,6 +90,7 @@ function endpoint<Path extends string, Body, Query>(
     path,
     body: noFields as unknown as ZodType<Body>,
     query: noFields as unknown as ZodType<Query>,
+    answer: ok,
     stream: false,
     endsWith204: false,
     mustAcceptStream: false,

@@ -11,7 +11,8 @@ import {
   trafficObject,
 } from './backend.ts';
 import { connectRequest, connectResponse } from './connect.ts';
-import { get, ok, post } from './endpoint.ts';
+import { get, post } from './endpoint.ts';
+import type { ServiceErrorCode } from './errors.ts';
 import { nodeEndpoints } from './nodes.ts';
 import { pageFields, pageQuery } from './pages.ts';
 import { serviceSettings, serviceSettingsChange } from './service-settings.ts';
@@ -36,6 +37,16 @@ const logsQuery = z.strictObject({
     .meta({ description: 'Whether new lines follow the stored ones. Default: true' }),
 });
 
+const connectErrors: readonly ServiceErrorCode[] = [
+  'TooManyRequests',
+  'TooManyBackends',
+  'ServiceNotFound',
+  'ImageNotFound',
+  'KeyNotHeld',
+  'NoImage',
+  'MountsDisabled',
+];
+
 const backendsQuery = pageQuery.extend({ start: anyTime.optional(), end: anyTime.optional() });
 
 export const endpoints = {
@@ -46,31 +57,14 @@ export const endpoints = {
     access: 'connect',
     body: connectRequest,
     answer: connectResponse,
-    errors: [
-      'TooManyRequests',
-      'TooManyBackends',
-      'ServiceNotFound',
-      'ImageNotFound',
-      'KeyNotHeld',
-      'NoImage',
-      'MountsDisabled',
-    ],
+    errors: connectErrors,
   }),
   connectEnvironment: post('/v2/service/{account}/{service}/{environment}/connect', {
     summary: 'Connect with the defaults of an environment',
     access: 'connect',
     body: connectRequest,
     answer: connectResponse,
-    errors: [
-      'TooManyRequests',
-      'TooManyBackends',
-      'ServiceNotFound',
-      'EnvironmentNotFound',
-      'ImageNotFound',
-      'KeyNotHeld',
-      'NoImage',
-      'MountsDisabled',
-    ],
+    errors: [...connectErrors, 'EnvironmentNotFound'],
   }),
   backendStatus: get('/v2/backend/{backend_id}/status', {
     summary: 'The current status of a backend',
@@ -117,7 +111,6 @@ export const endpoints = {
     summary: 'Stop a backend',
     access: 'connect',
     body: terminateRequest,
-    answer: ok,
     errors: ['BackendNotFound', 'BackendNotRunning'],
   }),
   serviceBackends: get('/v2/service/{account}/{service}/backends', {
@@ -138,7 +131,6 @@ export const endpoints = {
     summary: 'Create a service',
     access: 'manage',
     body: createServiceRequest,
-    answer: ok,
     errors: ['AccountNotFound', 'ServiceExists'],
   }),
   listServices: get('/v2/account/{account}/services', {
@@ -181,20 +173,17 @@ export const endpoints = {
     summary: 'Set the image that new backends run by default',
     access: 'deploy',
     body: updateRequest,
-    answer: ok,
     errors: ['ServiceNotFound', 'ImageNotFound'],
   }),
   updateEnvironment: post('/v2/service/{account}/{service}/{environment}/update', {
     summary: 'Set the image that new backends of an environment run by default',
     access: 'deploy',
     body: updateRequest,
-    answer: ok,
     errors: ['ServiceNotFound', 'EnvironmentNotFound', 'ImageNotFound'],
   }),
   deleteService: post('/v2/service/{account}/{service}/delete', {
     summary: 'Delete a service: it accepts no connects from now on, its backends are stopped, and its images deleted',
     access: 'manage',
-    answer: ok,
     errors: ['ServiceNotFound'],
   }),
   environments: get('/v2/service/{account}/{service}/environments', {
@@ -207,13 +196,11 @@ export const endpoints = {
     summary: 'Create an environment of a service',
     access: 'manage',
     body: createEnvironmentRequest,
-    answer: ok,
     errors: ['ServiceNotFound', 'EnvironmentExists', 'TooManyEnvironments', 'ImageNotFound'],
   }),
   deleteEnvironment: post('/v2/service/{account}/{service}/{environment}/delete', {
     summary: 'Delete an environment of a service; its backends run on',
     access: 'manage',
-    answer: ok,
     errors: ['ServiceNotFound', 'EnvironmentNotFound'],
   }),
   serviceSettings: get('/v2/service/{account}/{service}/settings', {
@@ -226,7 +213,6 @@ export const endpoints = {
     summary: 'Change settings of a service, for backends that are spawned from now on',
     access: 'manage',
     body: serviceSettingsChange,
-    answer: ok,
     errors: ['ServiceNotFound'],
   }),
   // Not a field of the service object, because existing clients compare that field by field.
@@ -240,7 +226,6 @@ export const endpoints = {
     summary: 'Allow or forbid pulling the images of a service without a login',
     access: 'manage',
     body: visibility,
-    answer: ok,
     errors: ['ServiceNotFound'],
   }),
 };

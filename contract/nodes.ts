@@ -1,6 +1,6 @@
 /** Nodes in the service API. */
 import { z } from 'zod';
-import { get, ok, post } from './endpoint.ts';
+import { get, post } from './endpoint.ts';
 import { timestamp } from './timestamp.ts';
 
 export const nodeObject = z
@@ -25,13 +25,11 @@ export const nodeEndpoints = {
   drainNode: post('/v2/node/{node}/drain', {
     summary: 'Let a node accept no new backends; those that it has run on until they end by themselves',
     access: 'admin',
-    answer: ok,
     errors: ['NodeNotFound'],
   }),
   undrainNode: post('/v2/node/{node}/undrain', {
     summary: 'Let a node accept new backends again',
     access: 'admin',
-    answer: ok,
     errors: ['NodeNotFound'],
   }),
 };

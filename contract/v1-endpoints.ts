@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { Endpoint } from './endpoint.ts';
-import { get, ok, post, remove } from './endpoint.ts';
+import { get, post, remove } from './endpoint.ts';
 import type { ServiceErrorCode } from './errors.ts';
 import { generations } from './generations.ts';
 import { pageFields, pageQuery } from './pages.ts';
@@ -42,7 +42,6 @@ const shared = {
     summary: 'Create a service',
     access: 'manage',
     body: createServiceRequest,
-    answer: ok,
     errors: ['AccountNotFound', 'ServiceExists'],
   }),
   listServices: get('/user/{account}/services', {
@@ -76,7 +75,6 @@ const shared = {
   terminate: post('/backend/{backend_name}/terminate', {
     summary: 'Stop a backend',
     access: 'connect',
-    answer: ok,
     errors: ['BackendNotFound', 'BackendNotRunning'],
   }),
 };
@@ -136,7 +134,6 @@ export const earliestEndpoints = {
   revokeSpawnToken: remove('/token/{token}', {
     summary: 'Revoke a spawn token',
     access: 'manage',
-    answer: ok,
     errors: ['SpawnTokenNotFound'],
   }),
 };

@@ -16,6 +16,5 @@ export const limitEndpoints = [
       withLimits(current, { connectsPerSecond: body.connects_per_second, runningBackends: body.running_backends }),
     );
     api.limits.forget(account);
-    return { status: 'ok' };
   }),
 ];

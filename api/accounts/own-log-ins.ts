@@ -31,14 +31,12 @@ export const ownLogInEndpoints = [
     const token = await logInOf(api, user, parameters.uuid);
     await end(api, token.id);
     if (token.id === own && token.kind === 'session') response.setHeader('set-cookie', noSessionCookie);
-    return { status: 'ok' };
   }),
   answer(endpoints.logOutOthers, async (api, { caller }) => {
     const { user, token: own } = callerOf(caller);
     for await (const { id } of api.store.scan(accessTokens, logInsOf(user))) {
       if (id !== own) await end(api, id);
     }
-    return { status: 'ok' };
   }),
 ];
 

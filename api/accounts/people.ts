@@ -40,7 +40,6 @@ const userEndpoints = [
     if (!user) throw noUser(id);
     await noteAdministrator(api.store, user);
     await api.tokens.publishChange();
-    return { status: 'ok' };
   }),
 ];
 
@@ -57,7 +56,6 @@ const memberEndpoints = [
     // After a crash before this, an administrator, who may enter every account, adds the owner.
     await setMember(api.store, name, owner, 'owner');
     await api.tokens.publishChange();
-    return { status: 'ok' };
   }),
   answer(endpoints.listAccounts, async (api, { query, caller }) => {
     const { permissions } = caller;
@@ -79,13 +77,11 @@ const memberEndpoints = [
     ownAccount(caller, parameters.account);
     await setMember(api.store, parameters.account, body.user_email, body.role);
     await api.tokens.publishChange();
-    return { status: 'ok' };
   }),
   answer(endpoints.removeMember, async (api, { parameters, caller }) => {
     const { account } = ownAccount(caller, parameters.account);
     await api.store.update(accounts, account, (current) => withoutMember(current, userId(parameters.user_email)));
     await api.tokens.publishChange();
-    return { status: 'ok' };
   }),
 ];
 

@@ -12,14 +12,8 @@ import type { Session } from './log-in.ts';
 import { limitedByNetwork } from './log-in-limits.ts';
 
 export const sessionEndpoints = [
-  answer(endpoints.setUp, async (api, { body, request }) => {
-    await setUpWith(api, request, body);
-    return { status: 'ok' };
-  }),
-  answer(endpoints.acceptInvitation, async (api, { body, request }) => {
-    await acceptInvitation(api, request, body);
-    return { status: 'ok' };
-  }),
+  answer(endpoints.setUp, async (api, { body, request }) => await setUpWith(api, request, body)),
+  answer(endpoints.acceptInvitation, async (api, { body, request }) => await acceptInvitation(api, request, body)),
   answer(endpoints.logIn, async (api, { body, request, response }) => {
     const user = await checkPassword(api, request, { email: body.user_email, password: body.password });
     const session = await beginSession(api, request, user);
@@ -33,7 +27,6 @@ export const sessionEndpoints = [
       if (current.passwordHash !== passwordHash)
         throw new ApiError('Unauthorized', 'The password has just been changed');
     });
-    return { status: 'ok' };
   }),
 ];
 

@@ -43,7 +43,6 @@ export const tokenEndpoints = [
     const now = await api.store.now();
     await api.store.update(accessTokens, id, (token) => revoke(token, now));
     await api.tokens.publishChange(id);
-    return { status: 'ok' };
   }),
 ];
 

@@ -49,7 +49,6 @@ export const trustEndpoints = [
     if (!(await api.store.delete(trustRules, parameters.rule_id, isOwn))) {
       throw new ApiError('TrustRuleNotFound', `There is no trust rule "${parameters.rule_id}"`);
     }
-    return { status: 'ok' };
   }),
   answer(endpoints.exchangeIdToken, async (api, { parameters, body, request }) => {
     const { claims, rule } = await allowed(api, request, parameters.account, body.id_token);

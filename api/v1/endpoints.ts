@@ -49,10 +49,10 @@ const spawnTokenEndpoints = [
     const url_form = body.url_form ?? options.url_form;
     return await spawn(api, 'earliest', { ...token, options: { ...options, env, url_form } }, call);
   }),
-  answer(earliestEndpoints.revokeSpawnToken, async (api, { parameters, caller }) => {
-    await revokeSpawnToken(api.store, caller, parameters.token);
-    return { status: 'ok' };
-  }),
+  answer(
+    earliestEndpoints.revokeSpawnToken,
+    async (api, { parameters, caller }) => await revokeSpawnToken(api.store, caller, parameters.token),
+  ),
 ];
 
 export const olderEndpoints = [
@@ -101,7 +101,6 @@ function endpointsOf(generation: OlderGeneration, endpoints: Shared) {
     answer(endpoints.terminate, async (api, { parameters, caller, signal }) => {
       const { id } = await visibleBackend(api.store, caller, parameters.backend_name);
       await stopBackend(api, id, 'soft', signal);
-      return { status: 'ok' };
     }),
   ];
 }

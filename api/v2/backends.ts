@@ -35,7 +35,6 @@ export const backendEndpoints = [
   answer(endpoints.terminate, async (api, { parameters, body, caller, signal }) => {
     const backend = await visibleBackend(api.store, caller, parameters.backend_id);
     await stopBackend(api, backend.id, body.hard === true ? 'hard' : 'soft', signal);
-    return { status: 'ok' };
   }),
   answer(endpoints.serviceBackends, async (api, { parameters, query, caller }) => {
     const service = await visibleService(api.store, caller, parameters);

@@ -33,7 +33,6 @@ export const serviceSettingsEndpoints = [
       secrets: body.secrets && sealSecrets(api.serviceSecrets, service.id, body.secrets),
     };
     await changeService(api, service, (current) => withSettings(current, change));
-    return { status: 'ok' };
   }),
 ];
 

@@ -47,18 +47,15 @@ export const serviceEndpoints = [
   }),
   answer(endpoints.update, async (api, { parameters, body, caller }) => {
     await update(api, caller, { ...parameters, imageTag: body.image_tag });
-    return { status: 'ok' };
   }),
   answer(endpoints.updateEnvironment, async (api, { parameters, body, caller }) => {
     await update(api, caller, { ...parameters, imageTag: body.image_tag });
-    return { status: 'ok' };
   }),
   answer(endpoints.deleteService, async (api, { parameters, caller }) => {
     const { id } = await visibleService(api.store, caller, parameters);
     const now = await api.store.now();
     await api.store.update(services, id, (current) => withDeletion(current, now));
     api.clearServices();
-    return { status: 'ok' };
   }),
   answer(endpoints.environments, async (api, { parameters, caller }) => {
     const { environments } = await visibleService(api.store, caller, parameters);
@@ -71,12 +68,10 @@ export const serviceEndpoints = [
     const now = api.clock.now();
     await changeService(api, service, (current) => withEnvironment(current, { name, imageTag, cluster }, now));
     if (imageTag !== undefined) api.prefetch(service.id, (environment) => environment.name === name);
-    return { status: 'ok' };
   }),
   answer(endpoints.deleteEnvironment, async (api, { parameters, caller }) => {
     const service = await visibleService(api.store, caller, parameters);
     await changeService(api, service, (current) => withoutEnvironment(current, parameters.environment));
-    return { status: 'ok' };
   }),
   answer(endpoints.visibility, async (api, { parameters, caller }) => {
     const service = await visibleService(api.store, caller, parameters);
@@ -85,7 +80,6 @@ export const serviceEndpoints = [
   answer(endpoints.setVisibility, async (api, { parameters, body, caller }) => {
     const service = await visibleService(api.store, caller, parameters);
     await changeService(api, service, (current) => withVisibility(current, body.public));
-    return { status: 'ok' };
   }),
 ];
 
@@ -112,14 +106,14 @@ export async function listServices(
 export async function createService(
   { store, rules, clock, purgeRepository }: Api,
   { parameters: { account }, caller, body: { name } }: InAccount & { readonly body: { readonly name: string } },
-) {
+): Promise<void> {
   ownAccount(caller, account);
   const begun = await store.now();
   const service = newService({ account, name, cluster: rules.defaultCluster }, clock.now());
   const isFree = (await findService(store, service.id)) === undefined;
   // Tags of a deleted service with this name must not come back.
   if (isFree) await purgeRepository(service.id, begun);
-  if (isFree && (await insertService(store, service))) return { status: 'ok' };
+  if (isFree && (await insertService(store, service))) return;
   throw new ApiError('ServiceExists', `Account "${account}" has a service "${name}" already`);
 }
 
