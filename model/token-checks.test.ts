@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { openInProcessBus } from '../core/bus/in-process.ts';
 import type { Bus } from '../core/bus/bus.ts';
-import { ManualClock } from '../core/clock/manual-clock.ts';
+import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { silentLog } from '../core/log/log.ts';
 import type { Store } from '../core/store/store.ts';
 import { accessTokenDocument, accessTokens, newAccessToken, revoke } from './access-token.ts';

@@ -2,7 +2,7 @@
 /** What backends receive and send is counted for each, and stored now and then. */
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { ManualClock } from '../core/clock/manual-clock.ts';
+import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { proxies, traffic, trafficWriteMs } from '../model/traffic.ts';
 import type { Traffic } from '../model/traffic.ts';
 import {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { connectionsHeartbeatMs, connectionsOf, proxyHeartbeat } from '../contract/messages.ts';
 import { openInProcessBus } from '../core/bus/in-process.ts';
-import { ManualClock } from '../core/clock/manual-clock.ts';
+import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { silentLog } from '../core/log/log.ts';
 import { Connections, gatherMs } from './connections.ts';
 

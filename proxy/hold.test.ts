@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { systemClock } from '../core/clock/system-clock.ts';
-import { ManualClock } from '../core/clock/manual-clock.ts';
+import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { backends, beginStop, requestStop } from '../model/backend.ts';
 import {
   connected,

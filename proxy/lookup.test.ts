@@ -1,7 +1,7 @@
 // Takes about 4 s
 import { expect, test, vi } from 'vitest';
 import { routeMoved } from '../contract/messages.ts';
-import { ManualClock } from '../core/clock/manual-clock.ts';
+import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { newRoute, routeId, routes } from '../model/route.ts';
 import { labelOfToken } from '../model/session-host.ts';
 import { Lookup, trustMs } from './lookup.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ManualClock } from '../core/clock/manual-clock.ts';
+import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { openLog } from '../core/log/log.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';

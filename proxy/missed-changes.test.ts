@@ -1,7 +1,7 @@
 // Takes about 3 s
 /** Routes and locations are never older than a second, whatever the bus loses, and cost no reads while nothing changes. */
 import { expect, test, vi } from 'vitest';
-import { ManualClock } from '../core/clock/manual-clock.ts';
+import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { newBackendId } from '../model/ids.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { labelOfToken } from '../model/session-host.ts';
-import { ManualClock } from '../core/clock/manual-clock.ts';
+import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { request as send } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { isNavigation, readinessPageAfterMs } from './readiness-page.ts';

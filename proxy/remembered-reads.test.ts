@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ManualClock } from '../core/clock/manual-clock.ts';
+import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { RememberedReads } from './remembered-reads.ts';
 
 function open({ maxEntries = 100 } = {}) {

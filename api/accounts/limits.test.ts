@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { becomeTerminated, backends } from '../../model/backend.ts';
 import { addAdmin, logIn } from '../testing/people.ts';
 import { connectPath, openTestApi } from '../testing/test-api.ts';

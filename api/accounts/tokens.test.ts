@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { accessTokens, hashToken, secretOf } from '../../model/access-token.ts';
 import { connectPath, openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';

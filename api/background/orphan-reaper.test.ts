@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { openLog, silentLog } from '../../core/log/log.ts';
 import type { Log } from '../../core/log/log.ts';
 import type { Store } from '../../core/store/store.ts';

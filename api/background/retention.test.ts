@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { openMongoStore } from '../../core/store/mongodb/mongodb.ts';
 import { StoreError } from '../../core/store/store.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { nodeQueue, stopJob } from '../../contract/jobs.ts';
 import { openInProcessQueue } from '../../core/queue/in-process.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { JobHandlers } from '../../core/queue/queue.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Clock } from '../../core/clock/clock.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { backends, becomeTerminated } from '../../model/backend.ts';
 import { claimKey, claimMs, isKeyDeletable, keyId, keys, leaseMs } from '../../model/key.ts';
 import { KeyWait } from './key-wait.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { keyId, keys, leaseMs, renewEveryMs } from '../../model/key.ts';
 import { becomeServing, connectPath, openTestApi } from '../testing/test-api.ts';
 import type { Reply, TestApi } from '../testing/test-api.ts';

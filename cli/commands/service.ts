@@ -127,10 +127,7 @@ export function useImageCommand(session: Session) {
       const client = await session.client();
       const { service, environment = 'default' } = await session.serviceAndEnvironment(name);
       await client.setImage(service, image, { environment, signal: session.signal });
-      session.output.done(
-        { service, environment, image },
-        `New backends of ${`${service}/${environment}`} run ${image}`,
-      );
+      session.output.done({ service, environment, image }, `New backends of ${service}/${environment} run ${image}`);
     });
   return withExamples(command, 'service use-image draw v2', 'service use-image draw/staging sha256:4f5a…');
 }

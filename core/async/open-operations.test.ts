@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { OpenOperations } from './open-operations.ts';
 
 test('an owner waits for the operations that are under way, whether they succeed or fail', async () => {

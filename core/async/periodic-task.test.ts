@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { PeriodicTask } from './periodic-task.ts';
 
 test('runs one at a time, and disposing waits for the current run', async () => {

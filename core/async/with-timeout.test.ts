@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { TimeoutError, settledWithin, withTimeout } from './with-timeout.ts';
 
 const never = async () => await new Promise<never>(() => {});

@@ -6,7 +6,7 @@ import { hashing } from '../../test/kit/registry/hashing.ts';
 import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import type { Hash } from '../hash/hash.ts';
 import { HashThreads } from '../hash/hash-threads.ts';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { UploadHash } from './upload-hash.ts';
 
 const mib = 1024 * 1024;

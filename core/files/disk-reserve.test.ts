@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { tmpdir } from 'node:os';
 import { expect, test } from 'vitest';
 import { canMount, SmallDisk, whyNoDisk } from '../../test/kit/machine/small-disk.ts';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { DiskReserve, ReserveError } from './disk-reserve.ts';
 
 const mebibyte = 1024 * 1024;

@@ -4,7 +4,7 @@ import { createServer, request as httpRequest } from 'node:http';
 import type { ClientRequest, IncomingMessage, RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { RequestBytes } from './request-bytes.ts';
 
 const clock = new ManualClock();

@@ -9,7 +9,7 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { EventStreams } from './sse.ts';
 import type { DropReason, EventStream } from './sse.ts';
 

@@ -3,7 +3,7 @@ import { get } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { listen, newServer } from './listener.ts';
 import { EventStreams } from './sse.ts';
 import type { EventStream } from './sse.ts';

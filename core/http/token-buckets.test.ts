@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { TokenBuckets } from './token-buckets.ts';
 
 test('a bucket is full at first, and refills over time up to its size', async () => {

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { connect as secure, createServer as createTlsServer } from 'node:tls';
 import type { TLSSocket } from 'node:tls';
 import { expect, test } from 'vitest';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { systemClock } from '../clock/system-clock.ts';
 import { PlatformSecret } from '../secret/platform-secret.ts';
 import { linkConnect } from './link-client.ts';

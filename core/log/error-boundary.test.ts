@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { ErrorBoundary } from './error-boundary.ts';
 import { openLog, silentLog } from './log.ts';
 

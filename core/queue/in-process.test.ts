@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { describeQueue } from '../../test/suites/queue-suite.ts';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { openLog, silentLog } from '../log/log.ts';
 import { openInProcessQueue } from './in-process.ts';
 import { JobHandlers } from './queue.ts';

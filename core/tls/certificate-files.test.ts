@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { beforeAll, expect, test } from 'vitest';
-import { ManualClock } from '../clock/manual-clock.ts';
+import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { openLog } from '../log/log.ts';
 import { CertificateFiles, lookEveryMs } from './certificate-files.ts';
 import type { CertificatePair } from './certificate-pair.ts';

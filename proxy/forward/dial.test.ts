@@ -8,7 +8,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { proxyErrorHeader } from '../../contract/proxy-errors.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { openLog } from '../../core/log/log.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { backends, becomeReady } from '../../model/backend.ts';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test, vi } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { idleMs } from './pools.ts';
 import { openFixture, spawnReady, startMirror, startProgram, startRawProgram } from '../testing/fixture.ts';
 

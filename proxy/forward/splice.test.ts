@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import {
   connected,
   gathered,

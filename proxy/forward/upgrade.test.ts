@@ -6,7 +6,7 @@ import type { ClientRequest } from 'node:http';
 import { expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import type { RawData } from 'ws';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { collectStart } from '../../core/heap/collect-start.mjs';
 import { endedGraceMs } from './pools.ts';
 import {

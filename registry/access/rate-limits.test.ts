@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { openTestRegistry } from '../../test/kit/registry/registry.ts';
 import type { Answer, Sent, TestRegistry } from '../../test/kit/registry/registry.ts';
 

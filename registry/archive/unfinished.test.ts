@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { services } from '../../model/service.ts';
 import { blobOf, imageOf, layoutOf, savedOf, tarOf } from '../../test/kit/registry/archives.ts';
 import { mebibyte, openArchiveFixture, repository, send } from '../testing/archive-fixture.ts';

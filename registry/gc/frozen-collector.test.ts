@@ -4,7 +4,7 @@
  * resumes.
  */
 import { expect, test, vi } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { collect, patiently } from '../../test/kit/registry/garbage-collection.ts';
 import { testDrivers } from '../../test/kit/servers/drivers.ts';
 import type { TestDrivers } from '../../test/kit/servers/drivers.ts';

@@ -4,7 +4,7 @@
  * exist; a rejected push must succeed when it is repeated.
  */
 import { expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { services } from '../../model/service.ts';
 import { collect, patiently } from '../../test/kit/registry/garbage-collection.ts';
 import { openTestRegistry, putManifest, sha256 } from '../../test/kit/registry/registry.ts';

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { HashThreads } from '../../core/hash/hash-threads.ts';
 import { openTestRegistry, pushBlob, sha256, sha512 } from '../../test/kit/registry/registry.ts';
 import type { TestRegistry } from '../../test/kit/registry/registry.ts';

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { BlobsError } from '../../core/blobs/blobs.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { StoreError } from '../../core/store/store.ts';
 import { findImage } from '../../model/image.ts';
 import { services } from '../../model/service.ts';

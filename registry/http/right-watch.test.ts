@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { MockInstance } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { accessTokens, hashToken, revoke } from '../../model/access-token.ts';
 import { accounts, withMember } from '../../model/account.ts';
 import type { TokenChecks } from '../../model/token-checks.ts';

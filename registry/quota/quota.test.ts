@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { accounts, withMaxStored } from '../../model/account.ts';
 import { openTestRegistry, pushBlob, sha256 } from '../../test/kit/registry/registry.ts';
 import type { Answer, TestRegistry } from '../../test/kit/registry/registry.ts';

@@ -1,6 +1,6 @@
 /** The fixture of the tests of garbage collection: a registry with a manual clock, and small images to push. */
 import { expect } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { openTestRegistry, pushBlob, putManifest, sha256 } from '../../test/kit/registry/registry.ts';
 import type { TestRegistry, TestRegistryOptions } from '../../test/kit/registry/registry.ts';
 

@@ -1,6 +1,6 @@
 /** Guesses that are spread over the processes of a platform. */
 import { describe, expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { openTestRegistry } from '../kit/registry/registry.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 

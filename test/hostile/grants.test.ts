@@ -2,7 +2,7 @@
 import { createHmac, generateKeyPairSync } from 'node:crypto';
 import { SignJWT, UnsecuredJWT, exportJWK } from 'jose';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { accessTokens, hashToken } from '../../model/access-token.ts';
 import { openTestRegistry, pushImage } from '../kit/registry/registry.ts';

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { openTestRegistry, pushBlob, sendTo } from '../kit/registry/registry.ts';
 import { onAllDrivers, residentMiB, waitMs } from './fixture.ts';

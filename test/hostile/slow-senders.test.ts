@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { openTestRegistry, sha256 } from '../kit/registry/registry.ts';

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { openApi } from '../../api/index.ts';
 import { purgeRepository } from '../../registry/index.ts';
 import { spawnRules } from '../../api/testing/spawn-rules.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';

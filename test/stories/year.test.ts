@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { Retention } from '../../api/background/retention.ts';
 import { spawnRules } from '../../api/testing/spawn-rules.ts';
 import { becomeServing, connectPath, openTestApi } from '../../api/testing/test-api.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { openMongoStore } from '../../core/store/mongodb/mongodb.ts';
 import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { connectionsOf, proxyHeartbeat } from '../../contract/messages.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { Connections } from './connections.ts';
 import { followProxies } from './follow-proxies.ts';

@@ -2,7 +2,7 @@
 import { statfs } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { prefetchJob, nodeQueue } from '../../contract/jobs.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { openLog } from '../../core/log/log.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import { imageId, images } from '../../model/image.ts';

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { hardStopBeforeMs, keyId, keys, leaseMs, renewEveryMs, softStopBeforeMs } from '../../model/key.ts';
 import { nodeLeaseMs, nodes } from '../../model/node.ts';
 import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';

@@ -2,7 +2,7 @@
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backendChanged } from '../../contract/messages.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { assign, backends } from '../../model/backend.ts';
 import { nodes } from '../../model/node.ts';
 import { isRemoved } from '../testing/fixture.ts';

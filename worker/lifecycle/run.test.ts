@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../core/clock/system-clock.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import { silentLog } from '../../core/log/log.ts';
 import type { Store } from '../../core/store/store.ts';

@@ -2,7 +2,7 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { keys } from '../../model/key.ts';
 import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
 import { describeWorker, leftBehind, openWorkerFixture } from '../testing/fixture.ts';

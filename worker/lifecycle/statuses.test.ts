@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { backendChanged } from '../../contract/messages.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import type { Bus } from '../../core/bus/bus.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
 import type { Store } from '../../core/store/store.ts';
 import { advance, backends, becomeTerminated, newBackend } from '../../model/backend.ts';

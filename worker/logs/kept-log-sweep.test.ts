@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { LogRecord } from '../../contract/backend-streams.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { openLog, silentLog } from '../../core/log/log.ts';
 import { KeptLogSweep } from './kept-log-sweep.ts';
 import { KeptLogs } from './kept-logs.ts';

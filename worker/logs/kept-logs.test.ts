@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { LogRecord } from '../../contract/backend-streams.ts';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { DiskReserve, ReserveError } from '../../core/files/disk-reserve.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { KeptLogs } from './kept-logs.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { openLog } from '../../core/log/log.ts';
 import { EngineHealth } from './engine-health.ts';
 import { openEngineGate } from '../testing/engine-gate.ts';

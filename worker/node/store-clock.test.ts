@@ -1,6 +1,6 @@
 // Takes about 10 s
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { StoreError } from '../../core/store/store.ts';

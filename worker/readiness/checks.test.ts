@@ -1,7 +1,7 @@
 import { createServer as createTcpServer } from 'node:net';
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { ManualClock } from '../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { httpCheck, untilChecked } from './checks.ts';
 

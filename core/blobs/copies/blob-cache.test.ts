@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { copied } from '../../../test/kit/registry/byte-source.ts';
 import { temporaryFolder } from '../../../test/kit/machine/temporary-folder.ts';
-import { ManualClock } from '../../clock/manual-clock.ts';
+import { ManualClock } from '../../clock/testing/manual-clock.ts';
 import { DiskReserve } from '../../files/disk-reserve.ts';
 import { openLog } from '../../log/log.ts';
 import { BlobCache } from './blob-cache.ts';

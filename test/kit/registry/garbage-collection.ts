@@ -1,4 +1,4 @@
-import type { ManualClock } from '../../../core/clock/manual-clock.ts';
+import type { ManualClock } from '../../../core/clock/testing/manual-clock.ts';
 import type { GcEvent, GcSummary } from '../../../registry/gc/events.ts';
 import type { TestRegistry } from './registry.ts';
 

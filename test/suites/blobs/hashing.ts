@@ -1,7 +1,7 @@
 /** Tests of the digest that a driver computes while bytes arrive, and of the threads that compute it. */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { ManualClock } from '../../../core/clock/manual-clock.ts';
+import { ManualClock } from '../../../core/clock/testing/manual-clock.ts';
 import { systemClock } from '../../../core/clock/system-clock.ts';
 import { HashThreads } from '../../../core/hash/hash-threads.ts';
 import { bytesOf } from '../../kit/registry/byte-source.ts';
