@@ -82,7 +82,9 @@ async function readKey(api: Api, id: string) {
   const now = await api.store.now();
   const key = await api.store.get(keys, id);
   const holder = key && (await api.store.get(backends, key.backend));
-  return { key, holder, now, state: keyState(key, holder, { now, liveNode: api.ownNode?.() }) };
+  // In a shared store, containers end themselves when their leases are over, whether or not their worker lives.
+  const liveNode = api.store.isShared ? undefined : api.ownNode?.();
+  return { key, holder, now, state: keyState(key, holder, { now, liveNode }) };
 }
 
 /**

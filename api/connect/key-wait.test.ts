@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { keyId, keys, leaseMs, renewEveryMs } from '../../model/key.ts';
+import { steered } from '../../test/kit/ports/steered.ts';
 import { becomeServing, connectPath, openTestApi } from '../testing/test-api.ts';
 import type { Reply, TestApi } from '../testing/test-api.ts';
 
@@ -25,13 +26,13 @@ async function lapsedHolder(on = api): Promise<string> {
 }
 
 /** Connects, and advances the time by up to this much until the response arrives. */
-async function connectWithin(ms: number, request: object = {}): Promise<Reply | undefined> {
+async function connectWithin(ms: number, { on = api, ...request }: { on?: TestApi; spawn?: false } = {}) {
   const replies: Reply[] = [];
-  void api.post(connectPath, { key: 'room', ...request }).then((reply) => replies.push(reply));
+  void on.post(connectPath, { key: 'room', ...request }).then((reply) => replies.push(reply));
   for (let passedMs = 0; passedMs < ms && replies.length === 0; passedMs += 100) {
     await clock.advance(100);
     // Another request between two steps, so that the reads of the first one have completed.
-    await api.get('/v2/account/acme/services');
+    await on.get('/v2/account/acme/services');
   }
   return replies[0];
 }
@@ -69,4 +70,14 @@ test('a holder whose worker runs in this process is returned, however old its le
   const holder = await lapsedHolder(own);
   const { body } = await own.post(connectPath, { key: 'room' });
   expect(body).toMatchObject({ spawned: false, backend_id: holder });
+});
+
+test('a holder whose worker runs in this process is waited for if its container may have ended itself: the store is shared', async () => {
+  await using own = await openTestApi({
+    ownNode: 'node-1',
+    clock,
+    storeOf: (store) => steered(store, { isShared: true }),
+  });
+  await lapsedHolder(own);
+  expect((await connectWithin(plentyMs, { on: own }))?.body).toMatchObject({ spawned: true });
 });

@@ -79,6 +79,19 @@ export async function openContainerLeases(
   return new ContainerLeases(folder, await engine.pathOf(folder), portHelper?.file);
 }
 
+/** The boot times in milliseconds at which the init of a container asks its program to stop, and ends the container. */
+export interface InitDeadlines {
+  readonly softMs: number;
+  readonly hardMs: number;
+}
+
+/** Which deadline has passed at a boot time, or passes within moments; `undefined` if none has. */
+export function passed({ softMs, hardMs }: InitDeadlines, atMs: number = bootTimeMs()): TerminationKind | undefined {
+  const latestMs = atMs + toleranceMs;
+  if (latestMs < softMs) return undefined;
+  return latestMs < hardMs ? 'soft' : 'hard';
+}
+
 /** The lease that one container enforces. */
 export class ContainerLease {
   /** The engine's path of the folder that the container sees as `/.berth`. */
@@ -141,14 +154,23 @@ export class ContainerLease {
     if (this.#grantedAtMs !== undefined) await this.renew(this.#grantedAtMs);
   }
 
-  /** How the init ended a container that exited this long ago; `undefined` if its lease was not over by then. */
-  async endedBy(endedAgoMs: number): Promise<TerminationKind | undefined> {
+  /** When the init stops the container, by the last renewal of this worker or an earlier one; `undefined` before the first. */
+  async deadlines(): Promise<InitDeadlines | undefined> {
     const line = await ifPresent(readFile(join(this.#folder, 'lease'), 'utf8'));
     const [softMs, hardMs] = (line ?? '').split(' ').map(Number);
-    if (softMs === undefined || hardMs === undefined) return undefined;
-    const endedAtMs = bootTimeMs() - endedAgoMs + toleranceMs;
-    if (endedAtMs < softMs) return undefined;
-    return endedAtMs < hardMs ? 'soft' : 'hard';
+    return softMs === undefined || hardMs === undefined ? undefined : { softMs, hardMs };
+  }
+
+  /** How the init ended a container that exited this long ago; `undefined` if its lease was not over by then. */
+  async endedBy(endedAgoMs: number): Promise<TerminationKind | undefined> {
+    const deadlines = await this.deadlines();
+    return deadlines && passed(deadlines, bootTimeMs() - endedAgoMs);
+  }
+
+  /** Whether the init has certainly asked the program to stop. Never rejects: a stop must not fail for this. */
+  async hasAskedToStop(): Promise<boolean> {
+    const endedBy = await this.endedBy(2 * toleranceMs).catch(() => undefined);
+    return endedBy !== undefined;
   }
 
   async remove(): Promise<void> {

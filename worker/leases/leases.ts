@@ -8,7 +8,7 @@ import { keyId, keys, leaseMs, renewEveryMs, renewKey, softStopBeforeMs } from '
 import { isEnding } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import type { WorkerContext } from '../context.ts';
-import { bootTimeMs } from './container-lease.ts';
+import { bootTimeMs, passed } from './container-lease.ts';
 import type { ContainerLease } from './container-lease.ts';
 import { LeaseDeadlines, untilDue } from './lease-deadlines.ts';
 
@@ -32,13 +32,15 @@ export interface KeyHolder {
   readonly signal: AbortSignal;
 }
 
+type LeaseContext = Pick<WorkerContext, 'store' | 'clock' | 'machineClock' | 'log'>;
+
 type Stop = (kind: TerminationKind) => void;
 
 /**
  * Renews the key of a run, if it has one, until the run is over. Resolves after the first renewal. If the key was assigned to
- * another backend, or its lease is about to end, calls `stop`, and may never resolve.
+ * another backend, its lease is about to end, or its container has enforced it, calls `stop`, and may never resolve.
  */
-export async function keepKey(worker: WorkerContext, run: KeyHolder, stop: Stop): Promise<void> {
+export async function keepKey(worker: LeaseContext, run: KeyHolder, stop: Stop): Promise<void> {
   const { account, service, key, fencingToken } = run.backend;
   if (key === undefined || fencingToken === undefined) return;
   const held = Promise.withResolvers<void>();
@@ -57,7 +59,7 @@ interface Holding {
   readonly onHeld: () => void;
 }
 
-async function renewUntilOver(worker: WorkerContext, run: KeyHolder, holding: Holding): Promise<void> {
+async function renewUntilOver(worker: LeaseContext, run: KeyHolder, holding: Holding): Promise<void> {
   using deadlines = new LeaseDeadlines(worker, holding.stop);
   if (run.container) deadlines.prepare(adoptedLeaseMs)();
   let wasHeld = false;
@@ -68,6 +70,11 @@ async function renewUntilOver(worker: WorkerContext, run: KeyHolder, holding: Ho
       keep();
       wasHeld = true;
       holding.onHeld();
+    } else if (renewal === 'soft' || renewal === 'hard') {
+      worker.log.warn({ backend: run.id }, 'Container enforces the lease of its key, which is not renewed any more');
+      holding.stop(renewal);
+      await untilOver(run);
+      return;
     } else if (renewal === 'lost') {
       worker.log.warn({ backend: run.id }, 'Key was assigned to another backend');
       // A backend that is ending may continue until its last lease ends, if its end is known: its successor waits for it.
@@ -80,22 +87,43 @@ async function renewUntilOver(worker: WorkerContext, run: KeyHolder, holding: Ho
   }
 }
 
-async function renew(worker: WorkerContext, run: KeyHolder, holding: Holding): Promise<'held' | 'lost' | 'failed'> {
+/** `soft`, `hard`: the container itself is stopping or has ended, because its lease was over. */
+type Renewal = 'held' | 'lost' | 'failed' | TerminationKind;
+
+async function renew(worker: LeaseContext, run: KeyHolder, holding: Holding): Promise<Renewal> {
   const { store, clock, log } = worker;
   const requestedAtMs = bootTimeMs();
   const limit = { clock, ms: renewalTimeoutMs, signal: run.signal, message: 'The store did not answer in time' };
   try {
+    const endedBy = await containerEnd(run);
     const key = await withTimeout(limit, async () => {
+      // The time is read before the container's deadlines are compared: a freeze between these lines makes no lease longer.
       const now = await store.now();
-      return await store.update(keys, holding.id, (current) => renewKey(current, holding.fencingToken, now));
+      return await store.update(keys, holding.id, (current) =>
+        endedBy() ? current : renewKey(current, holding.fencingToken, now),
+      );
     });
     if (key?.fencingToken !== holding.fencingToken) return 'lost';
-    await run.containerLease?.renew(requestedAtMs);
-    return 'held';
+    if (!endedBy()) await run.containerLease?.renew(requestedAtMs);
+    // Compared again: the init has read the last lease if this process was frozen before the new one was written.
+    return endedBy() ?? 'held';
   } catch (error) {
     if (!run.signal.aborted) log.warn({ err: error, backend: run.id }, 'Cannot renew a key, trying again');
     return 'failed';
   }
+}
+
+/**
+ * How the container of a run has begun to end itself, at the time of each call, by its lease as it is now. While this process was
+ * frozen, it could renew no lease. Its key must not be renewed then: a connect would return a session that has ended. A backend
+ * that is being stopped is renewed all the same, so that it can save: the next connect finds that it is ending.
+ */
+async function containerEnd(run: KeyHolder): Promise<() => TerminationKind | undefined> {
+  const deadlines = run.container && (await run.containerLease?.deadlines());
+  return () => {
+    const isStopping = run.stopKind !== undefined || isEnding(run.backend);
+    return deadlines && !isStopping ? passed(deadlines) : undefined;
+  };
 }
 
 async function untilOver({ signal }: KeyHolder): Promise<void> {

@@ -54,7 +54,8 @@ async function stop(worker: WorkerContext, run: Run, kind: TerminationKind, reas
     await settledWithin({ clock: worker.clock, ms: storeHoldsUpMs, signal: run.signal }, async () => await written);
   }
   if (run.stopKind === 'soft') {
-    await signalUntilGone(worker, run, 'stop', run.hardStop);
+    // A program may take a second request for impatience.
+    if (!(await run.containerLease?.hasAskedToStop())) await signalUntilGone(worker, run, 'stop', run.hardStop);
     if (await isGoneInTime(worker, run)) return;
     harden(worker, run, reason);
   }
