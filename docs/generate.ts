@@ -5,6 +5,7 @@ import { actionText } from '../action/build.ts';
 import { z } from 'zod';
 import { serviceErrors } from '../contract/errors.ts';
 import { proxyErrors, proxyErrorHeader } from '../contract/proxy-errors.ts';
+import type { Setting } from '../core/config/settings.ts';
 import { settings } from '../main/config/config.ts';
 import { devConfigFile } from '../main/dev/config-file.ts';
 import { registryErrors } from '../registry/error-catalogue.ts';
@@ -42,9 +43,8 @@ function currentText(path: string): string | undefined {
 }
 
 function configurationText(): string {
-  const rows = Object.values(settings).map(
-    ({ variable, defaultText, help }) => `| \`${variable}\` | ${help} | ${defaultText} |`,
-  );
+  const all: readonly Setting<unknown>[] = Object.values(settings);
+  const rows = all.map((setting) => `| \`${setting.variable}\` | ${setting.help} | ${defaultOf(setting)} |`);
   return `# Configuration
 
 Environment variables configure Berth. At start, Berth reads and checks all of them at once. It refuses a variable that begins with
@@ -54,6 +54,14 @@ Environment variables configure Berth. At start, Berth reads and checks all of t
 |---|---|---|
 ${rows.join('\n')}
 `;
+}
+
+/** The default of a setting, as its schema has it. */
+function defaultOf({ schema, defaultText }: Setting<unknown>): string {
+  if (defaultText !== undefined) return defaultText;
+  const value = schema.parse(undefined) ?? '';
+  const written = typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value);
+  return written === '' ? 'none' : `\`${written}\``;
 }
 
 function errorsText(): string {

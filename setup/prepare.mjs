@@ -36,7 +36,7 @@ const program = process.argv[2];
 const longRunning = ['setup/start.ts', 'main/berth.ts', 'test/run.ts'];
 
 /** The folders of what they load. */
-const sourceFolders = ['contract', 'core', 'model', 'registry', 'api', 'worker', 'proxy', 'main', 'setup'];
+const sourceFolders = ['contract', 'core', 'model', 'registry', 'api', 'worker', 'proxy', 'client', 'main', 'setup'];
 
 /** Set in the image, which has no development dependencies. */
 const isProduction = process.env.NODE_ENV === 'production';

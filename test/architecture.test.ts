@@ -19,11 +19,11 @@ const mayImport: Readonly<Record<string, RegExp>> = {
   api: /^(?:contract|core|model|api)\//,
   worker: /^(?:contract|core|model|worker)\//,
   proxy: /^(?:contract|core|model|proxy)\//,
-  main: /^(?:(?:contract|core|model|main)\/|(?:registry|api|worker|proxy)\/index\.ts$)/,
+  main: /^(?:(?:contract|core|model|main)\/|(?:registry|api|worker|proxy|client)\/index\.ts$)/,
   client: /^(?:contract|client)\//,
   cli: /^(?:(?:contract|client|cli)\/|package\.json$)/,
   action: /^(?:contract|client|action)\//,
-  setup: /^(?:contract|core|main|setup)\//,
+  setup: /^(?:(?:contract|core|main|setup)\/|client\/index\.ts$)/,
   examples: /^examples\//,
 };
 
@@ -75,6 +75,12 @@ test('every folder with sources has a row in the table', () => {
 test('every file imports only what the table allows', () => {
   const inside = imports.filter(({ target }) => !isPackage(target));
   expect(inside.filter(({ file, target }) => !mayImport[folderOf(file)]?.test(target))).toEqual([]);
+});
+
+test('of the composition root, only the development server is a client of the platform', () => {
+  const clients = imports.filter(({ file, target }) => folderOf(file) === 'main' && target.startsWith('client/'));
+  expect(clients.filter(({ file }) => !file.startsWith('main/dev/'))).toEqual([]);
+  expect(clients.length).toBeGreaterThan(0);
 });
 
 test('components and the model import ports, never drivers', () => {

@@ -6,8 +6,8 @@ import type { ZodType } from 'zod';
 export interface Setting<T> {
   readonly variable: string;
   readonly schema: ZodType<T, string | undefined>;
-  /** A description of the default. */
-  readonly defaultText: string;
+  /** A description of the default, where its value alone does not say enough. */
+  readonly defaultText?: string;
   readonly help: string;
 }
 

@@ -14,13 +14,11 @@ export const adminSettings = {
   adminPasswordFile: {
     variable: 'BERTH_ADMIN_PASSWORD_FILE',
     schema: optionalText(z.string().startsWith('/', 'Use an absolute path')),
-    defaultText: 'none',
     help: 'A file with the password of the first administrator: 12 to 256 characters. A start that finds the user does not read it.',
   },
   invalidTokensPerMinute: {
     variable: 'BERTH_INVALID_TOKENS_PER_MINUTE',
     schema: whole({ min: 0, max: 1_000_000, or: 300 }),
-    defaultText: '`300`',
     help: 'How many invalid tokens the API accepts per minute from one network, before it answers 429. Valid tokens are not limited. 0: no limit.',
   },
   accountConnectsPerSecond: {
@@ -44,7 +42,6 @@ export const adminSettings = {
   auditDays: {
     variable: 'BERTH_AUDIT_DAYS',
     schema: whole({ min: 1, max: 3650, or: 365 }),
-    defaultText: '`365`',
     help: 'How many days the audit keeps its records.',
   },
 } satisfies Record<string, Setting<unknown>>;

@@ -9,19 +9,16 @@ export const backendSettings = {
   startTimeoutSeconds: {
     variable: 'BERTH_START_TIMEOUT_SECONDS',
     schema: whole({ min: 1, max: 24 * 3600, or: 300 }),
-    defaultText: '`300`',
     help: 'How long a backend may take to become ready, without the time for pulling its image.',
   },
   pullTimeoutSeconds: {
     variable: 'BERTH_PULL_TIMEOUT_SECONDS',
     schema: whole({ min: 1, max: 24 * 3600, or: 900 }),
-    defaultText: '`900`',
     help: 'How long a node may take to pull an image.',
   },
   prefetch: {
     variable: 'BERTH_FETCH_AHEAD',
     schema: yesOrNo(true),
-    defaultText: '`yes`',
     help: 'Whether nodes prefetch new images, see [deployment](deployment.md#new-images). `no` on the API: no node does. `no` on a worker: this node does not.',
   },
   prefetchReserveBytes: {
@@ -33,13 +30,11 @@ export const backendSettings = {
   stopGraceSeconds: {
     variable: 'BERTH_STOP_GRACE_SECONDS',
     schema: whole({ min: 1, max: 3600, or: 30 }),
-    defaultText: '`30`',
     help: 'How long a backend may continue after SIGTERM before it is killed.',
   },
   defaultMaxIdleSeconds: {
     variable: 'BERTH_DEFAULT_MAX_IDLE_SECONDS',
     schema: whole({ min: 1, max: yearSeconds, or: 300 }),
-    defaultText: '`300`',
     help: 'How long a backend continues after its last connection was closed, if the connect request does not set it.',
   },
   maxIdleSecondsLimit: {
@@ -87,14 +82,12 @@ export const backendSettings = {
   pidsLimit: {
     variable: 'BERTH_PIDS_LIMIT',
     schema: whole({ min: 1, max: 1_000_000, or: 512 }),
-    defaultText: '`512`',
     help: 'The most processes and threads that a backend may have.',
   },
   // Enough for any server, and bounded, so that one backend cannot use up the descriptors of its machine.
   openFilesLimit: {
     variable: 'BERTH_OPEN_FILES_LIMIT',
     schema: whole({ min: 64, max: 1_048_576, or: 65_536 }),
-    defaultText: '`65536`',
     help: 'The most files that each process of a backend may have open. A Docker Engine that may not raise its own limit so far, for example inside of a container, keeps its own; the worker learns that from a start that fails, and tries again.',
   },
   capabilities: {
@@ -104,13 +97,11 @@ export const backendSettings = {
       'Use names of capabilities without CAP_, separated by commas, or `none`',
       defaultCapabilities,
     ),
-    defaultText: `\`${defaultCapabilities.join(',')}\``,
     help: 'Linux capabilities that backends keep whose service has the security profile `default`, see [applications](applications.md#what-a-container-may-do). All others are dropped. `none`: no capability.',
   },
   firewall: {
     variable: 'BERTH_FIREWALL',
     schema: oneOf(['auto', 'required', 'off'], 'auto'),
-    defaultText: '`auto`',
     help: 'Rules that keep backends from the services of their machine and from cloud metadata, keep other users of the machine from backends, and limit egress, see [applications](applications.md#what-a-container-may-reach). `auto` warns where they cannot be set up, which needs root and iptables in the network namespace of the Docker Engine; `required` does not run backends then.',
   },
   dnsServers: {

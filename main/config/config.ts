@@ -43,37 +43,31 @@ export const settings = {
   host: {
     variable: 'BERTH_LISTEN_HOST',
     schema: text('127.0.0.1'),
-    defaultText: '`127.0.0.1`',
     help: 'The address on which API, registry and proxy listen. Before you open it to other machines, set `BERTH_TLS_CERTIFICATE_FILES`, or put a TLS proxy in front.',
   },
   apiPort: {
     variable: 'BERTH_API_PORT',
     schema: port(7100),
-    defaultText: '`7100`',
     help: 'Port of the API. 0 selects a free port.',
   },
   registryPort: {
     variable: 'BERTH_REGISTRY_PORT',
     schema: port(7101),
-    defaultText: '`7101`',
     help: 'Port of the image registry.',
   },
   proxyPort: {
     variable: 'BERTH_PROXY_PORT',
     schema: port(7102),
-    defaultText: '`7102`',
     help: 'Port of the proxy, through which clients reach sessions.',
   },
   operationsPort: {
     variable: 'BERTH_OPERATIONS_PORT',
     schema: port(7103),
-    defaultText: '`7103`',
     help: 'Port of `/healthz`, `/readyz` and `/metrics`. Commands such as `berth collect` find the running process at this port.',
   },
   operationsHost: {
     variable: 'BERTH_OPERATIONS_HOST',
     schema: text('127.0.0.1'),
-    defaultText: '`127.0.0.1`',
     help: 'The address on which `/healthz`, `/readyz` and `/metrics` listen.',
   },
   operationsTokenFile: {
@@ -92,13 +86,11 @@ export const settings = {
   gatewayHost: {
     variable: 'BERTH_GATEWAY_HOST',
     schema: text('0.0.0.0'),
-    defaultText: '`0.0.0.0`',
     help: 'The address on which the node’s gateway listens when `BERTH_ADVERTISED_HOST` is set.',
   },
   gatewayPort: {
     variable: 'BERTH_GATEWAY_PORT',
     schema: port(7104),
-    defaultText: '`7104`',
     help: 'Port of the node’s gateway for other machines. The gateway accepts only processes that have the platform’s secret.',
   },
   registryPullHost: {
@@ -142,7 +134,6 @@ export const settings = {
   behindLoadBalancer: {
     variable: 'BERTH_BEHIND_LOAD_BALANCER',
     schema: yesOrNo(false),
-    defaultText: '`no`',
     help: 'Whether a TLS proxy or load balancer in front of proxy and registry sets `X-Forwarded-*`. `yes`: the proxy keeps these headers, and the registry counts clients by them. `no`: they are dropped as forged.',
   },
   ...tlsSettings,
@@ -151,13 +142,11 @@ export const settings = {
   logLevel: {
     variable: 'BERTH_LOG_LEVEL',
     schema: oneOf(['debug', 'info', 'warn', 'error', 'silent'], 'info'),
-    defaultText: '`info`',
     help: 'The lowest severity of log lines that are written (to standard error, as JSON).',
   },
   account: {
     variable: 'BERTH_FIRST_ACCOUNT',
     schema: text('home', accountName),
-    defaultText: '`home`',
     help: 'Name of the account that the first start creates.',
   },
   ...adminSettings,
@@ -172,7 +161,6 @@ export const settings = {
   cluster: {
     variable: 'BERTH_CLUSTER',
     schema: text('default', clusterName),
-    defaultText: '`default`',
     help: 'The cluster that this node belongs to.',
   },
   maxBackends: {
@@ -202,43 +190,23 @@ export type Config = SettingValues<typeof settings>;
 /** Reads the configuration from an environment. Throws one `ConfigError` with all problems. */
 export function loadConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const config = readSettings(settings, environment, 'BERTH_');
+  const [certificates, keys] = [config.tlsCertificateFiles.length, config.tlsKeyFiles.length];
   const needs = [
-    {
-      setting: settings.mongodbUrl,
-      for: 'BERTH_STORE=mongodb',
-      missing: config.store === 'mongodb' && !config.mongodbUrl,
-    },
-    {
-      setting: settings.mongodbUrl,
-      for: 'BERTH_BLOBS=gridfs',
-      missing: config.blobs === 'gridfs' && !config.mongodbUrl,
-    },
-    {
-      setting: settings.sessionDomain,
-      for: 'BERTH_URL_FORM=host',
-      missing: config.urlForm === 'host' && config.sessionDomain === undefined,
-    },
-    {
-      setting: settings.tlsKeyFiles,
-      for: 'BERTH_TLS_CERTIFICATE_FILES, with one file for each',
-      missing: config.tlsCertificateFiles.length > config.tlsKeyFiles.length,
-    },
-    {
-      setting: settings.tlsCertificateFiles,
-      for: 'BERTH_TLS_KEY_FILES, with one file for each',
-      missing: config.tlsKeyFiles.length > config.tlsCertificateFiles.length,
-    },
-    {
-      setting: settings.tlsCertificateFiles,
-      for: 'BERTH_HTTP_PORT',
-      missing: config.httpPort !== undefined && config.tlsCertificateFiles.length === 0,
-    },
-    { setting: settings.redisUrl, for: 'BERTH_QUEUE=bullmq', missing: config.queue === 'bullmq' && !config.redisUrl },
-    { setting: settings.redisUrl, for: 'BERTH_BUS=redis', missing: config.bus === 'redis' && !config.redisUrl },
+    need('mongodbUrl', 'BERTH_STORE=mongodb', config.store === 'mongodb' && !config.mongodbUrl),
+    need('mongodbUrl', 'BERTH_BLOBS=gridfs', config.blobs === 'gridfs' && !config.mongodbUrl),
+    need('sessionDomain', 'BERTH_URL_FORM=host', config.urlForm === 'host' && config.sessionDomain === undefined),
+    need('tlsKeyFiles', 'BERTH_TLS_CERTIFICATE_FILES, with one file for each', certificates > keys),
+    need('tlsCertificateFiles', 'BERTH_TLS_KEY_FILES, with one file for each', keys > certificates),
+    need('tlsCertificateFiles', 'BERTH_HTTP_PORT', config.httpPort !== undefined && certificates === 0),
+    need('redisUrl', 'BERTH_QUEUE=bullmq', config.queue === 'bullmq' && !config.redisUrl),
+    need('redisUrl', 'BERTH_BUS=redis', config.bus === 'redis' && !config.redisUrl),
   ];
-  const missing = needs.filter((need) => need.missing);
-  if (missing.length === 0) return config;
-  throw new ConfigError(
-    `The configuration has problems:\n${missing.map((need) => `  ${need.setting.variable}: Needed for ${need.for}`).join('\n')}`,
-  );
+  const problems = needs.flat();
+  if (problems.length === 0) return config;
+  throw new ConfigError(`The configuration has problems:\n${problems.join('\n')}`);
+}
+
+/** The problem that a setting is missing which another one needs, if it is. */
+function need(name: keyof typeof settings, purpose: string, isMissing: boolean): string[] {
+  return isMissing ? [`  ${settings[name].variable}: Needed for ${purpose}`] : [];
 }

@@ -18,7 +18,6 @@ export const registrySettings = {
   registryOpenUploads: {
     variable: 'BERTH_REGISTRY_OPEN_UPLOADS',
     schema: whole({ min: 0, max: 1_000_000, or: 1000 }),
-    defaultText: '`1000`',
     help: 'How many uploads an account may have open in the registry. An upload that does not continue ends after a day. 0: no limit.',
   },
   registryRequestsPerSecond: {
@@ -30,7 +29,6 @@ export const registrySettings = {
   registryFailedLoginsPerMinute: {
     variable: 'BERTH_REGISTRY_FAILED_LOGINS_PER_MINUTE',
     schema: whole({ min: 0, max: 1_000_000, or: 30 }),
-    defaultText: '`30`',
     help: 'How many logins of one user at the registry may fail per minute from one address, in all its processes together. 0: no limit.',
   },
   maxArchiveBytes: {

@@ -34,7 +34,6 @@ export const retentionSettings = {
   collectEverySeconds: {
     variable: 'BERTH_COLLECT_EVERY_SECONDS',
     schema: whole({ min: 1, max: yearSeconds, or: 3600 }),
-    defaultText: '`3600`',
     help: 'How often the registry collects garbage, see [garbage collection](garbage-collection.md).',
   },
   collectLeaseSeconds: {
@@ -46,13 +45,11 @@ export const retentionSettings = {
   collectWaitSeconds: {
     variable: 'BERTH_COLLECT_WAIT_SECONDS',
     schema: whole({ min: 0, max: yearSeconds, or: 600 }),
-    defaultText: '`600`',
     help: 'How long the bytes of a blob are kept after the last repository has lost its link to the blob.',
   },
   keptUntaggedImages: {
     variable: 'BERTH_KEPT_UNTAGGED_IMAGES',
     schema: whole({ min: 0, max: 1_000_000, or: 20 }),
-    defaultText: '`20`',
     help: 'How many untagged images of each service garbage collection keeps: those pushed last.',
   },
 } satisfies Record<string, Setting<unknown>>;

@@ -23,13 +23,11 @@ export const tlsSettings = {
   tlsKeyFiles: {
     variable: 'BERTH_TLS_KEY_FILES',
     schema: wordList(absolutePath, pathsMessage),
-    defaultText: 'none',
     help: 'The files with the private keys of `BERTH_TLS_CERTIFICATE_FILES`, in the same order, as PEM without a password.',
   },
   httpPort: {
     variable: 'BERTH_HTTP_PORT',
     schema: optionalWhole({ min: 0, max: 65_535 }),
-    defaultText: 'none',
     help: 'A port for clients without TLS, such as 80: GET requests are redirected to the HTTPS URLs of API, registry, proxy and sessions, all others are refused. Needs `BERTH_TLS_CERTIFICATE_FILES`.',
   },
   hstsSeconds: {

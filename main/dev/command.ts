@@ -1,5 +1,6 @@
 /** `berth dev`: one machine, one service, an image that follows its files. */
 import { readFile } from 'node:fs/promises';
+import { BerthClient } from '../../client/index.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { newGatedServer } from '../../core/http/gated-server.ts';
 import type { ServerHandlers } from '../../core/http/gated-server.ts';
@@ -12,7 +13,6 @@ import type { WholePlatform } from '../platform.ts';
 import { listenProblem } from '../process/listen-problem.ts';
 import { hostPort } from '../process/listener.ts';
 import { stopSignal } from '../process/program.ts';
-import { ApiCalls } from './api-calls.ts';
 import { Deployments } from './deployments.ts';
 import { DockerFailure, engineOf, runDocker } from './docker.ts';
 import type { Environment } from './docker.ts';
@@ -21,11 +21,11 @@ import { followBackends } from './followed-backends.ts';
 import { frontHandlers } from './front.ts';
 import { ImageSource } from './image-source.ts';
 import { openImageWatch } from './image-watch.ts';
-import { devAccount, devService } from './own-paths.ts';
+import { devAccount, devServiceName } from './own-paths.ts';
 import { openOutput } from './output.ts';
 import type { DevLog } from './output.ts';
 import type { Report } from './report.ts';
-import { stopBackends } from './stop-backends.ts';
+import { stopBackend, stopBackends } from './stop-backends.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { readDevSettings, UsageError } from './settings.ts';
 import type { DevSettings } from './settings.ts';
@@ -78,17 +78,17 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
   const platform = opening.use(await openDevPlatform({ environment, url, node, folder: folder.path, log: output.log }));
   const token = (await readFile(platform.account.tokenFile, 'utf8')).trim();
   const own = `http://${hostPort(loopbackOf(settings.host), listener.port)}`;
-  const calls = new ApiCalls({ url: own, token });
+  const client = new BerthClient({ url: own, token });
   const images = new ImageSource({
     source: settings.source,
-    repository: `${platform.urls.registry}/${devAccount}/${devService}`,
+    repository: `${platform.urls.registry}/${devServiceName}`,
     account: devAccount,
     token,
     folder: folder.path,
     environment,
   });
   opening.defer(() => images.forget(new AbortController().signal));
-  const deployments = newDeployments({ images, calls, report });
+  const deployments = newDeployments({ images, client, report });
   gate.open(
     frontHandlers({
       ...platform.handlers,
@@ -99,17 +99,17 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
       stopping: signal,
     }),
   );
-  await calls.createService(signal);
+  await client.createService(devServiceName, { signal });
   const following = new AbortController();
   opening.defer(() => following.abort());
-  opening.use(await followBackends({ platform, calls, report, signal: following.signal }));
+  opening.use(await followBackends({ platform, client, report, signal: following.signal }));
   if (settings.watch) opening.use(await watchSource(settings.source, { deployments, report, environment }));
   report({ event: 'listening', url });
   const running = deployments.run(signal);
   await stopped;
   ending.abort(new Error('The development server stops'));
   await running;
-  await stopBackends({ calls, report, clock: systemClock });
+  await stopBackends({ client, report, clock: systemClock });
   gate.close();
 }
 
@@ -195,11 +195,11 @@ async function removeNetwork(node: string, environment: Environment): Promise<vo
 
 function newDeployments({
   images,
-  calls,
+  client,
   report,
 }: {
   readonly images: ImageSource;
-  readonly calls: ApiCalls;
+  readonly client: BerthClient;
   readonly report: Report;
 }): Deployments {
   return new Deployments({
@@ -207,11 +207,11 @@ function newDeployments({
     report,
     build: async (signal) => await images.push(signal, (line) => report({ event: 'build-line', line })),
     serve: async (digest, signal) => {
-      await calls.useImage(digest, signal);
-      const running = await calls.running(signal);
+      await client.setImage(devServiceName, digest, { signal });
+      const running = await Array.fromAsync(client.runningBackends(devAccount, { signal }));
       const old = running.flatMap(({ id, image_digest: own }) => (own === digest ? [] : id));
       if (old.length > 0) report({ event: 'replacing', backends: old });
-      await Promise.all(old.map((id) => calls.stop(id, signal)));
+      await Promise.all(old.map((id) => stopBackend(client, id, signal)));
       await images.forget(signal, digest);
     },
   });

@@ -1,16 +1,16 @@
 /** Reports what happens to backends: their statuses and their logs. */
+import type { BerthClient } from '../../client/index.ts';
 import type { StatusEntryObject } from '../../contract/backend.ts';
 import { backendChanged, connectionsOf, proxyHeartbeat } from '../../contract/messages.ts';
 import type { BackendStatus } from '../../contract/statuses.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import { KeyedMutex } from '../../core/async/keyed-mutex.ts';
-import type { ApiCalls } from './api-calls.ts';
 import type { Report } from './report.ts';
 
 interface Following {
   /** Its node runs all backends. */
   readonly platform: { readonly bus: Bus; readonly node: string };
-  readonly calls: ApiCalls;
+  readonly client: BerthClient;
   readonly report: Report;
   readonly signal: AbortSignal;
 }
@@ -53,7 +53,7 @@ class FollowedBackends {
     this.#reported.set(backend, status);
     void this.#order
       .run(backend, async () => {
-        const { key, statuses } = await this.#options.calls.backend(backend, signal);
+        const { key, statuses } = await this.#options.client.backend(backend, { signal });
         const entry = statuses.findLast((each) => each.status === status);
         report({ event: 'backend', backend, key: key ?? null, status, details: detailsOf(key, entry) });
       })
@@ -78,9 +78,9 @@ class FollowedBackends {
   }
 
   async #followLog(backend: string): Promise<void> {
-    const { calls, report, signal } = this.#options;
+    const { client, report, signal } = this.#options;
     try {
-      for await (const line of calls.log(backend, signal)) report({ event: 'log', backend, line });
+      for await (const { line } of client.logs(backend, { signal })) report({ event: 'log', backend, line });
     } catch {
       // The log ends with the development server.
     }

@@ -4,15 +4,16 @@ export const devAccount = 'dev';
 
 export const devService = 'app';
 
-const own = `${devAccount}/${devService}`;
+/** The service as its images are named. */
+export const devServiceName = `${devAccount}/${devService}`;
 
 /** Each form of a path that names an account or a service, and what stands in their place. */
 const forms: readonly (readonly [RegExp, string])[] = [
   // Every environment has the same image.
-  [/^\/v2\/service\/[^/]+\/[^/]+\/[^/]+\/connect\/?$/, `/v2/service/${own}/connect`],
-  [/^\/v2\/service\/[^/]+\/[^/]+/, `/v2/service/${own}`],
+  [/^\/v2\/service\/[^/]+\/[^/]+\/[^/]+\/connect\/?$/, `/v2/service/${devServiceName}/connect`],
+  [/^\/v2\/service\/[^/]+\/[^/]+/, `/v2/service/${devServiceName}`],
   [/^\/v2\/account\/[^/]+/, `/v2/account/${devAccount}`],
-  [/^\/service\/[^/]+\/[^/]+/, `/service/${own}`],
+  [/^\/service\/[^/]+\/[^/]+/, `/service/${devServiceName}`],
   [/^(\/v1)?\/user\/[^/]+\/service\/[^/]+/, `$1/user/${devAccount}/service/${devService}`],
   [/^(\/v1)?\/user\/[^/]+\/(services?)$/, `$1/user/${devAccount}/$2`],
 ];
