@@ -1,6 +1,6 @@
-import { Counter } from 'prom-client';
 import { requestId } from '../core/http/request-id.ts';
 import { EventStreams } from '../core/http/sse.ts';
+import { MetricGroup } from '../core/metrics/metric-group.ts';
 import type { ApiDependencies } from './dependencies.ts';
 
 /** The event streams of the API: a stream whose client does not read is dropped, logged and counted. */
@@ -8,12 +8,11 @@ export function openEventStreams(
   { clock, log, metrics }: Pick<ApiDependencies, 'clock' | 'log' | 'metrics'>,
   closing: AbortSignal,
 ): EventStreams {
-  const dropped = new Counter({
-    name: 'berth_api_dropped_streams_total',
-    help: 'Event streams that the API dropped because their clients did not read, by reason: stalled, behind, crowded',
-    labelNames: ['reason'],
-    registers: [metrics],
-  });
+  const dropped = new MetricGroup(metrics).counter(
+    'berth_api_dropped_streams_total',
+    'Event streams that the API dropped because their clients did not read, by reason: stalled, behind, crowded',
+    'reason',
+  );
   return new EventStreams({
     clock,
     closing,

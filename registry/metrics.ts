@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { Counter, Histogram } from 'prom-client';
+import { MetricGroup } from '../core/metrics/metric-group.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { RegistryErrorName } from './error-catalogue.ts';
 
@@ -20,42 +20,25 @@ export interface RegistryMetrics extends Disposable {
   countError(reason: RegistryErrorName): void;
 }
 
-const names = {
-  requests: 'berth_registry_request_seconds',
-  received: 'berth_registry_received_bytes_total',
-  sent: 'berth_registry_sent_bytes_total',
-  errors: 'berth_registry_refusals_total',
-};
-
 /** From a look-up in memory to minutes for a large layer. */
 const secondsBuckets = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300];
 
 /** Registers the registry's metrics until disposed. */
 export function openRegistryMetrics(metrics: Metrics): RegistryMetrics {
-  const registers = [metrics];
-  const requests = new Histogram({
-    name: names.requests,
-    help: 'Duration of requests to the registry, by operation and class of their status',
-    labelNames: ['operation', 'code'],
-    buckets: secondsBuckets,
-    registers,
-  });
-  const received = new Counter({
-    name: names.received,
-    help: 'Bytes that clients sent to the registry',
-    registers,
-  });
-  const sent = new Counter({
-    name: names.sent,
-    help: 'Bytes that the registry sent to clients',
-    registers,
-  });
-  const errors = new Counter({
-    name: names.errors,
-    help: 'Requests that the registry refused, by reason',
-    labelNames: ['reason'],
-    registers,
-  });
+  const group = new MetricGroup(metrics);
+  const requests = group.histogram(
+    'berth_registry_request_seconds',
+    'Duration of requests to the registry, by operation and class of their status',
+    ['operation', 'code'],
+    secondsBuckets,
+  );
+  const received = group.counter('berth_registry_received_bytes_total', 'Bytes that clients sent to the registry');
+  const sent = group.counter('berth_registry_sent_bytes_total', 'Bytes that the registry sent to clients');
+  const errors = group.counter(
+    'berth_registry_refusals_total',
+    'Requests that the registry refused, by reason',
+    'reason',
+  );
   /** The totals of each connection at the end of its last request. */
   const counted = new WeakMap<Socket, Traffic>();
   return {
@@ -70,9 +53,7 @@ export function openRegistryMetrics(metrics: Metrics): RegistryMetrics {
       return traffic;
     },
     countError: (reason) => errors.inc({ reason }),
-    [Symbol.dispose]: () => {
-      for (const name of Object.values(names)) metrics.removeSingleMetric(name);
-    },
+    [Symbol.dispose]: () => group[Symbol.dispose](),
   };
 }
 

@@ -1,7 +1,8 @@
 /** The metrics of the worker. */
-import { Counter, Gauge, Histogram } from 'prom-client';
+import type { Gauge } from 'prom-client';
 import { backendStatuses } from '../contract/statuses.ts';
 import type { BackendStatus, TerminationReason } from '../contract/statuses.ts';
+import { MetricGroup } from '../core/metrics/metric-group.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import { EngineError } from './docker/engine-error.ts';
 import type { Engine } from './docker/engine.ts';
@@ -25,17 +26,6 @@ export interface WorkerMetrics extends Disposable {
 /** From a warm start (a tenth of a second) to the start timeout. */
 const spawnBuckets = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60, 300];
 
-const names = {
-  spawns: 'berth_spawn_duration_seconds',
-  terminations: 'berth_terminations_total',
-  prefetches: 'berth_images_fetched_ahead_total',
-  dockerErrors: 'berth_docker_errors_total',
-  dockerAnswers: 'berth_docker_answers',
-  backends: 'berth_backends',
-  offeredMemory: 'berth_node_memory_offered_bytes',
-  promisedMemory: 'berth_node_memory_promised_bytes',
-} as const;
-
 /** The values that are read whenever metrics are collected. */
 export interface MetricsNow {
   /** The status of each backend on this node. */
@@ -48,56 +38,45 @@ export interface MetricsNow {
 
 /** Adds the metrics of a worker to those of its process. */
 export function openWorkerMetrics(metrics: Metrics, now: MetricsNow): WorkerMetrics {
-  const spawns = new Histogram({
-    name: names.spawns,
-    help: 'Time from scheduled until ready, or until the backend ended without becoming ready',
-    labelNames: ['result'] as const,
-    buckets: spawnBuckets,
-    registers: [metrics],
-  });
-  const counter = <Label extends string>(name: string, help: string, label: Label) =>
-    new Counter({ name, help, labelNames: [label], registers: [metrics] });
-  const terminations = counter(names.terminations, 'Backends that ended, by reason (none: on their own)', 'reason');
-  const prefetches = counter(names.prefetches, 'Images to prefetch, by result', 'result');
-  const dockerErrors = counter(names.dockerErrors, 'Failed calls to the Docker Engine', 'op');
-  addGauges(metrics, now);
+  const group = new MetricGroup(metrics);
+  const spawns = group.histogram(
+    'berth_spawn_duration_seconds',
+    'Time from scheduled until ready, or until the backend ended without becoming ready',
+    ['result'],
+    spawnBuckets,
+  );
+  const terminations = group.counter(
+    'berth_terminations_total',
+    'Backends that ended, by reason (none: on their own)',
+    'reason',
+  );
+  const prefetches = group.counter('berth_images_fetched_ahead_total', 'Images to prefetch, by result', 'result');
+  const dockerErrors = group.counter('berth_docker_errors_total', 'Failed calls to the Docker Engine', 'op');
+  addGauges(group, now);
   return {
     spawned: (result, seconds) => spawns.observe({ result }, seconds),
     terminated: (reason) => terminations.inc({ reason: reason ?? 'none' }),
     prefetched: (result) => prefetches.inc({ result }),
     dockerFailed: (op) => dockerErrors.inc({ op }),
-    [Symbol.dispose]: () => {
-      for (const name of Object.values(names)) metrics.removeSingleMetric(name);
-    },
+    [Symbol.dispose]: () => group[Symbol.dispose](),
   };
 }
 
-function addGauges(metrics: Metrics, now: MetricsNow): void {
-  const gauge = (name: string, help: string, value: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers: [metrics],
-      collect() {
-        this.set(value());
-      },
-    });
-  gauge(names.dockerAnswers, 'Whether the Docker Engine of this node answers: 1 or 0', () =>
-    now.engineAnswers() ? 1 : 0,
+function addGauges(group: MetricGroup, now: MetricsNow): void {
+  group.gauge('berth_docker_answers', 'Whether the Docker Engine of this node answers: 1 or 0', (gauge) =>
+    gauge.set(now.engineAnswers() ? 1 : 0),
   );
-  gauge(names.offeredMemory, 'What the memory limits of the backends here may add up to', now.offeredMemory);
-  gauge(names.promisedMemory, 'What the memory limits of the backends here add up to', now.promisedMemory);
-  const backends = new Gauge({
-    name: names.backends,
-    help: 'Backends on this node, by status',
-    labelNames: ['status'] as const,
-    registers: [metrics],
-    collect() {
-      for (const status of backendStatuses) this.set({ status }, 0);
-      for (const status of now.statuses()) this.inc({ status });
-    },
-  });
-  backends.reset();
+  group.gauge('berth_node_memory_offered_bytes', 'What the memory limits of the backends here may add up to', (gauge) =>
+    gauge.set(now.offeredMemory()),
+  );
+  group.gauge('berth_node_memory_promised_bytes', 'What the memory limits of the backends here add up to', (gauge) =>
+    gauge.set(now.promisedMemory()),
+  );
+  const countBackends = (gauge: Gauge<'status'>) => {
+    for (const status of backendStatuses) gauge.set({ status }, 0);
+    for (const status of now.statuses()) gauge.inc({ status });
+  };
+  group.gauge('berth_backends', 'Backends on this node, by status', countBackends, 'status');
 }
 
 /** An engine whose failed calls are counted. A missing image is no failure. */

@@ -4,8 +4,9 @@
  * that after a crash the next pass finds the backend, and through it the rest.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Counter } from 'prom-client';
+import type { Counter } from 'prom-client';
 import { PeriodicTask } from '../../core/async/periodic-task.ts';
+import { MetricGroup } from '../../core/metrics/metric-group.ts';
 import type { Collection, StoredDocument } from '../../core/store/store.ts';
 import { accessTokens } from '../../model/access-token.ts';
 import { auditRecords } from '../../model/audit.ts';
@@ -66,12 +67,11 @@ export class Retention implements AsyncDisposable {
 
   constructor(deps: RetentionDependencies) {
     this.#deps = deps;
-    this.#counter = new Counter({
-      name: 'berth_deleted_documents_total',
-      help: 'Expired documents that this process deleted: backends, routes, keys, nodes, tokens',
-      labelNames: ['what'],
-      registers: [deps.metrics],
-    });
+    this.#counter = new MetricGroup(deps.metrics).counter(
+      'berth_deleted_documents_total',
+      'Expired documents that this process deleted: backends, routes, keys, nodes, tokens',
+      'what',
+    );
     this.#passes = new PeriodicTask(deps.clock, passEveryMs, async () => await this.#passOrLog());
   }
 

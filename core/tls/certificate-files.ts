@@ -1,10 +1,11 @@
 /** Reads certificates and their keys from files, and again when the files change: what renews them replaces the files. */
 import { readFile } from 'node:fs/promises';
-import { Gauge } from 'prom-client';
+import type { Gauge } from 'prom-client';
 import { PeriodicTask } from '../async/periodic-task.ts';
 import type { Clock } from '../clock/clock.ts';
 import { systemCode } from '../files/system-code.ts';
 import type { Log } from '../log/log.ts';
+import { MetricGroup } from '../metrics/metric-group.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { CertificateError, checkPair } from './certificate-pair.ts';
 import type { CertificatePair, CertificateTerms } from './certificate-pair.ts';
@@ -34,11 +35,6 @@ const warnAtShareLeft = 1 / 4;
 
 const warnAtMostMs = 14 * dayMs;
 
-const names = {
-  notAfter: 'berth_tls_certificate_expiry_timestamp_seconds',
-  isCurrent: 'berth_tls_certificate_files_ok',
-};
-
 /** A pair in use, and what was last found in its files. */
 interface Watched {
   readonly files: PairFiles;
@@ -53,12 +49,14 @@ interface Watched {
 export class CertificateFiles implements AsyncDisposable {
   readonly #deps: Deps;
   readonly #watched: readonly Watched[];
+  readonly #metrics: MetricGroup;
   readonly #looks: PeriodicTask;
   readonly #actions: ((pairs: readonly CertificatePair[]) => void)[] = [];
   #warnedMs = -Infinity;
 
   private constructor(watched: readonly Watched[], deps: Deps) {
     this.#deps = deps;
+    this.#metrics = new MetricGroup(deps.metrics);
     this.#watched = watched;
     this.#looks = new PeriodicTask(deps.clock, lookEveryMs, async () => await this.#lookOrLog());
     this.#measure();
@@ -91,7 +89,7 @@ export class CertificateFiles implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#looks[Symbol.asyncDispose]();
-    for (const name of Object.values(names)) this.#deps.metrics.removeSingleMetric(name);
+    this.#metrics[Symbol.dispose]();
   }
 
   async #lookOrLog(): Promise<void> {
@@ -155,28 +153,23 @@ export class CertificateFiles implements AsyncDisposable {
   }
 
   #measure(): void {
-    const { notAfter, isCurrent } = names;
     this.#gauge(
-      notAfter,
+      'berth_tls_certificate_expiry_timestamp_seconds',
       'When a TLS certificate expires, by its file',
       ({ terms }) => terms.notAfter.getTime() / 1000,
     );
-    const help = 'Whether the files of a TLS certificate can be used (1), or the last ones stay in use (0)';
-    this.#gauge(isCurrent, help, ({ problem }) => (problem === undefined ? 1 : 0));
+    this.#gauge(
+      'berth_tls_certificate_files_ok',
+      'Whether the files of a TLS certificate can be used (1), or the last ones stay in use (0)',
+      ({ problem }) => (problem === undefined ? 1 : 0),
+    );
   }
 
   #gauge(name: string, help: string, valueOf: (each: Watched) => number): void {
-    const watched = this.#watched;
-    const gauge = new Gauge({
-      name,
-      help,
-      labelNames: ['file'],
-      registers: [],
-      collect() {
-        for (const each of watched) this.set({ file: each.files.certificateFile }, valueOf(each));
-      },
-    });
-    this.#deps.metrics.registerMetric(gauge);
+    const collect = (gauge: Gauge<'file'>) => {
+      for (const each of this.#watched) gauge.set({ file: each.files.certificateFile }, valueOf(each));
+    };
+    this.#metrics.gauge(name, help, collect, 'file');
   }
 }
 

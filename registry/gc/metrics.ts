@@ -1,4 +1,4 @@
-import { Counter, Gauge } from 'prom-client';
+import { MetricGroup } from '../../core/metrics/metric-group.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { BlobTotals, GcSummary } from './events.ts';
 
@@ -15,34 +15,23 @@ const prefix = 'berth_registry_collection';
 
 /** Registers the metrics of garbage collection until disposed. */
 export function openGcMetrics(metrics: Metrics): GcMetrics {
-  const registers = [metrics];
-  const runs = new Counter({
-    name: `${prefix}_runs_total`,
-    help: 'Garbage collections of this process, by outcome: done or failed',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const collected = new Counter({
-    name: `${prefix}_collected_total`,
-    help: 'What garbage collection deleted: manifests, tags, links of repositories to blobs, uploads, blobs',
-    labelNames: ['what'],
-    registers,
-  });
-  const bytes = new Counter({
-    name: `${prefix}_freed_bytes_total`,
-    help: 'Bytes of blobs that garbage collection removed',
-    registers,
-  });
-  const duration = new Gauge({
-    name: `${prefix}_seconds`,
-    help: 'Duration of the last garbage collection',
-    registers,
-  });
-  const finished = new Gauge({
-    name: `${prefix}_last_success_timestamp_seconds`,
-    help: 'When this process last completed a garbage collection, in Unix time',
-    registers,
-  });
+  const group = new MetricGroup(metrics);
+  const runs = group.counter(
+    `${prefix}_runs_total`,
+    'Garbage collections of this process, by outcome: done or failed',
+    'outcome',
+  );
+  const collected = group.counter(
+    `${prefix}_collected_total`,
+    'What garbage collection deleted: manifests, tags, links of repositories to blobs, uploads, blobs',
+    'what',
+  );
+  const bytes = group.counter(`${prefix}_freed_bytes_total`, 'Bytes of blobs that garbage collection removed');
+  const duration = group.gauge(`${prefix}_seconds`, 'Duration of the last garbage collection');
+  const finished = group.gauge(
+    `${prefix}_last_success_timestamp_seconds`,
+    'When this process last completed a garbage collection, in Unix time',
+  );
   const countRemoved = (removed: BlobTotals) => {
     collected.inc({ what: 'blobs' }, removed.blobs);
     bytes.inc(removed.bytes);
@@ -57,11 +46,6 @@ export function openGcMetrics(metrics: Metrics): GcMetrics {
     },
     countFailure: () => runs.inc({ outcome: 'failed' }),
     countRemoved,
-    [Symbol.dispose]: () => {
-      for (const each of ['runs_total', 'collected_total', 'freed_bytes_total', 'seconds']) {
-        metrics.removeSingleMetric(`${prefix}_${each}`);
-      }
-      metrics.removeSingleMetric(`${prefix}_last_success_timestamp_seconds`);
-    },
+    [Symbol.dispose]: () => group[Symbol.dispose](),
   };
 }
