@@ -16,104 +16,87 @@ import type {
   TrustRule,
   TrustRuleRequest,
 } from './contract.ts';
-import type { ListOptions, Transport } from './transport.ts';
+import { EndpointGroup } from './endpoint-group.ts';
+import type { ListOptions } from './transport.ts';
 
-export class Accounts {
-  readonly #transport: Transport;
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Accounts extends EndpointGroup {
   /** The accounts that the token is valid for; for an administrator who has logged in, all accounts. */
   list(options?: ListOptions): AsyncGenerator<Account, void, undefined> {
-    return this.#transport.list('listAccounts', 'accounts', { path: undefined }, options);
+    return this.transport.list('listAccounts', 'accounts', { path: undefined }, options);
   }
 
   async create(account: CreateAccountRequest, options?: CallOptions): Promise<void> {
     const input = { path: undefined, body: account };
-    await sendChange(this.#transport, 'createAccount', input, { options, doneBefore: ['AccountExists'] });
+    await sendChange(this.transport, 'createAccount', input, { options, doneBefore: ['AccountExists'] });
   }
 
   async members(account: string, options?: CallOptions): Promise<Member[]> {
-    return (await this.#transport.json('listMembers', { path: { account } }, options)).members;
+    return (await this.transport.json('listMembers', { path: { account } }, options)).members;
   }
 
   /** Adds a user to an account, or changes the role. */
   async setMember(account: string, member: MemberRequest, options?: CallOptions): Promise<void> {
-    await sendIdempotent(this.#transport, 'setMember', { path: { account }, body: member }, options);
+    await sendIdempotent(this.transport, 'setMember', { path: { account }, body: member }, options);
   }
 
   /** Removes a user from an account. Tokens of the user stop working there within a second. */
   async removeMember(account: string, email: string, options?: CallOptions): Promise<void> {
     const input = { path: { account, user_email: email } };
-    await sendChange(this.#transport, 'removeMember', input, { options, doneBefore: ['UserNotFound'] });
+    await sendChange(this.transport, 'removeMember', input, { options, doneBefore: ['UserNotFound'] });
   }
 
   async limits(account: string, options?: CallOptions): Promise<AccountLimits> {
-    return await this.#transport.json('accountLimits', { path: { account } }, options);
+    return await this.transport.json('accountLimits', { path: { account } }, options);
   }
 
   /** Changes limits of an account. `null` restores the limit of every account. */
   async setLimits(account: string, limits: AccountLimitsRequest, options?: CallOptions): Promise<void> {
-    await sendIdempotent(this.#transport, 'setAccountLimits', { path: { account }, body: limits }, options);
+    await sendIdempotent(this.transport, 'setAccountLimits', { path: { account }, body: limits }, options);
   }
 
   /** What was changed in an account, newest first. */
   audit(account: string, options?: ListOptions): AsyncGenerator<AuditRecord, void, undefined> {
-    return this.#transport.list('accountAudit', 'records', { path: { account } }, options);
+    return this.transport.list('accountAudit', 'records', { path: { account } }, options);
   }
 
   /** What was changed outside of accounts (users, accounts, log-ins), newest first. */
   platformAudit(options?: ListOptions): AsyncGenerator<AuditRecord, void, undefined> {
-    return this.#transport.list('platformAudit', 'records', { path: undefined }, options);
+    return this.transport.list('platformAudit', 'records', { path: undefined }, options);
   }
 }
 
 /** Access tokens of accounts. */
-export class AccessTokens {
-  readonly #transport: Transport;
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class AccessTokens extends EndpointGroup {
   /** The tokens of an account, newest first: all for an owner, those that act for the caller otherwise. */
   list(account: string, options?: ListOptions): AsyncGenerator<AccessToken, void, undefined> {
-    return this.#transport.list('listTokens', 'tokens', { path: { account } }, options);
+    return this.transport.list('listTokens', 'tokens', { path: { account } }, options);
   }
 
   /** Creates a token, which may allow no more than the caller may do. Only this response has the token itself. */
   async create(account: string, token: CreateTokenRequest, options?: CallOptions): Promise<CreatedAccessToken> {
-    return await this.#transport.json('createToken', { path: { account }, body: token }, options);
+    return await this.transport.json('createToken', { path: { account }, body: token }, options);
   }
 
   /** Revokes a token by its ID: within a second, it is refused everywhere. */
   async revoke(account: string, id: string, options?: CallOptions): Promise<void> {
     const input = { path: { account, token_id: id } };
-    await sendChange(this.#transport, 'revokeToken', input, { options, doneBefore: ['TokenNotFound'] });
+    await sendChange(this.transport, 'revokeToken', input, { options, doneBefore: ['TokenNotFound'] });
   }
 }
 
 /** Trust rules, by which deployments get tokens without a stored secret. */
-export class TrustRules {
-  readonly #transport: Transport;
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class TrustRules extends EndpointGroup {
   list(account: string, options?: ListOptions): AsyncGenerator<TrustRule, void, undefined> {
-    return this.#transport.list('listTrustRules', 'rules', { path: { account } }, options);
+    return this.transport.list('listTrustRules', 'rules', { path: { account } }, options);
   }
 
   async create(account: string, rule: TrustRuleRequest, options?: CallOptions): Promise<TrustRule> {
-    return await this.#transport.json('createTrustRule', { path: { account }, body: rule }, options);
+    return await this.transport.json('createTrustRule', { path: { account }, body: rule }, options);
   }
 
   async delete(account: string, id: string, options?: CallOptions): Promise<void> {
     const input = { path: { account, rule_id: id } };
-    await sendChange(this.#transport, 'deleteTrustRule', input, { options, doneBefore: ['TrustRuleNotFound'] });
+    await sendChange(this.transport, 'deleteTrustRule', input, { options, doneBefore: ['TrustRuleNotFound'] });
   }
 
   /**
@@ -121,6 +104,6 @@ export class TrustRules {
    * another one to try again. Needs no access token.
    */
   async exchange(account: string, idToken: string, options?: CallOptions): Promise<DeployToken> {
-    return await this.#transport.json('exchangeIdToken', { path: { account }, body: { id_token: idToken } }, options);
+    return await this.transport.json('exchangeIdToken', { path: { account }, body: { id_token: idToken } }, options);
   }
 }

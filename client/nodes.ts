@@ -2,27 +2,21 @@
 import { sendIdempotent } from './changes.ts';
 import type { CallOptions } from './changes.ts';
 import type { Node } from './contract.ts';
-import type { Transport } from './transport.ts';
+import { EndpointGroup } from './endpoint-group.ts';
 
-export class Nodes {
-  readonly #transport: Transport;
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Nodes extends EndpointGroup {
   /** All nodes, by name. */
   async list(options?: CallOptions): Promise<Node[]> {
-    return (await this.#transport.json('listNodes', { path: undefined }, options)).nodes;
+    return (await this.transport.json('listNodes', { path: undefined }, options)).nodes;
   }
 
   /** Lets a node accept no new backends. Those that it has run on. */
   async drain(node: string, options?: CallOptions): Promise<void> {
-    await sendIdempotent(this.#transport, 'drainNode', { path: { node } }, options);
+    await sendIdempotent(this.transport, 'drainNode', { path: { node } }, options);
   }
 
   /** Lets a node accept new backends again. */
   async undrain(node: string, options?: CallOptions): Promise<void> {
-    await sendIdempotent(this.#transport, 'undrainNode', { path: { node } }, options);
+    await sendIdempotent(this.transport, 'undrainNode', { path: { node } }, options);
   }
 }

@@ -86,33 +86,37 @@ async function sendIdempotent(transport, name, input, { signal, timeoutMs } = {}
 		repeatable: true
 	});
 }
+// client/endpoint-group.ts
+/** The methods of the client for a group of endpoints. */
+var EndpointGroup = class {
+	transport;
+	constructor(transport) {
+		this.transport = transport;
+	}
+};
 // client/accounts.ts
 /** Accounts: their members, limits, access tokens, trust rules and audit. */
-var Accounts = class {
-	#transport;
-	constructor(transport) {
-		this.#transport = transport;
-	}
+var Accounts = class extends EndpointGroup {
 	/** The accounts that the token is valid for; for an administrator who has logged in, all accounts. */
 	list(options) {
-		return this.#transport.list("listAccounts", "accounts", { path: void 0 }, options);
+		return this.transport.list("listAccounts", "accounts", { path: void 0 }, options);
 	}
 	async create(account, options) {
 		const input = {
 			path: void 0,
 			body: account
 		};
-		await sendChange(this.#transport, "createAccount", input, {
+		await sendChange(this.transport, "createAccount", input, {
 			options,
 			doneBefore: ["AccountExists"]
 		});
 	}
 	async members(account, options) {
-		return (await this.#transport.json("listMembers", { path: { account } }, options)).members;
+		return (await this.transport.json("listMembers", { path: { account } }, options)).members;
 	}
 	/** Adds a user to an account, or changes the role. */
 	async setMember(account, member, options) {
-		await sendIdempotent(this.#transport, "setMember", {
+		await sendIdempotent(this.transport, "setMember", {
 			path: { account },
 			body: member
 		}, options);
@@ -123,43 +127,39 @@ var Accounts = class {
 			account,
 			user_email: email
 		} };
-		await sendChange(this.#transport, "removeMember", input, {
+		await sendChange(this.transport, "removeMember", input, {
 			options,
 			doneBefore: ["UserNotFound"]
 		});
 	}
 	async limits(account, options) {
-		return await this.#transport.json("accountLimits", { path: { account } }, options);
+		return await this.transport.json("accountLimits", { path: { account } }, options);
 	}
 	/** Changes limits of an account. `null` restores the limit of every account. */
 	async setLimits(account, limits, options) {
-		await sendIdempotent(this.#transport, "setAccountLimits", {
+		await sendIdempotent(this.transport, "setAccountLimits", {
 			path: { account },
 			body: limits
 		}, options);
 	}
 	/** What was changed in an account, newest first. */
 	audit(account, options) {
-		return this.#transport.list("accountAudit", "records", { path: { account } }, options);
+		return this.transport.list("accountAudit", "records", { path: { account } }, options);
 	}
 	/** What was changed outside of accounts (users, accounts, log-ins), newest first. */
 	platformAudit(options) {
-		return this.#transport.list("platformAudit", "records", { path: void 0 }, options);
+		return this.transport.list("platformAudit", "records", { path: void 0 }, options);
 	}
 };
 /** Access tokens of accounts. */
-var AccessTokens = class {
-	#transport;
-	constructor(transport) {
-		this.#transport = transport;
-	}
+var AccessTokens = class extends EndpointGroup {
 	/** The tokens of an account, newest first: all for an owner, those that act for the caller otherwise. */
 	list(account, options) {
-		return this.#transport.list("listTokens", "tokens", { path: { account } }, options);
+		return this.transport.list("listTokens", "tokens", { path: { account } }, options);
 	}
 	/** Creates a token, which may allow no more than the caller may do. Only this response has the token itself. */
 	async create(account, token, options) {
-		return await this.#transport.json("createToken", {
+		return await this.transport.json("createToken", {
 			path: { account },
 			body: token
 		}, options);
@@ -170,23 +170,19 @@ var AccessTokens = class {
 			account,
 			token_id: id
 		} };
-		await sendChange(this.#transport, "revokeToken", input, {
+		await sendChange(this.transport, "revokeToken", input, {
 			options,
 			doneBefore: ["TokenNotFound"]
 		});
 	}
 };
 /** Trust rules, by which deployments get tokens without a stored secret. */
-var TrustRules = class {
-	#transport;
-	constructor(transport) {
-		this.#transport = transport;
-	}
+var TrustRules = class extends EndpointGroup {
 	list(account, options) {
-		return this.#transport.list("listTrustRules", "rules", { path: { account } }, options);
+		return this.transport.list("listTrustRules", "rules", { path: { account } }, options);
 	}
 	async create(account, rule, options) {
-		return await this.#transport.json("createTrustRule", {
+		return await this.transport.json("createTrustRule", {
 			path: { account },
 			body: rule
 		}, options);
@@ -196,7 +192,7 @@ var TrustRules = class {
 			account,
 			rule_id: id
 		} };
-		await sendChange(this.#transport, "deleteTrustRule", input, {
+		await sendChange(this.transport, "deleteTrustRule", input, {
 			options,
 			doneBefore: ["TrustRuleNotFound"]
 		});
@@ -206,7 +202,7 @@ var TrustRules = class {
 	* another one to try again. Needs no access token.
 	*/
 	async exchange(account, idToken, options) {
-		return await this.#transport.json("exchangeIdToken", {
+		return await this.transport.json("exchangeIdToken", {
 			path: { account },
 			body: { id_token: idToken }
 		}, options);
@@ -977,78 +973,66 @@ function servicePath(name) {
 }
 // client/nodes.ts
 /** The nodes of the platform, for administrators. */
-var Nodes = class {
-	#transport;
-	constructor(transport) {
-		this.#transport = transport;
-	}
+var Nodes = class extends EndpointGroup {
 	/** All nodes, by name. */
 	async list(options) {
-		return (await this.#transport.json("listNodes", { path: void 0 }, options)).nodes;
+		return (await this.transport.json("listNodes", { path: void 0 }, options)).nodes;
 	}
 	/** Lets a node accept no new backends. Those that it has run on. */
 	async drain(node, options) {
-		await sendIdempotent(this.#transport, "drainNode", { path: { node } }, options);
+		await sendIdempotent(this.transport, "drainNode", { path: { node } }, options);
 	}
 	/** Lets a node accept new backends again. */
 	async undrain(node, options) {
-		await sendIdempotent(this.#transport, "undrainNode", { path: { node } }, options);
+		await sendIdempotent(this.transport, "undrainNode", { path: { node } }, options);
 	}
 };
 // client/people.ts
 /** Users of the platform, and their log-ins. */
 /** Users. Only administrators who have logged in may manage them. */
-var Users = class {
-	#transport;
-	constructor(transport) {
-		this.#transport = transport;
-	}
+var Users = class extends EndpointGroup {
 	/** The users of the platform, oldest first. */
 	list(options) {
-		return this.#transport.list("listUsers", "users", { path: void 0 }, options);
+		return this.transport.list("listUsers", "users", { path: void 0 }, options);
 	}
 	/** Creates a user, who sets a password with the invitation. Only this response has it. */
 	async create(user, options) {
-		return await this.#transport.json("createUser", {
+		return await this.transport.json("createUser", {
 			path: void 0,
 			body: user
 		}, options);
 	}
 	/** Lets a user set a new password. An earlier invitation is void. */
 	async invite(email, options) {
-		return await sendIdempotent(this.#transport, "inviteUser", { path: { user_email: email } }, options);
+		return await sendIdempotent(this.transport, "inviteUser", { path: { user_email: email } }, options);
 	}
 	/** Makes a user an administrator or not, locks a user out or lets the user in again. */
 	async update(email, change, options) {
-		await sendIdempotent(this.#transport, "updateUser", {
+		await sendIdempotent(this.transport, "updateUser", {
 			path: { user_email: email },
 			body: change
 		}, options);
 	}
 };
 /** Log-ins of browsers and command lines. In a browser, the session is a cookie, and the client needs no access token. */
-var LogIns = class {
-	#transport;
-	constructor(transport) {
-		this.#transport = transport;
-	}
+var LogIns = class extends EndpointGroup {
 	/** Creates the first administrator with the code that the first start has written. */
 	async setUp(request, options) {
-		await this.#transport.json("setUp", {
+		await this.transport.json("setUp", {
 			path: void 0,
 			body: request
 		}, options);
 	}
 	/** Sets the password of a user with the code of an invitation. */
 	async acceptInvitation(request, options) {
-		await this.#transport.json("acceptInvitation", {
+		await this.transport.json("acceptInvitation", {
 			path: void 0,
 			body: request
 		}, options);
 	}
 	/** Logs the browser in: the response sets the cookie. */
 	async logIn(request, options) {
-		return await this.#transport.json("logIn", {
+		return await this.transport.json("logIn", {
 			path: void 0,
 			body: request
 		}, options);
@@ -1056,33 +1040,33 @@ var LogIns = class {
 	/** Ends a log-in by its `uuid`. */
 	async logOut(uuid, options) {
 		const input = { path: { uuid } };
-		await sendChange(this.#transport, "logOut", input, {
+		await sendChange(this.transport, "logOut", input, {
 			options,
 			doneBefore: ["Unauthorized", "TokenNotFound"]
 		});
 	}
 	/** The log-ins of the caller that have not ended, newest first. */
 	list(options) {
-		return this.#transport.list("listLogIns", "log_ins", { path: void 0 }, options);
+		return this.transport.list("listLogIns", "log_ins", { path: void 0 }, options);
 	}
 	/** Ends all log-ins of the caller but this one. */
 	async logOutOthers(options) {
-		await sendIdempotent(this.#transport, "logOutOthers", { path: void 0 }, options);
+		await sendIdempotent(this.transport, "logOutOthers", { path: void 0 }, options);
 	}
 	/** Changes the password of the caller, which ends all log-ins. */
 	async changePassword(request, options) {
-		await this.#transport.json("changePassword", {
+		await this.transport.json("changePassword", {
 			path: void 0,
 			body: request
 		}, options);
 	}
 	/** Begins the log-in of a command line, which a person confirms in a browser at `/cli-login/{token}`. */
 	async beginCli(options) {
-		return await this.#transport.json("beginCliLogin", { path: void 0 }, options);
+		return await this.transport.json("beginCliLogin", { path: void 0 }, options);
 	}
 	/** Completes the log-in of a command line with the code that the page has shown. */
 	async completeCli(token, code, options) {
-		return await this.#transport.json("completeCliLogin", {
+		return await this.transport.json("completeCliLogin", {
 			path: { token },
 			body: { code }
 		}, options);
@@ -1091,21 +1075,17 @@ var LogIns = class {
 // client/services.ts
 /** What a service has beside its images and backends: environments, settings and spawn tokens. */
 /** Environments of services: named defaults of their backends. */
-var Environments = class {
-	#transport;
-	constructor(transport) {
-		this.#transport = transport;
-	}
+var Environments = class extends EndpointGroup {
 	/** The environments of a service, `default` among them. */
 	async list(service, options) {
-		return (await this.#transport.json("environments", { path: servicePath(service) }, options)).environments;
+		return (await this.transport.json("environments", { path: servicePath(service) }, options)).environments;
 	}
 	async create(service, environment, options) {
 		const input = {
 			path: servicePath(service),
 			body: environment
 		};
-		await sendChange(this.#transport, "createEnvironment", input, {
+		await sendChange(this.transport, "createEnvironment", input, {
 			options,
 			doneBefore: ["EnvironmentExists"]
 		});
@@ -1116,21 +1096,17 @@ var Environments = class {
 			...servicePath(service),
 			environment
 		} };
-		await sendChange(this.#transport, "deleteEnvironment", input, {
+		await sendChange(this.transport, "deleteEnvironment", input, {
 			options,
 			doneBefore: ["EnvironmentNotFound"]
 		});
 	}
 };
 /** Settings of services: the defaults of their backends. */
-var Settings = class {
-	#transport;
-	constructor(transport) {
-		this.#transport = transport;
-	}
+var Settings = class extends EndpointGroup {
 	/** The settings of a service. Of its secrets, only the names are readable. */
 	async get(service, options) {
-		return await this.#transport.json("serviceSettings", { path: servicePath(service) }, options);
+		return await this.transport.json("serviceSettings", { path: servicePath(service) }, options);
 	}
 	/**
 	* Changes settings of a service, its environment variables and secrets among them, for backends that are spawned from now on. What is
@@ -1141,44 +1117,40 @@ var Settings = class {
 			path: servicePath(service),
 			body: change
 		};
-		await sendIdempotent(this.#transport, "changeServiceSettings", input, options);
+		await sendIdempotent(this.transport, "changeServiceSettings", input, options);
 	}
 	/** Whether the images of a service can be pulled without a token. */
 	async isPublic(service, options) {
-		return (await this.#transport.json("visibility", { path: servicePath(service) }, options)).public;
+		return (await this.transport.json("visibility", { path: servicePath(service) }, options)).public;
 	}
 	async setPublic(service, isPublic, options) {
 		const input = {
 			path: servicePath(service),
 			body: { public: isPublic }
 		};
-		await sendIdempotent(this.#transport, "setVisibility", input, options);
+		await sendIdempotent(this.transport, "setVisibility", input, options);
 	}
 };
 /** Spawn tokens, with which pages spawn backends without an access token. */
-var SpawnTokens = class {
-	#transport;
-	constructor(transport) {
-		this.#transport = transport;
-	}
+var SpawnTokens = class extends EndpointGroup {
 	/** Creates a spawn token of a service. All spawns with it have these options. */
 	async create(service, spawn = {}, options) {
 		const input = {
 			path: servicePath(service),
 			body: spawn
 		};
-		return (await this.#transport.json("earliestCreateSpawnToken", input, options)).token;
+		return (await this.transport.json("earliestCreateSpawnToken", input, options)).token;
 	}
 	/** Spawns a backend. Of the environment, only variables that begin with `PLATFORM_` can be set. Needs no access token. */
 	async spawn(token, request = {}, options) {
-		return await this.#transport.json("earliestTokenSpawn", {
+		return await this.transport.json("earliestTokenSpawn", {
 			path: { token },
 			body: request
 		}, options);
 	}
 	async revoke(token, options) {
 		const input = { path: { token } };
-		await sendChange(this.#transport, "earliestRevokeSpawnToken", input, {
+		await sendChange(this.transport, "earliestRevokeSpawnToken", input, {
 			options,
 			doneBefore: ["SpawnTokenNotFound"]
 		});
