@@ -3,8 +3,8 @@
  * removed from it before the rights go, and added when they are there. After a crash in between, the document lacks an administrator,
  * which a repeated change of that user repairs.
  */
-import { StoreError } from '../core/store/store.ts';
 import type { Collection, Store } from '../core/store/store.ts';
+import { insertIfAbsent } from '../core/store/upsert.ts';
 import { ApiError } from './api-error.ts';
 import { users } from './user.ts';
 import type { User } from './user.ts';
@@ -45,11 +45,7 @@ async function change(store: Store, by: (current: Administrators) => Administrat
   if (await store.update(administrators, documentId, by)) return;
   const admins = await store.find(users, { index: 'byAdmin', equals: { isAdmin: true } });
   const first = { id: documentId, users: admins.filter(isAble).map(({ id }) => id) };
-  try {
-    await store.insert(administrators, first);
-  } catch (error) {
-    if (!(error instanceof StoreError && error.code === 'duplicate')) throw error;
-  }
+  await insertIfAbsent(store, administrators, first);
   await store.update(administrators, documentId, by);
 }
 

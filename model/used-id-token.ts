@@ -1,7 +1,7 @@
 /** ID tokens that were exchanged for a deploy token: each can be exchanged once, so that one that leaks from a log is of no use. */
 import { createHash } from 'node:crypto';
-import { StoreError } from '../core/store/store.ts';
 import type { Collection, Store } from '../core/store/store.ts';
+import { insertIfAbsent } from '../core/store/upsert.ts';
 
 interface UsedIdToken {
   readonly id: string;
@@ -27,11 +27,5 @@ export async function useIdToken(store: Store, { issuer, name, endsAt }: IdToken
   const id = createHash('sha256')
     .update(JSON.stringify([issuer, name]))
     .digest('hex');
-  try {
-    await store.insert(usedIdTokens, { id, endsAt });
-    return true;
-  } catch (error) {
-    if (error instanceof StoreError && error.code === 'duplicate') return false;
-    throw error;
-  }
+  return await insertIfAbsent(store, usedIdTokens, { id, endsAt });
 }

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { endpoints } from '../../contract/endpoints.ts';
 import type { UserObject } from '../../contract/people.ts';
-import { StoreError } from '../../core/store/store.ts';
+import { insertIfAbsent } from '../../core/store/upsert.ts';
 import { accounts, withoutMember } from '../../model/account.ts';
 import { dismissAdministrator, noteAdministrator } from '../../model/administrators.ts';
 import { ApiError } from '../../model/api-error.ts';
@@ -17,10 +17,9 @@ import { findPage } from '../pages.ts';
 const userEndpoints = [
   answer(endpoints.createUser, async (api, { body }) => {
     const user = newUser(body.user_email, { isAdmin: body.is_admin ?? false }, await api.store.now());
-    await insertNew(async () => await api.store.insert(users, user), {
-      code: 'UserExists',
-      message: `There is a user "${user.id}" already`,
-    });
+    if (!(await insertIfAbsent(api.store, users, user))) {
+      throw new ApiError('UserExists', `There is a user "${user.id}" already`);
+    }
     return await inviteUser(api, user.id);
   }),
   answer(endpoints.inviteUser, async (api, { parameters }) => await inviteUser(api, userId(parameters.user_email))),
@@ -49,10 +48,9 @@ const memberEndpoints = [
     const owner = userId(body.owner_email ?? caller.permissions.user ?? '');
     if (!(await api.store.get(users, owner))) throw noUser(owner);
     const account = { id: name, createdAt: await api.store.now() };
-    await insertNew(async () => await api.store.insert(accounts, account), {
-      code: 'AccountExists',
-      message: `There is an account "${name}" already`,
-    });
+    if (!(await insertIfAbsent(api.store, accounts, account))) {
+      throw new ApiError('AccountExists', `There is an account "${name}" already`);
+    }
     // After a crash before this, an administrator, who may enter every account, adds the owner.
     await setMember(api.store, name, owner, 'owner');
     await api.tokens.publishChange();
@@ -96,18 +94,6 @@ async function inviteUser(api: Api, id: string) {
   // Behind the `#`, so that the code gets into no log of a server.
   const url = `${api.urls.api}/invitation#${new URLSearchParams({ email: id, code }).toString()}`;
   return { user_email: id, url, expires_at: user.invitation.expiresAt.toISOString() };
-}
-
-async function insertNew(
-  insert: () => Promise<void>,
-  taken: { readonly code: 'UserExists' | 'AccountExists'; readonly message: string },
-): Promise<void> {
-  try {
-    await insert();
-  } catch (error) {
-    if (!(error instanceof StoreError && error.code === 'duplicate')) throw error;
-    throw new ApiError(taken.code, taken.message);
-  }
 }
 
 function presentUser(user: User): UserObject {

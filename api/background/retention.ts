@@ -40,21 +40,23 @@ const endedTokenDays = 30;
 
 type RetentionDependencies = Pick<ApiDependencies, 'store' | 'clock' | 'log' | 'metrics' | 'rules'>;
 
+/** What a pass deletes. */
+const kinds = [
+  'backends',
+  'routes',
+  'traffic',
+  'proxies',
+  'keys',
+  'nodes',
+  'tokens',
+  'attempts',
+  'cliLogins',
+  'idTokens',
+  'auditRecords',
+] as const;
+
 /** The number of documents of each kind that a pass deleted. */
-export type Deleted = Record<
-  | 'backends'
-  | 'routes'
-  | 'traffic'
-  | 'proxies'
-  | 'keys'
-  | 'nodes'
-  | 'tokens'
-  | 'attempts'
-  | 'cliLogins'
-  | 'idTokens'
-  | 'auditRecords',
-  number
->;
+export type Deleted = Record<(typeof kinds)[number], number>;
 
 /** Deletes expired documents periodically. Disposing ends a pass in progress after its batch. */
 export class Retention implements AsyncDisposable {
@@ -79,19 +81,7 @@ export class Retention implements AsyncDisposable {
   async deleteExpired(): Promise<Deleted> {
     const now = await this.#deps.store.now();
     const historyEnd = new Date(now.getTime() - this.#deps.rules.backendHistorySeconds * 1000);
-    const deleted: Deleted = {
-      backends: 0,
-      routes: 0,
-      traffic: 0,
-      proxies: 0,
-      keys: 0,
-      nodes: 0,
-      tokens: 0,
-      attempts: 0,
-      cliLogins: 0,
-      idTokens: 0,
-      auditRecords: 0,
-    };
+    const deleted = Object.fromEntries(kinds.map((kind) => [kind, 0])) as Deleted;
     await this.#deleteRoutesOfEnded(now, deleted);
     await this.#deleteBackends(historyEnd, deleted);
     await this.#deleteKeys(now, deleted);
@@ -140,59 +130,54 @@ export class Retention implements AsyncDisposable {
 
   async #deleteBackends(before: Date, deleted: Deleted): Promise<void> {
     const { store } = this.#deps;
-    await this.#inBatches<Backend>({
+    await this.#inBatches<Backend>(deleted, 'backends', {
       find: async () => await store.find(backends, { index: 'byEnd', range: { before }, limit: batchSize }),
       remove: async ({ id }) => {
         await this.#deleteRoutes(id, deleted);
         await this.#deleteTraffic(id, deleted);
         return await store.delete(backends, id, ({ live }) => !live);
       },
-      count: (count) => this.#count(deleted, 'backends', count),
     });
   }
 
   async #deleteRoutes(backend: string, deleted: Deleted): Promise<void> {
     const { store } = this.#deps;
-    await this.#inBatches({
+    await this.#inBatches(deleted, 'routes', {
       find: async () => await store.find(routes, { index: 'byBackend', equals: { backend }, limit: batchSize }),
       // The route of a key may lead to the next holder by now.
       remove: async ({ id }) => await store.delete(routes, id, (route) => route.backend === backend),
-      count: (count) => this.#count(deleted, 'routes', count),
     });
   }
 
   async #deleteTraffic(backend: string, deleted: Deleted): Promise<void> {
     const { store } = this.#deps;
-    await this.#inBatches({
+    await this.#inBatches(deleted, 'traffic', {
       find: async () => await store.find(traffic, { index: 'byBackend', equals: { backend }, limit: batchSize }),
       remove: async ({ id }) => await store.delete(traffic, id),
-      count: (count) => this.#count(deleted, 'traffic', count),
     });
   }
 
   async #deleteKeys(now: Date, deleted: Deleted): Promise<void> {
     const { store } = this.#deps;
     const before = deletableKeysBefore(now);
-    await this.#inBatches<Key>({
+    await this.#inBatches<Key>(deleted, 'keys', {
       find: async () => await store.find(keys, { index: 'byLease', range: { before }, limit: batchSize }),
       remove: async ({ id, backend }) => {
         if ((await store.get(backends, backend))?.live) return false;
         return await store.delete(keys, id, (key) => key.backend === backend && isKeyDeletable(key, now));
       },
-      count: (count) => this.#count(deleted, 'keys', count),
     });
   }
 
   async #deleteNodes(before: Date, deleted: Deleted): Promise<void> {
     const { store } = this.#deps;
-    await this.#inBatches<Node>({
+    await this.#inBatches<Node>(deleted, 'nodes', {
       find: async () => await store.find(nodes, { index: 'byLease', range: { before }, limit: batchSize }),
       remove: async ({ id }) => {
         // The orphan reaper needs the node to end its backends as lost.
         const live = await store.find(backends, { index: 'byNode', equals: { node: id, live: true }, limit: 1 });
         return live.length === 0 && (await store.delete(nodes, id, ({ leaseUntil }) => leaseUntil < before));
       },
-      count: (count) => this.#count(deleted, 'nodes', count),
     });
   }
 
@@ -203,34 +188,29 @@ export class Retention implements AsyncDisposable {
     { before, deleted }: { before: Date; deleted: Deleted },
   ): Promise<void> {
     const { store } = this.#deps;
-    await this.#inBatches<T>({
+    await this.#inBatches<T>(deleted, what, {
       find: async () => await store.find(collection, { index: 'byEnd', range: { before }, limit: batchSize }),
       remove: async ({ id }) => await store.delete(collection, id),
-      count: (count) => this.#count(deleted, what, count),
     });
   }
 
   /** Finds and deletes documents in batches, until there are no more, or none of a batch can be deleted yet. */
-  async #inBatches<T extends StoredDocument>(steps: {
-    readonly find: () => Promise<T[]>;
-    readonly remove: (document: T) => Promise<boolean>;
-    readonly count: (deleted: number) => void;
-  }): Promise<void> {
+  async #inBatches<T extends StoredDocument>(
+    deleted: Deleted,
+    what: keyof Deleted,
+    steps: { readonly find: () => Promise<T[]>; readonly remove: (document: T) => Promise<boolean> },
+  ): Promise<void> {
     for (;;) {
       this.#closing.signal.throwIfAborted();
       const found = await steps.find();
       const removed = await Promise.all(found.map(steps.remove));
       const count = removed.filter(Boolean).length;
-      steps.count(count);
+      deleted[what] += count;
+      this.#counter.inc({ what }, count);
       if (found.length < batchSize || count === 0) return;
       // Lets requests that have arrived meanwhile run first.
       await nextTurn();
     }
-  }
-
-  #count(deleted: Deleted, what: keyof Deleted, count: number): void {
-    deleted[what] += count;
-    this.#counter.inc({ what }, count);
   }
 }
 

@@ -9,19 +9,6 @@ export class RedisUnavailableError extends Error {
   override readonly name = 'RedisUnavailableError';
 }
 
-/** A connection to Redis that reconnects by itself. */
-export interface RedisLink extends AsyncDisposable {
-  readonly client: RedisClient;
-  readonly isReady: boolean;
-  /**
-   * Sends a command. Rejects with `RedisUnavailableError` after two seconds at most. It waits for the end of an outage only during
-   * the first second of the outage, since many are over by then.
-   */
-  request<Answer>(send: (client: RedisClient) => Promise<Answer>): Promise<Answer>;
-  /** The listener is called each time the connection is ready. */
-  onReady(listener: () => void): void;
-}
-
 /** How long an answer may take. A healthy Redis needs less than a millisecond, and a request waits for the answer. */
 const answerLimit = { ms: 1_000, message: 'Redis did not answer in time' };
 
@@ -41,12 +28,13 @@ export async function openRedisLink(url: string, use: RedisUse, log: Log): Promi
   const target = parseRedisUrl(url);
   const closing = new AbortController();
   const client = await makeRedisClient(target, use, closing.signal);
-  const link = new WatchedLink(client, closing, log.child({ redis: target.display, use }));
+  const link = new RedisLink(client, closing, log.child({ redis: target.display, use }));
   await link.settle();
   return link;
 }
 
-class WatchedLink implements RedisLink {
+/** A connection to Redis that reconnects by itself. */
+export class RedisLink implements AsyncDisposable {
   readonly client: RedisClient;
   readonly #closing: AbortController;
   readonly #log: Log;
@@ -66,10 +54,15 @@ class WatchedLink implements RedisLink {
     return this.client.status === 'ready';
   }
 
+  /** Resolves when the connection is ready, or has not been for a second. */
   async settle(): Promise<void> {
     await this.#outage?.waited;
   }
 
+  /**
+   * Sends a command. Rejects with `RedisUnavailableError` after two seconds at most. It waits for the end of an outage only during
+   * the first second of the outage, since many are over by then.
+   */
   async request<Answer>(send: (client: RedisClient) => Promise<Answer>): Promise<Answer> {
     if (!this.isReady) await this.settle();
     if (!this.isReady)
@@ -84,6 +77,7 @@ class WatchedLink implements RedisLink {
     }
   }
 
+  /** The listener is called each time the connection is ready. */
   onReady(listener: () => void): void {
     this.client.on('ready', listener);
   }

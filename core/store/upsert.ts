@@ -16,11 +16,21 @@ export async function upsert<T extends StoredDocument>(
     const updated = await store.update(collection, id, change);
     if (updated) return updated;
     const created = change(undefined);
-    try {
-      await store.insert(collection, created);
-      return created;
-    } catch (error) {
-      if (!(error instanceof StoreError && error.code === 'duplicate')) throw error;
-    }
+    if (await insertIfAbsent(store, collection, created)) return created;
+  }
+}
+
+/** Inserts a document, unless there is one with its ID, which stays as it is. Returns whether it was inserted. */
+export async function insertIfAbsent<T extends StoredDocument>(
+  store: Store,
+  collection: Collection<T>,
+  document: NoInfer<T>,
+): Promise<boolean> {
+  try {
+    await store.insert(collection, document);
+    return true;
+  } catch (error) {
+    if (error instanceof StoreError && error.code === 'duplicate') return false;
+    throw error;
   }
 }

@@ -8,8 +8,8 @@
  * resumes in the middle finds bytes of another generation and a tombstone of another holder, and leaves both.
  */
 import type { Blobs } from '../../core/blobs/blobs.ts';
-import { StoreError } from '../../core/store/store.ts';
 import type { Store } from '../../core/store/store.ts';
+import { insertIfAbsent } from '../../core/store/upsert.ts';
 import { blobLinks, tombstones } from '../content/documents.ts';
 import type { Tombstone } from '../content/documents.ts';
 import type { BlobTotals } from './events.ts';
@@ -111,13 +111,7 @@ async function isLinked(store: Store, digest: string, goneLinks = 0): Promise<bo
 /** @returns whether the blob was not marked before. */
 async function mark(store: Store, tombstone: Tombstone): Promise<boolean> {
   if (await store.get(tombstones, tombstone.id)) return false;
-  try {
-    await store.insert(tombstones, tombstone);
-    return true;
-  } catch (error) {
-    if (error instanceof StoreError && error.code === 'duplicate') return false;
-    throw error;
-  }
+  return await insertIfAbsent(store, tombstones, tombstone);
 }
 
 function plus({ blobs, bytes }: BlobTotals, sizeBytes: number): BlobTotals {

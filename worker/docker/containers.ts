@@ -65,28 +65,6 @@ export interface ListedContainer {
 /** `stop`: what the image names as its STOPSIGNAL, or SIGTERM. */
 export type StopSignal = 'stop' | 'SIGKILL';
 
-export interface Containers {
-  /** Creates a container, and replaces a leftover one of the same backend. Throws `no-image` and `adjusted`. */
-  create(spec: ContainerSpec): Promise<string>;
-  /** Throws `no-network`, `address-taken`, `adjusted`, or `refused` with the reason for which its process did not start. */
-  start(id: string): Promise<void>;
-  /** Does nothing if the container does not run. */
-  signal(id: string, signal: StopSignal): Promise<void>;
-  inspect(id: string): Promise<ContainerState | undefined>;
-  /** All containers of this node, running or not. */
-  list(): Promise<ListedContainer[]>;
-  /** By force, with the volumes that its image declares. Does nothing if it does not exist. */
-  remove(id: string): Promise<void>;
-  /** See `execute`. */
-  execute(id: string, execution: Execution, signal: AbortSignal): Promise<ExecutionResult>;
-  /** See `executeInBackground`. */
-  executeInBackground(id: string, execution: Execution): Promise<void>;
-  /** CPU time used so far. Takes a second on 20.10: only for machines whose cgroup files cannot be read. */
-  cpuNanoseconds(id: string): Promise<number>;
-  /** What it has written to its own file system. Takes the longer, the more files those are. 0 if it does not exist. */
-  writtenBytes(id: string): Promise<number>;
-}
-
 /**
  * How much of its memory a container may use as `/dev/shm`, which counts as its memory. The engine's default are 64 MiB, with which
  * Chromium and PostgreSQL fail.
@@ -117,7 +95,8 @@ const leaseTarget = '/.berth';
 /** Where a container sees the port helper. */
 export const portHelperTarget = `${leaseTarget}/port-helper`;
 
-export class DockerContainers implements Containers {
+/** The containers of this node's backends. */
+export class Containers {
   readonly #docker: Docker;
   readonly #options: ContainersOptions;
   #limitsOpenFiles = true;
@@ -129,6 +108,7 @@ export class DockerContainers implements Containers {
     this.#diskLimit = options.diskLimit;
   }
 
+  /** Creates a container, and replaces a leftover one of the same backend. Throws `no-image` and `adjusted`. */
   async create(spec: ContainerSpec): Promise<string> {
     const options = this.#createOptions(spec);
     try {
@@ -144,6 +124,7 @@ export class DockerContainers implements Containers {
     }
   }
 
+  /** Throws `no-network`, `address-taken`, `adjusted`, or `refused` with the reason for which its process did not start. */
   async start(id: string): Promise<void> {
     try {
       await this.#docker.getContainer(id).start();
@@ -156,6 +137,7 @@ export class DockerContainers implements Containers {
     }
   }
 
+  /** Does nothing if the container does not run. */
   async signal(id: string, signal: StopSignal): Promise<void> {
     const container = this.#docker.getContainer(id);
     const send = async () => await container.kill({ signal: await this.#signalOf(id, signal) });
@@ -184,6 +166,7 @@ export class DockerContainers implements Containers {
     };
   }
 
+  /** All containers of this node, running or not. */
   async list(): Promise<ListedContainer[]> {
     const filters = { label: [`${nodeLabel}=${this.#options.node}`, backendLabel] };
     const found = await callEngine(() => this.#docker.listContainers({ all: true, filters }));
@@ -194,24 +177,29 @@ export class DockerContainers implements Containers {
     }));
   }
 
+  /** By force, with the volumes that its image declares. Does nothing if it does not exist. */
   async remove(id: string): Promise<void> {
     const remove = () => this.#docker.getContainer(id).remove({ force: true, v: true });
     await callEngineUnless('no-container', remove, /removal of container .* is already in progress/i);
   }
 
+  /** See `execute`. */
   async execute(id: string, execution: Execution, signal: AbortSignal): Promise<ExecutionResult> {
     return await execute(this.#docker, id, { execution, signal });
   }
 
+  /** See `executeInBackground`. */
   async executeInBackground(id: string, execution: Execution): Promise<void> {
     await executeInBackground(this.#docker, id, execution);
   }
 
+  /** CPU time used so far. Takes a second on 20.10: only for machines whose cgroup files cannot be read. */
   async cpuNanoseconds(id: string): Promise<number> {
     const stats = await callEngine(() => this.#docker.getContainer(id).stats({ stream: false }));
     return stats.cpu_stats.cpu_usage.total_usage;
   }
 
+  /** What it has written to its own file system. Takes the longer, the more files those are. 0 if it does not exist. */
   async writtenBytes(id: string): Promise<number> {
     // The types lack the option.
     const options: object = { size: true };

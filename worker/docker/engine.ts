@@ -3,23 +3,21 @@ import type { Agent } from 'node:http';
 import Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
 import { newEngineAgent } from './agent.ts';
-import { DockerContainers } from './containers.ts';
-import type { Containers } from './containers.ts';
+import { Containers } from './containers.ts';
 import { diskLimitKind } from './disk-limit.ts';
 import type { StorageInfo } from './disk-limit.ts';
 import { EngineError, engineError } from './engine-error.ts';
 import { enginePathOf } from './engine-path.ts';
 import { followEvents } from './events.ts';
 import type { EventListener } from './events.ts';
-import { DockerImages, imageFoldersIn } from './images.ts';
-import type { ImageFoldersInfo, Images } from './images.ts';
+import { Images, imageFoldersIn } from './images.ts';
+import type { ImageFoldersInfo } from './images.ts';
 import type { DataFolderIdentity } from './labels.ts';
 import { removeLeftovers } from './leftovers.ts';
 import type { LogEntry } from './log-frames.ts';
 import { readLog } from './logs.ts';
 import type { LogOptions } from './logs.ts';
-import { DockerNetwork } from './network.ts';
-import type { Network } from './network.ts';
+import { Network } from './network.ts';
 import { followStats } from './stats.ts';
 import type { ContainerUsage } from './stats.ts';
 
@@ -95,7 +93,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const docker = new Docker({ ...connection, timeout: options.silenceMs ?? defaultSilenceMs });
   // For events, logs, stats and pulls, which may pause for long; their signals end them.
   const streaming = new Docker(connection);
-  const network = new DockerNetwork(docker, options);
+  const network = new Network(docker, options);
   const { version, info } = await inspectEngine(
     new Docker({ ...connection, timeout: firstAnswersMs }),
     host,
@@ -112,7 +110,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     cpus: info.NCPU ?? 0,
     architecture: version.Arch,
     containerName,
-    containers: new DockerContainers(docker, {
+    containers: new Containers(docker, {
       node: options.node,
       network: network.name,
       containerName,
@@ -121,7 +119,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       openFilesLimit: options.openFilesLimit,
       dataFolder,
     }),
-    images: new DockerImages(docker, streaming),
+    images: new Images(docker, streaming),
     pathOf: async (folder) => await enginePathOf(docker, folder),
     imageFolders: imageFoldersIn(info),
     network,

@@ -18,18 +18,6 @@ export interface PullOptions {
   readonly onProgress?: (progress: PullProgress) => void;
 }
 
-/** The images of an engine, each by its reference with digest: `<registry>/<repository>@<digest>`. */
-export interface Images {
-  has(reference: string): Promise<boolean>;
-  /** The configuration of an image. Throws `no-image`, unless it was read before. */
-  configOf(reference: string): Promise<ImageConfig>;
-  /**
-   * Pulls an image. Throws `refused` with the message of the registry or the engine, and the signal's reason when it aborts: the
-   * engine then stops pulling.
-   */
-  pull(reference: string, options: PullOptions): Promise<void>;
-}
-
 /** The part of the engine's description that shows where it stores images. */
 export interface ImageFoldersInfo {
   readonly DockerRootDir?: string;
@@ -53,7 +41,8 @@ export function imageFoldersIn({ DockerRootDir, DriverStatus }: ImageFoldersInfo
 /** Configurations are small, and a node rarely starts more images than this. */
 const maxConfigs = 500;
 
-export class DockerImages implements Images {
+/** The images of an engine, each by its reference with digest: `<registry>/<repository>@<digest>`. */
+export class Images {
   readonly #docker: Docker;
   /** A reference with a digest never means another image. */
   readonly #configs = new LRUCache<string, ImageConfig>({ max: maxConfigs });
@@ -69,6 +58,7 @@ export class DockerImages implements Images {
     return (await callEngineUnless('no-image', () => this.#docker.getImage(reference).inspect())) !== undefined;
   }
 
+  /** The configuration of an image. Throws `no-image`, unless it was read before. */
   async configOf(reference: string): Promise<ImageConfig> {
     const known = this.#configs.get(reference);
     if (known) return known;
@@ -77,6 +67,10 @@ export class DockerImages implements Images {
     return config;
   }
 
+  /**
+   * Pulls an image. Throws `refused` with the message of the registry or the engine, and the signal's reason when it aborts: the
+   * engine then stops pulling.
+   */
   async pull(reference: string, { token, signal, onProgress }: PullOptions): Promise<void> {
     signal.throwIfAborted();
     try {

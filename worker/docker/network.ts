@@ -9,17 +9,6 @@ import type { DataFolderIdentity } from './labels.ts';
 import { candidateSubnets, formatAddress, formatSubnet, parseRoutes, parseSubnet } from './subnets.ts';
 import type { Subnet } from './subnets.ts';
 
-export interface Network {
-  readonly name: string;
-  readonly addresses: AddressPool;
-  /** The name of its bridge, a network interface of the engine's machine. */
-  readonly bridge: string;
-  /** In CIDR notation. */
-  readonly subnet: string;
-  /** Creates the network if it does not exist: `docker network prune` removes it while no backend runs. */
-  ensure(): Promise<void>;
-}
-
 const isolationOption = 'com.docker.network.bridge.enable_icc';
 
 const bridgeOption = 'com.docker.network.bridge.name';
@@ -33,8 +22,10 @@ interface NetworkOptions {
   readonly log: Log;
 }
 
-export class DockerNetwork implements Network {
+/** The network of this node's backends. */
+export class Network {
   readonly name: string;
+  /** The name of its bridge, a network interface of the engine's machine. */
   readonly bridge: string;
   readonly #docker: Docker;
   readonly #options: NetworkOptions;
@@ -49,6 +40,7 @@ export class DockerNetwork implements Network {
     this.#options = options;
   }
 
+  /** Creates the network if it does not exist: `docker network prune` removes it while no backend runs. */
   async ensure(): Promise<void> {
     // Several backends may notice at once that the network is missing.
     this.#ensuring ??= this.#ensure().finally(() => {
@@ -62,6 +54,7 @@ export class DockerNetwork implements Network {
     return this.#addresses;
   }
 
+  /** In CIDR notation. */
   get subnet(): string {
     if (this.#subnet === undefined) throw new Error('The network is not open yet');
     return this.#subnet;
