@@ -12,7 +12,7 @@ import type { Topic } from './bus.ts';
 import { openRedisBus } from './redis.ts';
 
 const problem = await redisProblem();
-const soon = { interval: 10, timeout: 15_000 };
+const soon = { interval: 10, timeout: 60_000 };
 const word: Topic<{ text: string }> = { name: 'word', message: z.strictObject({ text: z.string() }) };
 const work: JobKind<{ text: string }> = { name: 'work', payload: z.strictObject({ text: z.string() }) };
 

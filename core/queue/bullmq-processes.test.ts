@@ -18,13 +18,13 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
     await using other = startConsumerProcess(options);
     await expect.poll(() => [one.lines[0], other.lines[0]], soon).toStrictEqual(['ready', 'ready']);
     await using queue = await openBullQueue({ ...options, log: silentLog() });
-    await addMany(queue, 300);
+    // However long one of them waits for the machine.
+    const areBothUsed = () => Math.min(one.lines.length, other.lines.length) > 10;
+    const { length } = await addMany(queue, 300, areBothUsed);
     const ended = () => [...one.lines, ...other.lines].filter((line) => line.startsWith('ended'));
-    await expect.poll(() => ended().length, soon).toBeGreaterThanOrEqual(300);
-    expect(ended()).toHaveLength(300);
-    expect(new Set(ended()).size).toBe(300);
-    expect(one.lines.length).toBeGreaterThan(10);
-    expect(other.lines.length).toBeGreaterThan(10);
+    await expect.poll(() => ended().length, soon).toBeGreaterThanOrEqual(length);
+    expect(ended()).toHaveLength(length);
+    expect(new Set(ended()).size).toBe(length);
   });
 
   test('take over from one that was killed, and from one that leaves', async () => {

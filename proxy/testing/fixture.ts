@@ -253,7 +253,7 @@ async function change(
 
 /** Waits until a condition is true, at most ten seconds. */
 export async function until(holds: () => boolean | Promise<boolean>, clock: Clock = systemClock): Promise<void> {
-  const endMs = Date.now() + 10_000;
+  const endMs = Date.now() + 50_000;
   while (!(await holds())) {
     if (Date.now() > endMs) throw new Error(`Still false: ${holds.toString()}`);
     await clock.sleep(5);

@@ -51,11 +51,11 @@ describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
     const during = await fixture.connect('serve');
     expect((await fetch(before.url)).status).toBe(200);
     expect((await fixture.backend(during)).statuses.map(({ status }) => status)).toEqual(['scheduled']);
-    expect(linesOf(fixture, 'Docker Engine does not answer')).toBe(1);
+    await expect.poll(() => linesOf(fixture, 'Docker Engine does not answer'), soon).toBe(1);
     thaw();
     expect((await fetch(during.url)).status).toBe(200);
     await expect.poll(async () => await readiness(fixture), soon).toEqual({ status: 200, worker: 'ok' });
-    expect(linesOf(fixture, 'Docker Engine answers again')).toBe(1);
+    await expect.poll(() => linesOf(fixture, 'Docker Engine answers again'), soon).toBe(1);
   });
 
   test('a platform can be started meanwhile, and has a worker as soon as the engine answers', async () => {

@@ -164,4 +164,4 @@ export class Fixture implements AsyncDisposable {
 }
 
 /** Time limit for a status. */
-const storyTimeoutMs = 50_000;
+const storyTimeoutMs = 90_000;

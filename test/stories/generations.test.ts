@@ -34,7 +34,7 @@ onAllDrivers((setting) => {
   async function statesUntil(name: string, last: string): Promise<string[]> {
     const states: string[] = [];
     const path = `/v1/backend/${name}/status/stream`;
-    for await (const { data } of eventStream(fixture.platform, path, { signal: AbortSignal.timeout(40_000) })) {
+    for await (const { data } of eventStream(fixture.platform, path, { signal: AbortSignal.timeout(90_000) })) {
       const { state } = JSON.parse(data) as { state: string };
       states.push(state);
       if (state === last) break;

@@ -14,7 +14,7 @@ onAllDrivers((setting) => {
   let fixture: Fixture;
 
   beforeAll(async () => {
-    fixture = await Fixture.open(setting, { BERTH_STOP_GRACE_SECONDS: '3' });
+    fixture = await Fixture.open(setting, { BERTH_STOP_GRACE_SECONDS: '10' });
     await fixture.push('serve');
     await fixture.push('failing');
   });
@@ -23,7 +23,7 @@ onAllDrivers((setting) => {
   const pathOf = ({ backend_id: id }: { backend_id: string }) => `/v2/backend/${id}/logs/stream`;
   const log = (backend: { backend_id: string }, lastEventId?: string) =>
     eventStream(fixture.platform, pathOf(backend), {
-      signal: AbortSignal.timeout(30_000),
+      signal: AbortSignal.timeout(90_000),
       ...(lastEventId !== undefined && { lastEventId }),
     });
 
@@ -115,7 +115,7 @@ onAllDrivers((setting) => {
     const connection = await fixture.connect('serve');
     const path = `/v2/backend/${connection.backend_id}/metrics/stream`;
     const events: StreamEvent[] = [];
-    for await (const event of eventStream(fixture.platform, path, { signal: AbortSignal.timeout(30_000) })) {
+    for await (const event of eventStream(fixture.platform, path, { signal: AbortSignal.timeout(90_000) })) {
       events.push(event);
       if (events.length === 2) await fixture.terminate(connection, true);
     }

@@ -112,15 +112,15 @@ onAllEngines((setting) => {
     expect((await fetch(`http://${address}:8080/`)).status).toBe(200);
     const neighbour = await fixture.containerOf(other);
     const request = String.raw`printf 'GET / HTTP/1.0\r\n\r\n'`;
-    const reach = async (target: string) =>
+    const reach = async (target: string, seconds: number) =>
       await fixture.docker(
         'exec',
         neighbour,
         '/bin/sh',
         '-c',
-        `${request} | nc -w 2 ${target} 8080 || echo unreachable`,
+        `${request} | nc -w ${seconds} ${target} 8080 || echo unreachable`,
       );
-    expect(await reach('127.0.0.1')).toContain('Hello from a test backend');
-    expect(await reach(address)).toBe('unreachable');
+    expect(await reach('127.0.0.1', 30)).toContain('Hello from a test backend');
+    expect(await reach(address, 2)).toBe('unreachable');
   });
 });

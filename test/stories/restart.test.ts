@@ -11,7 +11,7 @@ onAllDrivers((setting) => {
   let fixture: Fixture;
 
   beforeAll(async () => {
-    fixture = await Fixture.open(setting, { BERTH_STOP_GRACE_SECONDS: '3' });
+    fixture = await Fixture.open(setting, { BERTH_STOP_GRACE_SECONDS: '10' });
     await fixture.push('serve');
     await fixture.pushSample();
   });

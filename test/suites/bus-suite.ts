@@ -148,6 +148,6 @@ function inbox<Message>(): {
   return {
     messages,
     listener: (message) => void messages.push(message),
-    has: async (count) => await expect.poll(() => messages.length, { interval: 5, timeout: 5_000 }).toBe(count),
+    has: async (count) => await expect.poll(() => messages.length, { interval: 5, timeout: 50_000 }).toBe(count),
   };
 }

@@ -18,7 +18,7 @@ const count: JobKind<{ to: number }> = { name: 'count', payload: z.strictObject(
 /** Longer than the pause after a first failure. */
 const firstPauseIsOverMs = 2_000;
 
-const soon = { interval: 5, timeout: 10_000 };
+const soon = { interval: 5, timeout: 50_000 };
 
 /** Declares the tests of a driver; `create` makes a new, empty queue. */
 export function describeQueue(name: string, create: () => Promise<QueueUnderTest>): void {
@@ -149,7 +149,7 @@ function describeFailures(queueTest: QueueTest): void {
       await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
       await queue.add('hall', greet, { name: 'bad' }, { id: 'bad' });
       await queue.add('hall', greet, { name: 'good' }, { id: 'good' });
-      await expect.poll(() => runs, soon).toStrictEqual(['bad', 'good']);
+      await expect.poll(() => runs.slice(0, 2), soon).toStrictEqual(['bad', 'good']);
       await pass(firstPauseIsOverMs);
       await expect.poll(() => runs, soon).toStrictEqual(['bad', 'good', 'bad']);
       await queue.add('hall', greet, { name: 'bad' }, { id: 'bad' });

@@ -75,7 +75,7 @@ interface Answer {
 }
 
 async function ask({ address }: Gateway, options: RequestOptions, has = secret): Promise<Answer> {
-  const link = await linkConnect({ ...address, secret: has, signal: AbortSignal.timeout(5_000) });
+  const link = await linkConnect({ ...address, secret: has, signal: AbortSignal.timeout(30_000) });
   link.allowHalfOpen = true;
   link.on('error', () => {});
   const request = send({ ...options, createConnection: () => link });
@@ -149,7 +149,7 @@ test('requests wait until the worker has adopted its backends', async () => {
   let isAnswered = false;
   void early.then(() => (isAnswered = true));
   // Long enough for a handshake and an immediate answer.
-  const link = await linkConnect({ ...node.gateway.address, secret, signal: AbortSignal.timeout(5_000) });
+  const link = await linkConnect({ ...node.gateway.address, secret, signal: AbortSignal.timeout(30_000) });
   link.end('This is no HTTP\r\n\r\n');
   expect(await text(link)).toContain('400');
   expect(isAnswered).toBe(false);

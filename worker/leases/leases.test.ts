@@ -1,5 +1,4 @@
 // Takes about 25 s
-import { setTimeout as delay } from 'node:timers/promises';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -18,8 +17,8 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   let platform: TestPlatform;
   let clock: ManualClock;
   let worker: Worker;
-  /** Makes the worker's store, or one collection of it, unreachable. */
-  let away: { isOff: boolean; collection?: string };
+  /** Makes the worker's store, or one collection of it, unreachable, and counts its calls under way. */
+  let away: { isOff: boolean; underWay: number; collection?: string };
   beforeEach(async () => {
     platform = await openTestPlatform();
     clock = new ManualClock(new Date());
@@ -32,10 +31,19 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   });
 
   async function openWorker({ isShared }: { isShared: boolean }): Promise<void> {
-    const cut: typeof away = { isOff: false };
+    const cut: typeof away = { isOff: false, underWay: 0 };
     away = cut;
     const isCut = ({ collection }: PortCall) => cut.isOff && (cut.collection ?? collection) === collection;
-    const store = steered(platform.store, { isShared, onCall: unreachableWhile(isCut) });
+    const reachable = unreachableWhile(isCut);
+    const onCall = async (call: PortCall) => {
+      cut.underWay += 1;
+      try {
+        return await reachable(call);
+      } finally {
+        cut.underWay -= 1;
+      }
+    };
+    const store = steered(platform.store, { isShared, onCall });
     worker = await platform.openWorker({ clock, store, settings: { stopGraceSeconds: 30, startTimeoutSeconds: 3600 } });
   }
 
@@ -138,8 +146,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     away.collection = nodes.name;
     away.isOff = true;
     const leaseOfNode = async () => (await platform.store.get(nodes, platform.node))?.leaseUntil;
-    // Long enough for a heartbeat that was being written.
-    await delay(500);
+    await eventually(async () => away.underWay === 0 || undefined);
     const leaseUntil = await leaseOfNode();
     await pass(nodeLeaseMs - softStopBeforeMs - renewEveryMs - 1_000);
     expect(await platform.get(keyed)).toMatchObject({ status: 'ready' });

@@ -1,7 +1,9 @@
 // Takes about 15 s
 // Runs on every engine
 import { expect, it } from 'vitest';
-import type { Backend, BackendPlan } from '../../model/backend.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
+import type { BackendPlan } from '../../model/backend.ts';
+import { firstLookMs } from '../readiness/reach.ts';
 import { describeWorker, fetchText, openWorkerFixture } from '../testing/fixture.ts';
 import type { WorkerFixture } from '../testing/fixture.ts';
 import { onFirstEngine } from '../testing/test-engine.ts';
@@ -107,15 +109,24 @@ await describeWorker('the port of a backend', (fixture) => {
   });
 
   it('stays closed: the backend says what listens instead', async () => {
-    await using short = await openWorkerFixture({ startTimeoutSeconds: 6 });
+    const clock = new ManualClock(new Date());
+    await using short = await openWorkerFixture({ startTimeoutSeconds: 6 }, clock);
     const { platform } = short;
-    const problemOf = async (id: string) => await eventually(async () => (await platform.get(id)).startProblem);
     const script = 'httpd -h /tmp -p 127.0.0.1:8889; exec httpd -f -h /tmp -p 8888';
     const id = await spawn(short, { script });
-    expect(await problemOf(id)).toBe(
+    await platform.until(id, 'waiting');
+    // The port that it opens last.
+    const url = `http://${(await platform.stateOf(id))?.address}:8888/`;
+    await eventually(async () => await fetch(url).catch(() => undefined));
+    await clock.advance(firstLookMs);
+    expect(await eventually(async () => (await platform.get(id)).startProblem)).toBe(
       "listens on 8888 and 8889 (on localhost only), expected 8080: set the service's port to the right one, or let the application listen on $PORT",
     );
-    const ended: Backend = await platform.until(id, 'terminated');
+    const ended = await eventually(async () => {
+      await clock.advance(1_000);
+      const backend = await platform.get(id);
+      return backend.live ? undefined : backend;
+    });
     expect(ended.startProblem).toBeUndefined();
     expect(ended.history.at(-1)).toMatchObject({
       terminationReason: 'startuptimeout',

@@ -92,10 +92,15 @@ await describeWorker('keys, time limits and folders of a backend that starts', (
   });
 
   it.concurrent('does not count the time of a pull, which has a limit of its own', async () => {
-    await using slow = await openWorkerFixture({ startTimeoutSeconds: 1, pullTimeoutSeconds: 3 });
+    const clock = new ManualClock(new Date());
+    await using slow = await openWorkerFixture({ startTimeoutSeconds: 1, pullTimeoutSeconds: 3 }, clock);
     const never = Promise.withResolvers<void>();
     slow.platform.images.holdLayers(never.promise);
     const id = await slow.platform.schedule({ imageDigest: await slow.platform.images.add(polite) });
+    await eventually(async () => (slow.platform.images.heldRequests > 0 ? true : undefined));
+    await clock.advance(2_500);
+    expect((await slow.platform.get(id)).status).toBe('loading');
+    await clock.advance(1_000);
     const ended = await slow.platform.until(id, 'terminated');
     never.resolve();
     expect(ended.history.at(-1)).toMatchObject({

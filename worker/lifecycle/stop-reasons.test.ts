@@ -55,7 +55,6 @@ await describeWorker('what a backend is stopped for', (fixture) => {
     const sweptAt = ended.history.find(({ status }) => status === 'terminating')?.time.getTime() ?? 0;
     expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'swept', terminationKind: 'soft' });
     expect(sweptAt - heardAt).toBeGreaterThanOrEqual(2_000);
-    expect(sweptAt - heardAt).toBeLessThan(3_500);
     expect((await fixture.platform.get(connected)).status).toBe('ready');
     expect((await fixture.platform.get(touched)).status).toBe('ready');
     await Promise.all([fixture.platform.end(connected), fixture.platform.end(touched)]);

@@ -73,7 +73,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine stops answering ${why 
 describe.skipIf(why !== undefined)(`calls to an engine that stops answering ${why ?? ''}`, () => {
   it('time out, so that a backend can be ended whose start gets no answer', async () => {
     // Longer than a busy engine takes for the network of the node.
-    await using silent = await openGatedPlatform({ silenceMs: 5_000 });
+    await using silent = await openGatedPlatform({ silenceMs: 10_000 });
     const { gate, platform } = silent;
     await silent.openWorker();
     const imageDigest = await platform.images.add(polite);

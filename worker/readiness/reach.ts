@@ -7,7 +7,7 @@ import { detourTo, explainListeners } from './listeners.ts';
 import { forwardPort, listListeners } from './port-helper.ts';
 
 /** Most applications listen by then, without the 50 ms of CPU that a program in a container costs. */
-const firstLookMs = 750;
+export const firstLookMs = 750;
 
 /** To an application that takes minutes, a look every ten seconds costs little. */
 const longestPauseMs = 10_000;

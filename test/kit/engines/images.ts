@@ -19,9 +19,9 @@ const script = `#!/bin/sh
 case "$1" in
   serve)
     echo 'serving'
+    trap 'echo bye; kill $server; exit 0' TERM
     httpd -f -p "$PORT" -h /www &
     server=$!
-    trap 'echo bye; kill $server; exit 0' TERM
     wait $server
     ;;
   stubborn)

@@ -12,7 +12,7 @@ export type BackendMetadata = z.infer<typeof backendMetadata>;
 type ApiInit = Omit<RequestInit, 'headers'> & { readonly headers?: Readonly<Record<string, string>> };
 
 /** A status that takes longer will not come. */
-const defaultTimeoutMs = 30_000;
+const defaultTimeoutMs = 90_000;
 
 /** The API's URL, and a token. */
 type ApiAccess = Pick<TestPlatform, 'apiUrl' | 'token'>;
