@@ -26,8 +26,8 @@ function waiting(name: string, include: string[], { env = {}, isolate = false }:
       isolate,
       maxWorkers: 2 * cores,
       sequence: { groupOrder: 1 },
-      hookTimeout: 120_000,
-      testTimeout: 120_000,
+      hookTimeout: 240_000,
+      testTimeout: 240_000,
       expect: { poll: { timeout: 60_000 } },
     },
   };

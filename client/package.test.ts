@@ -64,7 +64,7 @@ console.log(error instanceof BerthError, error.code);
   const running = run(process.execPath, ['use.js', api.base, api.token], { cwd: project });
   let text = '';
   running.child.stdout?.on('data', (data: Buffer) => (text += data.toString()));
-  await expect.poll(() => text, { timeout: 20_000 }).toMatch(/^[a-z0-9]{18}\n/);
+  await expect.poll(() => text).toMatch(/^[a-z0-9]{18}\n/);
   const backend = text.trim();
   await api.change(backend, becomeServing);
   expect((await running).stdout).toBe(`${backend}\nready\ntrue BackendNotFound\n`);

@@ -3,8 +3,6 @@ import { expect, it } from 'vitest';
 import { describeWorker, isRemoved, leftBehind, openWorkerFixture, statusesOf } from './testing/fixture.ts';
 import { eventually, polite } from './testing/test-platform.ts';
 
-const soon = { timeout: 10_000 };
-
 await describeWorker('a worker', (fixture) => {
   it('brings a backend from scheduled to ready, and ends it on request', async () => {
     const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) });
@@ -63,7 +61,7 @@ await describeWorker('a worker', (fixture) => {
       /^berth_docker_errors_total\{op="image-pull"\} [1-9]/m,
     ];
     // A worker counts an end after it has written it.
-    for (const figure of figures) await expect.poll(() => fixture.platform.metrics.metrics(), soon).toMatch(figure);
+    for (const figure of figures) await expect.poll(() => fixture.platform.metrics.metrics()).toMatch(figure);
   });
 
   it('leaves nothing behind', async () => {

@@ -80,9 +80,7 @@ inChromium(() => {
     const { page } = opened;
     await page.route(`${url}events`, async (route) => await route.fulfill({ status: 502, body: '' }), { times: 1 });
     await page.goto(url);
-    await expect
-      .poll(() => opened.requested.filter((each) => each === `${url}events`).length, { timeout: 10_000 })
-      .toBe(2);
+    await expect.poll(() => opened.requested.filter((each) => each === `${url}events`).length).toBe(2);
     await api.change(id, becomeServing);
     await page.waitForURL(`${applicationUrl}/**`);
   });

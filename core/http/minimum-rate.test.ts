@@ -52,7 +52,7 @@ function open() {
     /** Sends bytes, and waits until the server has them. */
     send: async (bytes: number, more: number) => {
       request.write(Buffer.alloc(bytes));
-      await expect.poll(() => body.bytes, { timeout: 20_000 }).toBe(more);
+      await expect.poll(() => body.bytes).toBe(more);
     },
     end: () => request.end(),
     cut: () => request.destroy(),

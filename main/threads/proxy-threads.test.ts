@@ -106,7 +106,7 @@ test('a thread that has ended is started again on its port; until then the proce
   await before?.worker.terminate();
   expect(await proxyCheck(platform)).toMatch(/^A thread of the proxy has ended and starts again: /);
   await expect(statusOfProxy(platform)).rejects.toThrow('fetch failed');
-  await expect.poll(() => proxyCheck(platform), { timeout: 10_000 }).toBe('ok');
+  await expect.poll(() => proxyCheck(platform)).toBe('ok');
   expect(await statusOfProxy(platform)).toBe(410);
   expect(threads.filter(({ name }) => name === 'proxy-1')).toHaveLength(2);
   expect(lines.join('')).toContain('A thread of the proxy has ended, it is started again');

@@ -72,7 +72,7 @@ onAllDrivers((setting) => {
     const ends = [wordsOf(await rest(follower)), wordsOf(await rest(second))];
     expect(ends).toEqual([['bye'], ['bye']]);
     await fixture.statusesUntil(connection, 'terminated');
-    await expect.poll(() => containerOf(connection), { timeout: 30_000 }).toBe('');
+    await expect.poll(() => containerOf(connection)).toBe('');
     const kept = await wholeLog(connection);
     expect(wordsOf(kept)).toEqual(['serving', 'one', 'two', 'bye']);
     expect(wordsOf(await wholeLog(connection, kept[1]?.id))).toEqual(['two', 'bye']);
@@ -94,7 +94,7 @@ onAllDrivers((setting) => {
     await ended;
     await fixture.platform.kill();
     await fixture.platform.restart();
-    await expect.poll(() => containerOf(connection), { timeout: 30_000 }).toBe('');
+    await expect.poll(() => containerOf(connection)).toBe('');
     expect(wordsOf(await wholeLog(connection))).toEqual(['serving', 'last', 'bye']);
   });
 

@@ -69,7 +69,7 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
   test('a node that other machines cannot reach logs what to set', async () => {
     // Each node logs this when it receives the next heartbeat of the other.
     const warnings = () => fixture.platform.log.match(/There are other nodes[^"]*set BERTH_ADVERTISED_HOST/g) ?? [];
-    await expect.poll(warnings, { timeout: 30_000 }).toHaveLength(2);
+    await expect.poll(warnings).toHaveLength(2);
   });
 
   test('a key stays on its node, whichever API process is asked', async () => {

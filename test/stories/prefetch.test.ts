@@ -9,8 +9,6 @@ import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { onAllDrivers, Fixture } from './fixture.ts';
 
-const soon = { timeout: 30_000 };
-
 /** Pushes another version of the service `serve`. */
 async function push(fixture: Fixture, version: string, tag?: string): Promise<string> {
   return await fixture.pushOnly('serve', `${fixture.platform.node}-${version}`, tag);
@@ -50,11 +48,11 @@ onAllDrivers((setting) => {
   test('a node that ran the previous version has a pushed version before the next connect', async () => {
     const first = await push(fixture, 'first');
     const connection = await fixture.connectReady('serve');
-    await expect.poll(() => pulled(fixture, connection), soon).toHaveLength(1);
+    await expect.poll(() => pulled(fixture, connection)).toHaveLength(1);
     expect(fetched(fixture, first)).toEqual([]);
 
     const second = await push(fixture, 'second');
-    await expect.poll(() => fetched(fixture, second), soon).toHaveLength(1);
+    await expect.poll(() => fetched(fixture, second)).toHaveLength(1);
     expect(await isOn(setting.engine, fixture, second)).toBe(true);
     await expectReadyAtOnce(fixture, await fixture.connectReady('serve'), second);
   });
@@ -64,7 +62,7 @@ onAllDrivers((setting) => {
     const path = `/v2/service/${fixture.platform.account}/serve/update`;
     const { status } = await api(fixture.platform, path, { method: 'POST', body: JSON.stringify({ image_tag: 'v3' }) });
     expect(status).toBe(200);
-    await expect.poll(() => fetched(fixture, digest), soon).toHaveLength(1);
+    await expect.poll(() => fetched(fixture, digest)).toHaveLength(1);
     expect(lines(fixture, 'Nodes prefetch an image', digest)).toHaveLength(1);
     await expectReadyAtOnce(fixture, await fixture.connectReady('serve'), digest);
   });
@@ -85,9 +83,9 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
     await push(fixture, 'first');
     await connectOnBoth();
     const second = await push(fixture, 'second');
-    await expect.poll(() => fetched(fixture, second), soon).toHaveLength(2);
+    await expect.poll(() => fetched(fixture, second)).toHaveLength(2);
     // Both API processes were notified of the push.
-    await expect.poll(() => lines(fixture, 'Nodes prefetch an image', second), soon).toHaveLength(2);
+    await expect.poll(() => lines(fixture, 'Nodes prefetch an image', second)).toHaveLength(2);
     for (const each of [engine, otherEngine]) expect(each && (await isOn(each, fixture, second))).toBe(true);
     // Stops the registries, so that no node can pull.
     await fixture.platform.kill(['registry', 'registry2']);

@@ -21,7 +21,7 @@ test('a dry run prints what would be removed, in sentences, and a collection rem
   await client.push(image);
   await client.delete(image);
   const wouldGo = async () => (await runPlainBerth(platform, 'collect', '--dry-run')).stdout;
-  await expect.poll(wouldGo, { timeout: 20_000 }).toContain('home/draw: would lose 2 blobs (1.0 MiB)');
+  await expect.poll(wouldGo).toContain('home/draw: would lose 2 blobs (1.0 MiB)');
   expect(await wouldGo()).toContain('In the end it would free 2 blobs (1.0 MiB). Nothing was changed.');
   const done = await runPlainBerth(platform, 'collect');
   expect([done.code, done.stdout]).toEqual([0, expect.stringContaining('home/draw: lost 2 blobs (1.0 MiB)')]);
@@ -68,9 +68,9 @@ test('quota prints what accounts store, and sets limits, whether a platform runs
       (error: unknown) => String(error),
     );
   };
-  await expect.poll(push, { timeout: 20_000 }).toContain('returned 403');
+  await expect.poll(push).toContain('returned 403');
   expect(await quota('home', 'none')).toEqual([0, expect.stringMatching(/^home: \S+ \S+, no limit$/)]);
-  await expect.poll(push, { timeout: 20_000 }).toBe('accepted');
+  await expect.poll(push).toBe('accepted');
   expect(await quota('nobody', '1GB')).toEqual([1, 'There is no account "nobody"']);
   const wrong = await runPlainBerth(platform, 'quota', 'home', '0');
   expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Use a size such as 50GiB')]);

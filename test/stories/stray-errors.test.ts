@@ -26,11 +26,11 @@ describe.skipIf(!engine)('a process with uncaught errors', () => {
     const { url } = await fixture.connectReady('pad', { key: 'open' });
     const socket = await openEcho(url);
     process.kill(fixture.platform.pid ?? -1, 'SIGUSR2');
-    await expect.poll(() => strayed('exception'), { timeout: 10_000 }).toBe(100);
+    await expect.poll(() => strayed('exception')).toBe(100);
     expect(await strayed('rejection')).toBe(1);
     expect(await echo(socket)).toBe('still here');
     socket.close();
-    await expect.poll(() => fixture.platform.log, { timeout: 10_000 }).toMatch(/"count":\d{2,}.*Stray error/);
+    await expect.poll(() => fixture.platform.log).toMatch(/"count":\d{2,}.*Stray error/);
     const lines = fixture.platform.log.split('\n').filter((line) => line.includes('Stray error'));
     expect(lines.join('\n')).toContain('stray-errors-preload');
     expect(lines.length).toBeLessThan(20);

@@ -89,13 +89,13 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
     const [none = '', open = ''] = ids;
     for (const id of ids) await other.until(id, 'ready');
     const outputOf = async (id: string) => await fetchText(other, id, '/out.txt');
-    await expect.poll(() => outputOf(open), { timeout: 10_000 }).toContain(internet);
+    await expect.poll(() => outputOf(open)).toContain(internet);
     await worker[Symbol.asyncDispose]();
     expect(rulesOf(other)).not.toEqual([]);
     await using next = await other.openWorker({ settings: { firewall: 'required' } });
     const later = await other.schedule({ imageDigest, egress: 'open' });
     await other.until(later, 'ready');
-    await expect.poll(() => outputOf(later), { timeout: 10_000 }).toContain(internet);
+    await expect.poll(() => outputOf(later)).toContain(internet);
     expect(await outputOf(none)).toBe('');
     await Promise.all([none, open, later].map((id) => other.end(id)));
     expect(await leftBehind(other)).toEqual([]);

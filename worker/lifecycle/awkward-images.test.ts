@@ -81,7 +81,7 @@ describe.skipIf(why !== undefined)(`awkward images on a real engine ${why ?? ''}
     const { platform } = fixture;
     const id = await schedule(config);
     // It may open its ports one after another.
-    await expect.poll(async () => (await platform.get(id)).startProblem, { timeout: 30_000 }).toBe(words);
+    await expect.poll(async () => (await platform.get(id)).startProblem).toBe(words);
     await platform.end(id);
   });
 

@@ -13,8 +13,6 @@ import { BlobCache } from './blob-cache.ts';
 import type { BlobInfo } from '../blobs.ts';
 
 const mebibyte = 1024 * 1024;
-const soon = { timeout: 20_000 };
-
 /** A blob of elsewhere. */
 class Elsewhere {
   readonly bytes: Buffer;
@@ -44,9 +42,7 @@ class Elsewhere {
 
 /** Asks until there is a copy. */
 async function untilCopied(cache: BlobCache, blob: Elsewhere | undefined): Promise<void> {
-  await expect
-    .poll(async () => (await blob?.fetchChunk(cache))?.equals(blob?.bytes ?? Buffer.alloc(0)), soon)
-    .toBe(true);
+  await expect.poll(async () => (await blob?.fetchChunk(cache))?.equals(blob?.bytes ?? Buffer.alloc(0))).toBe(true);
 }
 
 async function openFixture(maxBytes = 10 * mebibyte) {
@@ -103,7 +99,7 @@ test('A copy of another generation is not served, and goes when there is one of 
   await untilCopied(cache, blob);
   const renewed = { ...blob.info, generation: '2' };
   expect(await blob.fetchChunk(cache, renewed)).toBeUndefined();
-  await expect.poll(async () => await blob.fetchChunk(cache, renewed), soon).toEqual(blob.bytes);
+  await expect.poll(async () => await blob.fetchChunk(cache, renewed)).toEqual(blob.bytes);
   expect(await fixture.files()).toHaveLength(1);
 });
 
@@ -141,7 +137,7 @@ test('No copy is used for longer than a day', async () => {
   await fixture.clock.advance(23 * 3_600_000);
   expect(await blob.fetchChunk(cache)).toBeDefined();
   await fixture.clock.advance(2 * 3_600_000);
-  await expect.poll(fixture.files, soon).toEqual([]);
+  await expect.poll(fixture.files).toEqual([]);
   expect(await blob.fetchChunk(cache)).toBeUndefined();
 });
 
@@ -157,12 +153,12 @@ test('A copy that fails leaves nothing behind, is told, and is made the next tim
       },
     });
   for (const _time of [1, 2]) cache.recordMiss(blob.digest, blob.info, failing);
-  await expect.poll(() => fixture.lines.length, soon).toBe(1);
+  await expect.poll(() => fixture.lines.length).toBe(1);
   expect(JSON.parse(fixture.lines[0] ?? '')).toMatchObject({
     msg: 'Cannot keep a copy of a blob',
     digest: blob.digest,
   });
-  await expect.poll(fixture.files, soon).toEqual([]);
+  await expect.poll(fixture.files).toEqual([]);
   await untilCopied(cache, blob);
 });
 
@@ -194,7 +190,7 @@ test('What a process left half made that died goes after an hour', async () => {
   expect(await fixture.files()).toEqual([left]);
   await utimes(left, now, new Date(now.getTime() - 60_000));
   await fixture.clock.advance(3_600_000);
-  await expect.poll(fixture.files, soon).toEqual([]);
+  await expect.poll(fixture.files).toEqual([]);
 });
 
 test('Processes that share a folder share its copies, and leave them alone when they start', async () => {

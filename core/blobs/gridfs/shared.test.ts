@@ -166,7 +166,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
       return await copied(blob);
     };
     await publish(other, bytes);
-    await expect.poll(async () => (await pull()) && (await copies()), { timeout: 20_000 }).toHaveLength(1);
+    await expect.poll(async () => (await pull()) && (await copies())).toHaveLength(1);
     await layout.chunks.deleteMany({});
     expect((await pull()).equals(bytes)).toBe(true);
     await other.delete(digest);
