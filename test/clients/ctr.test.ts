@@ -15,7 +15,7 @@ import { codesOf } from './registry-server.ts';
 import { describeClient } from './suite.ts';
 
 /** A containerd answers within a second. */
-const startTimeoutMs = 30_000;
+const startTimeoutMs = 60_000;
 
 /** Pause between two attempts to reach it. */
 const retryMs = 50;

@@ -21,7 +21,7 @@ export interface Judge extends AsyncDisposable {
   readonly lanes: readonly JudgeLane[];
 }
 
-const startLimitMs = 10_000;
+const startLimitMs = 60_000;
 
 /** Starts a judge with lanes that do not affect each other, or says why it cannot be started. */
 export async function openJudge(name: ProxyProgram, laneCount: number): Promise<Judge | { readonly missing: string }> {

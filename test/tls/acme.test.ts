@@ -104,5 +104,5 @@ describe.skipIf(problem !== undefined)(`ACME${problem === undefined ? '' : ` (sk
     const first = await serialAt(url);
     await lego('renew', '--days', '9999', '--no-random-sleep');
     await expect.poll(async () => await serialAt(url), { interval: 500 }).not.toBe(first);
-  }, 120_000);
+  }, 240_000);
 });

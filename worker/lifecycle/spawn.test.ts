@@ -135,7 +135,9 @@ await describeWorker('the start of a backend', (fixture) => {
     const id = await fixture.platform.schedule({ imageDigest });
     const ready = await fixture.platform.until(id, 'ready');
     const upAt = Number((await fetchText(fixture.platform, id, '/up.txt')).split(' ')[0]);
-    const readyUptime = uptime() - (Date.now() - (ready.readyAt?.getTime() ?? 0)) / 1000;
+    // In this order, so that a pause between the two readings makes it later and not earlier.
+    const secondsSince = (Date.now() - (ready.readyAt?.getTime() ?? 0)) / 1000;
+    const readyUptime = uptime() - secondsSince;
     // Both are truncated to hundredths of a second.
     expect(readyUptime).toBeGreaterThan(upAt - 0.02);
     await fixture.platform.end(id);

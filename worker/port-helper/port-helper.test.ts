@@ -124,8 +124,8 @@ test('it lists what listens', async () => {
 test('it ends a program that runs for too long', async () => {
   const [, signal] = (await once(run('within', '1', 'sleep', '60'), 'exit')) as [unknown, string];
   expect(signal).toBe('SIGALRM');
-  expect(await once(run('within', '5', 'sh', '-c', 'exit 3'), 'exit')).toEqual([3, null]);
-  expect(await once(run('within', '5', 'no-such-program'), 'exit')).toEqual([127, null]);
+  expect(await once(run('within', '60', 'sh', '-c', 'exit 3'), 'exit')).toEqual([3, null]);
+  expect(await once(run('within', '60', 'no-such-program'), 'exit')).toEqual([127, null]);
 });
 
 test.each([

@@ -16,7 +16,7 @@ const flags = [
 ];
 
 /** A busy machine needs some seconds to start Chromium and to show a page. */
-const timeoutMs = 20_000;
+const timeoutMs = 60_000;
 
 /** Declares tests that need Chromium. Without it they are skipped. */
 export function inChromium(declare: () => void): void {

@@ -7,7 +7,7 @@ import { makeCertificate, startRedis } from './redis.ts';
 import type { RedisServer } from './redis.ts';
 
 /** A failover, and the creation of a cluster, take a few seconds. */
-const settleTimeoutMs = 45_000;
+const settleTimeoutMs = 90_000;
 
 export interface SentinelGroup extends AsyncDisposable {
   readonly url: string;

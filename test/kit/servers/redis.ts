@@ -43,7 +43,7 @@ export interface RedisServer extends AsyncDisposable {
 }
 
 /** A start takes 20 ms, but longer on a busy machine. */
-const startTimeoutMs = 20_000;
+const startTimeoutMs = 60_000;
 
 /** A Redis Cluster also listens on the port 10,000 above, which must not be an ephemeral port, either. */
 const maxPort = 22_767;
