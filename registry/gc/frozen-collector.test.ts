@@ -29,7 +29,7 @@ const meanwhile: Readonly<Record<string, (fixture: Fixture) => Promise<void>>> =
   },
   'a client pushes the bytes and waits, and another collector finds that they are linked': async (fixture) => {
     const pushing = pushBlob(fixture.registry, repository, blob);
-    await vi.waitFor(async () => expect(await links(fixture.registry)).toBe(1));
+    await expect.poll(async () => await links(fixture.registry)).toBe(1);
     await collect(fixture.registry);
     await patiently(fixture.clock, pushing);
   },

@@ -5,7 +5,7 @@ import { createWriteStream } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { ImageObject, ServiceObject } from '../../contract/service.ts';
 import { packImage } from '../../setup/image.ts';
@@ -255,9 +255,10 @@ describe.skipIf(!engine)('the deploy action', () => {
     const { job, hash } = await jobOf('Other');
     const inputs = withToken({ service: 'contested', archive, tags: 'v1', 'wait-for-ready': false });
     const { outputs } = await job.main(inputs, runnerOf(hash));
-    const options = { 'rollback-on-failure': true, 'ready-timeout-seconds': '3' };
+    // Within this time, the other deployment notices this one and sets its image.
+    const options = { 'rollback-on-failure': true, 'ready-timeout-seconds': '10' };
     const running = job.main(withToken({ service: 'contested', image: deaf, ...options }), runnerOf(hash));
-    await vi.waitFor(async () => expect(await imageOfDefault('contested')).not.toBe(outputs['digest']), 30_000);
+    await expect.poll(async () => await imageOfDefault('contested')).not.toBe(outputs['digest']);
     const tag = { method: 'POST', body: JSON.stringify({ image_tag: 'v1' }) };
     expect((await api(platform, '/v2/service/home/contested/update', tag)).status).toBe(200);
     const step = await running;

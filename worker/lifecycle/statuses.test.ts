@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backendChanged } from '../../contract/messages.ts';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import type { Bus } from '../../core/bus/bus.ts';
@@ -47,14 +47,14 @@ describe('Statuses', () => {
     void statuses.write((backend) => advance(backend, 'starting', now));
     const written = await statuses.write((backend) => advance(backend, 'waiting', now));
     expect(written?.history.map(({ status }) => status)).toEqual(['scheduled', 'loading', 'starting', 'waiting']);
-    await vi.waitFor(() => expect(published.at(-1)).toBe('waiting'));
+    await expect.poll(() => published.at(-1)).toBe('waiting');
     expect(await store.get(backends, plan.id)).toEqual(written);
   });
 
   it('publishes nothing when nothing changed', async () => {
     await statuses.write((backend) => backend);
     await statuses.write((backend) => advance(backend, 'loading', now));
-    await vi.waitFor(() => expect(published).toEqual(['loading']));
+    await expect.poll(() => published).toEqual(['loading']);
   });
 
   it('writes pending changes when the store is back', async () => {
