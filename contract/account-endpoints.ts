@@ -1,7 +1,7 @@
 /** The endpoints about accounts: their tokens, people and rules. */
 import { z } from 'zod';
 import { get, post } from './endpoint.ts';
-import { pageFields, pageQuery } from './pages.ts';
+import { listOf } from './pages.ts';
 import {
   accountObject,
   auditObject,
@@ -40,8 +40,7 @@ export const accountEndpoints = {
   listTokens: get('/v2/account/{account}/tokens', {
     summary: 'Access tokens of an account, newest first: all for an owner, those that act for the caller otherwise',
     access: 'manage',
-    query: pageQuery,
-    answer: z.strictObject({ tokens: z.array(tokenObject), ...pageFields }),
+    ...listOf({ tokens: tokenObject }),
     errors: ['AccountNotFound', 'BadRequest'],
   }),
   revokeToken: post('/v2/account/{account}/token/{token_id}/revoke', {
@@ -76,8 +75,7 @@ export const accountEndpoints = {
   listLogIns: get('/v2/user/logins', {
     summary: 'Log-ins of the caller with browsers and command lines that have not ended, newest first',
     access: 'login',
-    query: pageQuery,
-    answer: z.strictObject({ log_ins: z.array(logInObject), ...pageFields }),
+    ...listOf({ log_ins: logInObject }),
     errors: ['BadRequest'],
   }),
   logOutOthers: post('/v2/user/logins/end-others', {
@@ -102,8 +100,7 @@ export const accountEndpoints = {
   listUsers: get('/v2/users', {
     summary: 'Users of the platform, oldest first',
     access: 'admin',
-    query: pageQuery,
-    answer: z.strictObject({ users: z.array(userObject), ...pageFields }),
+    ...listOf({ users: userObject }),
     errors: ['BadRequest'],
   }),
   inviteUser: post('/v2/user/{user_email}/invite', {
@@ -129,8 +126,7 @@ export const accountEndpoints = {
   listAccounts: get('/v2/accounts', {
     summary: 'The accounts that the token is valid for; for the log-in of an administrator, all accounts',
     access: 'any',
-    query: pageQuery,
-    answer: z.strictObject({ accounts: z.array(accountObject), ...pageFields }),
+    ...listOf({ accounts: accountObject }),
     errors: ['BadRequest'],
   }),
   listMembers: get('/v2/account/{account}/members', {
@@ -185,15 +181,13 @@ export const accountEndpoints = {
   accountAudit: get('/v2/account/{account}/audit', {
     summary: 'What was changed in an account, by whom, with which token and from where, newest first',
     access: 'owner',
-    query: pageQuery,
-    answer: z.strictObject({ records: z.array(auditObject), ...pageFields }),
+    ...listOf({ records: auditObject }),
     errors: ['AccountNotFound', 'BadRequest'],
   }),
   platformAudit: get('/v2/audit', {
     summary: 'What was changed outside of accounts: users, accounts, log-ins; newest first',
     access: 'admin',
-    query: pageQuery,
-    answer: z.strictObject({ records: z.array(auditObject), ...pageFields }),
+    ...listOf({ records: auditObject }),
     errors: ['BadRequest'],
   }),
   createTrustRule: post('/v2/account/{account}/trust', {
@@ -208,8 +202,7 @@ export const accountEndpoints = {
   listTrustRules: get('/v2/account/{account}/trusts', {
     summary: 'Trust rules of an account, newest first',
     access: 'owner',
-    query: pageQuery,
-    answer: z.strictObject({ rules: z.array(trustRuleObject), ...pageFields }),
+    ...listOf({ rules: trustRuleObject }),
     errors: ['AccountNotFound', 'BadRequest'],
   }),
   deleteTrustRule: post('/v2/account/{account}/trust/{rule_id}/delete', {

@@ -14,7 +14,7 @@ import { connectRequest, connectResponse } from './connect.ts';
 import { get, post } from './endpoint.ts';
 import type { ServiceErrorCode } from './errors.ts';
 import { nodeEndpoints } from './nodes.ts';
-import { pageFields, pageQuery } from './pages.ts';
+import { listOf, pageQuery } from './pages.ts';
 import { serviceSettings, serviceSettingsChange } from './service-settings.ts';
 import {
   createEnvironmentRequest,
@@ -116,15 +116,14 @@ export const endpoints = {
   serviceBackends: get('/v2/service/{account}/{service}/backends', {
     summary: 'Backends of a service, newest first',
     access: 'read',
+    ...listOf({ backends: backendListItem }),
     query: backendsQuery,
-    answer: z.strictObject({ backends: z.array(backendListItem), ...pageFields }),
     errors: ['ServiceNotFound', 'BadRequest'],
   }),
   accountBackends: get('/v2/account/{account}/backends', {
     summary: 'All running backends of an account, newest first',
     access: 'read',
-    query: pageQuery,
-    answer: z.strictObject({ running_backends: z.array(runningBackend), ...pageFields }),
+    ...listOf({ running_backends: runningBackend }),
     errors: ['AccountNotFound', 'BadRequest'],
   }),
   createService: post('/v2/account/{account}/service', {
@@ -136,8 +135,7 @@ export const endpoints = {
   listServices: get('/v2/account/{account}/services', {
     summary: 'Names of the services of an account',
     access: 'read',
-    query: pageQuery,
-    answer: z.strictObject({ services: z.array(z.string()), ...pageFields }),
+    ...listOf({ services: z.string() }),
     errors: ['AccountNotFound', 'BadRequest'],
   }),
   service: get('/v2/service/{account}/{service}', {
@@ -149,8 +147,7 @@ export const endpoints = {
   serviceImages: get('/v2/service/{account}/{service}/images', {
     summary: 'Images pushed for a service, newest first',
     access: 'read',
-    query: pageQuery,
-    answer: z.strictObject({ images: z.array(imageObject), ...pageFields }),
+    ...listOf({ images: imageObject }),
     errors: ['ServiceNotFound', 'BadRequest'],
   }),
   uploadImage: post('/v2/service/{account}/{service}/images', {

@@ -1,5 +1,6 @@
 /** Pages of lists: every page except the last one contains the cursor of the next page. */
 import { z } from 'zod';
+import type { ZodType } from 'zod';
 
 /**
  * The most items on a page, and the default of `limit`. Few clients have more running backends or services, so clients that do not
@@ -20,8 +21,14 @@ export const pageQuery = z.strictObject({
 });
 
 /** In the answer of every list. */
-export const pageFields = {
+const pageFields = {
   next_cursor: z.string().meta({ description: 'The start of the next page; absent on the last page' }).optional(),
 };
+
+/** The query and the answer of a list: a page has its items in the given field. */
+export function listOf(items: Readonly<Record<string, ZodType>>) {
+  const fields = Object.fromEntries(Object.entries(items).map(([name, item]) => [name, z.array(item)]));
+  return { query: pageQuery, answer: z.strictObject({ ...fields, ...pageFields }) };
+}
 
 export type PageQuery = z.infer<typeof pageQuery>;

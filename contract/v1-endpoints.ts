@@ -7,7 +7,7 @@ import type { Endpoint } from './endpoint.ts';
 import { get, post, remove } from './endpoint.ts';
 import type { ServiceErrorCode } from './errors.ts';
 import { generations } from './generations.ts';
-import { pageFields, pageQuery } from './pages.ts';
+import { listOf } from './pages.ts';
 import { authAnswer } from './people.ts';
 import { createServiceRequest } from './service.ts';
 import {
@@ -47,8 +47,7 @@ const shared = {
   listServices: get('/user/{account}/services', {
     summary: 'Names of the services of an account',
     access: 'read',
-    query: pageQuery,
-    answer: z.strictObject({ services: z.array(z.string()), ...pageFields }),
+    ...listOf({ services: z.string() }),
     errors: ['AccountNotFound', 'BadRequest'],
   }),
   fetch: post('/user/{account}/service/{service}/fetch', {

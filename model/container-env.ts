@@ -1,4 +1,4 @@
-/** Environment variables of containers that must not stand in the store for everyone to read. */
+/** Environment variables of containers that must not be readable in the store. */
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import { SecretBox } from '../core/secret/secret-box.ts';
 import type { Backend } from './backend.ts';

@@ -1,11 +1,10 @@
 /** Pages for logging in, without scripts: forms that browsers send themselves. */
-import { createHash } from 'node:crypto';
 import type { Express, Request, RequestHandler, Response } from 'express';
 import { ZodError } from 'zod';
 import { invitationRequest, logInRequest, setUpRequest } from '../../contract/people.ts';
 import { serviceErrors } from '../../contract/errors.ts';
 import { BodyError } from '../../core/http/json-bodies.ts';
-import { escapeHtml, htmlPage } from '../../core/http/page.ts';
+import { escapeHtml, htmlPage, inlineSource, pageHeaders } from '../../core/http/page.ts';
 import { ApiError } from '../../model/api-error.ts';
 import type { Mounted } from '../app.ts';
 import { sessionUser } from '../access.ts';
@@ -204,28 +203,20 @@ input, button { box-sizing: border-box; width: 100%; padding: .6rem; font: inher
 .code { font: 600 2.4rem ui-monospace, monospace; letter-spacing: .2em; text-align: center; }
 `;
 
-/** `form-action` would also hold for what a form's answer redirects to, which is ours as well. */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  `script-src '${hashOf(fillScript)}'`,
-  `style-src '${hashOf(style)}'`,
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
-
-function hashOf(text: string): string {
-  return `sha256-${createHash('sha256').update(text).digest('base64')}`;
-}
+const headers = pageHeaders(
+  [
+    "default-src 'none'",
+    `script-src ${inlineSource(fillScript)}`,
+    `style-src ${inlineSource(style)}`,
+    // Also holds for what a form's answer redirects to, which is ours as well.
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ],
+  // With `no-referrer`, browsers would send forms with the origin `null`.
+  'same-origin',
+);
 
 function sendPage(response: Response, status: number, html: string): void {
-  response.writeHead(status, {
-    'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': contentSecurityPolicy,
-    // With `no-referrer`, browsers would send forms with the origin `null`.
-    'referrer-policy': 'same-origin',
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-  });
-  response.end(html);
+  response.writeHead(status, headers).end(html);
 }

@@ -1,7 +1,6 @@
 /** The page that a browser shows until a backend is ready. It loads nothing from elsewhere, and works without scripts too. */
-import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { escapeHtml, htmlPage } from '../../core/http/page.ts';
+import { escapeHtml, htmlPage, inlineSource, pageHeaders } from '../../core/http/page.ts';
 import type { Details } from './details.ts';
 import type { Progress } from './progress.ts';
 
@@ -49,26 +48,19 @@ pre { margin: 0; padding: .8rem; white-space: pre-wrap; unicode-bidi: plaintext;
 /** Only what the page itself carries may run. */
 const policy = [
   "default-src 'none'",
-  `script-src '${hashOf(script)}'`,
-  `style-src '${hashOf(style)}'`,
+  `script-src ${inlineSource(script)}`,
+  `style-src ${inlineSource(style)}`,
   "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
-].join('; ');
+];
 
 /** No referrer: the URL holds the token. */
-const headers = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': policy,
-  'referrer-policy': 'no-referrer',
-  'cache-control': 'no-store',
-  'x-content-type-options': 'nosniff',
-};
+const headers = pageHeaders(policy, 'no-referrer');
 
 /** Applications may show the page in a frame, but not with what only members of the account may read. */
 const memberHeaders = {
-  ...headers,
-  'content-security-policy': `${policy}; frame-ancestors 'none'`,
+  ...pageHeaders([...policy, "frame-ancestors 'none'"], 'no-referrer'),
   'cross-origin-resource-policy': 'same-origin',
 };
 
@@ -126,8 +118,4 @@ function logOf(lines: Details['log']): string {
   if (lines.length === 0) return '<p>The log is empty.</p>';
   // The element that scrolls takes the focus, so that keys scroll it. It begins at its end.
   return `<div class="log" role="region" aria-labelledby="log" tabindex="0"><pre>${escapeHtml(lines.join('\n'))}</pre></div>`;
-}
-
-function hashOf(text: string): string {
-  return `sha256-${createHash('sha256').update(text).digest('base64')}`;
 }

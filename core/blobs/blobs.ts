@@ -8,6 +8,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { digestPattern } from '../../contract/names.ts';
 import type { HashAlgorithm } from '../hash/hash.ts';
+import { CodedError } from '../errors/coded-error.ts';
 
 export interface BlobInfo {
   readonly sizeBytes: number;
@@ -133,14 +134,8 @@ export type BlobsErrorCode =
   | 'damaged'
   | 'unavailable';
 
-export class BlobsError extends Error {
+export class BlobsError extends CodedError<BlobsErrorCode> {
   override readonly name = 'BlobsError';
-  readonly code: BlobsErrorCode;
-
-  constructor(code: BlobsErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
 }
 
 /** Throws `digest-mismatch` unless an upload has the digest under which it is published. */

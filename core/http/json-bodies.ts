@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock/clock.ts';
 import { sizeText } from '../text/size-text.ts';
 import { bodyBytes } from './linger.ts';
+import { CodedError } from '../errors/coded-error.ts';
 
 /** The maximum time for a body. At half a megabit per second, 1 MiB arrives in this time. */
 const maxBodyMs = 20_000;
@@ -24,14 +25,8 @@ const maxDepth = 100;
 type BodyProblem = 'foreign' | 'malformed' | 'cut' | 'too-large' | 'too-slow' | 'too-many';
 
 /** Thrown when a body cannot be read or is refused. */
-export class BodyError extends Error {
+export class BodyError extends CodedError<BodyProblem> {
   override readonly name = 'BodyError';
-  readonly code: BodyProblem;
-
-  constructor(code: BodyProblem, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
 }
 
 interface BodyOptions {

@@ -1,4 +1,5 @@
 /** HTML pages that load nothing, and that search engines do not index. */
+import { createHash } from 'node:crypto';
 
 export interface Page {
   readonly title: string;
@@ -27,6 +28,22 @@ ${main}
 ${end}</body>
 </html>
 `;
+}
+
+/** The headers of a page that nothing may store, and that runs only what the policy allows. */
+export function pageHeaders(policy: readonly string[], referrerPolicy: 'no-referrer' | 'same-origin') {
+  return {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': policy.join('; '),
+    'referrer-policy': referrerPolicy,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  };
+}
+
+/** The source expression of a policy for a script or a style that a page contains. */
+export function inlineSource(text: string): string {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
 /** Escapes text for HTML, between tags and in quoted attributes. */

@@ -3,6 +3,7 @@
  * the work to do.
  */
 import type { ZodType } from 'zod';
+import { CodedError } from '../errors/coded-error.ts';
 
 /** A kind of job: its name and payload. */
 export interface JobKind<Payload> {
@@ -48,14 +49,8 @@ export interface ConsumerOptions {
 /** `unavailable`: the queue cannot be reached. If this happened during an `add`, the job may have been added. */
 export type QueueErrorCode = 'unavailable';
 
-export class QueueError extends Error {
+export class QueueError extends CodedError<QueueErrorCode> {
   override readonly name = 'QueueError';
-  readonly code: QueueErrorCode;
-
-  constructor(code: QueueErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
 }
 
 export interface Queue extends AsyncDisposable {

@@ -1,3 +1,5 @@
+import { CodedError } from '../errors/coded-error.ts';
+
 /**
  * The port for documents. The store is the platform's source of truth.
  *
@@ -144,15 +146,13 @@ interface StoreErrorOptions extends ErrorOptions {
   readonly isFull?: boolean;
 }
 
-export class StoreError extends Error {
+export class StoreError extends CodedError<StoreErrorCode> {
   override readonly name = 'StoreError';
-  readonly code: StoreErrorCode;
   /** Whether the store is `unavailable` because its disk is full: nothing was written, and reads still work. */
   readonly isFull: boolean;
 
   constructor(code: StoreErrorCode, message: string, options: StoreErrorOptions = {}) {
-    super(message, options);
-    this.code = code;
+    super(code, message, options);
     this.isFull = options.isFull ?? false;
   }
 }

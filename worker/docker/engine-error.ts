@@ -1,3 +1,5 @@
+import { CodedError } from '../../core/errors/coded-error.ts';
+
 /**
  * `unavailable`: the engine, or its containerd, does not answer; the request may have been carried out; try again.
  * `no-image`: the image is not on this machine. `no-network`: the node's network does not exist. `no-container`: the container
@@ -15,14 +17,8 @@ export type EngineErrorCode =
   | 'adjusted'
   | 'refused';
 
-export class EngineError extends Error {
+export class EngineError extends CodedError<EngineErrorCode> {
   override readonly name = 'EngineError';
-  readonly code: EngineErrorCode;
-
-  constructor(code: EngineErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
 }
 
 /** Whether an error is an `EngineError` with this code. */

@@ -60,7 +60,7 @@ export function detourTo(listeners: readonly Listener[], { port, otherwise }: Ex
   return { port: first.port, target: isOn4 ? '127.0.0.1' : '::1' };
 }
 
-/** Ports that a sentence names: more would tell less. */
+/** The most ports that a sentence names: a longer list is hard to read. */
 const maxNamed = 5;
 
 /**

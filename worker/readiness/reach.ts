@@ -54,7 +54,7 @@ async function look(
   const listeners = await listListeners(containers, container, signal);
   const detour = detourTo(listeners, ports);
   if (!detour || forwarded.has(detour.port)) {
-    // A program that opened its port a moment ago is reached before anyone reads this.
+    // A program that opened its port a moment ago is reached before the owner reads this.
     const isOpen = listeners.some(({ port, scope }) => port === ports.port && scope !== 'localhost');
     return isOpen ? undefined : explainListeners(listeners, ports, isConfigured);
   }

@@ -1,8 +1,6 @@
-/** Blobs as files; `file-layout.ts` describes the folders. */
-import { access, constants, open, opendir, rename, stat, unlink, utimes } from 'node:fs/promises';
-import type { Stats } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+/** Blobs as files; `layout.ts` describes the folders. */
+import { access, constants, open, rename, stat, unlink, utimes } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../clock/clock.ts';
 import { systemClock } from '../../clock/system-clock.ts';
@@ -32,7 +30,8 @@ import type {
   UploadDigest,
   UploadInfo,
 } from '../blobs.ts';
-import { FlushError, fileErrors, makeDurable } from './errors.ts';
+import { fileErrors, makeDurable } from './errors.ts';
+import { generationOf, openUpload, orDiscard, readFile, remove, removePublished } from './files.ts';
 import { FileLayout } from './layout.ts';
 import { openBlobFile } from './blob-file.ts';
 import { ReadBuffers } from './read-buffers.ts';
@@ -50,9 +49,6 @@ export interface FileBlobsOptions {
   readonly log: Log;
 }
 
-/** The size of one read: enough to read a layer at the disk's speed. */
-const readBytes = 1024 * 1024;
-
 /** Opens the blobs in `folder`. Throws `BlobsError` `unavailable` if the folder cannot be used. */
 export async function openFileBlobs(options: FileBlobsOptions): Promise<Blobs> {
   const layout = new FileLayout(options.folder);
@@ -61,16 +57,6 @@ export async function openFileBlobs(options: FileBlobsOptions): Promise<Blobs> {
     await removePublished(layout.uploadsFolder, options.log);
   });
   return new FileBlobs(layout, options);
-}
-
-/** A power cut during a rename can leave a blob under its old name too, where an append would change it. */
-async function removePublished(uploadsFolder: string, log: Log): Promise<void> {
-  for await (const { name } of await opendir(uploadsFolder)) {
-    const path = join(uploadsFolder, name);
-    if ((await stat(path)).nlink < 2) continue;
-    await unlink(path);
-    log.info({ upload: name }, 'Removed an upload that was published before a crash');
-  }
 }
 
 class FileBlobs implements Blobs {
@@ -287,37 +273,4 @@ class FileBlobs implements Blobs {
   #assertOpen(): void {
     this.#closing.signal.throwIfAborted();
   }
-}
-
-/**
- * Removes an upload whose bytes could not be made durable: the kernel may have dropped them, and would report success for a
- * second sync (https://wiki.postgresql.org/wiki/Fsync_Errors).
- */
-async function orDiscard(path: string, action: () => Promise<void>): Promise<void> {
-  try {
-    await action();
-  } catch (error) {
-    if (error instanceof FlushError) await remove(path);
-    throw error;
-  }
-}
-
-/** A file keeps its inode number and modification time when it becomes a blob, and is not written to after that. */
-function generationOf({ ino, mtimeMs }: Stats): string {
-  return `${ino}-${mtimeMs}`;
-}
-
-async function readFile(path: string, range?: ByteRange): Promise<Readable | undefined> {
-  const file = await fileErrors(() => ifPresent(open(path, 'r')));
-  return file?.createReadStream({ highWaterMark: readBytes, ...range });
-}
-
-async function openUpload(path: string, uploadId: string): Promise<FileHandle> {
-  const file = await fileErrors(() => ifPresent(open(path, 'r+')));
-  if (!file) throw unknownUpload(uploadId);
-  return file;
-}
-
-async function remove(path: string): Promise<boolean> {
-  return await fileErrors(async () => (await ifPresent(unlink(path).then(() => true))) ?? false);
 }

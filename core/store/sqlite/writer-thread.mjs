@@ -190,7 +190,7 @@ class Statements {
   }
 
   /**
-   * Runs one write, and tells whether it happened.
+   * Runs one write, and returns whether it happened.
    *
    * @param {Write} write
    */
