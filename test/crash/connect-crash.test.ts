@@ -1,7 +1,9 @@
 /** The platform is killed (kill -9) during connects, some of which have claimed their key but not yet written their backend. */
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { silentLog } from '../../core/log/log.ts';
+import { openDatabase } from '../../core/store/sqlite/database.mjs';
 import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import { backends } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
@@ -12,7 +14,7 @@ import { RegistryClient } from '../kit/platform/registry-client.ts';
 
 const concurrentConnects = 100;
 
-/** Several, because a process that dies between two batches of the store leaves no claim without a backend. */
+/** Several, because the store may have written the backends of all claims when the process dies. */
 const maxRounds = 20;
 
 test('a connect to a key whose claimer died succeeds a moment later', async () => {
@@ -20,15 +22,19 @@ test('a connect to a key whose claimer died succeeds a moment later', async () =
   const client = new RegistryClient(platform);
   await client.push(client.image('draw', 'latest', [RegistryClient.layer(100)]));
 
-  /** Kills the platform as soon as the first of many connects is answered. Returns how many claims have no backend. */
+  const folder = join(platform.dataFolder, 'store');
+
+  /** Kills the platform as soon as one of many connects has claimed its key. Returns how many claims have no backend. */
   const killDuring = async (names: readonly string[]): Promise<number> => {
-    const connects = names.map(async (key) => await connect(platform, 'draw', { key }));
-    await Promise.any(connects);
+    const watched = openDatabase(join(folder, 'berth.db'));
+    const claimed = watched.prepare(`SELECT (SELECT count(*) FROM keys) - (SELECT count(*) FROM backends) AS count`);
+    const over = new AbortController();
+    const settled = Promise.allSettled(names.map(async (key) => await connect(platform, 'draw', { key })));
+    void settled.then(() => over.abort());
+    while (!over.signal.aborted && !claimed.get()?.['count']) await setImmediate();
     await platform.kill();
-    const outcomes = await Promise.allSettled(connects);
-    // The kill came after the last answer: the next round tries again.
-    if (outcomes.every(({ status }) => status === 'fulfilled')) return 0;
-    const folder = join(platform.dataFolder, 'store');
+    watched.close();
+    await settled;
     await using store = await openSqliteStore({ folder, collections: [...modelCollections], log: silentLog() });
     const claims = await store.find(keys, { index: 'byLease' });
     const holders = await Promise.all(claims.map(async ({ backend }) => await store.get(backends, backend)));

@@ -127,7 +127,7 @@ describe.skipIf(!engine || !drivers)('a process of every role', () => {
       expect(await everythingOf(client)).toHaveLength(0);
     }
     const secret = new PlatformSecret(Buffer.alloc(32, 1));
-    const link = linkConnect({ secret, host: '127.0.0.1', port, signal: AbortSignal.timeout(10_000) });
+    const link = linkConnect({ secret, host: '127.0.0.1', port, signal: AbortSignal.timeout(60_000) });
     await expect(link).rejects.toThrow(/alert|SSL/i);
   });
 
