@@ -5,44 +5,7 @@
 import { endpointGroups } from '../contract/all-endpoints.ts';
 import { serviceErrors } from '../contract/errors.ts';
 import { openApiDocument } from './openapi.ts';
-
-/** The part of a JSON schema that the contract uses. */
-interface Schema {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly anyOf?: readonly Schema[];
-  readonly oneOf?: readonly Schema[];
-  readonly items?: Schema;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: Schema | boolean;
-  readonly description?: string;
-}
-
-interface Parameter {
-  readonly name: string;
-  readonly in: string;
-  readonly required?: boolean;
-  readonly schema: Schema;
-}
-
-interface Operation {
-  readonly operationId: string;
-  readonly summary: string;
-  readonly security?: unknown;
-  readonly parameters?: readonly Parameter[];
-  readonly requestBody?: { readonly content: Content };
-  readonly responses: Readonly<Record<string, { readonly content?: Content }>>;
-}
-
-type Content = Readonly<Record<string, { readonly schema?: Schema }>>;
-
-interface Document {
-  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-}
+import type { Content, Operation, Parameter, Schema } from './openapi-document.ts';
 
 const { createSpawnToken, tokenSpawn, revokeSpawnToken } = endpointGroups.earliest;
 
@@ -57,7 +20,7 @@ const described = {
 
 /** The text of `client/contract.ts`. */
 export function clientContractText(version: string): string {
-  const { components, paths } = openApiDocument(version, described) as unknown as Document;
+  const { components, paths } = openApiDocument(version, described);
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   );

@@ -1,21 +1,5 @@
 /** Examples for the OpenAPI document, made of one value for each field. */
-
-/** The part of a JSON schema that examples are made from. */
-export interface ExampleSchema {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly anyOf?: readonly ExampleSchema[];
-  readonly oneOf?: readonly ExampleSchema[];
-  readonly items?: ExampleSchema;
-  readonly properties?: Readonly<Record<string, ExampleSchema>>;
-  readonly required?: readonly string[];
-  readonly examples?: readonly unknown[];
-  readonly minimum?: number;
-}
-
-export type ExampleSchemas = Readonly<Record<string, ExampleSchema>>;
+import type { OpenApiDocument, Schema, Schemas } from './openapi-document.ts';
 
 const digest = 'sha256:9834876dcfb05cb167a5c24953eba58c4ac89b1adf57f28f2f9d09af107ee8f0';
 const time = '2026-11-21T09:30:00.000Z';
@@ -173,7 +157,7 @@ const values: Readonly<Record<string, unknown>> = {
 };
 
 /** The example of a schema: of an object, all required fields and those optional fields that have a value. */
-export function exampleOf(schema: ExampleSchema, schemas: ExampleSchemas, name = ''): unknown {
+export function exampleOf(schema: Schema, schemas: Schemas, name = ''): unknown {
   if (schema.$ref !== undefined) {
     const target = schema.$ref.replace('#/components/schemas/', '');
     return exampleOf(schemas[target] ?? {}, schemas, target);
@@ -190,7 +174,7 @@ export function exampleOf(schema: ExampleSchema, schemas: ExampleSchemas, name =
   return undefined;
 }
 
-function exampleObject({ properties = {}, required = [] }: ExampleSchema, schemas: ExampleSchemas, name: string) {
+function exampleObject({ properties = {}, required = [] }: Schema, schemas: Schemas, name: string) {
   const fields = Object.entries(properties).flatMap(([field, schema]) => {
     const key = [`${name}.${field}`, field].find((each) => Object.hasOwn(values, each));
     const hasOwnExample = schema.examples !== undefined || schema.const !== undefined;
@@ -200,25 +184,8 @@ function exampleObject({ properties = {}, required = [] }: ExampleSchema, schema
   return Object.fromEntries(fields);
 }
 
-interface MediaType {
-  readonly schema?: ExampleSchema;
-  example?: unknown;
-}
-
-interface ExampleDocument {
-  readonly components?: { readonly schemas?: ExampleSchemas };
-  readonly paths?: Readonly<Record<string, Readonly<Record<string, ExampleOperation>>>>;
-}
-
-interface ExampleOperation {
-  readonly parameters?: readonly { readonly name: string; example?: unknown }[];
-  readonly requestBody?: { readonly content: Readonly<Record<string, MediaType>> };
-  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, MediaType>> }>>;
-}
-
 /** Adds an example to each parameter, to each body in JSON, and to each event. Errors have their own. */
-export function addExamples({ components, paths = {} }: ExampleDocument): void {
-  const schemas = components?.schemas ?? {};
+export function addExamples({ components: { schemas }, paths }: OpenApiDocument): void {
   for (const operation of Object.values(paths).flatMap((methods) => Object.values(methods))) {
     for (const parameter of operation.parameters ?? []) {
       const value = values[parameter.name];

@@ -10,6 +10,7 @@ import type { ServiceErrorCode } from '../contract/errors.ts';
 import { scopes } from '../contract/scopes.ts';
 import { sessionCookieName } from '../contract/people.ts';
 import { openApiTags, tagOf } from './openapi-tags.ts';
+import type { OpenApiDocument } from './openapi-document.ts';
 import { addExamples } from './openapi-examples.ts';
 
 /** What any endpoint may answer, whatever it does. An unknown parameter of the query is a bad request everywhere. */
@@ -26,7 +27,7 @@ export function openApiText(version: string): string {
 export function openApiDocument(
   version: string,
   described: Readonly<Record<string, Endpoint>> = allEndpoints,
-): ReturnType<typeof createDocument> {
+): OpenApiDocument {
   const paths: ZodOpenApiPathsObject = {};
   for (const [name, endpoint] of Object.entries(described)) {
     paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operation(name, endpoint) };
@@ -42,8 +43,8 @@ export function openApiDocument(
     tags: openApiTags,
     components: { securitySchemes },
     paths,
-  });
-  addExamples(document as unknown as Parameters<typeof addExamples>[0]);
+  }) as unknown as OpenApiDocument;
+  addExamples(document);
   return document;
 }
 
