@@ -1,5 +1,5 @@
 /** What backends have received and sent, as the proxies have counted it. */
-import type { Collection } from '../core/store/store.ts';
+import type { Collection, Store } from '../core/store/store.ts';
 
 /**
  * What a proxy has counted of a backend since it began this document. No other process writes it. A proxy that has forgotten a quiet
@@ -41,6 +41,18 @@ export const proxyAliveMs = 35_000;
 export interface TrafficSum extends Pick<Traffic, 'requests' | 'receivedBytes' | 'sentBytes' | 'openConnections'> {
   /** When the latest part of it was written; `undefined` if there is none. */
   readonly writtenAt: Date | undefined;
+}
+
+/** The traffic of a backend, from what the proxies have stored. */
+export async function trafficOf(store: Store, backend: string): Promise<TrafficSum> {
+  const documents = await store.find(traffic, { index: 'byBackend', equals: { backend } });
+  const withOpen = new Set(documents.flatMap(({ proxy, openConnections }) => (openConnections > 0 ? [proxy] : [])));
+  const [now, ...presences] = await Promise.all([
+    store.now(),
+    ...Array.from(withOpen, async (proxy) => await store.get(proxies, proxy)),
+  ]);
+  const alive = new Set(presences.flatMap((each) => (each && now < each.aliveUntil ? [each.id] : [])));
+  return sumTraffic(documents, (proxy) => alive.has(proxy));
 }
 
 /** Adds up the documents of a backend. Connections count only if their proxy is alive. */

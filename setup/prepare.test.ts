@@ -52,7 +52,7 @@ test('installs again when the lock file has changed, not when npm was run manual
 });
 
 test('compiles the sources before a program that runs long, again when one has changed, and not for others', async () => {
-  for (const name of ['contract', 'core', 'model', 'registry', 'api', 'worker', 'proxy', 'main'])
+  for (const name of ['contract', 'core', 'model', 'registry', 'api', 'worker', 'proxy', 'client', 'main'])
     await mkdir(join(folder, name));
   await cp(join(folder, 'hello.ts'), join(folder, 'main/berth.ts'));
   const stamp = `${process.version} ${join(folder, 'setup')}`;

@@ -2,12 +2,12 @@ import { endpoints } from '../../contract/endpoints.ts';
 import { backends } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
 import { covers } from '../../model/permissions.ts';
+import { trafficOf } from '../../model/traffic.ts';
 import { answer } from '../app.ts';
 import { streamLog, streamMetrics, streamStatuses } from '../backend-streams.ts';
 import { findPage } from '../pages.ts';
 import { presentBackend, presentCurrentStatus, presentListItem, presentRunning, presentTraffic } from '../present.ts';
 import { stopBackend } from '../stop.ts';
-import { trafficOf } from '../traffic.ts';
 import { anyBackend, partOfAccount, visibleBackend, visibleService } from '../access.ts';
 
 export const backendEndpoints = [

@@ -1,14 +1,14 @@
 /** `berth backend`: what runs, and what it prints. */
 import { Command } from '@commander-js/extra-typings';
-import type { Backend, BackendListItem, BackendStatus, RunningBackend } from '../../client/index.ts';
+import type { Backend, BackendListItem, BackendStatus, RunningBackend, Traffic } from '../../client/index.ts';
 import { duration, positive } from '../arguments.ts';
 import { collect } from '../collect.ts';
 import { withExamples } from '../examples.ts';
+import { sizeText } from '../output/progress.ts';
 import { fields, table } from '../output/table.ts';
 import { ago } from '../output/time-text.ts';
 import type { Session } from '../session.ts';
 import { logsCommand, metricsCommand } from './backend-streams.ts';
-import { trafficCommand } from './backend-traffic.ts';
 
 export function backendCommand(session: Session) {
   return new Command('backend')
@@ -119,6 +119,29 @@ function backendText(backend: Backend): string {
 function statusText({ status, termination_reason: reason, exit_error: failed }: BackendStatus): string {
   const why = [reason, failed ? 'error' : ''].filter(Boolean).join(', ');
   return why === '' ? status : `${status} (${why})`;
+}
+
+function trafficCommand(session: Session) {
+  return new Command('traffic')
+    .summary('print what a backend has received and sent')
+    .description('Prints how many requests a backend has had so far, what it has received and sent, and what is open.')
+    .argument('<backend>', 'the ID of a backend')
+    .action(async (backend) => {
+      const client = await session.client();
+      const counted = await client.traffic(backend, { signal: session.signal });
+      session.output.data(counted, trafficText(counted));
+    });
+}
+
+function trafficText(counted: Traffic): string {
+  return fields({
+    backend: counted.backend_id,
+    requests: String(counted.requests),
+    received: sizeText(counted.bytes_in),
+    sent: sizeText(counted.bytes_out),
+    'open connections': String(counted.open_connections),
+    counted: counted.counted_at ?? 'never',
+  });
 }
 
 /** `stop`, which existing tools call `terminate`. */

@@ -8,16 +8,6 @@ import type { Worker } from '../../worker/index.ts';
 /** Whether this process can run backends, and if not, why. */
 export type WorkerState = { readonly running: true } | { readonly running: false; readonly reason: string };
 
-/** A worker that is open, or that is still being opened. */
-export interface WorkerSupervisor extends AsyncDisposable {
-  /** The result of the first attempt, for the caller to report. Later attempts are logged if their reason differs. */
-  readonly atStart: WorkerState;
-  /** Whether the worker is open. */
-  readonly isOpen: boolean;
-  /** Throws an error with a message for the operator while this node cannot start backends. */
-  ping(): Promise<void>;
-}
-
 export interface WorkerSupervisorOptions {
   /** Opens the worker and what it needs; `parts` closes all of it. */
   readonly open: (parts: AsyncDisposableStack) => Promise<Worker>;
@@ -33,23 +23,9 @@ const tryAgainAfterMs = 5_000;
  * retries until it succeeds or is disposed. Throws any other error of the first attempt.
  */
 export async function superviseWorker(options: WorkerSupervisorOptions): Promise<WorkerSupervisor> {
-  const opener = new Opener(options);
-  const problem = await opener.tryOnce();
-  if (problem) options.log.debug({ err: problem }, 'No worker on this node yet');
-  const over = new AbortController();
-  const trying = opener.goOnTrying(over.signal);
-  return {
-    atStart: problem ? { running: false, reason: problem.message } : { running: true },
-    get isOpen() {
-      return opener.isOpen;
-    },
-    ping: () => opener.ping(),
-    [Symbol.asyncDispose]: async () => {
-      over.abort();
-      await trying;
-      await opener[Symbol.asyncDispose]();
-    },
-  };
+  const supervisor = new WorkerSupervisor(options);
+  await supervisor.begin();
+  return supervisor;
 }
 
 /** Whether the cause of an error can end without a restart of this process. */
@@ -58,8 +34,12 @@ function isPassing(error: unknown): error is Error {
   return error instanceof EngineError || error instanceof NodeNameError;
 }
 
-class Opener implements AsyncDisposable {
+/** A worker that is open, or that is still being opened. */
+export class WorkerSupervisor implements AsyncDisposable {
   readonly #options: WorkerSupervisorOptions;
+  readonly #over = new AbortController();
+  #trying: Promise<void> = Promise.resolve();
+  #atStart: WorkerState = { running: true };
   #opened: { readonly worker: Worker; readonly parts: AsyncDisposable } | undefined;
   #problem: Error | undefined;
 
@@ -67,17 +47,39 @@ class Opener implements AsyncDisposable {
     this.#options = options;
   }
 
+  /** The result of the first attempt, for the caller to report. Later attempts are logged if their reason differs. */
+  get atStart(): WorkerState {
+    return this.#atStart;
+  }
+
+  /** Whether the worker is open. */
   get isOpen(): boolean {
     return this.#opened !== undefined;
   }
 
+  /** Throws an error with a message for the operator while this node cannot start backends. */
   async ping(): Promise<void> {
     if (this.#problem) throw this.#problem;
     await this.#opened?.worker.ping();
   }
 
-  /** Returns the problem that the operator has to solve, if any. */
-  async tryOnce(): Promise<Error | undefined> {
+  /** Tries once, and then until the worker is open. Throws what `superviseWorker` throws. */
+  async begin(): Promise<void> {
+    await this.#tryOnce();
+    if (this.#problem) {
+      this.#atStart = { running: false, reason: this.#problem.message };
+      this.#options.log.debug({ err: this.#problem }, 'No worker on this node yet');
+    }
+    this.#trying = this.#tryAgain();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#over.abort();
+    await this.#trying;
+    await this.#opened?.parts[Symbol.asyncDispose]();
+  }
+
+  async #tryOnce(): Promise<void> {
     await using parts = new AsyncDisposableStack();
     try {
       const worker = await this.#options.open(parts);
@@ -87,23 +89,21 @@ class Opener implements AsyncDisposable {
       if (!isPassing(error)) throw error;
       this.#problem = error;
     }
-    return this.#problem;
   }
 
-  async goOnTrying(signal: AbortSignal): Promise<void> {
+  async #tryAgain(): Promise<void> {
     const { clock, log } = this.#options;
+    const { signal } = this.#over;
     while (!this.#opened && !signal.aborted) {
       await clock.sleep(tryAgainAfterMs, signal).catch(() => {});
       if (signal.aborted) return;
       const before = this.#problem?.message;
-      await this.tryOnce().catch((error: unknown) => log.warn({ err: error }, 'Worker cannot be opened, trying again'));
+      await this.#tryOnce().catch((error: unknown) =>
+        log.warn({ err: error }, 'Worker cannot be opened, trying again'),
+      );
       // The same reason is logged only once.
       const reason = this.#problem?.message;
       if (reason !== undefined && reason !== before) log.warn({ reason }, 'No worker on this node');
     }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#opened?.parts[Symbol.asyncDispose]();
   }
 }

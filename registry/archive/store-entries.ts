@@ -48,9 +48,7 @@ function isDocument(name: string): name is DocumentName {
 
 async function readDocument({ name, sizeBytes, bytes }: FileEntry): Promise<Uint8Array> {
   if (sizeBytes > maxManifestBytes) throw badArchive(`has a ${name} of more than ${maxManifestBytes} bytes`);
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of bytes) chunks.push(chunk);
-  return Buffer.concat(chunks);
+  return Buffer.concat(await Array.fromAsync(bytes));
 }
 
 async function storeFile(context: ContentContext, repository: string, entry: FileEntry): Promise<ArchiveFile> {

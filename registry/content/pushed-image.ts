@@ -1,4 +1,5 @@
 /** Records a pushed manifest as an image, for the rest of the platform. */
+import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import type { Store } from '../../core/store/store.ts';
@@ -150,7 +151,6 @@ function firstText(sources: readonly Labels[], names: readonly string[]): string
 
 /** Reads a small blob into memory. */
 export async function readBlob(blobs: Blobs, digest: string): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of (await blobs.read(digest)) ?? []) chunks.push(chunk as Uint8Array);
-  return Buffer.concat(chunks);
+  const bytes = await blobs.read(digest);
+  return bytes ? await buffer(bytes) : Buffer.alloc(0);
 }

@@ -69,8 +69,7 @@ async function markKept(run: GcRun, repository: string): Promise<Kept> {
   );
   // Read after the manifests, so that it is as recent as possible.
   const service = await findService(store, repository);
-  const found: StoredTag[] = [];
-  for await (const tag of store.scan(tags, ofRepository(repository))) found.push(tag);
+  const found = await Array.fromAsync(store.scan(tags, ofRepository(repository)));
   if (!service) return { graph, marked, lostTags: found.filter(({ pushedAt }) => pushedAt < before) };
   const tagged = new Map(found.map(({ tag, digest }) => [tag, digest]));
   graph.mark(tagged.values(), marked);
