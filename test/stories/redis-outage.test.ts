@@ -51,10 +51,10 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
   });
 
   test('while it is silent, no backend is swept, because open connections are unknown', async () => {
-    const connection = await fixture.connectReady('serve', { spawn: { max_idle_seconds: 2 } });
+    const connection = await fixture.connectReady('serve', { spawn: { max_idle_seconds: 5 } });
     await redis.stop();
     const [readyAt] = (await fixture.backend(connection)).statuses.slice(-1);
-    await expect.poll(() => Date.now() - Date.parse(readyAt?.time ?? ''), { timeout: 20_000 }).toBeGreaterThan(8_000);
+    await expect.poll(() => Date.now() - Date.parse(readyAt?.time ?? ''), { timeout: 20_000 }).toBeGreaterThan(9_000);
     expect((await fixture.backend(connection)).statuses.at(-1)?.status).toBe('ready');
     await redis.start();
     const statuses = await fixture.statusesUntil(connection, 'terminated');

@@ -237,8 +237,9 @@ export class TestPlatform implements AsyncDisposable {
       node: this.node,
       cluster: this.cluster,
       registryHost: this.images.host,
-      startTimeoutSeconds: 30,
-      pullTimeoutSeconds: 30,
+      // As by default: what is scheduled may have to wait, for a test or on a busy machine.
+      startTimeoutSeconds: 300,
+      pullTimeoutSeconds: 300,
       prefetchEnabled: true,
       stopGraceSeconds: 3,
       pidsLimit: 64,
